@@ -33,7 +33,7 @@ def check_id(text: str) -> str:
     if not isinstance(text, str) or not _SHAPE.fullmatch(text):
         raise IdInvalid(
             f"{_shown(text)} cannot be an id",
-            hint="use letters, digits, '.', '_' and '-', at most 120, beginning and ending with a letter or digit",
+            hint="use letters a-z, digits, '.', '_' and '-', at most 120, beginning and ending with a letter or digit",
         )
     if ".." in text:
         raise IdInvalid(f"{_shown(text)} cannot be an id: it holds '..'", hint="use single dots only")
@@ -113,5 +113,5 @@ def new_id(text: str) -> str:
 
 
 def _shown(text: object) -> str:
-    written = ascii(text)
+    written = repr(text)
     return written if len(written) <= 60 else written[:57] + "..."

@@ -154,8 +154,8 @@ class KindTable:
         kind = self._by_name.get(name)
         if kind is None:
             meant = nearest(name, self._by_name)
-            others = [kind.name for kind in self if kind not in BUILT_IN]
-            known = f"the usual types are {', '.join((*OFFERED, *others))}; docs/kinds.md has them all"
+            others = [kind.name for kind in self if kind.name not in OFFERED]
+            known = f"the usual types are {', '.join(OFFERED)}; others {', '.join(others)}"
             raise SettingInvalid(
                 f"unknown memory type {name!r}", field="type", hint=f"{meant} {known}" if meant else known
             )

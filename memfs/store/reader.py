@@ -21,7 +21,7 @@ from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Tree, View, refuse_rot
 from memfs.model import Candidate, Freshness, Kind, KindTable, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import of_mount, stem_of
-from memfs.model.kinds import ITEM_LIMIT, nearest
+from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.query import MOST
 from memfs.model.time import from_timestamp_ns
 from memfs.search.engine import Asked
@@ -126,7 +126,11 @@ def not_found(reference: str, ids: Collection[str]) -> ItemNotFound:
     if begun := beginning(reference, ids):
         hint = "it could be " + ", ".join(begun[:5])
     else:
-        hint = nearest(reference, ids) or "memfs list shows what there is"
+        from difflib import get_close_matches  # wanted only when something is wrong
+
+        names = {one[: len(reference) + 1]: one for one in ids} | {one: one for one in ids}  # most are longer than said
+        close = get_close_matches(reference, names, n=1)
+        hint = f"did you mean {names[close[0]]!r}?" if close else "memfs list shows what there is"
         if (mount := of_mount(reference)) and not any(map(of_mount, ids)):  # asked for where mounts are not looked at
             hint = f"what is mounted is only read and shown: change it in the workspace that {mount!r} names"
     return ItemNotFound(f"no memory is called {reference!r}", hint=hint)

@@ -200,3 +200,9 @@ def test_an_unknown_revision_is_said_to_be_one(memfs: Memfs) -> None:
     memfs("config", "history.commit", "manual")
     memfs("remember", "x", "--id", "lamp")
     assert "no commit has lamp yet" in memfs("log", "lamp").err
+
+
+def test_a_mistyped_beginning_names_the_nearest_id(memfs: Memfs) -> None:
+    """Most ids are longer than what people recall of them: their beginnings are compared, too."""
+    memfs("remember", "x", "--id", "kestrel-sends-utc-ab3d5f")
+    assert "did you mean 'kestrel-sends-utc-ab3d5f'?" in memfs("show", "kestrl").err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from memfs.doors.importers.markdown import first_heading
+
+from .conftest import Memfs
 
 NOTE = """---
 title: Tea
@@ -133,3 +136,12 @@ def test_refused_documents_are_left_out_where_asked(root: Path, memfs: Any, tmp_
 def test_the_first_heading(body: str, expected: tuple[str, str]) -> None:
     """A heading that opens the page is its title and no longer part of it; code holds none (D2)."""
     assert first_heading(body) == expected
+
+
+@pytest.mark.parametrize("more", [(), ("--from", "markdown")])
+@pytest.mark.parametrize("whole", ["/", "~"])
+def test_a_whole_file_system_or_home_is_no_folder_of_notes(memfs: Memfs, whole: str, more: tuple[str, ...]) -> None:
+    """Nobody takes in the documentation of every package by one slash too much; no file is looked at."""
+    refused = memfs("import", os.path.expanduser(whole), *more)
+    assert (refused.code, "name the folder of the notes" in refused.err) == (1, True)
+    assert memfs("list", "--json").json["items"] == []

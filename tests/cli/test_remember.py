@@ -194,7 +194,7 @@ def test_a_kind_of_ones_own_gets_what_it_requires(root: Path, memfs: Memfs) -> N
     [
         (["--type", "semantc"], 2, "did you mean 'semantic'?"),
         (["--type", "zzz"], 2, "the usual types are semantic, procedural, "),
-        (["--id", "../x"], 1, "letters, digits"),
+        (["--id", "../x"], 1, "letters a-z, digits"),
         (["--context", "novalue"], 2, "--context branch=main"),
         (["--time", "soon"], 2, "7d"),
         (["--phase", "soon"], 2, "refine"),
@@ -447,3 +447,22 @@ def test_what_cannot_be_a_weight_or_an_end_is_unclear(memfs: Memfs, options: lis
     text = [] if "--edit" in options else ["a text"]
     assert memfs("remember", *text, *options).code == 2
     assert memfs("list", "--json").json["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["x", "--tag", "ok", "--tag", ""], "memfs: --tag 2: is empty"),
+        (["x", "--title", "x" * 600], "memfs: --title: has 600 characters"),
+        (["x", "--session", "x" * 600], "memfs: --session: has 600 characters"),
+        (["-"], "memfs: standard input: not valid Unicode: a NUL character"),
+        (["x", "--id", "übung"], "memfs: 'übung' cannot be an id"),
+        (["--weird"], "goes behind '--'"),
+    ],
+)
+def test_what_is_refused_is_named_as_it_was_given(memfs: Memfs, arguments: list[str], told: str) -> None:
+    """Nobody looks for a file that was never written: the option is named, or standard input."""
+    refused = memfs("remember", *arguments, stdin="a\0b")
+    assert refused.code != 0
+    assert told in refused.err
+    assert ".yaml" not in refused.err

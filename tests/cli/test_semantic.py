@@ -106,7 +106,7 @@ def test_nothing_is_written_for_a_model_that_cannot_be_used(
     """A missing package is named with the command that installs it, an unknown model with those there are (D3)."""
     before = (root / "memfs.toml").read_bytes()
     ran = memfs("semantic", "on", "--model", "gpt")
-    assert (ran.code, "choose hashing or wordllama or minilm" in ran.err) == (1, True)
+    assert (ran.code, "choose hashing or wordllama or minilm" in ran.err) == (2, True)
     monkeypatch.setitem(sys.modules, "wordllama", None)
     ran = memfs("semantic", "on")
     assert (ran.code, "wordllama" in ran.err, "pip install 'gitmemfs[embeddings]'" in ran.err) == (1, True, True)

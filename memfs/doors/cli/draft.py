@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from memfs.doors.cli.command import Unclear, options
 from memfs.doors.cli.declare import between, click
 from memfs.doors.cli.options import pair, when
 from memfs.doors.cli.output import read_input
-from memfs.errors import ItemSyntaxError, QueryInvalid
+from memfs.errors import ItemSyntaxError, QueryInvalid, SchemaInvalid
 from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.item import lower_trust
 from memfs.model.time import utc_now
@@ -90,6 +91,23 @@ def draft(
     if expires is not None:
         fields["expires"] = _expiry(expires)
     return Draft(Origin(**written), fields)
+
+
+@contextmanager
+def named_as_given(words: Sequence[str]) -> Iterator[None]:
+    """Let what is refused be named as it was given: the file that would have had it is not there."""
+    try:
+        yield
+    except (SchemaInvalid, ItemSyntaxError) as error:
+        for one in (error, *error.also):
+            name, _, rest = (one.field or "").removeprefix("origin.").partition(".")
+            if name == "content":
+                one.field = "standard input" if words == ("-",) else "the text"
+            elif name:
+                number = name == "tags" and rest.isdigit()
+                one.field = f"--tag {int(rest) + 1}" if number else f"--{name} {rest}".strip()
+            one.path = one.line = one.column = None
+        raise
 
 
 weighing = options(

@@ -178,6 +178,10 @@ def explained(error: click.UsageError, command: str) -> tuple[str, str]:
     return message, f"see '{where} --help'"
 
 
+_FREE = ("text", "question")
+"""Arguments that are a person's own words."""
+
+
 def _no_option(error: click.NoSuchOption) -> tuple[str, str]:
     """What to say of an option that a verb does not have."""
     ctx = error.ctx
@@ -187,6 +191,8 @@ def _no_option(error: click.NoSuchOption) -> tuple[str, str]:
     known = [option for option in ctx.command.params if isinstance(option, click.Option) and not option.hidden]
     names = (name for option in known for name in (*option.opts, *option.secondary_opts))
     hint = nearest(error.option_name, names) or f"see '{ctx.command_path} --help'"
+    if any(param.name in _FREE for param in ctx.command.params):
+        hint = f"{hint}{'' if hint.endswith('?') else ';'} what begins with '-' and is no option goes behind '--'"
     if ctx.parent is None and error.option_name == "--json":
         hint = "it goes after the verb, as in 'memfs status --json'"
     return f"'{ctx.command_path}' has no option '{error.option_name}'", hint

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invocation, opened, remark, verb
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.draft import draft, text_of, weighing
+from memfs.doors.cli.draft import draft, named_as_given, text_of, weighing
 from memfs.doors.cli.options import PHASE, SOURCE, allow_secret_option, land, remark_likely
 from memfs.doors.cli.output import MERGE, OMIT, Text, merge, one_line, styled, width
 from memfs.errors import IdExists
@@ -160,9 +160,10 @@ def remember(
             workspace.kinds.get(given["type"])
         fresh = wanted.fresh(content)
         try:
-            if review:
-                return _reviewed(workspace, fresh, allow_secret)
-            item = workspace.store.put(fresh, expected="", source=SOURCE, allow_secret=allow_secret)
+            with named_as_given(text):
+                if review:
+                    return _reviewed(workspace, fresh, allow_secret)
+                item = workspace.store.put(fresh, expected="", source=SOURCE, allow_secret=allow_secret)
         except IdExists as error:
             error.hint = f"choose another, or change that item with 'memfs update {given['id']}'"
             raise

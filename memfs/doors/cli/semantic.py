@@ -146,7 +146,11 @@ def _switched_on(workspace: Workspace, model: str | None) -> bool:
     if on and chosen == config.embedding_model:
         return False
     if not workspace.settings.semantic.endpoint:
-        embedder(chosen)  # refuses a name that nobody knows, and a package that is missing
+        try:
+            embedder(chosen)  # refuses a package that is missing, too
+        except SettingInvalid as error:
+            error.field = "--model"
+            raise
     elif not (model or on):
         raise SettingInvalid("which of the service's models?", field=_KEY, hint="name it with --model")
     return _write(workspace, chosen, f"Search by meaning with {chosen}")

@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from memfs.doors.importers import agents_md, basic_memory, claude_code, markdown_notes, mcp_memory, mem0
-from memfs.doors.importers.source_files import LARGEST, SourceContent, SourcePage, decoded, named, page, pages, records
+from memfs.doors.importers.source_files import (
+    LARGEST,
+    SourceContent,
+    SourcePage,
+    decoded,
+    named,
+    page,
+    pages,
+    records,
+    refuse_whole,
+)
 from memfs.errors import ContentError, MemfsError, StorageIO
 
 _LOOKED_AT = 200
@@ -109,6 +119,7 @@ def _of_page(path: Path) -> str:
 
 
 def _of_folder(path: Path) -> str:
+    refuse_whole(path)
     if (path / claude_code.INDEX).is_file() or (path / "memory" / claude_code.INDEX).is_file():
         return claude_code.NAME
     instructions, projects = any(_names(path)), (path / "projects").is_dir()

@@ -12,7 +12,16 @@ from typing import Any
 
 from memfs.doors.importers.agents_md import is_file_name
 from memfs.doors.importers.markdown import first_heading, front_matter, texts_of
-from memfs.doors.importers.source_files import SourceContent, SourcePage, line_of, moment, page, pages, tags_of
+from memfs.doors.importers.source_files import (
+    SourceContent,
+    SourcePage,
+    line_of,
+    moment,
+    page,
+    pages,
+    refuse_whole,
+    tags_of,
+)
 from memfs.errors import MemfsError
 from memfs.fs.workspace_location import home
 from memfs.model import KindTable
@@ -57,6 +66,7 @@ def _found(path: Path, root: Path, taken: SourceContent) -> Iterator[tuple[str, 
         except MemfsError as error:
             taken.skip(f"{path}:{error.line}" if error.line else str(path), error.message, refused=True)
         return
+    refuse_whole(path)
     top = _place(path, root)
     for one in pages(path, lambda name: name.endswith(SUFFIXES), taken):
         if is_file_name(one.name):

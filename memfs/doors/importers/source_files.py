@@ -16,6 +16,7 @@ from typing import Any
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ContentError, ItemSyntaxError, MemfsError, StorageIO
 from memfs.fs import io
+from memfs.fs.workspace_location import home
 from memfs.intake.import_service import Arrival
 from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.kinds import ITEM_LIMIT
@@ -149,6 +150,20 @@ def _found(path: Path) -> bytes:
         return io.read_regular(fd, str(path), ITEM_LIMIT)
     finally:
         os.close(fd)
+
+
+def refuse_whole(folder: Path) -> None:
+    """Refuse a folder that is somebody's notes least of all: the whole file system, or a whole home.
+
+    Raises:
+        ContentError: it is one of these.
+    """
+    if folder.resolve() in (Path("/"), home().resolve()):
+        what = "the whole file system" if folder.resolve() == Path("/") else "your whole home folder"
+        hint = "name the folder of the notes, or single files; --dry-run shows what would be stored"
+        raise ContentError(
+            f"this is {what}, with the documentation of whatever is installed", path=str(folder), hint=hint
+        )
 
 
 def pages(folder: Path, wanted: Callable[[str], bool], taken: SourceContent) -> Iterator[SourcePage]:
