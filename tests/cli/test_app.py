@@ -252,6 +252,12 @@ def test_help_imports_nothing_it_does_not_need(tmp_path: Path) -> None:
     }
 
 
+def test_the_completion_script_imports_nothing_of_a_workspace(tmp_path: Path) -> None:
+    """Shells ask for it each time they start."""
+    names = imported("admin", "completion", "bash", cwd=tmp_path)
+    assert names.isdisjoint({"memfs.workspace", "memfs.store", "memfs.admin", "memfs.state", *HEAVY})
+
+
 @pytest.mark.parametrize(("engine", "needless"), [("sqlite", {"whoosh"}), ("whoosh", {"memfs.search.sqlite"})])
 def test_recall_imports_no_validator_and_no_git(
     root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch, engine: str, needless: set[str]

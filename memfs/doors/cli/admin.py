@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
@@ -34,7 +33,6 @@ from memfs.doors.cli.output import (
     one_line,
     print_json_line,
     print_raw,
-    print_text,
     problems_note,
     progress,
     render,
@@ -43,7 +41,7 @@ from memfs.doors.cli.output import (
     styled,
     time_text,
 )
-from memfs.doors.cli.parser import Actions, cli
+from memfs.doors.cli.parser import Actions
 from memfs.errors import EraseRefused, MemfsError, WorkspaceNotFound
 from memfs.fs.workspace_location import find_workspace
 from memfs.git.layout import discover
@@ -865,26 +863,3 @@ def move(workspace: Workspace, dry_run: bool) -> MoveResult:
     if is_separate(workspace.repository):
         return MoveResult(workspace=workspace.root, files=0, commits=0)
     return to_own_branch(workspace.store, workspace.repository, dry_run=dry_run)
-
-
-# -- completion ---------------------------------------------------------------------------------------------------
-_SHELLS = ("bash", "zsh", "fish")
-
-
-@verb("completion", json=False)
-@click.argument("shell", required=False, type=click.Choice(_SHELLS))
-def completion(shell: str | None) -> None:
-    """Print the script that lets your shell complete verbs, options, types and ids. SHELL is yours by default.
-
-    Examples:
-        eval "$(memfs admin completion bash)"                          # in ~/.bashrc
-        eval "$(memfs admin completion zsh)"                           # in ~/.zshrc
-        memfs admin completion fish > ~/.config/fish/completions/memfs.fish
-    """
-    from click.shell_completion import get_completion_class
-
-    name = shell or os.path.basename(os.environ.get("SHELL", ""))
-    made = get_completion_class(name)
-    if made is None:
-        raise click.UsageError(f"name the shell: {', '.join(_SHELLS)}")
-    print_text(made(cli, {}, "memfs", "_MEMFS_COMPLETE").source())

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
@@ -29,7 +27,6 @@ from memfs.doors.cli.output import OMIT, Block, Note, Table, Text, count, merge,
 from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import ask_to_join
 from memfs.doors.clients import CLIENTS, Client, InstallResult
-from memfs.doors.resident.place import stop as end_resident
 from memfs.errors import ContentError, ItemNotFound, MemfsError, StorageIO, WorkspaceNotFound
 from memfs.fs.workspace_location import find_workspace
 from memfs.model.episode import Action, Episode, StateSnapshot, TriggerRow
@@ -236,6 +233,8 @@ def _on_recording(project: Path, scope: InstallScope, into: str) -> Iterator[str
 
 def _on_hooks(outcome: InstallResult, scope: InstallScope) -> Iterator[str]:
     """What keeps hooks from working as they should, and where they are seen and taken out."""
+    import shutil
+
     settings = shown(outcome.files[0].path)
     if scope is not InstallScope.USER and option_of(outcome.files[0].path) == "--user":
         yield f"{settings} holds for all your projects"
@@ -287,6 +286,8 @@ def shown(path: Path) -> str:
 
 
 def _diff(one: SettingsChange) -> str:
+    import difflib  # like what else only installing needs: other verbs of agents start sooner
+
     name = shown(one.path)
     old, new = (name if data is not None else os.devnull for data in (one.before, one.after))
     found = difflib.unified_diff(_lines(one.before), _lines(one.after), old, new)
@@ -317,6 +318,8 @@ def uninstall(target: InstallTarget) -> Installation:
         for path in outcome.elsewhere
     )
     if not target.dry and outcome.files:
+        from memfs.doors.resident.place import stop as end_resident
+
         with suppress(MemfsError):
             end_resident(find_workspace(target.project))  # a hook may have begun it
     return target.done(outcome.files, said)

@@ -137,7 +137,7 @@ GROUPS: Mapping[str, Family] = {
             Verb("migrate", "Bring the files to this memfs's version of the format."),
             Verb("watch", "Follow changes of the files until interrupted."),
             Verb("move", "Move the memory to a branch of its own, or back."),
-            Verb("completion", "Print the completion script for a shell."),
+            Verb("completion", "Print the completion script for a shell.", "completion"),
         ),
     ),
 }
