@@ -6,7 +6,6 @@ on a match.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import threading
@@ -292,10 +291,9 @@ class Triggers:
 
     def _made(self) -> TriggerTable:
         self._after.clear()
-        with _collecting_later():
-            self._rows.update()
-            table = TriggerTable(GENERIC)
-            table.fill(sorted(self._rows.rows.values(), key=lambda row: row.time))
+        self._rows.update()
+        table = TriggerTable(GENERIC)
+        table.fill(sorted(self._rows.rows.values(), key=lambda row: row.time))
         self._table = table
         return table
 
@@ -309,18 +307,6 @@ class Triggers:
         except BaseException:  # half of the changes would be taken for all
             self._table = None
             raise
-
-
-@contextmanager
-def _collecting_later() -> Iterator[None]:
-    """Without looking for garbage, of which thousands of rows that stay have none: that took a third of the time."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _speaks_against(row: TriggerRow, success: TriggerRow) -> int:
