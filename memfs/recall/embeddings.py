@@ -334,6 +334,8 @@ _JOINING = 50
 _LOOKED_AT = 1_000
 _NEIGHBOURS = 0.3
 _FLOOR = 0.05
+_SURE, _BOUND = 0.5, 0.5
+"""Beside an embedder of less weight than the first, what words found gains or loses at most so much of that weight."""
 _PATIENCE_SECONDS = 0.05
 _QUESTION_REST_SECONDS = 10.0
 _REMEMBERED = 64
@@ -453,7 +455,8 @@ def _in_their_sessions(more: Iterable[Candidate], together: Together) -> list[tu
 def _weighed(everyone: Together, cosines: Mapping[str, float], weight: float) -> Together:
     """What each gains or loses by its meaning, in the unit of the text scores; none falls to nothing.
 
-    One without a vector neither gains nor loses.
+    One without a vector neither gains nor loses. A model that counts little moves what words found by a part of its
+    text score at most: what has the words keeps its place beside what merely sounds like the question.
     """
     nearness = _smoothed(everyone, cosines)
     texts = [one.similarity + shares.neighbours + shares.session for one, shares in everyone]
@@ -463,6 +466,8 @@ def _weighed(everyone: Together, cosines: Mapping[str, float], weight: float) ->
     for (one, shares), text in zip(everyone, texts, strict=True):
         if one.id in nearness:
             share = weight * unit * (nearness[one.id] - middle) / spread
+            if text > 0 and weight < _SURE:
+                share = max(-_BOUND * weight * text, min(share, _BOUND * weight * text))
             least = _FLOOR * (text or unit * cosines[one.id])
             one = one._replace(meaning=cosines[one.id])
             shares = shares._replace(meaning=max(share, least - text))

@@ -125,6 +125,18 @@ def test_what_shares_no_word_is_found_by_its_meaning(opened: Opened, senses: Sen
     assert hits[0].reasons["text"] == pytest.approx(hits[0].reasons["meaning"])
 
 
+def test_a_model_that_counts_little_moves_little_of_what_words_found(workspace: Workspace, senses: Senses) -> None:
+    """An item with the words gains or loses half the model's weight of its text score at most; one without is found."""
+    senses.weight = 0.2
+    put(workspace, one="repair the car", two="repair the roof", three="repair it", motor="An automobile needs oil")
+    assert found(workspace, "repair car")[0] == "one"
+    reasons = {hit.item.id: hit.reasons for hit in workspace.recaller.search("repair car").hits}
+    assert "motor" in reasons
+    for name in ("one", "two", "three"):
+        words = reasons[name]["text"] - reasons[name]["meaning"]
+        assert 0 < abs(reasons[name]["meaning"]) <= 0.1 * words + 1e-9
+
+
 def test_words_and_meaning_together_decide(workspace: Workspace) -> None:
     """Of two items with the word, the one that means it comes first (M5)."""
     put(workspace, other="repair the roof", one="repair the automobile", more="repair the fence")
