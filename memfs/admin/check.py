@@ -416,8 +416,10 @@ class Checker:
             done.append("installed the merge driver")
         if self.store.take_up(at_once=True):
             done.append("committed what was left by a process that ended before it could")
-        done.append(f"rebuilt the index over {self.store.reindex()} item(s)")
-        return [*told, *(Repair(path="", what="workspace", sentence=sentence, done=True) for sentence in done)]
+        index = Repair(
+            path="", what="index", sentence=f"rebuilt the index over {self.store.reindex()} item(s)", done=True
+        )
+        return [*told, *(Repair(path="", what="workspace", sentence=sentence, done=True) for sentence in done), index]
 
     def item_problems(self) -> list[Problem]:
         """What is wrong with the item files: of each that is invalid, everything that can be known."""

@@ -376,7 +376,7 @@ class Plugins:
         try:
             name, delivery = self.code.call("added", partial(shape, plugin))
         except ForeignFailure as error:
-            hint = "a source has name, layer, get_context and configure; see docs/plugins.md"
+            hint = "a source has name, layer, get_context and configure"
             raise SettingInvalid(f"this source cannot be added: {error}", hint=hint) from error
         with self._lock:
             self._refuse_taken(name)

@@ -287,7 +287,9 @@ def _check_sorts(item: MemoryItem) -> None:
 def _unfit(name: str, wanted: str, value: object) -> SchemaInvalid:
     written = ascii(value)
     shown = written if len(written) <= 60 else written[:57] + "..."
-    return SchemaInvalid(f"expected {wanted}, got {shown}", field=name, hint="see docs/format.md for each field")
+    return SchemaInvalid(
+        f"expected {wanted}, got {shown}", field=name, hint="help(MemoryItem) says what each field holds"
+    )
 
 
 def _names(name: str, values: Iterable[str]) -> tuple[str, ...]:

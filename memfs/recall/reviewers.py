@@ -357,7 +357,7 @@ def _named(name: str) -> AnyReviewer:
         raise SettingInvalid(
             f"what {name!r} names is no reviewer",
             field="review.reviewers",
-            hint="it needs a name and a method such as score_storage(item); see docs/review.md",
+            hint="it needs a name and a method such as score_storage(item)",
         )
     return found
 

@@ -251,7 +251,7 @@ class Importer:
         """
         kind = document_kind(record.path)
         if not kind or kind not in ALL_TYPES:
-            hint = "see docs/format.md for where documents lie"
+            hint = "'memfs state export' shows where documents lie"
             raise PathEscape("no document that can be imported lies there", hint=hint)
         if record.type != kind:
             raise SchemaInvalid(f"a document of type {kind!r} lies there", field="type", hint=f"write {kind}")

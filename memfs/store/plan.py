@@ -202,7 +202,7 @@ class Planner:
                 "the document changed since it was read" if expected and current else _THERE[bool(current)],
                 current=current,
                 path=path,
-                hint="read it again, apply your change to that, and write it with its new sha256",
+                hint="read it again, apply your change to that, and write that",
             )
         before = content.data if content else None
         return FilePlan(path=path, before=before, after=data, item=None, expected=expected or "")
@@ -240,7 +240,7 @@ class Planner:
             "the memory changed since it was read" if found else "the memory was removed since it was read",
             current=found,
             path=path or None,
-            hint="read it again, apply your change to that, and store it with its new sha256",
+            hint="read it again, apply your change to that, and store that",
         )
 
     def _settled(self, item: MemoryItem, chosen: str, existing: MemoryItem | None) -> MemoryItem:

@@ -327,5 +327,5 @@ def _schema(path: str) -> str:
     """
     schema = schema_of(path)
     if not schema:
-        raise PathEscape("no document lies there", path=path, hint="see docs/format.md for where documents lie")
+        raise PathEscape("no document lies there", path=path, hint="'memfs state export' shows where documents lie")
     return schema

@@ -56,6 +56,9 @@ def _text(found: CheckReport, dry_run: bool) -> Text:
         yield found.error
         return
     for one in found.repairs:
+        if one.what == "index" and one.done:  # which is no damage
+            yield one.sentence.capitalize()
+            continue
         word, colour = ("Would fix", "yellow") if dry_run else ("Fixed", "green")
         word, colour = (word, colour) if one.possible else ("Left", "red")
         yield f"{styled(word, fg=colour)}: {f'{one.path}: '.removeprefix(': ') + one.sentence}"

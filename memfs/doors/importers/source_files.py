@@ -161,9 +161,7 @@ def refuse_whole(folder: Path) -> None:
     if folder.resolve() in (Path("/"), home().resolve()):
         what = "the whole file system" if folder.resolve() == Path("/") else "your whole home folder"
         hint = "name the folder of the notes, or single files; --dry-run shows what would be stored"
-        raise ContentError(
-            f"this is {what}, with the documentation of whatever is installed", path=str(folder), hint=hint
-        )
+        raise ContentError(f"this is {what}", path=str(folder), hint=hint)
 
 
 def pages(folder: Path, wanted: Callable[[str], bool], taken: SourceContent) -> Iterator[SourcePage]:
