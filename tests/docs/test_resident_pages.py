@@ -22,8 +22,8 @@ from kit.patience import LONG
 from memfs.doors.resident import client
 
 ROOT = Path(__file__).resolve().parents[2]
-SAMPLE = ("docs/doors/claude-code.md", "docs/inbox.md", "docs/teams/branches.md")
-"""Pages with hooks, with what is written and asked, and with working trees that come and go."""
+SAMPLE = ("docs/inbox.md", "docs/teams/branches.md", "docs/teams/review.md")
+"""Pages with what is written and asked, with working trees that come and go, and with what is compared."""
 _NO_TRANSCRIPT = "docs/plugins.md"
 Read = Callable[[str], str]
 
