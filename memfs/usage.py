@@ -106,6 +106,7 @@ class Usage:
 
     def note_in(self, notes: Path) -> None:
         """Count, and note who was given what, in another folder from here on, where no id is left out."""
+        self._require_open()
         self._base.close()
         self._path, self._unnamed = notes / FILE, ""
         self._base = _base(self._path)

@@ -552,10 +552,12 @@ class Mounts:
 
     def watch_with(self, make: Callable[[Path], FileWatcher]) -> None:
         """Where the workspace is watched, watch each mount with what ``make`` makes of its folder."""
+        self._parts.require_open()
         self._make_watcher = make
 
     def release(self) -> None:
         """See ``FolderReader.release``, for each."""
+        self._parts.require_open()
         for mount in self._open.values():
             mount.store.release()
 
