@@ -42,7 +42,7 @@ def test_a_part_that_cannot_be_closed_keeps_no_other_open(opened: Opened, monkey
     with monkeypatch.context() as patched:
         patched.setattr(workspace.meaning, "close", refused)
         for name in ("patterns", "usage", "store"):
-            patched.setattr(getattr(workspace, name), "close", lambda name=name: closed.append(name))
+            patched.setattr(getattr(workspace, name), "close", lambda name=name, **_: closed.append(name))
         with pytest.raises(StorageIO, match="the disk is gone"):
             workspace.close()
     assert closed == ["meaning", "patterns", "usage", "store"]
