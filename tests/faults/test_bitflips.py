@@ -7,7 +7,6 @@ is missing; what memfs relies on is reported or made anew.
 from __future__ import annotations
 
 import contextlib
-import json
 import random
 import shutil
 import time
@@ -24,6 +23,7 @@ from memfs.admin.backup_file import restore, verify
 from memfs.admin.repair import Repairer
 from memfs.errors import CorruptItem, JournalDamaged, MemfsError
 from memfs.model import Query
+from memfs.search import generations as indexes
 from memfs.testing.faults import flipped, rot
 from memfs.trust import grant
 from memfs.workspace import Workspace, open_workspace
@@ -311,14 +311,13 @@ def test_28_the_index(root: Path, engine: str, scale: Scale, figures: Figures) -
 
 
 def test_28_the_index_the_check_catches_one_that_is_believed(root: Path) -> None:
-    """Without the manifest's digests, the same check fails."""
-    with opened(root, "sqlite") as workspace:
-        workspace.recaller.search("barn")
-        workspace.store.fold()
-        manifest = next(path for path in index_files(workspace) if path.name == "manifest.json")
-    written = {Path(name).name: digest for name, digest in json.loads(manifest.read_text())["files"].items()}
-    believed = mock.patch("memfs.search.generations._digest", lambda path: written.get(path.name, ""))
-    with believed, pytest.raises((AssertionError, MemfsError)):
+    """Without the digest of its file, the same check fails."""
+    digest = indexes._digest
+
+    def believed(path: Path) -> str:
+        return "0" * 64 if path.name == "index.sqlite" else digest(path)
+
+    with mock.patch.object(indexes, "_digest", believed), pytest.raises((AssertionError, MemfsError)):
         flip_index(root, "sqlite", 200, random.Random(6))
 
 
