@@ -162,7 +162,7 @@ def _made(
     repr: bool = True,  # noqa: A002  the standard library's name
     slots: bool = False,
 ) -> type:
-    described = [base.__dict__.get("__dataclass_fields__") for base in reversed(cls.__mro__[1:])]
+    described = [base.__dict__.get(_FIELDS) for base in reversed(cls.__mro__[1:])]
     if any(not isinstance(one, _Fields | None) for one in described):
         import dataclasses
 
@@ -173,7 +173,7 @@ def _made(
     fields = list((inherited | {one.name: one for one in declared}).values())
     own = cls.__dict__
     methods: dict[str, Any] = {
-        "__dataclass_fields__": _Fields(fields),
+        _FIELDS: _Fields(fields),
         "__dataclass_params__": _Parameters({"eq": eq, "frozen": frozen}),
         "__match_args__": tuple(one.name for one in fields if one.init and not one.kw_only),
     }

@@ -26,7 +26,8 @@ LOCKED = "memfs keeps the memory of this repository here"
 EXCLUDED = ("/ContextMemory", "!/ContextMemory/")
 """What git's exclude file says: a link of that name is left out, a folder, as on the memory's own branch, is not."""
 _PLACE = "memfs/memory"
-_LINK = "ContextMemory"
+MEMORY_FOLDER = "ContextMemory"
+"""The folder of a workspace's memory, and the link by which a repository's working tree reaches it."""
 _SMALL = 8192
 _LARGEST = 1 << 20
 
@@ -111,11 +112,11 @@ def link(top: Path, common: Path) -> bool:
     Returns:
         Whether the link is there.
     """
-    memory, entry = common / _PLACE, top / _LINK
+    memory, entry = common / _PLACE, top / MEMORY_FOLDER
     if top == memory or os.path.lexists(top / SETTINGS_FILE) or not _is_excluded(common):
         return False
     inside = common.is_relative_to(top)
-    wanted = os.path.join(os.path.relpath(memory, top) if inside else str(memory), _LINK)
+    wanted = os.path.join(os.path.relpath(memory, top) if inside else str(memory), MEMORY_FOLDER)
     with suppress(FileNotFoundError):
         if not stat.S_ISLNK(os.lstat(entry).st_mode):
             return False
@@ -132,7 +133,7 @@ def link(top: Path, common: Path) -> bool:
 def is_link(top: Path) -> bool:
     """Whether what is in a working tree is a link of ours, though it may lead to where the repository was once."""
     try:
-        return os.readlink(top / _LINK).endswith(f"/{_PLACE}/{_LINK}")
+        return os.readlink(top / MEMORY_FOLDER).endswith(f"/{_PLACE}/{MEMORY_FOLDER}")
     except OSError:
         return False
 
@@ -140,14 +141,14 @@ def is_link(top: Path) -> bool:
 def replaced(common: Path) -> Iterator[Path]:
     """What is in working trees of code in the place of the link; left alone, and never read."""
     for top in work_trees(common):
-        if os.path.lexists(top / _LINK) and not is_link(top) and not os.path.lexists(top / SETTINGS_FILE):
-            yield top / _LINK
+        if os.path.lexists(top / MEMORY_FOLDER) and not is_link(top) and not os.path.lexists(top / SETTINGS_FILE):
+            yield top / MEMORY_FOLDER
 
 
 def unlink(top: Path) -> None:
     """Remove the link from a working tree, if it is one of ours."""
     if is_link(top):
-        io.unlink(top / _LINK, missing_ok=True)
+        io.unlink(top / MEMORY_FOLDER, missing_ok=True)
 
 
 def work_trees(common: Path) -> Iterator[Path]:
@@ -232,7 +233,6 @@ def _read(path: Path) -> str:
         return ""
 
 
-MEMORY_FOLDER = "ContextMemory"
 _LOOKED_AT = 100
 _DOCUMENTS = (".yaml", ".yml", ".json")
 

@@ -24,7 +24,8 @@ from memfs.search.analyzer import terms, tokens
 from memfs.search.terms import COMMON_WORDS
 from memfs.store.reader import Reader
 
-_LOOKED_AT = 5_000
+_LOOKED_INTO = 5_000
+"""So many letters of a text are looked into."""
 _MOST_SENTENCES = 8
 _MOST_WORDS = 60
 _MOST_CHANGED = 3
@@ -114,7 +115,7 @@ class _Statement(NamedTuple):
 
 def contradiction(one: str, other: str) -> str:
     """Why the two texts cannot both hold, in one sentence; "" where they can, or where that is unknown."""
-    for first, second in product(_sentences(one[:_LOOKED_AT]), _sentences(other[:_LOOKED_AT])):
+    for first, second in product(_sentences(one[:_LOOKED_INTO]), _sentences(other[:_LOOKED_INTO])):
         if reason := _opposed(first, second):
             return reason
     return ""
@@ -126,7 +127,7 @@ def traces(text: str) -> frozenset[int]:
     Two sentences that contradict each other have the same stems, or the same before and behind at most three words.
     """
     found: set[int] = set()
-    for said in _sentences(text[:_LOOKED_AT]):
+    for said in _sentences(text[:_LOOKED_INTO]):
         stems = said.stems
         found.add(hash(tuple(sorted(stems))))
         for length in range(1, min(_MOST_CHANGED, len(stems) - 1) + 1):
@@ -276,7 +277,7 @@ def _stem(word: str) -> str:
 
 SIMILAR = "similar"
 RELATES = "relates"
-LOOKED_AT = 8
+_NEAREST = 8
 """So many of the items that the index finds nearest are looked at."""
 _NEAR_ENOUGH = 0.25
 """This share of the nearest one's text score an item has at least."""
@@ -287,7 +288,6 @@ _CROWDED = 0.9
 _SURELY = 24
 """Of what is found by all words, so many are looked at, too: what says more of other things may come before the very
 same."""
-_LOOKED_INTO = 5_000
 _MOST_LINKS = 5
 _MOST_RELATED = 3
 _RELATED_FROM = 0.3
@@ -373,12 +373,12 @@ class Neighbourhood:
     # -- finding --------------------------------------------------------------------------------------------------
     def _nearest(self, draft: MemoryItem, now: datetime) -> list[MemoryItem]:
         words = _words(gist(draft))
-        found = self._found(words, _ASKED_WORDS, draft, LOOKED_AT)
+        found = self._found(words, _ASKED_WORDS, draft, _NEAREST)
         # where there are many, what says the very same may lie beyond: by all its words it is among the first
-        surely = self._found(words, _MOST_QUERY_WORDS, draft, _SURELY) if len(found) >= LOOKED_AT else []
+        surely = self._found(words, _MOST_QUERY_WORDS, draft, _SURELY) if len(found) >= _NEAREST else []
         if surely and found[-1].similarity >= found[0].similarity * _CROWDED:
             found = surely  # many say it of other things: all words tell which one
-        close = [one for one in found if one.similarity >= found[0].similarity * _NEAR_ENOUGH][:LOOKED_AT]
+        close = [one for one in found if one.similarity >= found[0].similarity * _NEAR_ENOUGH][:_NEAREST]
         seen = {one.id for one in close}
         close = [*(one for one in surely if one.id not in seen), *close]
         items = [one.item for one in self._store.load_each(close) if one is not None and not one.stale]

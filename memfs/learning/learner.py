@@ -62,7 +62,6 @@ CLOSE_SECONDS = 5.0
 # What was made of other memories repeats their words: it is no occurrence of anything.
 _MADE = frozenset({"promoted_from", "learned_from", "made_from"})
 _KNOWN, _LOOKED_AT = 16, 24
-_MOST_KNOWN = 1000
 _SAME_WORDS = 0.75
 _TRIES = 5
 _LOCK_SECONDS = 10.0

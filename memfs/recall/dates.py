@@ -25,6 +25,7 @@ _ABOUT = 1.4
 _TOLD = 7
 """So many days after it happened something is told."""
 _WIDE = 10
+_HALF_YEAR = 182
 
 
 class NamedDay(NamedTuple):
@@ -43,8 +44,11 @@ class NamedDay(NamedTuple):
 
     def holds(self, moment: date) -> bool:
         """Whether a day is one of them."""
-        day = self.day.replace(year=moment.year) if self.yearly else self.day
-        return self.first <= (moment - day).days <= self.last
+        days = (moment - self.day).days
+        if self.yearly:
+            days = (moment - self.day.replace(year=moment.year)).days
+            days = (days + _HALF_YEAR) % 365 - _HALF_YEAR  # that day may be nearest in the year before or after
+        return self.first <= days <= self.last
 
 
 class NamedTimes(NamedTuple):

@@ -6,10 +6,10 @@ only read here.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -302,7 +302,6 @@ class IndexSync:
 
     def freshness(self) -> Freshness:
         """The proof of what an answer given now rests on."""
-
         return prove(self.index, self.files, self._repository, self.rejected_items(), self.is_item)
 
     # -- learning -------------------------------------------------------------------------------------------------
@@ -675,5 +674,5 @@ def _kept(folder: Path, head: str) -> str:
 
 
 def _keep(folder: Path, head: str, digest: str) -> None:
-    with contextlib.suppress(StorageIO, FileNotFoundError):
+    with suppress(StorageIO, FileNotFoundError):
         io.write_file(folder / _FILE, f"{head} {digest}".encode(), durable=False)

@@ -123,7 +123,6 @@ _COMMITTING = ("interval", "each", "batch")
 _BY_TIME = ("interval", "each")
 _GRACE = 1.0
 _RETRY_SECONDS, _LATE_SECONDS = 2.0, 0.5
-_FOLD_AT = 500
 
 
 class Store(FolderReader):

@@ -142,6 +142,8 @@ def test_presets_weigh_known_factors() -> None:
         ("what did she see before May 3", "2024-05-01", 1.4),
         ("what did she see before May 3", "2024-05-04", 1.0),
         ("what did she see after May 3", "2024-05-20", 1.4),
+        ("what did she see before January 3", "2024-12-28", 1.4),
+        ("what did she see on December 30", "2025-01-04", 1.4),
         ("what did she see in May 2023", "2023-05-20", 1.4),
         ("what did she see in May 2023", "2023-06-20", 1.0),
         ("may she march in 2023", "2023-06-20", 1.4),

@@ -217,9 +217,8 @@ def test_lines_that_are_none_are_passed_over(log: ServedLog, tmp_path: Path) -> 
     path = tmp_path / "git/memfs/key" / FOLDER / "log.jsonl"
     with path.open("ab") as file:
         file.write(b'\n{"at": "2026-03-01T12:00:00+00:00", "items": [["x"')
-        file.write(
-            b'\n[]\n{"at": 1, "items": []}\nnull\n{"at": "soon", "items": [["a", "b"]]}\n\xff\xfe\n' + b"[" * 9000
-        )
+        file.write(b'\n[]\n{"at": 1, "items": []}\nnull\n{"at": "soon", "items": [["a", "b"]]}')
+        file.write(b'\n{"at": "2026-03-01T12:00:00+00:00", "way": "helped", "items": []}\n\xff\xfe\n' + b"[" * 9000)
     log.note("recall", ["b"], NOON + timedelta(seconds=1))
     assert [row.ids for row in log.find(now=NOON)] == [("b",), ("a",)]
 
