@@ -196,7 +196,7 @@ def ignore_problems(repository: Repository) -> Iterator[Problem]:
     file, line, rule, *_ = [*os.fsdecode(told).split("\0"), "", "", ""]
     if rule and not rule.startswith("!"):
         message = f"git ignores memory files by {file}:{line} {rule}: 'git add' and 'git status' pass them over"
-        hint = "take that line out, or have it except this folder; else only memfs commits them"
+        hint = "remove that rule, or exempt this folder from it; until then only memfs commits them"
         yield Problem.warning(CONTENT, "MemoryIgnored", message, hint)
 
 

@@ -73,7 +73,10 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def _plain(text: str) -> dict[str, Any] | None:
-    """The tables of a file that gives names a text, a whole number, true or false; None where there is more in it."""
+    """The tables of a file that gives names a text, a whole number, true or false; None where there is more in it.
+
+    It accepts nothing that ``tomllib`` reads otherwise, and spares nearly every command the import of that.
+    """
     tables: dict[str, Any] = {}
     table = tables
     for line in text.split("\n"):

@@ -1,4 +1,4 @@
-"""Learns from which hits are used how much the factors of a ranking and single items shall count.
+"""Learns from which hits are used how much the factors of a ranking and single items count.
 
 Nothing is kept beside the record of what was handed out: the same record teaches the same. What is learned is one
 bounded factor of a hit's score, for which few signals do little.

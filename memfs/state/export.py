@@ -171,7 +171,7 @@ _ORIGIN = ("agent", "session", "phase", "role", "tool")
 _WRITTEN_BY_STORE = frozenset({"path", "sha256", "score", "reasons", "stale", "usage"})
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _HINT = "write one object per line, as 'memfs export' does"
-_ARRAY = "a JSON array, where an object a line is expected"
+_ARRAY = "a JSON array, where one object per line is expected"
 _PATHLESS = "'memfs state store' takes documents without a path"
 
 
@@ -248,7 +248,7 @@ def _value(line: str, number: int) -> Any:
         if number == 1 and line.startswith("["):
             error.message, error.hint = _ARRAY, _HINT
         elif not line.startswith("{"):
-            error.hint = f"{_HINT}; text that is to be a memory: --from markdown"
+            error.hint = f"{_HINT}; to store the text as a memory, use --from markdown"
         raise
 
 

@@ -457,7 +457,7 @@ def test_what_cannot_be_a_weight_or_an_end_is_unclear(memfs: Memfs, options: lis
         (["x", "--session", "x" * 600], "memfs: --session: has 600 characters"),
         (["-"], "memfs: standard input: not valid Unicode: a NUL character"),
         (["x", "--id", "übung"], "memfs: 'übung' cannot be an id"),
-        (["--weird"], "goes behind '--'"),
+        (["--weird"], "goes after '--'"),
     ],
 )
 def test_what_is_refused_is_named_as_it_was_given(memfs: Memfs, arguments: list[str], told: str) -> None:

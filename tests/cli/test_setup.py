@@ -342,6 +342,6 @@ def test_a_rule_by_which_git_ignores_memory_is_named(bare: Memfs, project: Path)
     (project / ".gitignore").write_text("*.log\nContextMemory/\n")
     for told in (bare("init", str(project), "--yes").err, bare("-C", str(project), "check").out):
         assert "git ignores memory files by .gitignore:2 ContextMemory/" in told
-        assert "take that line out" in told
+        assert "remove that rule" in told
     (project / ".gitignore").write_text("*.log\nContextMemory/\n!ContextMemory/\n")
     assert "ignores" not in bare("-C", str(project), "check").out

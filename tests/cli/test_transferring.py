@@ -122,8 +122,8 @@ def test_lines_without_an_id_are_stored_once(memfs: Memfs, tmp_path: Path) -> No
     ("written", "told"),
     [
         ('{"text": "hello"}', "did you mean 'content'?"),
-        ('[{"content": "hello"}]', "a JSON array, where an object a line is expected"),
-        ('[\n{"content": "hello"}\n]', "a JSON array, where an object a line is expected"),
+        ('[{"content": "hello"}]', "a JSON array, where one object per line is expected"),
+        ('[\n{"content": "hello"}\n]', "a JSON array, where one object per line is expected"),
         ("plain words", "--from markdown"),
     ],
 )

@@ -192,7 +192,7 @@ def _no_option(error: click.NoSuchOption) -> tuple[str, str]:
     names = (name for option in known for name in (*option.opts, *option.secondary_opts))
     hint = nearest(error.option_name, names) or f"see '{ctx.command_path} --help'"
     if any(param.name in _FREE for param in ctx.command.params):
-        hint = f"{hint}{'' if hint.endswith('?') else ';'} what begins with '-' and is no option goes behind '--'"
+        hint = f"{hint}{'' if hint.endswith('?') else ';'} text that begins with '-' goes after '--'"
     if ctx.parent is None and error.option_name == "--json":
         hint = "it goes after the verb, as in 'memfs status --json'"
     return f"'{ctx.command_path}' has no option '{error.option_name}'", hint

@@ -23,6 +23,7 @@ from memfs.fs.lock import locked, release
 
 _STOP_SECONDS, _LONGEST_START = 10.0, 30.0
 _LONGEST_REASON = 1 << 12
+_ID_BYTES = 8
 _LOOK_SECONDS = 20.0
 _LOCK, _HOSTS = ".lock", ".hosts"
 
@@ -121,6 +122,8 @@ def answering(root: Path) -> int:
 def start(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> int:
     """Have a resident in the background; returns its process id once it is up.
 
+    Where another one was quicker, ours has ended by then: else it would come up when that one is stopped.
+
     Raises:
         StorageIO: none comes up.
     """
@@ -128,14 +131,16 @@ def start(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> int
     try:
         begin(root, settings, end)
         os.close(end)
+        own = int.from_bytes(os.read(said, _ID_BYTES), "big") or -1
         until = time.monotonic() + _LONGEST_START
-        while not (process := answering(root)):
+        while (process := answering(root)) != own:
             ended = bool(select.select([said], [], [], 0.01)[0])
-            if (ended and not answering(root)) or time.monotonic() >= until:  # another one may have been quicker
-                reason = os.read(said, _LONGEST_REASON) if ended else b""
-                raise StorageIO(
-                    os.fsdecode(reason) or "no resident process comes up", hint="see what 'memfs serve' says"
-                )
+            if not ended and time.monotonic() < until:
+                continue
+            if process := answering(root):
+                break
+            reason = os.read(said, _LONGEST_REASON) if ended else b""
+            raise StorageIO(os.fsdecode(reason) or "no resident process comes up", hint="see what 'memfs serve' says")
         return process
     finally:
         os.close(said)
@@ -213,7 +218,7 @@ def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({}), end: i
     """Let a process of its own, which nobody waits for, become the resident, where settings allow one.
 
     Args:
-        end: the end of a pipe to which it writes why it cannot be one, and which it holds while it is.
+        end: the end of a pipe to which it writes its process id, and why it cannot be one; it holds that while it is.
     """
     if child := os.fork():
         os.waitpid(child, 0)
@@ -221,6 +226,8 @@ def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({}), end: i
     try:
         os.setsid()
         if not os.fork():
+            if end >= 0:
+                os.write(end, os.getpid().to_bytes(_ID_BYTES, "big"))
             for one in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM):
                 signal.signal(one, signal.SIG_DFL)
             os.chdir("/")
