@@ -20,12 +20,10 @@ _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "couple": 2, "three": 3, "few": 
 _LAST = frozenset({"last", "past", "previous"})
 _IN = frozenset({"in", "this", "during", "since", "of", "early", "late", *_LAST})
 _BEFORE, _AFTER = frozenset({"before", "until", "by"}), frozenset({"after", "since", "from"})
-_THEN = 2.0
-_ABOUT = 1.4
+_THEN, _ABOUT = 2.0, 1.4
 _TOLD = 7
 """So many days after it happened something is told."""
-_WIDE = 10
-_HALF_YEAR = 182
+_WIDE, _HALF_YEAR = 10, 182
 
 
 class NamedDay(NamedTuple):
@@ -44,10 +42,9 @@ class NamedDay(NamedTuple):
 
     def holds(self, moment: date) -> bool:
         """Whether a day is one of them."""
-        days = (moment - self.day).days
-        if self.yearly:
-            days = (moment - self.day.replace(year=moment.year)).days
-            days = (days + _HALF_YEAR) % 365 - _HALF_YEAR  # that day may be nearest in the year before or after
+        days = (moment - (self.day.replace(year=moment.year) if self.yearly else self.day)).days
+        # the nearest one may lie in the year before or after
+        days = (days + _HALF_YEAR) % 365 - _HALF_YEAR if self.yearly else days
         return self.first <= days <= self.last
 
 

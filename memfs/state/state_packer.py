@@ -435,6 +435,7 @@ def _is_later(output: Mapping[str, Any], after: datetime | None) -> bool:
 
 
 def read_object(read: Callable[[str], bytes], path: str) -> Mapping[str, Any]:
+    """The JSON object in a file; an empty one where there is none that can be read."""
     with suppress(MemfsError, FileNotFoundError):
         return object_in(read(path))
     return {}

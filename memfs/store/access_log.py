@@ -102,9 +102,8 @@ def _since(oldest: datetime, data: bytes) -> bytes:
 def _handed(row: Mapping[str, Any]) -> AccessRecord:
     texts = {name: row.get(key, "") for name, key in _TEXTS.items()}
     pairs: Sequence[Any] = row["items"]
-    if not pairs or not all(
-        isinstance(text, str) for text in (*texts.values(), *(part for pair in pairs for part in pair))
-    ):
+    said = [*texts.values(), *(part for pair in pairs for part in pair)]
+    if not pairs or not all(isinstance(text, str) for text in said):
         raise TypeError("not what memfs writes")
     moment = datetime.fromisoformat(row["at"])
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -245,6 +245,7 @@ def _overruled(workspace: Workspace, config: MemoryConfig) -> str:
 
 
 def how_far(found: SemanticStatus) -> str:
+    """In a line, the model, how many memories are embedded and how many wait, and what is wrong."""
     if found.problem and not found.items:
         return f"{found.model}: {found.problem}"
     vectors = f"{found.embedded:,} of {count(found.items, 'memory', 'memories')} embedded, {size(found.bytes)}"

@@ -22,8 +22,7 @@ from memfs.fs.executor import Worker
 from memfs.fs.lock import locked, release
 
 _STOP_SECONDS, _LONGEST_START = 10.0, 30.0
-_LONGEST_REASON = 1 << 12
-_ID_BYTES = 8
+_LONGEST_REASON, _ID_BYTES = 1 << 12, 8
 _LOOK_SECONDS = 20.0
 _LOCK, _HOSTS = ".lock", ".hosts"
 
@@ -133,15 +132,13 @@ def start(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> int
         os.close(end)
         own = int.from_bytes(os.read(said, _ID_BYTES), "big") or -1
         until = time.monotonic() + _LONGEST_START
-        while (process := answering(root)) != own:
+        ended = False
+        while answering(root) != own and not ended and time.monotonic() < until:
             ended = bool(select.select([said], [], [], 0.01)[0])
-            if not ended and time.monotonic() < until:
-                continue
-            if process := answering(root):
-                break
-            reason = os.read(said, _LONGEST_REASON) if ended else b""
-            raise StorageIO(os.fsdecode(reason) or "no resident process comes up", hint="see what 'memfs serve' says")
-        return process
+        if process := answering(root):
+            return process
+        reason = os.read(said, _LONGEST_REASON) if ended else b""
+        raise StorageIO(os.fsdecode(reason) or "no resident process comes up", hint="see what 'memfs serve' says")
     finally:
         os.close(said)
 
