@@ -58,6 +58,7 @@ _UNASKED = [["-C", "/nowhere/at/all", "list"], ["list", "--type", "preference"]]
 
 def test_a_resident_prints_what_the_command_itself_prints_to_the_byte(ask: Asked, resident: int) -> None:
     """Output, errors and exit code of every sort of reading command."""
+    assert ask("commit", alone=True).returncode == 0  # else the resident commits between two commands
     ask("list", alone=True)
     for words, env in COMMANDS:
         alone, served = ask(*words, alone=True, env=env), ask(*words, env=env)
