@@ -55,15 +55,16 @@ def answer(
     """
     if event.name == SESSION_START:
         announce(event, place)
-    if event.name in DRAINS and event.name != SESSION_START and place.private:
-        _drain(event, place, complain, settings)
-        return
     hosted = host is not None and place.memory == host.root
+    if event.name in DRAINS and event.name != SESSION_START and place.private:
+        _drain(event, place, complain, settings, learn=not hosted)
+        return
     begin = host.open if host is not None else open_workspace
     before = not hosted or any(path.stem != file_name(event.session) for path in _waiting(place))
     if event.name == SESSION_START and place.private and place.memory is not None and before:
         try:
-            _drain(event, place, complain, settings)  # what was said before the session is part of its beginning
+            # what was said before the session is part of its beginning
+            _drain(event, place, complain, settings, learn=False)
         except MemfsError as error:
             complain(f"what was said waits: {error}")
     with _opened(place, complain, settings, begin) as workspace:
@@ -125,13 +126,15 @@ def _waiting(place: SessionLocation) -> list[Path]:
     return append_log.waiting(place.state / append_log.FOLDER)
 
 
-def _drain(event: SessionEvent, place: SessionLocation, complain: Complain, settings: Mapping[str, Any]) -> None:
+def _drain(
+    event: SessionEvent, place: SessionLocation, complain: Complain, settings: Mapping[str, Any], *, learn: bool
+) -> None:
     """Turn what waits into memories, in private memory, which is opened only where something waits."""
     if not _waiting(place) and not noted_sessions(place.state / append_log.FOLDER):
         return
     with open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True) as workspace:
         _drain_in(workspace, event, place, complain)
-        if event.name != SESSION_START:  # that waits for its answer
+        if learn:
             _learn(workspace, complain)
         workspace.sources.triggers.count()
 

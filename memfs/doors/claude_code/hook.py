@@ -73,10 +73,8 @@ LEARNING_SECONDS = 1.0
 """How long a session's start learns from what is new: a person waits."""
 ONLY_ANSWERED = frozenset({PRE_TOOL, SUBAGENT_START})
 """Events that are answered and not kept: what they tell, the event after them tells again."""
-ONLY_DRAINED = frozenset({PRE_COMPACT, STOP, SUBAGENT_STOP})
-"""Events at which nothing is answered."""
-LEFT = frozenset({SESSION_START, SESSION_END, *ONLY_DRAINED})
-"""Events after which a resident process, where one answers them, makes memories of what waits, and learns."""
+LEFT = frozenset({SESSION_END, *DRAINS})
+"""Events after which a resident process, where one answers them, makes memories of what still waits, and learns."""
 OPENS = frozenset({PROMPT, *ONLY_ANSWERED, *DRAINS})
 """The events for which the workspace is opened; the others end as soon as they are kept."""
 PLAIN_CLIENTS = frozenset({LETTA})
@@ -189,7 +187,7 @@ class Hook:
             if self.host is not None:
                 self.host.begun()
         self.left = self.host is not None and place.memory == self.host.root and event.name in LEFT
-        if event.name in OPENS and not (self.left and event.name in ONLY_DRAINED):
+        if event.name in OPENS:
             from memfs.doors.claude_code.answer import answer
 
             answer(event, place, self._say, self.report, self._settings, self.host)
