@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -94,7 +95,8 @@ def client(python: Path, root: Path, talk: Callable[[Any], Any]) -> Any:
     from mcp import Client, StdioServerParameters
 
     async def run() -> Any:
-        server = StdioServerParameters(command=str(python), args=["-m", "memfs", "-C", str(root), "mcp"])
+        words = ["-m", "memfs", "-C", str(root), "mcp"]
+        server = StdioServerParameters(command=str(python), args=words, env=dict(os.environ))
         async with Client(server) as connected:
             return await talk(connected)
 

@@ -85,13 +85,13 @@ class HookHost(NamedTuple):
     """What an event is answered in, where that is a child of a resident process.
 
     Attributes:
-        root: the workspace that the resident holds open.
+        root: the workspace that the resident holds open; None where its settings are not those of the command.
         open: opens a workspace, as ``open_workspace`` does.
         begun: called once the event is durable, or before an answer is printed.
         ended: called before the process ends, with whether the resident is to make memories of what waits.
     """
 
-    root: Path
+    root: Path | None
     open: Callable[..., Workspace]
     begun: Callable[[], object]
     ended: Callable[[bool], object]

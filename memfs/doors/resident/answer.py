@@ -107,7 +107,8 @@ def answer(link: socket.socket, workspace: Workspace, said: bytes) -> int:
     set_witness(announcement.tell)
     if is_event(request.words):
         notice = _OutputNotice(link)
-        host = hook.HookHost(workspace.root, announcement.open, notice.tell, partial(_end_hook, link))
+        root = workspace.root if same else None
+        host = hook.HookHost(root, announcement.open, notice.tell, partial(_end_hook, link))
         hook.main(request.words[1:], host=host)
     command.open_with(announcement.open)
     code = _run(request.words)
