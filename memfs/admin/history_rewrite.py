@@ -154,6 +154,7 @@ class HistoryRewrite:
         successor.write_index({one.path for one in entries if one.path in paths or one.blob in blobs})
         successor.compare(_moved(survey, before, done), blobs, paths)
         successor.check(strict)
+        RemoteHistory(self._repository).note_erased(_first_replaced(survey, done))
         swap(self._repository, successor, before, done, lambda: self._begin(record), remove_files)
         finish(self._repository, successor, before, done, kept.union(done.mapped.values()))
         head = self._repository.head_commit() or ""
@@ -276,6 +277,12 @@ class HistoryRewrite:
             for lock in (own, *(FileLock(path) for path in others if os.path.lexists(path))):
                 locks.enter_context(lock.hold(self._what, timeout=patience))
             yield
+
+
+def _first_replaced(survey: Survey, done: Rewritten) -> list[str]:
+    """The commits that are replaced, but for those that came of another one."""
+    replaced = survey.commits.keys() & done.gone
+    return sorted(commit for commit in replaced if replaced.isdisjoint(survey.commits[commit][1]))
 
 
 def _moved(survey: Survey, before: Before, done: Rewritten) -> dict[str, str]:

@@ -12,7 +12,7 @@ import re
 import secrets
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -222,23 +222,47 @@ class RemoteConnection:
                 found[ref.removeprefix(HEADS)] = commit
         return found
 
-    def fetch(self, branch: str, known: Iterable[str]) -> str:
-        """Bring the objects of a branch; return its commit.
+    def fetch(self, branch: str, known: Sequence[str], but: Collection[str] = frozenset()) -> str:
+        """Bring the objects of a branch.
 
         Args:
             known: commits that are here, of which nothing need be sent.
+            but: commits that must not come here.
+
+        Returns:
+            The branch's commit; "" where one of ``but`` leads to it: then nothing of it is here.
 
         Raises:
             RemoteUnreachable: with what git said, and what to do.
         """
         ref = require_branch(HEADS + branch)
         self._prepare(known)
+        aside = self._folder / "objects" if but else None
+        if aside is not None:
+            io.make_folders(aside)
         quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
-        self._run("fetch", *quiet, self._remote.name, f"{ref}:{_FETCHED}", prepared=True)
+        self._run("fetch", *quiet, self._remote.name, f"{ref}:{_FETCHED}", prepared=True, aside=aside)
         commit = io.read_file(self._folder / _FETCHED).decode("ascii", "replace").strip()
         if not HEX.fullmatch(commit):
             raise HistoryUnavailable("git fetched no commit", hint="run git fsck")
+        if aside is not None:
+            came = self._run("rev-list", commit, "--not", *known, prepared=True, aside=aside).split()
+            if not frozenset(but).isdisjoint(came):
+                self._sweep()
+                return ""
+            self._take_over(aside)
         return commit
+
+    def _take_over(self, aside: Path) -> None:
+        """Move fetched objects to the repository's: the index of a pack, by which it is found, after the pack."""
+        objects = self._repository.common_dir / "objects"
+        for above, _, names in os.walk(aside):
+            folder = objects / Path(above).relative_to(aside)
+            io.make_folders(folder)
+            for name in sorted(names, key=lambda name: name.endswith(".idx")):
+                if not os.path.lexists(folder / name):
+                    io.rename(f"{above}/{name}", str(folder / name))
+            io.sync_folder(folder)
 
     def push(self, commit: str, branch: str) -> None:
         """Move a branch of the remote forward to a commit, or make it; never force.
@@ -262,11 +286,21 @@ class RemoteConnection:
             raise self._failure("push", said)
 
     # -- internal -------------------------------------------------------------------------------------------------
-    def _run(self, verb: str, *arguments: str, prepared: bool = False, accept: tuple[int, ...] = (0,)) -> str:
+    def _run(
+        self,
+        verb: str,
+        *arguments: str,
+        prepared: bool = False,
+        accept: tuple[int, ...] = (0,),
+        aside: Path | None = None,
+    ) -> str:
+        """``aside``: where new objects go, in place of the repository's."""
         if not prepared:
             self._prepare(())
         objects = self._repository.common_dir / "objects"
-        env = environment.for_remote(os.environ, self._folder, objects, self._remote.protocols)
+        env = environment.for_remote(os.environ, self._folder, aside or objects, self._remote.protocols)
+        if aside is not None:
+            env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(objects)
         command = (git_program(), verb, *arguments)
         process = start(command, self._repository.state, env | self._shell(env))
         try:
@@ -360,6 +394,8 @@ def _way_out(reason: str, branch: str) -> str:
 _NOTE = "seen.json"
 _SEEN, _RESCUE, _TRACKING = "refs/memfs/seen", "refs/memfs/rescue", "refs/remotes"
 _LARGEST = 4 << 20
+_ERASED, _MOST_ERASED = "", 1000
+"""The name in the note, which no branch of a remote has, of commits that were replaced here."""
 
 
 class RemoteHistory:
@@ -423,6 +459,20 @@ class RemoteHistory:
         if tips:
             self._write({**{name: (commit,) for name, commit in tips.items()}, **kept})
         self._update({_seen(name): commit for name, commit in tips.items()})
+
+    def note_erased(self, commits: Iterable[str]) -> None:
+        """Remember commits that are about to be replaced here: whatever they lead to is never fetched again."""
+        noted = self._noted()
+        self._write({**noted, _ERASED: tuple(dict.fromkeys([*noted.get(_ERASED, ()), *commits]))[-_MOST_ERASED:]})
+
+    def erased(self) -> frozenset[str]:
+        """Those of the remembered commits that were replaced, and are not here."""
+        noted = self._noted().get(_ERASED, ())
+        if not noted:
+            return frozenset()
+        # by git itself: this process may remember what it read before
+        found = self._repository.git.run("cat-file", "--batch-check", data="\n".join((*noted, "")).encode())
+        return frozenset(line.partition(" ")[0] for line in found.decode().splitlines() if line.endswith(" missing"))
 
     def _latest(self, seen: str, others: Iterable[str]) -> str:
         """The last of these commits along the line of the one that was seen; one of the others where none was."""

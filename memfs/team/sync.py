@@ -63,6 +63,17 @@ def _has_less(repository: Repository, one: str, other: str) -> bool:
     return bool(before) and not after
 
 
+def _old_history(asked: _SyncRequest, announced: str) -> RemoteRewritten:
+    """The error for a remote that still has what was erased here."""
+    remote, branch = asked.remote.name, asked.branch
+    force = f"--force-with-lease={branch}:{announced}" if announced else "--force"
+    return RemoteRewritten(
+        f"history was rewritten here (an erase, or a cut), and {remote}/{branch} still has the old one",
+        hint=f"git push {force} {remote} HEAD:{branch} replaces it there, with all that others pushed on top of it; "
+        "then sync, and replace every clone",
+    )
+
+
 _LATER = "sync again when that is over"
 _LOCK_PATIENCE = 120.0
 _ROUNDS = 20
@@ -294,7 +305,9 @@ class Syncer:
         self._refuse_erased(asked, announced)
         known = [commit for commit in (here, last) if commit and holds_commit(self._repository, commit)]
         held = bool(announced) and any(is_ancestor(self._repository, announced, commit) for commit in known)
-        theirs = announced if held else talk.fetch(branch, known)
+        theirs = announced if held else talk.fetch(branch, known, self._seen.erased())
+        if not theirs:
+            raise _old_history(asked, announced)
         if last and not is_ancestor(self._repository, last, theirs) and self._would_return(last, theirs, here):
             if not rescued and not asked.dry_run:
                 rescued = self._seen.rescue(remote, branch, last)
@@ -311,12 +324,9 @@ class Syncer:
         if not before:
             return
         held = bool(announced) and holds_commit(self._repository, announced)
-        if not held or is_ancestor(self._repository, before, announced):
-            remote, branch = asked.remote.name, asked.branch
-            raise RemoteRewritten(
-                f"history was rewritten here (an erase, or a cut), and {remote}/{branch} still has the old one",
-                hint=f"git push --force {remote} HEAD:{branch} replaces it there; then sync, and replace every clone",
-            )
+        told = held or bool(self._seen.erased())  # else nobody noted what was replaced
+        if announced == before or not told or (held and is_ancestor(self._repository, before, announced)):
+            raise _old_history(asked, announced)
 
     def _would_return(self, last: str, theirs: str, here: str | None) -> bool:
         """Whether this branch still has commits that the remote dropped, so that a merge would bring them back."""

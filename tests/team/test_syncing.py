@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -30,6 +30,7 @@ from memfs.git import remote as talking
 from memfs.git.process import check
 from memfs.git.refs import QuarantinedBranch, save_quarantined
 from memfs.git.remote import RemoteConnection, RemoteHistory, protocol_of, remote_of
+from memfs.model import Query
 
 Git = Callable[..., str]
 Opened = Callable[..., Workspace]
@@ -390,7 +391,7 @@ def test_what_was_erased_here_does_not_come_back(site: Site, git: Git) -> None:
     for rejoin in (False, True):
         with pytest.raises(RemoteRewritten, match="rewritten here") as refused:
             sync(site.ada, rejoin=rejoin)
-    assert "git push --force origin HEAD:main" in (refused.value.hint or "")
+    assert "git push --force-with-lease=main:" in (refused.value.hint or "")
     objects = git(site.ada.root, "cat-file", "--batch-check", "--batch-all-objects").splitlines()
     blobs = [line.split()[0] for line in objects if " blob " in line]
     assert not any("hunter2" in git(site.ada.root, "cat-file", "blob", blob) for blob in blobs)
@@ -432,6 +433,57 @@ def test_what_was_erased_after_an_earlier_sync_does_not_come_back(site: Site, gi
     assert sync(site.ada).pushed
 
 
+@pytest.mark.parametrize("by", ["branch", "remote", "rename", "on top"])
+def test_what_was_erased_comes_back_by_no_other_way(site: Site, git: Git, by: str) -> None:
+    """A branch, or a remote, that this clone never saw, one that is called otherwise by now, and what others pushed on
+    top of the old history: what was erased is not merged, and nothing of it stays here (B3, row 50).
+    """
+    root, remote = site.ada.root, site.git(site.ada.root, "remote", "get-url", "origin").strip()
+    put(site.ada, "secret", "the old password was hunter2hunter2")
+    put(site.ada, "other")
+    sync(site.ada)
+    bo = site.bo()
+    put(bo, "later")
+    sync(bo)
+    git(bo.root, "push", "--quiet", "origin", "HEAD:feature")
+    site.ada.eraser.erase("secret", rewrite_shared=True)
+    put(site.ada, "after")
+    asked: dict[str, object] = {}
+    if by == "branch":
+        git(root, "push", "--quiet", "--force", "origin", "HEAD:main")
+        asked = {"branch": "feature"}
+    elif by == "remote":
+        git(root, "push", "--quiet", "--force", "origin", "HEAD:main")
+        git(root, "remote", "add", "mirror", remote)
+        asked = {"remote": "mirror", "branch": "feature"}
+    elif by == "rename":
+        git(root, "remote", "rename", "origin", "up")
+    for rejoin in (False, True):
+        with pytest.raises(RemoteRewritten, match="rewritten here") as refused:
+            sync(site.ada, rejoin=rejoin, **asked)
+    assert "--force-with-lease=" in (refused.value.hint or "")
+    objects = git(root, "cat-file", "--batch-check", "--batch-all-objects").splitlines()
+    blobs = [line.split()[0] for line in objects if " blob " in line]
+    assert not any("hunter2" in git(root, "cat-file", "blob", blob) for blob in blobs)
+
+
+def test_what_others_pushed_to_a_cleaned_remote_is_taken(site: Site, git: Git) -> None:
+    """Once the old history is replaced at the remote, what a fresh clone adds there is merged like anything (B3)."""
+    put(site.ada, "secret", "the old password was hunter2hunter2")
+    put(site.ada, "other")
+    sync(site.ada)
+    site.ada.eraser.erase("secret", rewrite_shared=True)
+    git(site.ada.root, "push", "--quiet", "--force", "origin", "HEAD:main")
+    bo = site.bo()
+    put(bo, "fresh")
+    sync(bo)
+    put(site.ada, "after")
+    assert sync(site.ada).pushed
+    assert {"fresh", "other", "after"} <= {item.id for item in site.ada.store.select(Query())}
+    assert "secret" not in {item.id for item in site.ada.store.select(Query())}
+    assert git(site.ada.root, "fsck", "--full", "--strict").strip() == ""
+
+
 def test_50_nothing_is_erased_while_a_sync_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a sync has begun to fetch would bring the old history back, merge it, and push it."""
     put(site.ada, "secret", "the code is 4711")
@@ -442,10 +494,10 @@ def test_50_nothing_is_erased_while_a_sync_goes_on(site: Site, monkeypatch: pyte
     eraser, fetch = site.opened(site.ada.root).eraser, RemoteConnection.fetch
     monkeypatch.setattr(erasing, "LOCK_WAIT", 0.0)
 
-    def outrun(talk: RemoteConnection, branch: str, known: Iterable[str]) -> str:
+    def outrun(talk: RemoteConnection, branch: str, known: Sequence[str], but: Collection[str]) -> str:
         with pytest.raises(LockTimeout, match="sync"):
             eraser.erase("secret", rewrite_shared=True)
-        return fetch(talk, branch, known)
+        return fetch(talk, branch, known, but)
 
     monkeypatch.setattr(RemoteConnection, "fetch", outrun)
     assert sync(site.ada).joined is not None
