@@ -45,7 +45,7 @@ from memfs.store.state_files import DocumentChange
 _REPLACE = "import with --replace to have it so, or take the record out"
 _SUFFIX = 8
 _GIVEN_BY_PLACE = ("id", "type")
-_TELLING = ("type", "title", "content", "timestamp", "origin")
+_TELLING = ("type", "title", "content", "tags", "timestamp", "origin")
 """What makes a line without an id the memory that an earlier import stored."""
 
 
@@ -313,6 +313,8 @@ class Importer:
         if existing is not None and (existing.sha256 == _digest(data) or _values(existing) == _values(item)):
             return []
         if existing is not None and not replace:
+            if not _is_named(record):  # what an earlier import stored, and somebody changed here since
+                return []
             raise Conflict(
                 f"the memory {item.id!r} is there with other content", current=existing.sha256, hint=_REPLACE
             )
@@ -430,13 +432,18 @@ def _id_of(record: ExportRecord) -> Any:
     return f"{slug(str(said.get('title') or said.get('content') or '')) or 'memory'}-{suffix}"
 
 
+def _is_named(record: ExportRecord) -> bool:
+    """Whether a memory's record says by itself which memory it is."""
+    return bool(record.document.get("id") or record.path)
+
+
 def _is_repeated(record: ExportRecord, seen: dict[str, tuple[int | None, str]]) -> bool:
     """Whether a line without an id stands there already, word for word.
 
     Raises:
         DuplicateId: another record has its id or its place.
     """
-    is_named = record.type != MEMORY or bool(record.document.get("id") or record.path)
+    is_named = record.type != MEMORY or _is_named(record)
     name = str(_id_of(record)).casefold() if record.type == MEMORY else record.path
     said = "" if is_named else sha256(json_line(record))
     place, earlier = seen.setdefault(name, (record.place, said))
