@@ -153,7 +153,6 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
 
     commit, edited = None, None
     with _opened() as workspace:
-        end_resident(workspace.root)  # it is memfs itself, and nobody's work
         if not dry_run:
             _take_in(workspace)
         root, own = workspace.root, _private(workspace.root, with_private)
@@ -167,6 +166,8 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
         backups, planned = _backups(workspace), made.plan()
         clients = _clients(tops, dry=True)
         if not dry_run:
+            if force or not planned.refused:
+                end_resident(workspace.root)  # it is memfs itself, and nobody's work
             commit, edited = made.files(force)
     if not dry_run:
         _clients(tops, dry=False)
