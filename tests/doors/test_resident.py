@@ -578,6 +578,30 @@ def test_a_server_and_a_watch_have_a_resident_while_they_run(
     assert until(lambda: not place.resident_of(root))
 
 
+def test_a_request_that_got_through_whole_is_never_run_twice() -> None:
+    """A child may have answered and gone before the client looks again: nothing is left to send then."""
+
+    class Gone:
+        """A connection whose other end took everything and hung up."""
+
+        def settimeout(self, seconds: float) -> None:
+            """Nothing waits here."""
+
+        def sendmsg(self, parts: list[bytes], *_: object) -> int:
+            """All of it goes through."""
+            return sum(map(len, parts))
+
+        def sendall(self, data: bytes) -> None:
+            """As the system answers for a connection that is closed, whatever is sent."""
+            raise BrokenPipeError
+
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        link = client.ChildConnection(Gone(), process.pid)
+        assert link.send(b"request", ())
+        process.communicate(b"\n")
+        assert process.returncode == 0
+
+
 def test_a_hook_begins_a_resident_for_those_that_follow(
     forked: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
