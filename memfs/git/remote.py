@@ -255,13 +255,12 @@ class RemoteConnection:
 
     def _take_over(self, aside: Path) -> None:
         """Move fetched objects to the repository's: the index of a pack, by which it is found, after the pack."""
-        objects = self._repository.common_dir / "objects"
-        for above, _, names in os.walk(aside):
-            folder = objects / Path(above).relative_to(aside)
+        for above in filter(_holds_objects, sorted(os.listdir(aside))):
+            folder = self._repository.common_dir / "objects" / above
             io.make_folders(folder)
-            for name in sorted(names, key=lambda name: name.endswith(".idx")):
+            for name in sorted(os.listdir(aside / above), key=lambda name: name.endswith(".idx")):
                 if not os.path.lexists(folder / name):
-                    io.rename(f"{above}/{name}", str(folder / name))
+                    io.rename(str(aside / above / name), str(folder / name))
             io.sync_folder(folder)
 
     def push(self, commit: str, branch: str) -> None:
@@ -365,6 +364,11 @@ class RemoteConnection:
     def close(self) -> None:
         """Remove the folder."""
         self._sweep()
+
+
+def _holds_objects(folder: str) -> bool:
+    """Whether a folder of git's objects has packs or loose ones: caches beside them are of where they were made."""
+    return folder == "pack" or bool(re.fullmatch("[0-9a-f]{2}", folder))
 
 
 def _config(remote: Remote) -> str:

@@ -69,8 +69,8 @@ def _old_history(asked: _SyncRequest, announced: str) -> RemoteRewritten:
     force = f"--force-with-lease={branch}:{announced}" if announced else "--force"
     return RemoteRewritten(
         f"history was rewritten here (an erase, or a cut), and {remote}/{branch} still has the old one",
-        hint=f"git push {force} {remote} HEAD:{branch} replaces it there, with all that others pushed on top of it; "
-        "then sync, and replace every clone",
+        hint=f"git push {force} {remote} HEAD:{branch} replaces it there, and what others pushed on top of it goes;"
+        " then sync, and replace every clone",
     )
 
 
