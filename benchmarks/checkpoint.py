@@ -109,6 +109,8 @@ def kill_in_the_middle(root: Path, seconds: float) -> None:
 
 def main(words: list[str]) -> None:
     """Run it; see the module."""
+    if not words or words[0].startswith("-"):
+        raise SystemExit(__doc__)
     root = Path(words[0]).absolute()
     if "--act" in words:
         print(json.dumps(act(root, words[words.index("--act") + 1])))

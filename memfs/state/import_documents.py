@@ -65,6 +65,7 @@ _KEPT_BYTES = 16 << 20
 _CHUNK = 1 << 20
 _SOURCE = "import"
 _NAMED = 20
+_TRIES = 5
 _SKIP = "--skip-refused leaves out what cannot be imported"
 
 
@@ -99,16 +100,43 @@ Deeds = tuple[list[DocumentChange], list[FilePlan]]
 
 @dataclass(slots=True)
 class _Batch:
-    """What is stored as one commit: documents or memories."""
+    """What is stored as one commit: documents or memories, each by the record that asks for it."""
 
-    changes: list[DocumentChange] = field(default_factory=list)
-    plans: list[FilePlan] = field(default_factory=list)
-    records: int = 0
+    deeds: list[tuple[ExportRecord, Deeds]] = field(default_factory=list)
     bytes: int = 0
 
     def takes(self, changes: Sequence[DocumentChange]) -> bool:
         """Whether there is room, and what is in it is of the same sort."""
-        return self.records < _BATCH and self.bytes < _BATCH_BYTES and not (self.plans if changes else self.changes)
+        same_sort = not self.deeds or bool(self.deeds[-1][1][0]) == bool(changes)
+        return same_sort and len(self.deeds) < _BATCH and self.bytes < _BATCH_BYTES
+
+    def changes(self) -> list[DocumentChange]:
+        """The documents to write."""
+        return [change for _, (changes, _) in self.deeds for change in changes]
+
+    def plans(self) -> list[FilePlan]:
+        """The plans for memories."""
+        return [plan for _, (_, plans) in self.deeds for plan in plans]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What was done so far."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    replaced: int = 0
+    same: int = 0
+    derived: int = 0
+    touched: set[int] = field(default_factory=set)
+
+    def add(self, batch: _Batch) -> None:
+        """Count what was stored."""
+        for record, (changes, plans) in batch.deeds:
+            self.counts[record.type] += 1
+            self.replaced += any(change.expected for change in changes) or any(
+                plan.before is not None for plan in plans
+            )
+            self.touched.update(() if (one := iteration_of(record.path)) is None else (one,))
 
 
 class Importer:
@@ -359,54 +387,66 @@ class Importer:
         made: dict[int, Deeds],
     ) -> ImportCounts:
         """``made``: what has to be done for some of the records."""
-        counts: Counter[str] = Counter()
-        touched: set[int] = set()
-        replaced = same = derived = 0
-        batch = _Batch()
+        tally, batch = _Tally(), _Batch()
+
+        def store() -> None:
+            if batch.deeds and not dry_run:
+                self._carry_out(batch, name, tally, replace, reason)
+            tally.add(batch)
+
         for number, record in enumerate(_records(stream, name), 1):
             if number in refused or isinstance(record, ContentError):
                 continue
-            changes, plans = made.pop(number) if number in made else self._taken(record, replace, reason)
-            derived += record.type == AGGREGATE
-            if not changes and not plans:
-                same += record.type != AGGREGATE
+            deeds = made.pop(number) if number in made else self._taken(record, replace, reason)
+            tally.derived += record.type == AGGREGATE
+            if not any(deeds):
+                tally.same += record.type != AGGREGATE
                 continue
-            if not batch.takes(changes):
-                self._carry_out(batch, name, counts.total(), dry_run)
+            if not batch.takes(deeds[0]):
+                store()
                 batch = _Batch()
-            batch.changes += changes
-            batch.plans += plans
-            batch.records += 1
+            batch.deeds.append((record, deeds))
             batch.bytes += len(json_line(record))
-            counts[record.type] += 1
-            replaced += any(change.expected for change in changes) or any(plan.before is not None for plan in plans)
-            touched.update(() if (one := iteration_of(record.path)) is None else (one,))
-        self._carry_out(batch, name, counts.total(), dry_run)
+        store()
         return ImportCounts(
-            counts=dict(counts),
-            replaced=replaced,
-            same=same,
-            derived=derived,
+            counts=dict(tally.counts),
+            replaced=tally.replaced,
+            same=tally.same,
+            derived=tally.derived,
             refused=tuple(refused.values()),
-            iterations=tuple(sorted(touched)),
+            iterations=tuple(sorted(tally.touched)),
         )
 
-    def _carry_out(self, batch: _Batch, name: str, total: int, dry_run: bool) -> None:
-        number = batch.records
-        before = total - number
-        if dry_run or not number:
-            return
-        one, more = ("document", "documents") if batch.changes else ("memory", "memories")
+    def _carry_out(self, batch: _Batch, name: str, tally: _Tally, replace: bool, reason: str) -> None:
+        """Store a batch; what somebody else stored of it at the same moment is left out of it, and counts as there."""
+        number, tries = len(batch.deeds), 0
+        one, more = ("document", "documents") if batch.deeds[0][1][0] else ("memory", "memories")
         message = f"Import {number:,} {one if number == 1 else more} from {os.path.basename(name)}"
         try:
-            if batch.changes:
-                self._files.write(batch.changes, message, source=_SOURCE)
-            else:
-                self._store.carry_out(batch.plans, message, source=_SOURCE, critical=False)
+            while not self._is_stored(batch, message, tries := tries + 1):
+                self._store.refresh()
+                self._reader.catch_up()
+                anew = [(record, self._taken(record, replace, reason)) for record, _ in batch.deeds]
+                batch.deeds = [(record, deeds) for record, deeds in anew if any(deeds)]
         except (StorageIO, Conflict) as error:
+            before = tally.counts.total()
             stored = f"{before:,} {more} before this one are stored; " if before else ""
             error.hint = f"{stored}{(error.hint or 'try again').rstrip('.')}, then import again: it goes on from there"
             raise
+        tally.same += number - len(batch.deeds)
+
+    def _is_stored(self, batch: _Batch, message: str, tries: int) -> bool:
+        """Store it as one commit; False where somebody was quicker with a part of it."""
+        try:
+            if changes := batch.changes():
+                self._files.write(changes, message, source=_SOURCE)
+            elif plans := batch.plans():
+                self._store.carry_out(plans, message, source=_SOURCE, critical=False)
+        except Conflict:
+            if tries == _TRIES:
+                raise
+            return False
+        return True
 
 
 def _name_of(source: str | os.PathLike[str] | BinaryIO) -> str:

@@ -305,6 +305,25 @@ def test_an_import_that_was_cut_short_goes_on(opened: Open, tmp_path: Path, monk
     assert files(second) == files(first)
 
 
+def test_two_imports_of_the_same_at_once_store_it_once(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another import stored between the check and the write counts as there already; neither fails."""
+    lines = b"".join(b'{"type": "knowledge", "content": "Port %d belongs to service %d."}\n' % (n, n) for n in range(5))
+    first, second = opened(tmp_path / "shared"), opened(tmp_path / "shared")
+    carry_out = second.store.carry_out
+
+    def overtaken(*words: Any, **more: Any) -> Any:
+        monkeypatch.setattr(second.store, "carry_out", carry_out)
+        assert first.states.importer.read(io.BytesIO(lines)).total == 5
+        return carry_out(*words, **more)
+
+    monkeypatch.setattr(second.store, "carry_out", overtaken)
+    done = second.states.importer.read(io.BytesIO(lines))
+    assert (done.total, done.same) == (0, 5)
+    assert first.store.count() == 5
+
+
 def test_what_changes_during_an_import_is_not_overwritten(
     opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
