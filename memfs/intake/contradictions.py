@@ -190,7 +190,10 @@ def _is_another_value(said: _Statement, mine: Sequence[str], theirs: Sequence[st
         return False
     before = [word.casefold() for word in said.words[:start]]
     after = [word.casefold() for word in said.words[len(said.words) - end :]] if end else []
-    if not before or _HAPPENED & {*before, *after} or not (_HOLDS & {*before, *after} or _names_value(said.text)):
+    if not before or _HAPPENED & {*before, *after}:
+        return False
+    is_habit = before[-1] == "every" and not _FIRST_PERSON.search(said.text)
+    if not (is_habit or _HOLDS & {*before, *after} or _names_value(said.text)):
         return False
     if all(_figures(part) for part in (mine, theirs)):
         return before[-1] not in _NUMBERED and _units(mine) == _units(theirs)

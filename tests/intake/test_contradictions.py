@@ -36,6 +36,7 @@ OPPOSED = [
     ("Release day is Tuesday", "Release day is Thursday"),
     ("Default branch is main", "Default branch is develop"),
     ("Use UTC for dates", "Use CET for dates"),
+    ("API keys are rotated every 30 days", "API keys are rotated every 90 days"),
 ]
 COMPATIBLE = [
     ("Task 17 is done", "Task 18 is done"),
@@ -56,6 +57,7 @@ COMPATIBLE = [
     ("Added retries to the S3 client", "Added retries to the SQS client"),
     ("The cat is black", "The dog is black"),
     ("I love bowling", "I love bowling!"),
+    ("I walked every 2 days", "I walked every 3 days"),
     ("Use tabs", "Use tabs"),
     ("Supports Python 3.11", "Supports Python 3.12"),
     ("The office is in Lisbon", "The office has 30 desks"),
