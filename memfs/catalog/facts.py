@@ -147,9 +147,14 @@ class ItemCatalog:
         Args:
             checked: these very bytes obeyed the schema before.
         """
-        held = {path: row[1] for path, stamp in stamps.items() if (row := self._held.get(path)) and row[0] == stamp}
-        found = {path: MemoryItem(**fields) for path, fields in held.items()} if checked else {}
-        keys = {path: self.key(path, stamp.blob) for path, stamp in stamps.items() if path not in found}
+        found: dict[str, MemoryItem] = {}
+        keys: dict[str, Key] = {}
+        for path, stamp in stamps.items():
+            row = self._held.get(path) if checked else None
+            if row is not None and row[0] == stamp:
+                found[path] = MemoryItem(**row[1])
+            else:
+                keys[path] = self.key(path, stamp.blob)
         facts = self.catalog.found(self._maker, keys.values()) if keys else {}
         for path, key in keys.items():
             try:

@@ -33,7 +33,7 @@ from memfs.fs import io
 from memfs.fs.atomic_replace import content_of, discard, is_fresh, is_temporary, put, take_away, write_fresh
 from memfs.fs.io import file_system
 from memfs.fs.workspace_location import check_path
-from memfs.model.item import Stamp, object_id
+from memfs.model.item import RACY_NS, Stamp, object_id
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _DEEPEST = 64
@@ -304,21 +304,29 @@ class Tree:
 
         Nothing is opened: somebody who exchanges folders meanwhile gains nothing, as no byte comes from the disk.
         """
-        folders: dict[str, int] = {}
-        return {path for path, stamp in stamps.items() if self._tells_edits and self._proves(path, stamp, folders)}
-
-    def _proves(self, path: str, stamp: Stamp, folders: dict[str, int]) -> bool:
-        """``folders``: the devices of those that were looked at."""
-        if stamp.racy:
-            return False
-        try:
-            check_path(path)
-            device = self._device(path.rpartition("/")[0], folders)
-            facts = self._facts(path)
-        except (OSError, PathEscape):
-            return False
-        found = facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino
-        return found == stamp[:4] and S_ISREG(facts.st_mode) and facts.st_dev == device
+        proven: set[str] = set()
+        devices: dict[str, int] = {}
+        for path, stamp in stamps.items() if self._tells_edits else ():
+            size, mtime, ctime, inode, _, checked = stamp
+            if checked - (mtime if mtime > ctime else ctime) < RACY_NS:  # ``Stamp.racy``
+                continue
+            try:
+                folder = path.rpartition("/")[0]
+                if folder not in devices:
+                    check_path(path)
+                facts = self._facts(path)
+                if (
+                    facts.st_mtime_ns == mtime
+                    and facts.st_ctime_ns == ctime
+                    and facts.st_ino == inode
+                    and facts.st_size == size
+                    and S_ISREG(facts.st_mode)
+                    and facts.st_dev == self._device(folder, devices)
+                ):
+                    proven.add(path)
+            except (OSError, ValueError, PathEscape):
+                continue
+        return proven
 
     def _device(self, folder: str, known: dict[str, int]) -> int:
         """The device of a folder, which is the root's: what is mounted on the way may be of another kind.

@@ -322,7 +322,6 @@ _NEEDED: Mapping[str, Callable[[QueryTerms], object]] = {
 _OF_USE = frozenset({"access", "fading"})
 # These two are reported whatever they are; a factor of 1 explains nothing.
 _ALWAYS_REPORTED = frozenset({"text", "importance"})
-_SHARES = ("neighbours", "session", "meaning")
 LEARNED = "learned"
 """The factor that use taught."""
 
@@ -396,8 +395,8 @@ class Ranking:
             value = factor(match, self.asked, self._now) ** weight
             if value != 1.0 or name in _ALWAYS_REPORTED:
                 told[name] = value
-        if self.asked.text:
-            told |= {name: share for name in _SHARES if (share := getattr(match.shares, name))}
+        if self.asked.text and match.shares is not NOTHING:
+            told |= {name: share for name, share in match.shares._asdict().items() if share}
         return told
 
     def ranked(self, matches: Iterable[RankCandidate]) -> list[RankedCandidate]:
@@ -653,11 +652,12 @@ class HitSelection:
     def widen(self) -> None:
         """Spend what is left of the budget on whole texts in place of passages, those of the best hits first."""
         for place, hit in enumerate(self.hits):
-            wider = replace(hit, shortened=False)
-            more = self._cost(wider) - self._cost(hit) if hit.shortened else 0
-            if hit.shortened and self.tokens + more <= (self._query.max_tokens or 0):
-                self.hits[place] = wider
-                self.tokens += more
+            if hit.shortened:
+                wider = replace(hit, shortened=False)
+                more = self._cost(wider) - self._cost(hit)
+                if self.tokens + more <= (self._query.max_tokens or 0):
+                    self.hits[place] = wider
+                    self.tokens += more
 
     def _cost(self, hit: Hit) -> int:
         if self._fenced:
@@ -749,7 +749,10 @@ class TextSigns(NamedTuple):
 
     def factors(self, item: MemoryItem) -> dict[str, float]:
         """What an item counts more, by name."""
-        said = _WORD.findall(whole(item).casefold())
+        text = whole(item).casefold()
+        if not self.words and not any(one in text and other in text for one, other in map(str.split, self.phrases)):
+            return {}  # mostly; cutting words is what takes time
+        said = _WORD.findall(text)
         found = {name: factor for name, (factor, words) in self.words.items() if not words.isdisjoint(said)}
         if "dated" in self.words and any(
             len(word) == 4 and word[:2] in _CENTURIES for word in said if word.isdecimal()

@@ -299,7 +299,14 @@ def relevances(hits: Sequence[Hit], asked: bool = True) -> list[float]:
 def _marked(hit: Hit, reason: str, mean: float) -> Hit:
     factor = 1.0 + _SHARES[reason] * mean
     reasons = {**hit.reasons, reason: factor}
-    return replace(hit, score=hit.score * factor, reasons=reasons)
+    return Hit(
+        item=hit.item,
+        score=hit.score * factor,
+        reasons=reasons,
+        stale=hit.stale,
+        passage=hit.passage,
+        shortened=hit.shortened,
+    )
 
 
 def _group(reviewer: RelevanceReviewer | BatchReviewer) -> str:

@@ -205,9 +205,11 @@ class HitTerms(NamedTuple):
 
 def _filed_under(item: MemoryItem) -> str:
     """What an item is filed under: title, tags, keywords, type, context."""
-    keywords = item.metadata.get("keywords", ())
-    values = [item.title, item.type, *item.tags, *map(str, item.context.values())]
-    values += [str(word) for word in keywords] if isinstance(keywords, (list, tuple)) else []
+    values = [item.title, item.type, *item.tags]
+    if item.context or item.metadata:
+        values += map(str, item.context.values())
+        keywords = item.metadata.get("keywords", ())
+        values += map(str, keywords) if isinstance(keywords, (list, tuple)) else ()
     return " \n".join(values)
 
 

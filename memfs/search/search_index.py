@@ -769,9 +769,8 @@ def filled(index: Index, items: Iterable[tuple[MemoryItem, Stamp]]) -> StampTabl
 
 def _fitting(found: list[Candidate], table: StampTable) -> list[Candidate]:
     """What a base's engine found, if its stamps know all of it: a damaged file may name anything."""
-    for candidate in found:
-        if not table.names(candidate.path, candidate.id):
-            raise IndexUnavailable(f"it names what it does not hold: {candidate.id!r}")
+    if (stranger := table.stranger(found)) is not None:
+        raise IndexUnavailable(f"it names what it does not hold: {stranger!r}")
     return found
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from memfs.errors import StorageIO
 from memfs.fs import io
-from memfs.model import Stamp
+from memfs.model import Candidate, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.item import RACY_NS
 from memfs.search import columns
@@ -27,12 +27,13 @@ Rows = dict[str, Entry | None]
 _NUMBERS = {"size": "q", "mtime": "q", "ctime": "q", "inode": "Q", "checked": "q"}
 """The columns of a table in their order, each with the type code of its numbers."""
 _DIGESTS = {40, 64}  # how many digits git's ids have
+_MOST_MADE = 4096
 
 
 class StampTable(Mapping[str, Entry]):
     """An unchangeable mapping from path to (id, stamp) that makes its stamps only when asked.
 
-    ``names``, ``holder``, ``id_count``, ``changed`` and ``pack`` are of the table without the rows over it.
+    ``stranger``, ``holder``, ``id_count``, ``changed`` and ``pack`` are of the table without the rows over it.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class StampTable(Mapping[str, Entry]):
         self._blobs = blobs
         self._places = dict(zip(paths, range(len(paths)), strict=True))
         self._over: Rows = {}
+        self._made: dict[int, Stamp] = {}
 
     @classmethod
     def of(cls, entries: Mapping[str, Entry]) -> StampTable:
@@ -121,13 +123,22 @@ class StampTable(Mapping[str, Entry]):
         return self._blobs[place] if place is not None else ""
 
     def _stamp(self, place: int) -> Stamp:
-        size, mtime, ctime, inode, checked = [column[place] for column in self._numbers]
-        return Stamp(size, mtime, ctime, inode, self._blobs[place], checked)
+        made = self._made.get(place)
+        if made is None:  # a resident is asked for those of some files again and again
+            size, mtime, ctime, inode, checked = [column[place] for column in self._numbers]
+            if len(self._made) >= _MOST_MADE:
+                self._made.clear()
+            made = self._made[place] = Stamp(size, mtime, ctime, inode, self._blobs[place], checked)
+        return made
 
-    def names(self, path: str, id: str) -> bool:  # noqa: A002
-        """Whether it has a path, under this id."""
-        place = self._places.get(path)
-        return place is not None and self._id(place) == id
+    def stranger(self, found: Iterable[Candidate]) -> str | None:
+        """The id of the first of these whose path it does not have under this id; None where it has all."""
+        places, strange = self._places, self._strange
+        for one in found:
+            place = places.get(one.path)
+            if place is None or strange.get(place, one.path.rpartition("/")[2].rpartition(".")[0]) != one.id:
+                return one.id
+        return None
 
     def vouches(self, path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> bool:
         """Whether a file with these facts is known to hold what it held when it was stamped (``Stamp.racy``)."""

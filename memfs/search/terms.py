@@ -88,7 +88,7 @@ def guesses(text: str, codes: Collection[str]) -> Mapping[str, float]:
 
 def held_terms(text: str, item: MemoryItem) -> set[str]:
     """The terms that an item has, and those of a question's words that it has in another form of its own language."""
-    held = {term for weights, _ in analyzer.weighted_terms(item) for term in weights}
+    held = {term for passage in analyzer.passage_terms(item) for field in passage for term in field}
     codes = [code for code in language.in_latin_letters() if analyzer.mark(code) in held]
     for token, stems in analyzer.in_languages(text, codes).items() if codes else ():
         if not held.isdisjoint(stems):
