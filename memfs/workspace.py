@@ -834,8 +834,7 @@ def _opened(
         )
         _connect(workspace)
         workspace.quota.chores.append(workspace._keep_up)
-        if os.path.lexists(repository.state / ERASE_FOLDER):
-            workspace.cutter.take_up()
+        if os.path.lexists(repository.state / ERASE_FOLDER) and not workspace.cutter.take_up():
             workspace.eraser.take_up()
         store.take_up()
         undone.pop_all()

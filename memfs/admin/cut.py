@@ -7,47 +7,28 @@ the new first commit; what came later is committed again above it, with the same
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from memfs.admin.backup_file import prove_history
 from memfs.admin.erase_purge import remotes
-from memfs.admin.history_rewrite import (
-    CUT,
-    LOCK_WAIT,
-    HistoryRewrite,
-    is_shared,
-    refuse_busy,
-    refuse_damage,
-    refuse_kind,
-)
+from memfs.admin.history_rewrite import CUT, LOCK_WAIT, HistoryRewrite, is_shared, refuse_busy, refuse_kind
 from memfs.dataclass import dataclass, replace
 from memfs.errors import EraseRefused, MemfsError
 from memfs.fs import io
 from memfs.fs.archive import DigestStream, chunks_of
 from memfs.fs.workspace_location import place_in
-from memfs.git.commit_object import (
-    EXPORT,
-    CommitWriter,
-    ParsedCommit,
-    compose,
-    encode_commit,
-    parse_commit,
-    trailer_value,
-)
+from memfs.git.commit_object import EXPORT, CommitWriter, compose, encode_commit, parse_commit, trailer_value
 from memfs.git.maintenance import RepositorySnapshot, write_bundle
-from memfs.git.refs import HEADS, HEX, NULL, renew_quarantine
-from memfs.git.rewrite import PATIENCE, Before, Rewritten, Successor, Survey, cut_point, reached, rewrite, staged
-from memfs.git.rewrite_text import NO_TRACES, edit_logs, read_names
+from memfs.git.refs import HEADS
+from memfs.git.rewrite import PATIENCE, Removal, Rewriter, Survey, cut_point, listed, reached, staged
 from memfs.model import Problem
-from memfs.model.item import object_id
 from memfs.model.time import format_time
 from memfs.store import Store
 from memfs.store.parts import Parts
 
 _AGAIN = "commits wait until then; the next memfs command tries again"
+_TAGS = "refs/tags/"
 _STAYS = (HEADS, "refs/stash", "refs/notes/")
 
 
@@ -97,10 +78,10 @@ class HistoryCut:
 
     def plan(self, before: datetime) -> CutPlan:
         """What ``cut`` would do; changes nothing."""
-        look = _Look(self._parts, before)
+        look = _Look(self._parts, before, Survey(self._repository))
         plan = look.plan
         if plan.commit:
-            done = look.rewrite(object_id, "")
+            done = Rewriter(self._repository, look.survey, look.removal(""))
             plan = replace(plan, rewritten=done.commits, unsigned=done.unsigned)
         try:
             self._require_own()
@@ -131,86 +112,60 @@ class HistoryCut:
         if flushed.reason:
             raise EraseRefused(flushed.reason, hint="cut when that is over")
         try:
-            return self._carry_out(lambda: self._attempt(before, export), LOCK_WAIT)
+            return self._carry_out((before, export), LOCK_WAIT)
         except MemfsError:
             if not self._rewrite.begun:
                 io.unlink(export, missing_ok=True)
             raise
 
-    def take_up(self) -> None:
-        """End an interrupted cut when a workspace is opened; what came of it is among the store's notes."""
-        if not self._begun():
-            return
-        done = self._rewrite.end_at_opening(self._store, lambda wait: self._carry_out(self._end, wait), _AGAIN)
-        if done is not None:
+    def take_up(self) -> bool:
+        """End an interrupted cut when a workspace is opened; what came of it is among the store's notes.
+
+        Returns:
+            Whether there was one, ended or not.
+        """
+        if self._known() is None:
+            return False
+        if self._rewrite.end_at_opening(self._store, lambda wait: self._carry_out(None, wait), _AGAIN) is not None:
             message = "a cut of history was interrupted, and has been ended now"
-            if done.head is None:
-                message = "a cut of history was interrupted before anything was cut: cut again, into another file"
             self._store.notes.append(Problem.warning("", "CutEnded", message, ""))
+        return True
 
     # -- the steps ------------------------------------------------------------------------------------------------
-    def _carry_out(self, attempt: Callable[[], CutPlan], patience: float) -> CutPlan:
+    def _carry_out(self, wanted: tuple[datetime, Path] | None, patience: float) -> CutPlan:
         with self._rewrite.alone(patience):
-            done = self._rewrite.attempts(attempt, patience)
+            done = self._rewrite.attempts(lambda: self._attempt(wanted), patience)
             self._rewrite.clear(ended=True)
-        self._rewrite.renew_graph()
         self._store.refresh()
         return done
 
-    def _attempt(self, before: datetime, export: Path) -> CutPlan:
-        repository = self._repository
-        refuse_kind(repository)
-        refuse_busy(repository)
-        old = self._rewrite.before()
-        look = _Look(self._parts, before)
-        if not look.plan.commit:
-            return look.plan
-        strict = refuse_damage(repository)
-        digest = look.export(export)
-        successor = self._rewrite.successor()
-        done = look.rewrite(successor.make, f"{export.name}, sha256 {digest}")
-        self._put_in_place(successor, look.survey, old, done, strict)
-        plan = replace(look.plan, rewritten=done.commits, unsigned=done.unsigned)
-        return replace(plan, export=export, sha256=digest, head=repository.head_commit())
+    def _attempt(self, wanted: tuple[datetime, Path] | None) -> CutPlan:
+        """Cut, or end what a killed process had begun to cut."""
+        known = self._known()
+        survey, left_out = self._rewrite.survey(known)
+        plan = CutPlan(before=datetime.now(UTC))
+        if known is not None:
+            removal = replace(known, gone=left_out or _content_of(self._parts, survey, known))
+        elif wanted is not None:
+            before, export = wanted
+            look = _Look(self._parts, before, survey)
+            if not look.plan.commit:
+                return look.plan
+            plan = replace(look.plan, export=export, sha256=look.export(export))
+            removal = look.removal(f"{export.name}, sha256 {plan.sha256}")
+        else:  # another process ended it meanwhile
+            return plan
+        with self._rewrite.swapped(survey, removal, {}) as done:
+            pass
+        return replace(plan, rewritten=done.commits, unsigned=done.unsigned, head=self._repository.head_commit())
 
-    def _end(self) -> CutPlan:
-        """Remove what a killed cut left of the old history.
-
-        Where nothing is cut yet nothing will be, and no head is noted.
-        """
-        repository = self._repository
-        known = self._begun()
-        nothing = CutPlan(before=datetime.now(UTC))
-        if not known:
-            return nothing
-        mapped, gone = known["mapped"], set(known["gone"])
-        if gone.intersection(read_names(repository.layout).refs.values()):
-            renew_quarantine(repository, {new: old for old, new in mapped.items() if new != NULL})
-            return nothing
-        edit_logs(repository.layout, mapped, NO_TRACES)
-        old = self._rewrite.before()
-        survey = Survey(repository)
-        named = ("--all", "--reflog", "--indexed-objects")  # what is named or staged, with all that it consists of
-        gone -= _names_in(repository.git.run("rev-list", "--objects", *named, timeout=PATIENCE))
-        survey.leave_out(gone)
-        done = Rewritten(mapped={}, gone=frozenset(gone))
-        self._put_in_place(self._rewrite.successor(), survey, old, done, strict=False)
-        return replace(nothing, head=repository.head_commit())
-
-    def _begun(self) -> dict[str, Any]:
-        """What the cut that has begun noted; empty where none has. What no cut wrote is left to erase, which tells."""
+    def _known(self) -> Removal | None:
+        """What the cut that has begun removes; None where none has. What no cut wrote is left to erase, which tells."""
         try:
-            found = self._rewrite.record() or {}
-            names = [*found["mapped"].keys(), *found["mapped"].values(), *found["gone"]]
-            return found if all(map(HEX.fullmatch, names)) else {}
-        except (MemfsError, KeyError, TypeError, AttributeError):
-            return {}
-
-    def _put_in_place(
-        self, successor: Successor, survey: Survey, before: Before, done: Rewritten, strict: bool
-    ) -> None:
-        record = {"mapped": dict(done.mapped), "gone": sorted(done.gone)}
-        self._rewrite.put_in_place(successor, survey, before, done, record, strict=strict)
+            found = self._rewrite.record()
+        except MemfsError:
+            return None
+        return found[0] if found and found[0].commits else None
 
     def _require_own(self) -> None:
         if place_in(self._repository.common_dir) == self._repository.work_tree:
@@ -238,73 +193,57 @@ class HistoryCut:
 class _Look:
     """A repository looked at once: where it would be cut, and what that means."""
 
-    def __init__(self, parts: Parts, before: datetime) -> None:
+    def __init__(self, parts: Parts, before: datetime, survey: Survey) -> None:
+        self._parts = parts
         self._repository = parts.repository
-        self.survey = Survey(self._repository)
+        self.survey = survey
         out = self._repository.git.run("rev-list", "--glob=refs/notes/*", timeout=PATIENCE)
         notes = out.decode("ascii", "replace").split()
-        self._parsed = {name: parse_commit(data) for name, data in self.survey.contents(self.survey.of_kind("commit"))}
+        self._parsed = {name: parse_commit(data) for name, data in survey.contents(survey.of_kind("commit"))}
         self._parents = {name: found.parents for name, found in self._parsed.items() if name not in notes}
         self._times = {name: int(found.time.timestamp()) for name, found in self._parsed.items()}
-        self._names = read_names(self._repository.layout)
-        self.replaced: dict[str, str] = {}
-        self.plan = self._planned(parts, before)
+        self._gone: set[str] = set()
+        self._cut_refs: dict[str, str] = {}  # those of commits in whose place none stands
+        self.plan = self._planned(before)
 
-    def _planned(self, parts: Parts, before: datetime) -> CutPlan:
+    def _planned(self, before: datetime) -> CutPlan:
         moment = int(before.timestamp())
-        refs = {ref: found for ref, found in self._names.refs.items() if found in self._parents}
-        tips = {found for ref, found in refs.items() if ref.startswith(_STAYS)}
+        names = self.survey.names.refs
+        stays = {ref: one for ref, one in names.items() if one in self._parents and ref.startswith(_STAYS)}
+        tips = set(stays.values())
         point = cut_point(self._parents, self._times, tips, moment)
-        head = self._repository.head()
+        # The branches that keep a later cut from being made than the one that is.
+        head = self._repository.head_commit()
+        alone = cut_point(self._parents, self._times, [head], moment) if head else None
+        holding = [ref for ref, one in stays.items() if alone and alone not in reached(self._parents, [one])]
         plan = CutPlan(
             before=before,
-            held_by=self._held_by(refs, head.commit, moment, point),
-            elsewhere=tuple(sorted(name for name, _ in remotes(parts))),
+            held_by=tuple(sorted(ref.removeprefix(HEADS) for ref in holding)) if alone != point else (),
+            elsewhere=tuple(sorted(name for name, _ in remotes(self._parts))),
         )
         if point is None:
             return plan
         old = reached(self._parents, [point])
-        on = reached(self._parents, tips, old)
-        stray = self._parents.keys() - old - on
-        gone = old | {commit for commit in stray if self._times[commit] < moment}
-        self.replaced = {**dict.fromkeys(gone, NULL), point: ""}
-        tags = tuple(sorted(ref for ref, found in self._names.refs.items() if self._target(found) in gone - {point}))
+        stray = self._parents.keys() - old - reached(self._parents, tips, old)
+        self._gone = old | {commit for commit in stray if self._times[commit] < moment}
+        for ref, found in names.items():
+            if self.survey.tagged(found) in self._gone - {point}:
+                self._cut_refs[ref] = found
         return replace(
             plan,
             commit=point,
             time=datetime.fromtimestamp(self._times[point], UTC),
-            cut=len(gone),
-            tags=tuple(ref.removeprefix("refs/tags/") for ref in tags if ref.startswith("refs/tags/")),
+            cut=len(self._gone),
+            tags=tuple(ref.removeprefix(_TAGS) for ref in sorted(self._cut_refs) if ref.startswith(_TAGS)),
         )
 
-    def _held_by(self, refs: dict[str, str], head: str | None, moment: int, point: str | None) -> tuple[str, ...]:
-        """The branches that keep a later cut from being made than the one that is."""
-        if head is None:
-            return ()
-        alone = cut_point(self._parents, self._times, [head], moment)
-        if alone is None or alone == point:
-            return ()
-        stays = {ref: found for ref, found in refs.items() if ref.startswith(_STAYS)}
-        holding = [ref for ref, found in stays.items() if alone not in reached(self._parents, [found])]
-        return tuple(sorted(ref.removeprefix(HEADS) for ref in holding))
-
-    def _target(self, name: str) -> str:
-        """The object behind an annotated tag."""
-        while (facts := self.survey.facts.get(name)) is not None and facts.kind == "tag":
-            data = self._repository.object(name).data
-            name = data.split(b"\n", 1)[0].removeprefix(b"object ").decode("ascii", "replace")
-        return name
-
-    # -- export ---------------------------------------------------------------------------------------------------
     def export(self, target: Path) -> str:
         """Write everything that goes into a bundle, and take it on trial; return the sha256 of its bytes."""
         branch = f"{HEADS}before-{self.plan.before:%Y-%m-%d}"
         refs = {branch: self.plan.commit}
-        for ref, found in self._names.refs.items():
-            if self.replaced.get(self._target(found)) == NULL:
-                refs[ref if ref.startswith("refs/tags/") else f"refs/cut/{ref.removeprefix('refs/')}"] = found
-        covered = reached(self._parents, map(self._target, refs.values()))
-        stray = self.replaced.keys() - covered
+        for ref, found in self._cut_refs.items():
+            refs[ref if ref.startswith(_TAGS) else f"refs/cut/{ref.removeprefix('refs/')}"] = found
+        stray = self._gone - reached(self._parents, map(self.survey.tagged, refs.values()))
         for commit in stray - {parent for one in stray for parent in self._parents[one]}:
             refs[f"refs/cut/{commit}"] = commit
         history = RepositorySnapshot(head=branch, refs=refs)
@@ -320,39 +259,28 @@ class _Look:
         finally:
             os.close(fd)
 
-    # -- rewriting ------------------------------------------------------------------------------------------------
-    def rewrite(self, make: Callable[[str, bytes], str], exported: str) -> Rewritten:
-        """Make the history that stays."""
-        point = self.plan.commit
-        first = make("commit", self._first(self._parsed[point], exported))
-        replaced = {**self.replaced, point: first}
-        done = rewrite(self._repository, self.survey, (), {}, NO_TRACES, make, replaced)
-        return replace(done, gone=done.gone | self._content_of(replaced.keys()))
-
-    def _first(self, point: ParsedCommit, exported: str) -> bytes:
-        """The commit that stands for what was cut: what it says, no agent wrote."""
+    def removal(self, exported: str) -> Removal:
+        """What goes, and the commit that stands for it: what that one says, no agent wrote."""
+        point = self._parsed[self.plan.commit]
         committer = self._repository.identity().committer
-        earlier = (name for commit in self.replaced for name in self._parsed[commit].trailers.get(EXPORT, ()))
+        earlier = (name for commit in self._gone for name in self._parsed[commit].trailers.get(EXPORT, ()))
         lines = [f"{EXPORT}: {trailer_value(name)}" for name in (*earlier, exported) if name]
         text = f"Cut the history before {format_time(self.plan.before)}\n\nIt led to {self.plan.commit}."
-        text = "\n".join((text, *([""] if lines else []), *lines))
-        return encode_commit(
-            point.tree, (), committer, committer, point.time, compose(text, [CommitWriter(source=CUT)])
-        )
-
-    def _content_of(self, commits: Collection[str]) -> set[str]:
-        """The trees and blobs that nothing but some commits holds."""
-        survey = self.survey
-        old = {survey.commits[commit][0] for commit in commits}
-        later = {tree for commit, (tree, _) in survey.commits.items() if commit not in commits}
-        # What no commit holds is somebody's, too.
-        named = {self._target(name) for name in survey.of_kind("tag")} | {*self._names.refs.values()}
-        loose = (named - survey.commits.keys()) | (survey.inner.keys() - survey.committed())
-        kept = {survey.commits[self.plan.commit][0]} | later | loose | staged(self._repository)
-        request = "".join(f"{name}\n" for name in (*old, *(f"^{one}" for one in kept)))
-        out = self._repository.git.run("rev-list", "--objects", "--stdin", data=request.encode(), timeout=PATIENCE)
-        return _names_in(out)
+        text = compose("\n".join((text, *([""] if lines else []), *lines)), [CommitWriter(source=CUT)])
+        first = encode_commit(point.tree, (), committer, committer, point.time, text)
+        removal = Removal(commits=frozenset(self._gone), last=self.plan.commit, first=first)
+        return replace(removal, gone=_content_of(self._parts, self.survey, removal))
 
 
-def _names_in(listed: bytes) -> set[str]:
-    return {line[:40].decode("ascii") for line in listed.splitlines()}
+def _content_of(parts: Parts, survey: Survey, removal: Removal) -> frozenset[str]:
+    """The trees and blobs that nothing but the commits that go holds."""
+    git = parts.repository.git
+    old = {survey.commits[commit][0] for commit in removal.commits}
+    later = {tree for commit, (tree, _) in survey.commits.items() if commit not in removal.commits}
+    # What no commit holds is somebody's, too.
+    named = {survey.tagged(name) for name in survey.of_kind("tag")} | {*survey.names.refs.values()}
+    loose = (named - survey.commits.keys()) | (survey.inner.keys() - survey.committed())
+    kept = {survey.commits[removal.last][0]} | later | loose | staged(parts.repository)
+    request = "".join(f"{name}\n" for name in (*old, *(f"^{one}" for one in kept)))
+    out = git.run("rev-list", "--objects", "--stdin", data=request.encode(), timeout=PATIENCE)
+    return frozenset(listed(out))

@@ -7,23 +7,13 @@ workspace.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs.admin.erase_purge import (
-    EraseName,
-    EraseProof,
-    Prover,
-    Target,
-    TargetFinder,
-    from_record,
-    out_of_reach,
-    purge,
-    to_record,
-)
-from memfs.admin.history_rewrite import LOCK_WAIT, HistoryRewrite, is_shared, refuse_busy, refuse_damage, refuse_kind
+from memfs.admin.erase_purge import EraseName, EraseProof, Prover, Target, TargetFinder, out_of_reach, purge
+from memfs.admin.history_rewrite import LOCK_WAIT, HistoryRewrite, is_shared, refuse_busy, refuse_kind
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, replace
 from memfs.errors import (
@@ -39,8 +29,7 @@ from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
 from memfs.git.process import entries_of, staged_changes
-from memfs.git.rewrite import Rewritten, Survey, rewrite
-from memfs.git.rewrite_text import Names, read_names
+from memfs.git.rewrite import Removal, Rewriter, Survey
 from memfs.model import Problem
 from memfs.model.item import object_id
 from memfs.store import Store
@@ -137,12 +126,13 @@ class Eraser:
         survey = Survey(self._repository)
         target = TargetFinder(self._parts, survey, _named(reference, is_path)).find()
         self._require_found(target)
-        plan = self._plan(target, self._rewritten(survey, target, object_id), read_names(self._repository.layout))
+        plan = self._plan(target, Rewriter(self._repository, survey, target.removal), survey)
         served, elsewhere = self._backups_by_reach()
         plan = replace(plan, backups=served, backups_elsewhere=elsewhere)
         try:
             refuse_kind(self._repository)
-            self._refuse_state(target)
+            refuse_busy(self._repository)
+            self._refuse_edited(target)
             self._refuse_secondary()
         except EraseRefused as error:
             return replace(plan, refused=str(error))
@@ -217,59 +207,36 @@ class Eraser:
             MovedRef: the repository changed meanwhile.
             EraseRefused, GitBusy: it cannot be rewritten as things stand.
         """
-        repository = self._repository
-        known = self._known()
-        wanted = known.named if known else named
+        known, wanted = self._known() or (None, named)
         if wanted is None:
             self._rewrite.clear(ended=True)
             return None
-        refuse_kind(repository)
-        before = self._rewrite.before()
-        survey = Survey(repository)
-        if known is not None and not before.names.ids() & known.gone:
-            # No name holds them any more: some may be removed already, and what is above those cannot be rewritten.
-            survey.leave_out(known.gone)
+        survey, left_out = self._rewrite.survey(known)
         target = TargetFinder(self._parts, survey, wanted, known).find()
         if known is None:
             self._require_found(target)
-        self._refuse_state(target)
-        strict = refuse_damage(repository)
-        successor = self._rewrite.successor()
-        done = self._rewritten(survey, target, successor.make)
-        plan = self._plan(target, done, before.names)
-        if known is not None:
-            kept = survey.facts.keys() - done.gone
-            done = replace(done, gone=done.gone | (known.gone - kept - set(done.mapped.values())))
-        self._rewrite.put_in_place(
-            successor,
-            survey,
-            before,
-            done,
-            {**to_record(target), "gone": sorted(done.gone)},
-            strict=strict,
-            blobs=target.blobs,
-            paths=target.paths,
-            remove_files=lambda: self._remove_files(target),
-        )
-        self._rewrite.renew_graph()
-        return target, plan, done.unsigned, purge(self._parts, target)
+        self._refuse_edited(target)
+        removal = replace(target.removal, gone=left_out)
+        record = {"reference": wanted.reference, "is_path": wanted.is_path}
+        with self._rewrite.swapped(survey, removal, record) as rewriter:
+            self._remove_files(target)
+        plan = self._plan(target, rewriter, survey)
+        return target, plan, rewriter.unsigned, purge(self._parts, target)
 
-    def _known(self) -> Target | None:
+    def _known(self) -> tuple[Removal, EraseName] | None:
         """What an erase that was interrupted is about.
 
         Raises:
             CorruptRecord: nobody can tell.
         """
-        record = self._rewrite.record()
-        if record is None:
+        found = self._rewrite.record()
+        if found is None:
             return None
-        try:
-            return from_record(record)
-        except (ValueError, KeyError, TypeError):
-            raise self._rewrite.damaged() from None
-
-    def _rewritten(self, survey: Survey, target: Target, make: Callable[[str, bytes], str]) -> Rewritten:
-        return rewrite(self._repository, survey, target.blobs, target.cuts, target.traces, make)
+        removal, record = found
+        reference, is_path = record.get("reference"), record.get("is_path")
+        if not isinstance(reference, str) or not isinstance(is_path, bool):
+            raise self._rewrite.damaged()
+        return removal, EraseName(reference=reference, is_path=is_path)
 
     def _remove_files(self, target: Target) -> None:
         """Remove the working files that hold a version; what a person put in their place stays."""
@@ -278,18 +245,18 @@ class Eraser:
                 self._parts.tree.remove(local)
         tree = Tree(self._repository.work_tree)
         try:
-            for path in sorted({*target.paths, *target.copies}):
+            for path in sorted({*target.removal.paths, *target.copies}):
                 name = os.fsdecode(path)
                 try:
                     data = tree.read(name, _LARGEST).data
-                    if self._repository.blob_id(data) in target.blobs or len(data.strip()) == 0:
+                    if self._repository.blob_id(data) in target.removal.blobs or len(data.strip()) == 0:
                         tree.remove(name, over=sha256(data))
                 except (FileNotFoundError, NotRegularFile, ItemTooLarge, PathEscape, FileChanged):
                     continue
             # A killed writer, an eraser among them, leaves contents under names of its own.
             below = {entry.path.rpartition("/")[0] for entry in self._parts.tree.scan(CONTENT, hidden=True)}
             folders = {self._repository.full(folder) for folder in below if folder}
-            for folder in folders | {path.rpartition(b"/")[0] for path in {*target.paths, *target.copies}}:
+            for folder in folders | {path.rpartition(b"/")[0] for path in {*target.removal.paths, *target.copies}}:
                 tree.sweep(os.fsdecode(folder))
         finally:
             tree.close()
@@ -307,14 +274,13 @@ class Eraser:
     # -- conditions -----------------------------------------------------------------------------------------------
     def _require_found(self, target: Target) -> None:
         on_disk = any(map(target.named.means, self._store.edit_finder.own_paths()))
-        if not target.paths and not target.blobs and not on_disk and not target.traces.versions:
+        if not target.removal.paths and not target.removal.blobs and not on_disk and not target.removal.traces.versions:
             raise ItemNotFound(
                 f"nothing is or ever was called {target.named.reference!r}", hint="give the whole id, or a path"
             )
 
-    def _refuse_state(self, target: Target) -> None:
-        """Refuse while git is at work, or where a change that a person has not committed would be lost."""
-        refuse_busy(self._repository)
+    def _refuse_edited(self, target: Target) -> None:
+        """Refuse where a change that a person has not committed would be lost."""
         edited = [os.fsdecode(path) for path in self._edited(target)]
         if edited:
             raise EraseRefused(
@@ -327,7 +293,7 @@ class Eraser:
         """Where a person's change of what goes is no version that is known, or a version lies staged elsewhere."""
         entries = entries_of(self._repository.git)
         staged = staged_changes(self._repository.git, self._repository.head_commit())
-        found = {one.path for one in entries if target.means(one.path) != (one.blob in target.blobs)}
+        found = {one.path for one in entries if target.means(one.path) != (one.blob in target.removal.blobs)}
         wrong = found & staged.keys()
         yield from sorted(wrong)
         index = {one.path: one.blob for one in entries}
@@ -344,7 +310,7 @@ class Eraser:
                     yield path
                 continue
             known = {self._repository.head_blob(named[path]) if path in named else index.get(path)}
-            if object_id("blob", data) not in known | target.blobs:
+            if object_id("blob", data) not in known | target.removal.blobs:
                 yield path
 
     def _refuse_secondary(self) -> None:
@@ -368,16 +334,16 @@ class Eraser:
             )
 
     # -- the plan -------------------------------------------------------------------------------------------------
-    def _plan(self, target: Target, done: Rewritten, names: Names) -> ErasePlan:
-        below, secondary = self._repository.below, self._parts.secondary
+    def _plan(self, target: Target, rewriter: Rewriter, survey: Survey) -> ErasePlan:
+        below, secondary, removal = self._repository.below, self._parts.secondary, target.removal
         return ErasePlan(
             reference=target.named.reference,
-            paths=tuple(sorted(below(path) or os.fsdecode(path) for path in target.paths)),
+            paths=tuple(sorted(below(path) or os.fsdecode(path) for path in removal.paths)),
             copies=tuple(os.fsdecode(path) for path in target.copies),
-            versions=len(target.blobs),
+            versions=len(removal.blobs),
             loose=target.loose,
-            commits=done.commits,
-            refs=sum(found in done.mapped for found in names.refs.values()),
+            commits=rewriter.commits,
+            refs=sum(found in rewriter.mapped for found in survey.names.refs.values()),
             waiting=len(self._parts.journal.operations()) + len(secondary.operations() if secondary else ()),
             quotes=target.quotes,
             shared=is_shared(self._repository),

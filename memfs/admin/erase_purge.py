@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from memfs.admin.archive_file import INDEX_LIMIT, PAYLOAD_SUFFIX, Archive, ArchiveMember, decode, index_path, is_name
 from memfs.admin.history_rewrite import journals_of, states_of
@@ -31,12 +30,13 @@ from memfs.git.commit_object import EXPORT
 from memfs.git.layout import discover
 from memfs.git.refs import HEX
 from memfs.git.remote import without_login
-from memfs.git.rewrite import Survey, Versions
+from memfs.git.rewrite import Removal, Survey, Versions
 from memfs.git.rewrite_text import Traces, edit_commit, edit_tag, files_below
 from memfs.learning.inbox import FILE as INBOX
 from memfs.learning.inbox import erased
 from memfs.learning.triggers import LOG as WARNINGS
 from memfs.model.ids import stem_of
+from memfs.model.item import object_id
 from memfs.model.state_paths import ARCHIVE, CHECKPOINTS, MERGES, PAYLOAD, document_kind, document_of_sidecar
 from memfs.model.time import utc_now
 from memfs.search.cache_folders import Cache, caches, empty, recorded
@@ -75,68 +75,44 @@ class Target:
     """What is to be erased.
 
     Attributes:
-        paths: the paths it had, below the top of the working tree, as git names them.
-        blobs: its versions; ``cuts``: by tree, the names under which something trivial of it was.
+        named: how a person named it.
+        removal: its paths, below the top of the working tree as git names them, its versions, and what betrays it.
         copies: other paths at which one of its versions was.
         loose: how many of the versions no commit holds.
-        traces: what betrays it.
         quotes: files that hold a line of it and stay.
-        gone: every object that an interrupted erase was about to remove.
     """
 
     named: EraseName
-    paths: frozenset[bytes]
-    blobs: frozenset[str]
-    cuts: Mapping[str, frozenset[bytes]]
+    removal: Removal
     copies: tuple[bytes, ...]
     loose: int
-    traces: Traces
     quotes: tuple[str, ...]
-    gone: frozenset[str] = frozenset()
 
     def means(self, path: bytes) -> bool:
         """Whether a path below the top of the working tree goes."""
-        return path in self.paths or path in self.copies
+        return path in self.removal.paths or path in self.copies
 
+    def holds(self, change: FileChange) -> bool:
+        """Whether a change carries a version of the item."""
+        data = change.data
+        return data is not None and (object_id("blob", data) in self.removal.blobs or self.traces.copied_in([data]))
 
-def to_record(target: Target) -> dict[str, Any]:
-    """What ``from_record`` makes the target of again, where an erase is interrupted."""
-    return {
-        "reference": target.named.reference,
-        "is_path": target.named.is_path,
-        "paths": sorted(os.fsdecode(path) for path in target.paths),
-        "blobs": sorted(target.blobs),
-        "versions": [sorted(phrase.hex() for phrase in version) for version in target.traces.versions],
-        "names": [name.hex() for name in target.traces.names],
-    }
+    @property
+    def traces(self) -> Traces:
+        """What betrays it."""
+        return self.removal.traces
 
-
-def from_record(record: Mapping[str, Any]) -> Target:
-    """The target that an interrupted erase has noted.
-
-    Raises:
-        ValueError, KeyError, TypeError: something in it is not what ``to_record`` writes.
-    """
-    if type(record["is_path"]) is not bool or not all(map(HEX.fullmatch, (*record["blobs"], *record["gone"]))):
-        raise ValueError("it names no object")
-    versions = (frozenset(map(bytes.fromhex, version)) for version in record["versions"])
-    return Target(
-        named=EraseName(reference=os.fsdecode(record["reference"]), is_path=record["is_path"]),
-        paths=frozenset(map(os.fsencode, record["paths"])),
-        blobs=frozenset(record["blobs"]),
-        cuts={},
-        copies=(),
-        loose=0,
-        traces=Traces(versions=tuple(versions), names=tuple(map(bytes.fromhex, record["names"]))),
-        quotes=(),
-        gone=frozenset(record["gone"]),
-    )
+    @property
+    def ids(self) -> set[str]:
+        """The ids it had, which can tell what it was about."""
+        names = {stem_of(os.fsdecode(name)) for name in self.removal.paths}
+        return names if self.named.is_path else names | {self.named.reference}
 
 
 class TargetFinder:
     """Finds the target in one workspace and one survey of its repository."""
 
-    def __init__(self, parts: Parts, survey: Survey, named: EraseName, known: Target | None = None) -> None:
+    def __init__(self, parts: Parts, survey: Survey, named: EraseName, known: Removal | None = None) -> None:
         self._parts = parts
         self._survey = survey
         self._named = named
@@ -157,17 +133,14 @@ class TargetFinder:
         blobs |= loose
         paths = {path for found in versions.blobs.values() for path in found}
         paths |= self._known.paths if self._known else set()
-        copies = set(self._survey.paths(blobs)) - paths
-        return Target(
-            named=self._named,
-            paths=frozenset(paths),
+        removal = Removal(
             blobs=frozenset(blobs),
+            paths=frozenset(paths),
             cuts={tree: frozenset(cut) for tree, cut in versions.cuts.items()},
-            copies=tuple(sorted(copies)),
-            loose=len(loose),
             traces=traces,
-            quotes=quotes,
         )
+        copies = sorted(self._survey.paths(blobs) - paths)
+        return Target(named=self._named, removal=removal, copies=tuple(copies), loose=len(loose), quotes=quotes)
 
     # -- versions -------------------------------------------------------------------------------------------------
     def _versions(self) -> tuple[set[str], Versions]:
@@ -262,7 +235,7 @@ class TargetFinder:
 
 def quoted_at(survey: Survey, blobs: Collection[str]) -> tuple[str, ...]:
     """The paths of some blobs in any commit; that of a note is the id of what it is about."""
-    found = sorted(os.fsdecode(path) for path in survey.paths(blobs)) if blobs else []
+    found = sorted(map(os.fsdecode, survey.paths(blobs)))
     return tuple(f"git note on {name}" if HEX.fullmatch(name := path.replace("/", "")) else path for path in found)
 
 
@@ -329,7 +302,7 @@ def _holds(archive: Archive, target: Target) -> bool:
 
 
 def _is_meant(member: ArchiveMember, target: Target) -> bool:
-    return member.blob in target.blobs or target.named.means(member.path)
+    return member.blob in target.removal.blobs or target.named.means(member.path)
 
 
 def _lay_back(parts: Parts, archive: Archive, target: Target) -> None:
@@ -355,19 +328,13 @@ def purge(parts: Parts, target: Target) -> dict[str, int]:
     found.update(dict.fromkeys((*_RECORDS.values(), _SECONDARY, _REMEMBERED), 0))
     for place, path, within in _records(parts):
         with suppress(FileNotFoundError):  # another process removed it
-            if _goes(path, within, parts, target):
+            if _goes(path, within, target):
                 io.unlink(path, missing_ok=True)
                 found[place] += 1
     return dict(found)
 
 
 # -- records that are reduced -----------------------------------------------------------------------------------------
-def holds(change: FileChange, parts: Parts, target: Target) -> bool:
-    """Whether a change carries a version of the item."""
-    data = change.data
-    return data is not None and (parts.repository.blob_id(data) in target.blobs or target.traces.copied_in([data]))
-
-
 def _journals(parts: Parts, target: Target) -> int:
     """What waits here is committed before; this finds what an interrupted erase left, and what waits elsewhere."""
     return sum(_journal(journal, parts, target) for journal in journals_of(parts))
@@ -376,8 +343,8 @@ def _journals(parts: Parts, target: Target) -> int:
 def _journal(journal: Journal, parts: Parts, target: Target) -> int:
     """One journal; its file was renewed when history was."""
     waiting = journal.operations()
-    touched = [found for found in waiting if any(holds(change, parts, target) for change in found.changes)]
-    kept = [reduced for found in touched if (reduced := _without(found, parts, target)).changes]
+    touched = [found for found in waiting if any(map(target.holds, found.changes))]
+    kept = [reduced for found in touched if (reduced := _without(found, target)).changes]
     if kept:
         journal.append(kept)
         for found in kept:
@@ -387,14 +354,14 @@ def _journal(journal: Journal, parts: Parts, target: Target) -> int:
     return len(touched)
 
 
-def _without(operation: Operation, parts: Parts, target: Target) -> Operation:
-    changes = tuple(change for change in operation.changes if not holds(change, parts, target))
+def _without(operation: Operation, target: Target) -> Operation:
+    changes = tuple(change for change in operation.changes if not target.holds(change))
     return replace(operation, id=f"{operation.id}-e", changes=changes)
 
 
 def _uses(parts: Parts, target: Target) -> int:
     """An id can tell what its item was about."""
-    ids = _ids(target)
+    ids = target.ids
     counted = 0
     for path in _of_states(parts, USES):
         usage = Usage(path)
@@ -409,18 +376,13 @@ def _uses(parts: Parts, target: Target) -> int:
     return counted
 
 
-def _ids(target: Target) -> set[str]:
-    names = {stem_of(os.fsdecode(name)) for name in target.paths}
-    return names if target.named.is_path else names | {target.named.reference}
-
-
 def _suggestions(parts: Parts, target: Target) -> int:
     """What was suggested of the item, accepted or refused; suggestions that nobody can read may hold anything."""
     count = 0
     for path in _of_states(parts, INBOX):
         with FileLock(path.with_suffix(".lock"), home=parts.repository.common_dir).hold("erase", _LOCK_SECONDS):
             try:
-                kept, gone = erased(parts, io.read_file(path, _LARGEST), target.traces.quoted_in, _ids(target))
+                kept, gone = erased(parts, io.read_file(path, _LARGEST), target.traces.quoted_in, target.ids)
             except FileNotFoundError:
                 continue
             except MemfsError:
@@ -439,7 +401,7 @@ def _served(parts: Parts, target: Target) -> int:
     def quotes(text: str) -> bool:
         return target.traces.quoted_in(text.encode("utf-8", "replace"))
 
-    return sum(ServedLog(folder).forget(_ids(target), quotes) for folder in _of_states(parts, SERVED))
+    return sum(ServedLog(folder).forget(target.ids, quotes) for folder in _of_states(parts, SERVED))
 
 
 def _events(parts: Parts, target: Target) -> int:
@@ -496,24 +458,24 @@ def _records(parts: Parts) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
     yield from ((_REMEMBERED, path, ()) for path in files_below(parts.repository.common_dir / _RESOLUTIONS))
 
 
-def _goes(path: Path, within: tuple[str, ...], parts: Parts, target: Target) -> bool:
+def _goes(path: Path, within: tuple[str, ...], target: Target) -> bool:
     """Whether a record tells of the item, or nobody can tell what is in it, or it is short and nothing but ids."""
     if path.name in (WARNINGS, _OLDER_WARNINGS) or within in ((TOLD,), (append_log.FOLDER, append_log.ASIDE)):
         return True
-    if within == (FOLDER,) and (path.name.endswith(DAMAGED_SUFFIX) or _is_version(path, parts, target)):
+    if within == (FOLDER,) and (path.name.endswith(DAMAGED_SUFFIX) or _is_version(path, target)):
         return True
     data = io.read_file(path, _LARGEST)
     if within == (MERGES,):
-        return _told_in(data, target) or any(name in data for name in target.paths)
+        return _told_in(data, target) or any(name in data for name in target.removal.paths)
     return target.traces.quoted_in(data)
 
 
-def _is_version(path: Path, parts: Parts, target: Target) -> bool:
+def _is_version(path: Path, target: Target) -> bool:
     try:
         where, data = read_aside(path)
     except MemfsError:
         return False
-    return target.named.means(where) or holds(FileChange(path=where, old="", new="", data=data), parts, target)
+    return target.named.means(where) or target.holds(FileChange(path=where, old="", new="", data=data))
 
 
 # -- caches, large values, payloads -----------------------------------------------------------------------------------
@@ -680,9 +642,10 @@ class Prover:
 
     # -- git's objects --------------------------------------------------------------------------------------------
     def _objects(self, survey: Survey) -> None:
-        self._hits += [f"object {blob} is still there" for blob in sorted(self._target.blobs & survey.facts.keys())]
+        removal = self._target.removal
+        self._hits += [f"object {blob} is still there" for blob in sorted(removal.blobs & survey.facts.keys())]
         folder = self._parts.repository.full(CONTENT)
-        left = survey.versions(folder, self._target.paths.__contains__)
+        left = survey.versions(folder, removal.paths.__contains__)
         self._hits += [
             f"{os.fsdecode(path)} is still in a commit" for path in sorted(set().union(*left.blobs.values()))
         ]

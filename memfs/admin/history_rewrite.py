@@ -1,17 +1,19 @@
 """Replace the history of a repository by a rewritten one, while nobody else writes into it.
 
 An erase and a cut of history both go this way: look at everything, build the new repository beside the old one, and
-swap it in; where somebody changed the repository meanwhile, look again.
+swap it in; where somebody changed the repository meanwhile, look again. A record says what goes before anything does,
+and who finds one does the same again.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import time
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -27,23 +29,11 @@ from memfs.git.busy import ERASE_FOLDER, ERASE_RECORD, running_git, situation
 from memfs.git.commit_object import SOURCE, parse_commit
 from memfs.git.commits import recover
 from memfs.git.layout import read_config
-from memfs.git.process import entries_of
-from memfs.git.refs import NULL
+from memfs.git.refs import HEX
 from memfs.git.remote import LOCK, RemoteHistory
 from memfs.git.repository import Repository
-from memfs.git.rewrite import (
-    PATIENCE,
-    SWAP_LOCK,
-    Before,
-    MovedRef,
-    Rewritten,
-    Successor,
-    Survey,
-    finish,
-    fsck,
-    release,
-    swap,
-)
+from memfs.git.rewrite import PATIENCE, SWAP_LOCK, MovedRef, Removal, Rewriter, Survey, fsck, release
+from memfs.git.rewrite_text import Traces
 from memfs.model import Problem
 from memfs.store import Store
 from memfs.store.parts import Parts
@@ -72,13 +62,25 @@ class HistoryRewrite:
     def alone(self, patience: float) -> Iterator[None]:
         """Hold ``commit.lock``, and what keeps all workspaces of the repository from syncing, for the block.
 
+        A process that read a session's events before they were removed would store it after the proof of an erase.
+
         Args:
             patience: seconds to wait for each lock.
 
         Raises:
             LockTimeout: somebody held one for longer.
         """
-        with self._no_syncs(patience), self._parts.commit_lock.hold(self._what, timeout=patience):
+        states = states_of(self._parts)
+        spools = [state / append_log.FOLDER for state in states]
+        locked = [*(state / LOCK for state in states), *(one / append_log.LOCK for one in spools if one.is_dir())]
+        with ExitStack() as locks:
+            for path in locked:
+                try:
+                    locks.enter_context(FileLock(path).hold(self._what, timeout=patience))
+                except StorageIO:
+                    if path.parent.exists():  # else its branch was dropped meanwhile, and nobody syncs there
+                        raise
+            locks.enter_context(self._parts.commit_lock.hold(self._what, timeout=patience))
             recover(self._repository)
             yield
 
@@ -88,18 +90,22 @@ class HistoryRewrite:
         Raises:
             EraseRefused: it is busy, or changes again and again; where nothing was begun, nothing was changed.
         """
+        own = self._parts.lock
+        others = (state / own.path.name for state in states_of(self._parts) if state != self._repository.state)
+        writers = [own, *(FileLock(path) for path in others if os.path.lexists(path))]
         for _ in range(_ATTEMPTS):
             try:
-                with self._no_writes(patience):
+                with ExitStack() as locks:
+                    for lock in writers:
+                        locks.enter_context(lock.hold(self._what, timeout=patience))
                     return attempt()
             except MovedRef:
                 continue
-            except GitBusy as error:
-                self._sweep()
-                raise EraseRefused(error.message, path=error.path, hint=error.hint) from error
-            except MemfsError:
+            except MemfsError as error:
                 with suppress(MemfsError):
                     self._sweep()
+                if isinstance(error, GitBusy):
+                    raise EraseRefused(error.message, path=error.path, hint=error.hint) from error
                 raise
         self._sweep()
         raise EraseRefused(
@@ -107,60 +113,52 @@ class HistoryRewrite:
             hint="try again when nobody works in it; the next memfs command ends what was begun",
         )
 
-    def before(self) -> Before:
-        """Remove what an earlier attempt left, and note how the repository is now."""
-        self.clear(ended=False)
-        RemoteHistory(self._repository).note_all()
-        return Before.of(self._repository)
-
-    def successor(self) -> Successor:
-        """An empty repository, for what will be made."""
-        # Never a folder that an earlier attempt's git could still be writing to.
-        successor = Successor(self._repository, self._folder / f"new-{secrets.token_hex(4)}")
-        successor.begin()
-        return successor
-
-    def put_in_place(
-        self,
-        successor: Successor,
-        survey: Survey,
-        before: Before,
-        done: Rewritten,
-        record: Mapping[str, Any],
-        *,
-        strict: bool,
-        blobs: Collection[str] = (),
-        paths: Collection[bytes] = (),
-        remove_files: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Complete the second repository, check it, and let it take the place of the first.
+    def survey(self, known: Removal | None) -> tuple[Survey, frozenset[str]]:
+        """Look at everything, after removing what an earlier attempt left.
 
         Args:
-            done: what was rewritten, and all that goes.
-            record: what is noted durably before anything is changed, by which an interrupted one is known and ended.
-            strict: whether it has to pass git's strict check.
-            blobs, paths: what of the trees and the index is left out.
-            remove_files: takes what is left out from the working tree.
+            known: what the one that has begun removes.
+
+        Returns:
+            The survey, and what of that may be gone already: the survey is without it.
+        """
+        refuse_kind(self._repository)
+        self.clear(ended=False)
+        refuse_busy(self._repository)
+        RemoteHistory(self._repository).note_all()
+        survey = Survey(self._repository)
+        return survey, survey.leave_out(known.gone) if known else frozenset()
+
+    @contextmanager
+    def swapped(self, survey: Survey, removal: Removal, record: Mapping[str, Any]) -> Iterator[Rewriter]:
+        """Take something out of the repository; the block removes its files, while all locks are held.
+
+        Args:
+            record: what is noted beside the removal, durably before anything is changed; by it an interrupted one is
+                known and ended.
 
         Raises:
             MovedRef: the repository changed meanwhile.
             EraseRefused: the new repository is not what it should be; nothing was begun.
             GitBusy: somebody holds a lock; nothing was begun.
         """
-        kept = survey.facts.keys() - done.gone
-        successor.pack(kept)
-        successor.name(before.names, done)
-        entries = entries_of(self._repository.git)
-        successor.write_index({one.path for one in entries if one.path in paths or one.blob in blobs})
-        successor.compare(_moved(survey, before, done), blobs, paths)
-        successor.check(strict)
-        RemoteHistory(self._repository).note_erased(_first_replaced(survey, done))
-        swap(self._repository, successor, before, done, lambda: self._begin(record), remove_files)
-        finish(self._repository, successor, before, done, kept.union(done.mapped.values()))
+        strict = refuse_damage(self._repository)
+        # Never a folder that an earlier attempt's git could still be writing to.
+        rewriter = Rewriter(self._repository, survey, removal, self._folder / f"new-{secrets.token_hex(4)}")
+        rewriter.build(strict)
+        RemoteHistory(self._repository).note_erased(rewriter.first_replaced())
+        with rewriter.locked():
+            self._begin({**record, **_noted(removal), "gone": sorted(rewriter.gone)})
+            rewriter.add_pack()
+            yield rewriter
+            rewriter.turn()
+        rewriter.finish()
         head = self._repository.head_commit() or ""
         for journal in journals_of(self._parts):
             if os.path.lexists(journal.path):
                 journal.drop([], tip=head)  # the commit behind the last drop has a new id
+        with suppress(GitFailed):  # a cache, and somebody else may be writing it
+            maintenance.write_graph(self._repository, PATIENCE)
 
     def end_at_opening(self, store: Store, end: Callable[[float], T], hint: str) -> T | None:
         """End what a killed process began when a workspace is opened; None where that is not done.
@@ -187,18 +185,19 @@ class HistoryRewrite:
         """Whether one has begun here and not ended; nothing is removed before that is durable."""
         return os.path.lexists(self._record)
 
-    def record(self) -> dict[str, Any] | None:
-        """What the one that has begun noted; None where none has.
+    def record(self) -> tuple[Removal, dict[str, Any]] | None:
+        """What the one that has begun removes, and all that it noted; None where none has.
 
         Raises:
             CorruptRecord: it cannot be read, or was not made here: a copy or clone cannot bring one that history obeys.
         """
         try:
-            found = json.loads(io.read_file(self._record))
+            found = dict(json.loads(io.read_file(self._record)))
             made_here = found["folder"] == self._inode()
+            removal = _removal_of(found)
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise self.damaged() from None
         if not made_here:
             raise CorruptRecord(
@@ -206,7 +205,7 @@ class HistoryRewrite:
                 path=str(self._record),
                 hint=f"remove {self._record}; what was to go is to be erased again",
             )
-        return dict(found)
+        return removal, found
 
     def damaged(self) -> CorruptRecord:
         """The error for a record from which nobody can tell what was begun."""
@@ -240,57 +239,39 @@ class HistoryRewrite:
                 io.remove_all(self._folder)
             io.sync_folder(self._folder.parent)
 
-    def renew_graph(self) -> None:
-        """Write git's cache of the graph again."""
-        with suppress(GitFailed):  # a cache, and somebody else may be writing it
-            maintenance.write_graph(self._repository, PATIENCE)
-
     def _sweep(self) -> None:
         """Take away what was prepared, where nothing was begun."""
         if not self.begun:
             self.clear(ended=True)
 
-    @contextmanager
-    def _no_syncs(self, patience: float) -> Iterator[None]:
-        """Hold the sync locks of all workspaces of the repository, and those for the events of sessions.
 
-        A process that read a session's events before they were removed would store it after the proof of an erase.
-        """
-        states = states_of(self._parts)
-        spools = [state / append_log.FOLDER for state in states]
-        locked = [*(state / LOCK for state in states), *(one / append_log.LOCK for one in spools if one.is_dir())]
-        with ExitStack() as locks:
-            for path in locked:
-                try:
-                    locks.enter_context(FileLock(path).hold(self._what, timeout=patience))
-                except StorageIO:
-                    if path.parent.exists():  # else its branch was dropped meanwhile, and nobody syncs there
-                        raise
-            yield
-
-    @contextmanager
-    def _no_writes(self, patience: float) -> Iterator[None]:
-        """Hold the locks of the stores of all workspaces of the repository."""
-        own = self._parts.lock
-        others = [state / own.path.name for state in states_of(self._parts) if state != self._repository.state]
-        with ExitStack() as locks:
-            for lock in (own, *(FileLock(path) for path in others if os.path.lexists(path))):
-                locks.enter_context(lock.hold(self._what, timeout=patience))
-            yield
+def _noted(removal: Removal) -> dict[str, Any]:
+    """What ``_removal_of`` makes the removal of again, where it is interrupted."""
+    return {
+        "paths": sorted(os.fsdecode(path) for path in removal.paths),
+        "blobs": sorted(removal.blobs),
+        "versions": [sorted(phrase.hex() for phrase in version) for version in removal.traces.versions],
+        "names": [name.hex() for name in removal.traces.names],
+        "commits": sorted(removal.commits),
+        "last": removal.last,
+        "first": removal.first.hex(),
+    }
 
 
-def _first_replaced(survey: Survey, done: Rewritten) -> list[str]:
-    """The commits that are replaced, but for those that came of another one."""
-    replaced = survey.commits.keys() & done.gone
-    return sorted(commit for commit in replaced if replaced.isdisjoint(survey.commits[commit][1]))
-
-
-def _moved(survey: Survey, before: Before, done: Rewritten) -> dict[str, str]:
-    """The commits that refs name, but for notes, with those that take their places."""
-    refs = before.names.refs
-    notes = {found for ref, found in refs.items() if ref.startswith("refs/notes/")}
-    tips = {found: done.mapped.get(found, NULL) for found in refs.values() if found in survey.commits}
-    return {old: new for old, new in tips.items() if new != NULL and old not in notes}
+def _removal_of(record: Mapping[str, Any]) -> Removal:
+    commits, last = record.get("commits", ()), record.get("last", "")
+    if not all(map(HEX.fullmatch, (*record["blobs"], *record["gone"], *commits, *([last] if last else ())))):
+        raise ValueError("it names no object")
+    versions = (frozenset(map(bytes.fromhex, version)) for version in record["versions"])
+    return Removal(
+        blobs=frozenset(record["blobs"]),
+        paths=frozenset(map(os.fsencode, record["paths"])),
+        traces=Traces(versions=tuple(versions), names=tuple(map(bytes.fromhex, record["names"]))),
+        commits=frozenset(commits),
+        last=last,
+        first=bytes.fromhex(record.get("first", "")),
+        gone=frozenset(record["gone"]),
+    )
 
 
 def states_of(parts: Parts) -> list[Path]:
@@ -337,8 +318,8 @@ def refuse_kind(repository: Repository) -> None:
     Raises:
         EraseRefused: with the way out.
     """
-    for check in _KINDS:
-        check(repository)
+    for reason, hint in (*_shared(repository), *_borrowed(repository)):
+        raise EraseRefused(reason, hint=hint)
 
 
 def refuse_damage(repository: Repository) -> bool:
@@ -390,78 +371,49 @@ def _running(repository: Repository) -> str:
 
 
 # -- sorts of repositories ------------------------------------------------------------------------------------------
-def _no_other_trees(repository: Repository) -> None:
-    folder = repository.common_dir / "worktrees"
-    others = sorted(os.listdir(folder)) if folder.is_dir() else []
-    if repository.work_tree.is_relative_to(repository.common_dir):
-        raise EraseRefused(
+def _shared(repository: Repository) -> Iterator[tuple[str, str]]:
+    """Why others depend on the history, and the way out."""
+    common = repository.common_dir
+    others = sorted(io.listed(common / "worktrees"))
+    if repository.work_tree.is_relative_to(common):
+        yield (
             "a memory on its own branch shares its repository with code",
-            hint="do it in a clone of that branch alone: see 'Erasing' in docs/teams/own-branch.md",
+            "do it in a clone of that branch alone: see 'Erasing' in docs/teams/own-branch.md",
         )
-    if repository.git_dir != repository.common_dir:
-        raise EraseRefused(
+    if repository.git_dir != common:
+        yield (
             "this is a linked working tree, and others use the same history",
-            hint=f"run it in the main working tree; before, {_WAY_OUT}",
+            f"run it in the main working tree; before, {_WAY_OUT}",
         )
     if others:
-        raise EraseRefused(
-            f"other working trees use this history: {', '.join(others)}",
-            hint=_WAY_OUT,
+        yield f"other working trees use this history: {', '.join(others)}", _WAY_OUT
+    if any(above == ".git" and name == "modules" for above, name in pairwise(common.parts)):
+        yield (
+            "this repository is a submodule: the one above it names its commits",
+            "clone it on its own, erase there, and name the new commit above",
         )
 
 
-def _no_foreign_objects(repository: Repository) -> None:
-    top = repository.common_dir / "objects"
-    if (
-        any(path.is_symlink() for path in (top, *top.iterdir()))
-        or os.stat(top).st_dev != os.stat(repository.state).st_dev
-    ):
-        raise EraseRefused("the objects lie elsewhere", path=str(top), hint="move them into the git folder")
+def _borrowed(repository: Repository) -> Iterator[tuple[str, str]]:
+    """Why what history consists of is not all here or not what it seems, and the way out."""
+    common = repository.common_dir
+    top = common / "objects"
+    linked = any(path.is_symlink() for path in (top, *top.iterdir()))
+    if linked or os.stat(top).st_dev != os.stat(repository.state).st_dev:
+        yield f"the objects lie elsewhere than in {top}", "move them into the git folder"
     for name in ("alternates", "http-alternates"):
         if (top / "info" / name).exists():
-            raise EraseRefused(
-                "the repository borrows objects from another one",
-                path=str(top / "info" / name),
-                hint="'git repack -a -d' and remove that file; then erase in the other one, too",
-            )
-
-
-def _whole(repository: Repository) -> None:
-    if (repository.common_dir / "shallow").exists():
-        raise EraseRefused("this is a shallow clone", hint="'git fetch --unshallow' first")
-    settings = read_config(repository.common_dir / "config")
-    promised = any(name.startswith("remote.") and name.endswith(".promisor") for name in settings)
-    if promised or "extensions.partialclone" in settings:
-        raise EraseRefused("this is a partial clone", hint="clone it anew without --filter")
-
-
-def _not_replaced(repository: Repository) -> None:
-    common = repository.common_dir
-    packed = common / "packed-refs"
-    named = packed.exists() and b" refs/replace/" in io.read_file(packed)
-    if named or any(names for _, _, names in os.walk(common / "refs/replace")) or (common / "info/grafts").exists():
-        raise EraseRefused(
-            "the repository replaces objects by others", hint="'git replace -d' them, and remove .git/info/grafts"
-        )
-
-
-def _plain_index(repository: Repository) -> None:
-    if any(name.startswith("sharedindex.") for name in os.listdir(repository.git_dir)):
-        raise EraseRefused(
-            "the index is split", hint="'git update-index --no-split-index' and remove .git/sharedindex.*"
-        )
-
-
-def _no_submodule(repository: Repository) -> None:
-    parts = repository.common_dir.parts
-    if any(above == ".git" and name == "modules" for above, name in pairwise(parts)):
-        raise EraseRefused(
-            "this repository is a submodule: the one above it names its commits",
-            hint="clone it on its own, erase there, and name the new commit above",
-        )
-
-
-_KINDS = (_no_other_trees, _no_foreign_objects, _whole, _not_replaced, _plain_index, _no_submodule)
+            hint = f"'git repack -a -d' and remove {top / 'info' / name}; then erase in the other one, too"
+            yield "the repository borrows objects from another one", hint
+    if (common / "shallow").exists():
+        yield "this is a shallow clone", "'git fetch --unshallow' first"
+    settings = read_config(common / "config")
+    if any(re.fullmatch(r"remote\..*\.promisor|extensions\.partialclone", name) for name in settings):
+        yield "this is a partial clone", "clone it again without --filter"
+    if (common / "info/grafts").exists() or repository.git.run("for-each-ref", "refs/replace/"):
+        yield "the repository replaces objects by others", "'git replace -d' them, and remove .git/info/grafts"
+    if any(name.startswith("sharedindex.") for name in io.listed(repository.git_dir)):
+        yield "the index is split", "'git update-index --no-split-index' and remove .git/sharedindex.*"
 
 
 def is_shared(repository: Repository) -> bool:

@@ -7,36 +7,33 @@ complete and checked before anything of the old one changes, and the swap begins
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-from types import MappingProxyType
 
 from memfs.dataclass import dataclass, field
 from memfs.errors import EraseRefused, GitBusy, GitFailed, HistoryUnavailable
 from memfs.fs import io
 from memfs.git import objects
-from memfs.git.busy import ERASE_FOLDER, lock_reason
+from memfs.git.busy import lock_reason
 from memfs.git.commit_object import headers
-from memfs.git.layout import Facts, facts_of
+from memfs.git.layout import facts_of
 from memfs.git.objects import EMPTY_TREE, SUBMODULE, Object, Objects, add, encode_tree
 from memfs.git.process import GitCommands, contents, entries_of, files_of
 from memfs.git.refs import NULL, renew_quarantine
 from memfs.git.repository import Repository, cut_off
 from memfs.git.rewrite_text import (
     NO_TRACES,
-    Names,
     Traces,
     changed_loose,
     edit_commit,
     edit_logs,
-    edit_reflog,
     edit_tag,
     edit_tree,
     entries,
+    files_below,
     folders,
     ids,
     is_signed,
@@ -44,108 +41,287 @@ from memfs.git.rewrite_text import (
     packed_text,
     read_names,
     turn,
-    turned,
 )
 from memfs.git.transaction import index_of, keep_date, lock_of
 from memfs.model.item import object_id
 
-Make = Callable[[str, bytes], str]
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+PATIENCE = 3600.0
+INDEX = "index"
+SWAP_LOCK = "lock"
+_FOLDERS = (b"40000", b"040000")
+_AT_ONCE = 5_000
+_BYTES_AT_ONCE = 32 << 20
+_CONFIG = b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
+_CACHES = ("info/commit-graph", "info/commit-graphs", "info/packs", "pack/multi-pack-index")
+
+Means = Callable[[bytes], bool]
+
+
+class MovedRef(Exception):
+    """The repository changed meanwhile: look again. Never leaves the eraser."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewritten:
-    """What a rewriting came to.
+class Removal:
+    """What is to be taken out of history.
 
     Attributes:
-        mapped: new id by old one, of every object that is replaced.
-        gone: every object that is to disappear: the blobs, and what is replaced.
-        traces: what was taken out of messages, and is to go from reflogs.
-        commits: how many commits were replaced; ``unsigned``: how many of them, and of tags, lost a signature.
+        blobs: what disappears wherever it is.
+        paths: what disappears from the index whatever it holds.
+        cuts: by tree, the names that disappear from it whatever they hold.
+        traces: what is taken out of messages and reflogs.
+        commits: those that disappear: who has one as a parent has one parent less, and a tag of it is gone.
+        last: that of them in whose place another one stands; ``first``: the content of that one.
+        gone: what disappears besides: what nothing else holds, or what an interrupted removal had named.
     """
 
-    mapped: Mapping[str, str]
-    gone: frozenset[str]
+    blobs: frozenset[str] = frozenset()
+    paths: frozenset[bytes] = frozenset()
+    cuts: Mapping[str, Collection[bytes]] = field(default_factory=dict)
     traces: Traces = NO_TRACES
-    commits: int = 0
-    unsigned: int = 0
+    commits: frozenset[str] = frozenset()
+    last: str = ""
+    first: bytes = b""
+    gone: frozenset[str] = frozenset()
 
 
-def rewrite(
-    repository: Repository,
-    survey: Survey,
-    blobs: Collection[str],
-    cuts: Mapping[str, Collection[bytes]],
-    traces: Traces,
-    make: Make,
-    replaced: Mapping[str, str] = _NOTHING,
-) -> Rewritten:
-    """Make all objects that history without some blobs, or some commits, consists of.
+# -- the survey -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ObjectFacts:
+    """Kind and size of an object."""
 
-    Args:
-        blobs: what is to disappear, wherever it is.
-        cuts: names that disappear from a tree whatever they hold.
-        traces: what is taken out of messages.
-        make: stores an object, returns its id.
-        replaced: commits that disappear, with the one that takes their place, or ``NULL``: who names such a one as
-            a parent has one parent less, and a tag of it is gone.
-    """
-    return _Rewriter(repository, survey, frozenset(blobs), cuts, traces, make, dict(replaced)).run()
+    kind: str
+    size: int
 
 
 @dataclass(slots=True)
-class _Rewriter:
-    repository: Repository
-    survey: Survey
-    blobs: frozenset[str]
-    cuts: Mapping[str, Collection[bytes]]
-    traces: Traces
-    store: Make
-    mapped: dict[str, str]
-    made: set[str] = field(default_factory=set)
-    held: dict[str, frozenset[str]] = field(default_factory=dict)
-    gone: set[str] = field(default_factory=set)
-    unsigned: int = 0
-    commits: int = 0
+class Versions:
+    """What is, in any commit, at the paths that are meant.
 
-    def run(self) -> Rewritten:
-        self.gone |= self.blobs | self.mapped.keys()
-        self._trees()
-        touching = self._touching()
-        parents = {commit: above for commit, (_, above) in self.survey.commits.items()}
-        for commit in oldest_first(parents, parents):
-            if commit not in self.gone:
-                self._commit(commit, commit in touching)
-        self._tags()
-        return Rewritten(
-            mapped=self.mapped,
-            gone=frozenset(self.gone - self.made),
-            traces=self.traces,
-            commits=self.commits,
-            unsigned=self.unsigned,
+    Attributes:
+        blobs: blob to the paths it had.
+        cuts: for each tree with such an entry, the names in it.
+    """
+
+    blobs: dict[str, set[bytes]] = field(default_factory=dict)
+    cuts: dict[str, set[bytes]] = field(default_factory=dict)
+
+
+class Survey:
+    """All of a repository, as it is now: what comes later is neither removed nor overwritten.
+
+    Attributes:
+        names: what names objects; ``index`` the facts of the index.
+        stock: the files that hold objects, below ``objects/``.
+        facts: kind and size of each object by id.
+        commits: tree and parents by commit.
+        inner: for each tree, the trees in it.
+    """
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        top = repository.common_dir / "objects"
+        self.stock = [path.relative_to(top).as_posix() for path in files_below(top)]
+        self.names = read_names(repository)
+        self.index = facts_of(index_of(repository.git_dir))
+        self.facts = inventory(repository.git)
+        self.commits = {name: named_in_commit(data) for name, data in self.contents(self.of_kind("commit"))}
+        trees = self.contents(self.of_kind("tree"))
+        self.inner = {name: tuple(found for _, found in folders(data)) for name, data in trees}
+        self._holding: dict[frozenset[str], dict[str, set[str]]] = {}
+
+    def of_kind(self, kind: str) -> list[str]:
+        """The ids of all objects of a kind."""
+        return [name for name, facts in self.facts.items() if facts.kind == kind]
+
+    def contents(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Each of some objects with its content."""
+        return contents(self._repository.git, {name: self.facts[name].size for name in names}, PATIENCE)
+
+    def leave_out(self, gone: Collection[str]) -> frozenset[str]:
+        """Go on as if some objects were not there; return which.
+
+        They are those that an interrupted removal was about to remove, if no name holds them any more: some may be
+        removed already, and what is above those cannot be rewritten. One that is in use again is not left out.
+        """
+        if self.names.ids() & set(gone):
+            return frozenset()
+        out = self._repository.git.run(
+            "rev-list", "--objects", "--all", "--reflog", "--indexed-objects", timeout=PATIENCE
         )
+        left = frozenset(gone) - listed(out)
+        for name in left:
+            self.facts.pop(name, None)
+            self.commits.pop(name, None)
+            self.inner.pop(name, None)
+        return left
+
+    # -- by path --------------------------------------------------------------------------------------------------
+    def versions(self, folder: bytes, means: Means) -> Versions:
+        """What any commit has below a folder at a path that is meant."""
+        inside = folder + b"/"
+
+        def leads_there(_: str, path: bytes) -> bool:
+            return inside.startswith(path) or path.startswith(inside)
+
+        found = Versions()
+        meant = cache(means)
+        for tree, path, blob in self._files(leads_there):
+            if path.startswith(inside) and meant(path) and blob in self.facts:
+                found.blobs.setdefault(blob, set()).add(path)
+                found.cuts.setdefault(tree, set()).add(path.rpartition(b"/")[2])
+        return found
+
+    def paths(self, blobs: Collection[str]) -> set[bytes]:
+        """Every path at which any commit has one of some blobs."""
+        direct = self.holding(blobs)
+        affected = self.above(direct)
+        files = self._files(lambda inner, _: inner in affected)
+        return {path for tree, path, blob in files if blob in direct.get(tree, ())}
+
+    def _files(self, enters: Callable[[str, bytes], bool]) -> Iterator[tuple[str, bytes, str]]:
+        """Each file of the trees of all commits that can be reached by entering some: its tree, path and blob.
+
+        Args:
+            enters: whether a tree is to be looked into, by its id and its path, which ends with a slash but at the top.
+        """
+        seen: set[tuple[str, bytes]] = set()
+        waiting = [(tree, b"") for tree, _ in self.commits.values() if enters(tree, b"")]
+        while waiting:
+            tree, above = place = waiting.pop()
+            if place in seen or tree not in self.inner:  # git may have thrown it away already
+                continue
+            seen.add(place)
+            # Not through the repository's cache of trees: a large history has too many to be kept.
+            for mode, name, binary in entries(self._repository.object(tree).data):
+                path = above + name
+                if mode not in _FOLDERS:
+                    yield tree, path, binary.hex()
+                elif enters(binary.hex(), path + b"/"):
+                    waiting.append((binary.hex(), path + b"/"))
+
+    # -- by content -----------------------------------------------------------------------------------------------
+    def holding(self, blobs: Collection[str]) -> dict[str, set[str]]:
+        """The trees that hold some blobs directly: tree to blobs."""
+        asked = frozenset(blobs)
+        if asked not in self._holding:
+            wanted = {bytes.fromhex(blob) for blob in asked}
+            rows = ((tree, wanted & ids(data)) for tree, data in (self.contents(self.inner) if wanted else ()))
+            self._holding[asked] = {tree: {binary.hex() for binary in held} for tree, held in rows if held}
+        return self._holding[asked]
+
+    def above(self, below: Iterable[str]) -> set[str]:
+        """Some trees, and every tree that holds one of them, however deep."""
+        outer: dict[str, list[str]] = {tree: [] for tree in self.inner}
+        for tree, inner in self.inner.items():
+            for name in inner:
+                outer.setdefault(name, []).append(tree)
+        return reached(outer, below)
+
+    def committed(self) -> set[str]:
+        """Every tree that a commit, reachable or not, holds."""
+        return reached(self.inner, (tree for tree, _ in self.commits.values()))
+
+    def tagged(self, name: str) -> str:
+        """The object behind an annotated tag, or the object itself."""
+        while (facts := self.facts.get(name)) is not None and facts.kind == "tag":
+            name = _target(self._repository.object(name).data)
+        return name
+
+
+def inventory(git: GitCommands) -> dict[str, ObjectFacts]:
+    """Every object with its kind and size."""
+    form = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
+    out = git.run("cat-file", "--batch-all-objects", form, timeout=PATIENCE)
+    rows = (line.split(" ") for line in out.decode("ascii", "replace").splitlines())
+    return {name: ObjectFacts(kind, int(size)) for name, kind, size in rows}
+
+
+def listed(out: bytes) -> set[str]:
+    """The ids that begin the lines of what git lists."""
+    return {line[:40].decode("ascii") for line in out.splitlines()}
+
+
+def staged(repository: Repository) -> set[str]:
+    """The blobs that the index names."""
+    return {entry.blob for entry in entries_of(repository.git) if entry.mode != SUBMODULE}
+
+
+# -- the rewriting ----------------------------------------------------------------------------------------------------
+class Rewriter:
+    """Takes one removal out of a repository.
+
+    Attributes:
+        mapped: new id by old one, of every object that is replaced; ``NULL`` where nothing takes its place.
+        gone: every object that is to disappear: what is removed, and what is replaced.
+        commits: how many commits were replaced; ``unsigned``: how many of them, and of tags, lost a signature.
+    """
+
+    def __init__(self, repository: Repository, survey: Survey, removal: Removal, folder: Path | None = None) -> None:
+        """Make all objects that the rewritten history consists of.
+
+        Args:
+            folder: where the second repository is built; without one nothing is written.
+        """
+        self._repository = repository
+        self._git = repository.git
+        self._survey = survey
+        self._removal = removal
+        self._folder = folder or Path()
+        self._stores = folder is not None
+        self._waiting: dict[str, Object] = {}
+        self._bytes = 0
+        self._made: set[str] = set()
+        self._held: dict[str, frozenset[str]] = {}
+        self.mapped: dict[str, str] = dict.fromkeys(removal.commits, NULL)
+        self.gone = {*removal.blobs, *removal.commits, *removal.gone}
+        self.commits = self.unsigned = 0
+        if folder is not None:
+            io.make_private_folder(folder)
+            for name in ("refs", "objects", "objects/pack", "objects/info", "made", "made/pack"):
+                io.mkdir(folder / name, 0o700)
+        if removal.last:
+            self.mapped[removal.last] = self._make("commit", removal.first)
+        self._rewrite_trees()
+        self._rewrite_commits()
+        self._rewrite_tags()
+        self.gone -= self._made
+        self._kept = survey.facts.keys() - self.gone
 
     def _make(self, kind: str, data: bytes) -> str:
-        name = self.store(kind, data)
-        self.made.add(name)
+        name = object_id(kind, data)
+        if name not in self._made and self._stores:
+            self._waiting[name] = Object(kind, data)
+            self._bytes += len(data)
+            if len(self._waiting) >= _AT_ONCE or self._bytes >= _BYTES_AT_ONCE:
+                self._flush()
+        self._made.add(name)
         return name
+
+    def _flush(self) -> None:
+        if self._waiting:
+            places = {"GIT_OBJECT_DIRECTORY": str(self._folder / "made")}
+            data = objects.pack(self._waiting)
+            self._git.run("index-pack", "--stdin", data=data, variables=places, timeout=PATIENCE)
+        self._waiting, self._bytes = {}, 0
 
     def _replace(self, old: str, kind: str, before: bytes, after: bytes) -> None:
         if after != before:
             self.mapped[old] = self._make(kind, after)
             self.gone.add(old)
 
-    # -- trees ----------------------------------------------------------------------------------------------------
-    def _trees(self) -> None:
-        direct = self.survey.holding(self.blobs)
-        table: dict[bytes, bytes | None] = dict.fromkeys(map(bytes.fromhex, self.blobs))
-        affected = self.survey.above([*direct, *self.cuts])
-        for level in _levels({tree: set(affected.intersection(self.survey.inner[tree])) for tree in affected}):
-            for tree, data in self.survey.contents(level):
-                inner = (self.held.get(name, frozenset()) for name in self.survey.inner[tree])
-                self.held[tree] = frozenset(direct.get(tree, ())).union(*inner)
-                cut = self.cuts.get(tree, ())
-                after = edit_tree(data, cut, table)
+    def _rewrite_trees(self) -> None:
+        survey, removal = self._survey, self._removal
+        direct = survey.holding(removal.blobs)
+        table: dict[bytes, bytes | None] = dict.fromkeys(map(bytes.fromhex, removal.blobs))
+        affected = survey.above([*direct, *removal.cuts])
+        sorter = TopologicalSorter({tree: set(affected.intersection(survey.inner[tree])) for tree in affected})
+        sorter.prepare()
+        while level := sorter.get_ready():  # each in a later level than the trees in it
+            for tree, data in survey.contents(level):
+                inner = (self._held.get(name, frozenset()) for name in survey.inner[tree])
+                self._held[tree] = frozenset(direct.get(tree, ())).union(*inner)
+                after = edit_tree(data, removal.cuts.get(tree, ()), table)
                 if after:
                     self._replace(tree, "tree", data, after)
                 elif data:  # nobody will name it: the folder goes from the tree above
@@ -153,54 +329,245 @@ class _Rewriter:
                     self.gone.add(tree)
                 if tree in self.mapped:
                     table[bytes.fromhex(tree)] = bytes.fromhex(self.mapped[tree]) if after else None
+            sorter.done(*level)
 
-    # -- commits --------------------------------------------------------------------------------------------------
-    def _touching(self) -> set[str]:
-        """The commits that wrote, changed or removed the item: their messages may name it in a word."""
-        commits = self.survey.commits
-        nothing: frozenset[str] = frozenset()
+    def _rewrite_commits(self) -> None:
+        commits = self._survey.commits
+        parents = {commit: above for commit, (_, above) in commits.items()}
+        for commit in oldest_first(parents, parents):
+            if commit in self.gone:
+                continue
+            data = self._repository.object(commit).data
+            after = edit_commit(data, self.mapped, self._removal.traces, self._touches(commit))
+            if after != data:
+                self.commits += 1
+                self.unsigned += is_signed(data)
+                if named_in_commit(after)[0] == EMPTY_TREE and commits[commit][0] != EMPTY_TREE:
+                    self._make("tree", b"")
+            self._replace(commit, "commit", data, after)
 
-        def held(commit: str) -> frozenset[str]:
-            return self.held.get(commits[commit][0], nothing) if commit in commits else nothing
+    def _touches(self, commit: str) -> bool:
+        """Whether a commit wrote, changed or removed the item: its message may name it in a word."""
 
-        return {
-            commit
-            for commit, (_, parents) in commits.items()
-            if any(held(parent) != held(commit) for parent in parents) or (not parents and held(commit))
-        }
+        def held(name: str) -> frozenset[str]:
+            tree = self._survey.commits.get(name, ("", ()))[0]
+            return self._held.get(tree, frozenset())
 
-    def _commit(self, commit: str, touching: bool) -> None:
-        tree, _ = self.survey.commits[commit]
-        data = self.repository.object(commit).data
-        after = edit_commit(data, self.mapped, self.traces, touching)
-        if after != data:
-            self.commits += 1
-            self.unsigned += is_signed(data)
-            if named_in_commit(after)[0] == EMPTY_TREE and tree != EMPTY_TREE:
-                self._make("tree", b"")
-        self._replace(commit, "commit", data, after)
+        parents = self._survey.commits[commit][1]
+        return any(held(parent) != held(commit) for parent in parents) or (not parents and bool(held(commit)))
 
-    # -- tags -----------------------------------------------------------------------------------------------------
-    def _tags(self) -> None:
-        raw = dict(self.survey.contents(self.survey.of_kind("tag")))
-
-        def edit(name: str) -> None:
-            data = raw.pop(name)
-            target = data.split(b"\n", 1)[0].removeprefix(b"object ").decode("ascii", "replace")
-            if target in raw:
-                edit(target)
-            if self.mapped.get(target) == NULL:
+    def _rewrite_tags(self) -> None:
+        raw = dict(self._survey.contents(self._survey.of_kind("tag")))
+        for name in oldest_first({name: (_target(data),) for name, data in raw.items()}, raw):
+            data = raw[name]
+            if self.mapped.get(_target(data)) == NULL:
                 self.mapped[name] = NULL
                 self.gone.add(name)
-                return
-            after = edit_tag(data, self.mapped, self.traces)
+                continue
+            after = edit_tag(data, self.mapped, self._removal.traces)
             self.unsigned += after != data and is_signed(data)
             self._replace(name, "tag", data, after)
 
-        while raw:
-            edit(next(iter(raw)))
+    def first_replaced(self) -> list[str]:
+        """The commits that are replaced, but for those that came of another one."""
+        replaced = self._survey.commits.keys() & self.gone
+        return sorted(commit for commit in replaced if replaced.isdisjoint(self._survey.commits[commit][1]))
+
+    # -- the second repository ------------------------------------------------------------------------------------
+    def build(self, strict: bool) -> None:
+        """Complete the second repository, and check that nothing is missing in it but what was to go.
+
+        Args:
+            strict: whether it has to pass git's strict check.
+
+        Raises:
+            EraseRefused: it is not what it should be; the old repository is as it was.
+        """
+        self._pack()
+        entries = entries_of(self._git)
+        removal = self._removal
+        self._write_index({one.path for one in entries if one.path in removal.paths or one.blob in removal.blobs})
+        # Whatever names an object names one of these afterwards: refs, reflogs and the index.
+        before = self._survey.names.ids(heads=False) | ({one.blob for one in entries if one.mode != SUBMODULE})
+        named = {self.mapped.get(name, name) for name in before} - {NULL, *removal.blobs}
+        io.write_file(self._folder / "config", _CONFIG, durable=False)
+        io.write_file(self._folder / "HEAD", b"ref: refs/heads/main\n", durable=False)
+        rows = packed_text({f"refs/named/{name}": name for name in named})
+        io.write_file(self._folder / "packed-refs", rows, durable=False)
+        self._compare()
+        try:
+            fsck(self._repository, strict, {"GIT_DIR": str(self._folder)})
+        except GitFailed as error:
+            raise EraseRefused(
+                f"the rewritten history did not pass its check: {error.message}",
+                hint="nothing was changed; run 'git fsck --full --strict' and report this",
+            ) from error
+
+    def _pack(self) -> None:
+        """Write the pack: the objects of the old repository that stay, and all that were made."""
+        self._flush()
+        names = sorted(self._made | self._kept)
+        old = self._repository.common_dir / "objects"
+        places = {
+            "GIT_OBJECT_DIRECTORY": str(self._folder / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": f"{self._folder / 'made'}:{old}",
+        }
+        if names:
+            request = "".join(f"{name}\n" for name in names).encode()
+            base = str(self._folder / "objects/pack/pack")
+            self._git.run("pack-objects", "-q", base, data=request, variables=places, timeout=PATIENCE)
+        for path in self._pack_files():
+            _sync(path)
+        io.sync_folder(self._folder / "objects/pack")
+
+    def _pack_files(self) -> list[Path]:
+        """The files of the pack; the index, without which git does not see the others, last."""
+        found = [path for path in (self._folder / "objects/pack").iterdir() if not path.name.startswith("tmp_")]
+        return sorted(found, key=lambda path: path.suffix == ".idx")
+
+    def _write_index(self, without: Collection[bytes]) -> None:
+        """Copy the person's index, where there is one, without some paths and what git remembers of conflicts."""
+        source, target = self._repository.git_dir / INDEX, self._folder / INDEX
+        try:
+            data = io.read_file(source)
+        except FileNotFoundError:
+            return
+        facts = os.stat(source)
+        io.write_file(target, data, facts.st_mode & 0o777, durable=False)
+        if not without and b"REUC" not in data:
+            return
+        lines = b"".join(b"0 %s\t%s\0" % (NULL.encode(), path) for path in sorted(without))
+        options = ("--clear-resolve-undo", "-z", "--index-info")
+        self._git.run("update-index", *options, data=lines, variables={"GIT_INDEX_FILE": str(target)})
+        keep_date(target, facts.st_mtime_ns)
+        _sync(target)
+
+    def _compare(self) -> None:
+        """Check that the tree of each commit that a ref names is, minus the item, that of the one in its place."""
+        refs = self._survey.names.refs
+        notes = {found for ref, found in refs.items() if ref.startswith("refs/notes/")}
+        for old in (set(refs.values()) & self._survey.commits.keys() & self.mapped.keys()) - notes:
+            new = self.mapped[old]
+            if new == NULL:
+                continue
+            before = files_of(self._git, old, {}, PATIENCE)
+            after = files_of(self._git, new, {"GIT_DIR": str(self._folder)}, PATIENCE)
+            blobs, paths = self._removal.blobs, self._removal.paths
+            if {path: row for path, row in before.items() if row.id not in blobs and path not in paths} != after:
+                raise EraseRefused(
+                    f"the rewritten commit {new} differs from {old} in more than the item",
+                    hint="nothing was changed; please report this",
+                )
+
+    # -- the swap -------------------------------------------------------------------------------------------------
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold git's locks of the index and of every ref that changes.
+
+        Raises:
+            MovedRef: something changed since the survey.
+            GitBusy: somebody holds a lock.
+        """
+        repository, own = self._repository, self._folder.parent / SWAP_LOCK
+        index, common = index_of(repository.git_dir), repository.common_dir
+        refs = [common / f"{ref}.lock" for ref in changed_loose(repository.layout, self._survey.names, self.mapped)]
+        io.write_file(own, b"")
+        taken = []
+        try:
+            for lock in (lock_of(index), common / "packed-refs.lock", *refs):
+                try:
+                    io.link(str(own), str(lock))
+                except FileExistsError:
+                    reason = lock_reason(repository.layout, lock) or f"{lock.name} was held a moment ago"
+                    hint = "nothing was changed; try again when it is gone"
+                    raise GitBusy(reason, path=str(lock), hint=hint) from None
+                taken.append(lock)
+            if read_names(repository) != self._survey.names or facts_of(index) != self._survey.index:
+                raise MovedRef
+            yield
+        finally:
+            for lock in taken:
+                io.unlink(lock, missing_ok=True)
+
+    def add_pack(self) -> None:
+        """Put the new objects beside the old ones."""
+        folder = self._repository.common_dir / "objects/pack"
+        io.mkdir(folder)
+        for path in self._pack_files():
+            with suppress(FileExistsError):
+                io.link(str(path), str(folder / path.name))
+        io.sync_folder(folder)
+
+    def turn(self) -> None:
+        """Put the index and the list of quarantined branches in place, then all refs at once. The locks are held."""
+        index, new_index = index_of(self._repository.git_dir), self._folder / INDEX
+        if new_index.exists() and io.read_file(new_index) != io.read_file(index):
+            io.rename(str(new_index), str(index))
+            io.sync_folder(index.parent)
+        renew_quarantine(self._repository, self.mapped)
+        turn(self._repository.layout, self._survey.names, self.mapped)
+
+    def finish(self) -> None:
+        """After the swap: reflogs, then the old objects.
+
+        Raises:
+            MovedRef: something names an old object again, or an object nobody had seen; or somebody packed the old
+                objects.
+        """
+        repository = self._repository
+        edit_logs(repository.layout, self.mapped, self._removal.traces)
+        now = read_names(repository)
+        held = now.ids(heads=False) | staged(repository)
+        if (held | now.ids()) & self.gone or not held <= self._kept | self._made:
+            raise MovedRef
+        repository.git.close()
+        top = repository.common_dir / "objects"
+        ours = {f"pack/{path.name}" for path in self._pack_files()}
+        for name in _CACHES:
+            io.remove_all(top / name)
+        # Without its index a pack is nothing to git: no process meets half of one.
+        old = sorted({*self._survey.stock} - ours, key=lambda name: (not name.endswith(".idx"), name))
+        for name in old:
+            io.unlink(top / name, missing_ok=True)
+        for folder in {(top / name).parent for name in old}:
+            if folder.is_dir():
+                io.sync_folder(folder)
+        if inventory(repository.git).keys() & self.gone:
+            raise MovedRef
 
 
+def _target(tag: bytes) -> str:
+    return tag.split(b"\n", 1)[0].removeprefix(b"object ").decode("ascii", "replace")
+
+
+def fsck(repository: Repository, strict: bool, variables: Mapping[str, str] | None = None) -> None:
+    """Check a whole repository.
+
+    Raises:
+        GitFailed: it is damaged.
+    """
+    options = ("--full", "--no-dangling", "--no-progress", *(("--strict",) if strict else ()))
+    repository.git.run("fsck", *options, variables=variables, timeout=PATIENCE)
+
+
+def release(repository: Repository, own: Path) -> None:
+    """Remove the locks that an ended eraser left: they are second names of its own file."""
+    refs = (path for path in files_below(repository.common_dir / "refs") if path.suffix == ".lock")
+    for lock in (repository.common_dir / "packed-refs.lock", lock_of(index_of(repository.git_dir)), *refs):
+        with suppress(OSError):
+            if os.path.samefile(lock, own):
+                io.unlink(lock, missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    fd = io.open_file(path, os.O_RDONLY)
+    try:
+        io.fsync(fd, str(path))
+    finally:
+        os.close(fd)
+
+
+# -- graphs -----------------------------------------------------------------------------------------------------------
 Parents = Mapping[str, tuple[str, ...]]
 
 
@@ -235,16 +602,6 @@ def oldest_first(parents: Parents, tips: Iterable[str]) -> list[str]:
     commits = reached(parents, tips)
     sorter = TopologicalSorter({commit: commits.intersection(parents[commit]) for commit in commits})
     return list(sorter.static_order())
-
-
-def _levels(inside: Mapping[str, Collection[str]]) -> Iterator[tuple[str, ...]]:
-    """Trees, each in a later level than those in it."""
-    sorter = TopologicalSorter(inside)
-    sorter.prepare()
-    while sorter.is_active():
-        level = sorter.get_ready()
-        yield level
-        sorter.done(*level)
 
 
 def reached(links: Mapping[str, Collection[str]], begin: Iterable[str], without: Collection[str] = ()) -> set[str]:
@@ -305,463 +662,3 @@ def _encoded(data: bytes, tree: str, parents: Iterable[str]) -> bytes:
     kept = [row for row in rows if not row.startswith(_DROPPED)]
     first = [f"tree {tree}".encode(), *(f"parent {parent}".encode() for parent in parents)]
     return b"\n".join([*first, *kept]) + b"\n\n" + message
-
-
-PATIENCE = 3600.0
-_FOLDERS = (b"40000", b"040000")
-
-Means = Callable[[bytes], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectFacts:
-    """Kind and size of an object."""
-
-    kind: str
-    size: int
-
-
-@dataclass(slots=True)
-class Versions:
-    """What is, in any commit, at the paths that are meant.
-
-    Attributes:
-        blobs: blob to the paths it had.
-        cuts: for each tree with such an entry, the names in it.
-    """
-
-    blobs: dict[str, set[bytes]] = field(default_factory=dict)
-    cuts: dict[str, set[bytes]] = field(default_factory=dict)
-
-
-class Survey:
-    """All objects of a repository, as they are now.
-
-    Attributes:
-        facts: kind and size by id.
-        commits: tree and parents by commit.
-        inner: for each tree, the trees in it.
-    """
-
-    def __init__(self, repository: Repository) -> None:
-        self._repository = repository
-        self._git = repository.git
-        self.facts = inventory(repository.git)
-        self.commits = {name: named_in_commit(data) for name, data in self.contents(self.of_kind("commit"))}
-        self.inner: dict[str, tuple[str, ...]] = {}
-        for name, data in self.contents(self.of_kind("tree")):
-            self.inner[name] = tuple(found for _, found in folders(data))
-        self._holding: dict[frozenset[str], dict[str, set[str]]] = {}
-
-    def of_kind(self, kind: str) -> list[str]:
-        """The ids of all objects of a kind."""
-        return [name for name, facts in self.facts.items() if facts.kind == kind]
-
-    def contents(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Each of some objects with its content."""
-        return contents(self._git, {name: self.facts[name].size for name in names}, PATIENCE)
-
-    def leave_out(self, names: Collection[str]) -> None:
-        """Go on as if some objects were not there."""
-        for name in names:
-            self.facts.pop(name, None)
-            self.commits.pop(name, None)
-            self.inner.pop(name, None)
-        self._holding.clear()
-
-    # -- by path --------------------------------------------------------------------------------------------------
-    def versions(self, folder: bytes, means: Means) -> Versions:
-        """What any commit has below a folder at a path that is meant."""
-        inside = folder + b"/"
-
-        def leads_there(_: str, path: bytes) -> bool:
-            return inside.startswith(path) or path.startswith(inside)
-
-        found = Versions()
-        meant = cache(means)
-        for tree, path, blob in self._files(leads_there):
-            if path.startswith(inside) and meant(path) and blob in self.facts:
-                found.blobs.setdefault(blob, set()).add(path)
-                found.cuts.setdefault(tree, set()).add(path.rpartition(b"/")[2])
-        return found
-
-    def paths(self, blobs: Collection[str]) -> dict[bytes, set[str]]:
-        """Every path at which any commit has one of some blobs, with those blobs."""
-        direct = self.holding(blobs)
-        affected = self.above(direct)
-        found: dict[bytes, set[str]] = {}
-        for tree, path, blob in self._files(lambda inner, _: inner in affected):
-            if blob in direct.get(tree, ()):
-                found.setdefault(path, set()).add(blob)
-        return found
-
-    def _files(self, enters: Callable[[str, bytes], bool]) -> Iterator[tuple[str, bytes, str]]:
-        """Each file of the trees of all commits that can be reached by entering some: its tree, path and blob.
-
-        Args:
-            enters: whether a tree is to be looked into, by its id and its path, which ends with a slash but at the top.
-        """
-        seen: set[tuple[str, bytes]] = set()
-        waiting = [(tree, b"") for tree, _ in self.commits.values() if enters(tree, b"")]
-        while waiting:
-            tree, above = place = waiting.pop()
-            if place in seen or tree not in self.inner:  # git may have thrown it away already
-                continue
-            seen.add(place)
-            # Not through the repository's cache of trees: a large history has too many to be kept.
-            for mode, name, binary in entries(self._repository.object(tree).data):
-                path = above + name
-                if mode not in _FOLDERS:
-                    yield tree, path, binary.hex()
-                elif enters(binary.hex(), path + b"/"):
-                    waiting.append((binary.hex(), path + b"/"))
-
-    # -- by content -----------------------------------------------------------------------------------------------
-    def holding(self, blobs: Collection[str]) -> dict[str, set[str]]:
-        """The trees that hold some blobs directly: tree to blobs."""
-        asked = frozenset(blobs)
-        if asked not in self._holding:
-            wanted = {bytes.fromhex(blob) for blob in asked}
-            found = {}
-            for tree, data in self.contents(self.inner) if wanted else ():
-                held = wanted & ids(data)
-                if held:
-                    found[tree] = {binary.hex() for binary in held}
-            self._holding[asked] = found
-        return self._holding[asked]
-
-    def above(self, below: Iterable[str]) -> set[str]:
-        """Some trees, and every tree that holds one of them, however deep."""
-        outer: dict[str, list[str]] = {tree: [] for tree in self.inner}
-        for tree, inner in self.inner.items():
-            for name in inner:
-                outer.setdefault(name, []).append(tree)
-        return reached(outer, below)
-
-    def committed(self) -> set[str]:
-        """Every tree that a commit, reachable or not, holds."""
-        return reached(self.inner, (tree for tree, _ in self.commits.values()))
-
-
-def inventory(git: GitCommands) -> dict[str, ObjectFacts]:
-    """Every object with its kind and size."""
-    form = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
-    out = git.run("cat-file", "--batch-all-objects", form, timeout=PATIENCE)
-    found = {}
-    for line in out.decode("ascii", "replace").splitlines():
-        name, kind, size = line.split(" ")
-        found[name] = ObjectFacts(kind, int(size))
-    return found
-
-
-_AT_ONCE = 5_000
-_BYTES_AT_ONCE = 32 << 20
-_CONFIG = b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
-INDEX = "index"
-
-
-class Successor:
-    """One rewritten repository beside the old one.
-
-    Attributes:
-        folder: where it lies; its layout is that of a git folder.
-    """
-
-    def __init__(self, repository: Repository, folder: Path) -> None:
-        self._repository = repository
-        self._git = repository.git
-        self.folder = folder
-        self._old = repository.common_dir / "objects"
-        self._made: dict[str, Object] = {}
-        self._known: set[str] = set()
-        self._bytes = 0
-
-    def begin(self) -> None:
-        """Make its folders, removing what an earlier attempt left."""
-        io.remove_all(self.folder)
-        io.make_private_folder(self.folder)
-        for name in ("refs", "objects", "objects/pack", "objects/info", "made", "made/pack"):
-            io.mkdir(self.folder / name, 0o700)
-        io.write_file(self.folder / "config", _CONFIG, durable=False)
-
-    # -- objects --------------------------------------------------------------------------------------------------
-    def make(self, kind: str, data: bytes) -> str:
-        """Store an object; return its id."""
-        name = object_id(kind, data)
-        if name not in self._known:
-            self._known.add(name)
-            self._made[name] = Object(kind, data)
-            self._bytes += len(data)
-            if len(self._made) >= _AT_ONCE or self._bytes >= _BYTES_AT_ONCE:
-                self._flush()
-        return name
-
-    def _flush(self) -> None:
-        if self._made:
-            places = {"GIT_OBJECT_DIRECTORY": str(self.folder / "made")}
-            data = objects.pack(self._made)
-            self._git.run("index-pack", "--stdin", data=data, variables=places, timeout=PATIENCE)
-        self._made, self._bytes = {}, 0
-
-    def pack(self, kept: Iterable[str]) -> None:
-        """Write the pack: some objects of the old repository, and all that were made."""
-        self._flush()
-        names = sorted(self._known.union(kept))
-        places = {
-            "GIT_OBJECT_DIRECTORY": str(self.folder / "objects"),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": f"{self.folder / 'made'}:{self._old}",
-        }
-        if names:
-            request = "".join(f"{name}\n" for name in names).encode()
-            base = str(self.folder / "objects/pack/pack")
-            self._git.run("pack-objects", "-q", base, data=request, variables=places, timeout=PATIENCE)
-        for path in self.pack_files():
-            _sync(path)
-        io.sync_folder(self.folder / "objects/pack")
-
-    def pack_files(self) -> list[Path]:
-        """The files of its pack; the index, without which git does not see the others, last."""
-        found = [path for path in (self.folder / "objects/pack").iterdir() if not path.name.startswith("tmp_")]
-        return sorted(found, key=lambda path: path.suffix == ".idx")
-
-    # -- names ----------------------------------------------------------------------------------------------------
-    def name(self, names: Names, done: Rewritten) -> None:
-        """Give it refs, reflogs and HEAD as they will be when all is done."""
-        io.write_file(self.folder / "HEAD", names.heads["HEAD"], durable=False)
-        io.write_file(self.folder / "packed-refs", packed_text(turned(names.refs, done.mapped)), durable=False)
-        for path, data in names.logs.items():
-            place = self.folder / "logs" / path
-            io.make_private_folder(place.parent)
-            io.write_file(place, edit_reflog(data, done.mapped, done.traces), durable=False)
-
-    def write_index(self, without: Collection[bytes]) -> None:
-        """Copy the person's index, where there is one, without some paths and what git remembers of conflicts."""
-        source, target = self._repository.git_dir / INDEX, self.folder / INDEX
-        try:
-            data = io.read_file(source)
-        except FileNotFoundError:
-            return
-        facts = os.stat(source)
-        io.write_file(target, data, facts.st_mode & 0o777, durable=False)
-        if not without and b"REUC" not in data:
-            return
-        lines = b"".join(b"0 %s\t%s\0" % (NULL.encode(), path) for path in sorted(without))
-        options = ("--clear-resolve-undo", "-z", "--index-info")
-        self._git.run("update-index", *options, data=lines, variables={"GIT_INDEX_FILE": str(target)})
-        keep_date(target, facts.st_mtime_ns)
-        _sync(target)
-
-    # -- check ----------------------------------------------------------------------------------------------------
-    def check(self, strict: bool) -> None:
-        """Look at every object, every ref and reflog, and the index.
-
-        Raises:
-            EraseRefused: something is missing or damaged; the old repository is as it was.
-        """
-        try:
-            fsck(self._repository, strict, {"GIT_DIR": str(self.folder)})
-        except GitFailed as error:
-            raise EraseRefused(
-                f"the rewritten history did not pass its check: {error.message}",
-                hint="nothing was changed; run 'git fsck --full --strict' and report this",
-            ) from error
-
-    def compare(self, pairs: Mapping[str, str], gone: Collection[str], without: Collection[bytes]) -> None:
-        """Check that each old tree minus the item is its new tree.
-
-        Args:
-            pairs: new commit by old one.
-            gone: blobs that are left out; ``without``: paths that are.
-
-        Raises:
-            EraseRefused: one is not.
-        """
-        new_place = {"GIT_DIR": str(self.folder)}
-        for old, new in pairs.items():
-            before, after = files_of(self._git, old, {}, PATIENCE), files_of(self._git, new, new_place, PATIENCE)
-            wanted = {path: entry for path, entry in before.items() if entry.id not in gone and path not in without}
-            if wanted != after:
-                raise EraseRefused(
-                    f"the rewritten commit {new} differs from {old} in more than the item",
-                    hint="nothing was changed; please report this",
-                )
-
-
-def fsck(repository: Repository, strict: bool, variables: Mapping[str, str] | None = None) -> None:
-    """Check a whole repository.
-
-    Raises:
-        GitFailed: it is damaged.
-    """
-    options = ("--full", "--no-dangling", "--no-progress", *(("--strict",) if strict else ()))
-    repository.git.run("fsck", *options, variables=variables, timeout=PATIENCE)
-
-
-def _sync(path: Path) -> None:
-    fd = io.open_file(path, os.O_RDONLY)
-    try:
-        io.fsync(fd, str(path))
-    finally:
-        os.close(fd)
-
-
-SWAP_LOCK = "lock"
-_LOOSE = re.compile(r"[0-9a-f]{38}")
-_FAN = re.compile(r"[0-9a-f]{2}")
-_GRAPHS = ("info/commit-graph", "info/commit-graphs", "info/packs", "pack/multi-pack-index")
-
-
-class MovedRef(Exception):
-    """The repository changed meanwhile: look again. Never leaves the eraser."""
-
-
-@dataclass(frozen=True, slots=True)
-class Before:
-    """A repository before anything was looked at: what came later is neither removed nor overwritten.
-
-    Attributes:
-        names: what named objects; ``index`` the facts of the index.
-        stock: the files that held objects, below ``objects/``.
-    """
-
-    names: Names
-    index: Facts
-    stock: tuple[str, ...]
-
-    @staticmethod
-    def of(repository: Repository) -> Before:
-        """As it is now."""
-        held = _stock(repository)
-        return Before(read_names(repository.layout), facts_of(index_of(repository.git_dir)), held)
-
-
-def _stock(repository: Repository) -> tuple[str, ...]:
-    """Every file that holds objects, and every half of one, below ``objects/``."""
-    top = repository.common_dir / "objects"
-    found = []
-    for name in sorted(os.listdir(top)):
-        if _FAN.fullmatch(name):
-            found += [f"{name}/{inner}" for inner in sorted(os.listdir(top / name))]
-        elif name.startswith("tmp_"):
-            found.append(name)
-    if (top / "pack").is_dir():
-        found += [f"pack/{name}" for name in sorted(os.listdir(top / "pack"))]
-    return tuple(found)
-
-
-def swap(
-    repository: Repository,
-    successor: Successor,
-    before: Before,
-    done: Rewritten,
-    begin: Callable[[], None],
-    remove_files: Callable[[], None],
-) -> None:
-    """Put the new objects in, then the index and the list of quarantined branches, then all refs at once.
-
-    Args:
-        begin: makes the record by which an interrupted swap is known; called when nothing prevents it any more.
-        remove_files: takes the item out of the working tree.
-
-    Raises:
-        MovedRef: something changed since the successor was made; nothing was begun.
-        GitBusy: somebody holds a lock; nothing was begun.
-    """
-    index, common = index_of(repository.git_dir), repository.common_dir
-    refs = [common / f"{ref}.lock" for ref in changed_loose(before.names, done.mapped)]
-    with _holding(repository, [lock_of(index), common / "packed-refs.lock", *refs]):
-        if read_names(repository.layout) != before.names or facts_of(index) != before.index:
-            raise MovedRef
-        begin()
-        _add_pack(repository, successor)
-        remove_files()
-        new_index = successor.folder / INDEX
-        if new_index.exists() and io.read_file(new_index) != io.read_file(index):
-            io.rename(str(new_index), str(index))
-            io.sync_folder(index.parent)
-        renew_quarantine(repository, done.mapped)
-        turn(repository.layout, before.names, done.mapped)
-
-
-def finish(
-    repository: Repository, successor: Successor, before: Before, done: Rewritten, known: Collection[str]
-) -> None:
-    """After the swap: reflogs, then the old objects.
-
-    Args:
-        known: every object that stays or was made.
-
-    Raises:
-        MovedRef: something names an old object again, or an object nobody had seen; or somebody packed the old objects.
-    """
-    edit_logs(repository.layout, done.mapped, done.traces)
-    now = read_names(repository.layout)
-    held = now.ids(heads=False) | staged(repository)
-    if (held | now.ids()) & done.gone or not held <= set(known):
-        raise MovedRef
-    repository.git.close()
-    _remove_old(repository, successor, before)
-    if inventory(repository.git).keys() & done.gone:
-        raise MovedRef
-
-
-def release(repository: Repository, own: Path) -> None:
-    """Remove the locks that an ended eraser left: they are second names of its own file."""
-    places = [repository.common_dir / "packed-refs.lock", lock_of(index_of(repository.git_dir))]
-    for folder, _, names in os.walk(repository.common_dir / "refs"):
-        places += [Path(folder) / name for name in names if name.endswith(".lock")]
-    for lock in places:
-        with suppress(OSError):
-            if os.path.samefile(lock, own):
-                io.unlink(lock, missing_ok=True)
-
-
-@contextmanager
-def _holding(repository: Repository, locks: Collection[Path]) -> Iterator[None]:
-    own = repository.state / ERASE_FOLDER / SWAP_LOCK
-    io.write_file(own, b"")
-    taken = []
-    try:
-        for lock in locks:
-            try:
-                io.link(str(own), str(lock))
-            except FileExistsError:
-                reason = lock_reason(repository.layout, lock) or f"{lock.name} was held a moment ago"
-                raise GitBusy(reason, path=str(lock), hint="nothing was changed; try again when it is gone") from None
-            taken.append(lock)
-        yield
-    finally:
-        for lock in taken:
-            io.unlink(lock, missing_ok=True)
-
-
-def _add_pack(repository: Repository, successor: Successor) -> None:
-    folder = repository.common_dir / "objects/pack"
-    io.mkdir(folder)
-    for path in successor.pack_files():
-        with suppress(FileExistsError):
-            io.link(str(path), str(folder / path.name))
-    io.sync_folder(folder)
-
-
-def staged(repository: Repository) -> set[str]:
-    """The blobs that the index names."""
-    return {entry.blob for entry in entries_of(repository.git) if entry.mode != SUBMODULE}
-
-
-def _remove_old(repository: Repository, successor: Successor, before: Before) -> None:
-    top = repository.common_dir / "objects"
-    ours = {f"pack/{path.name}" for path in successor.pack_files()}
-    for name in _GRAPHS:
-        io.remove_all(top / name)
-    # Without its index a pack is nothing to git: no process meets half of one.
-    old = sorted((name for name in before.stock if name not in ours), key=lambda name: not name.endswith(".idx"))
-    for name in filter(_holds_objects, old):
-        io.remove_all(top / name)
-    for folder in {(top / name).parent for name in old}:
-        io.sync_folder(folder)
-
-
-def _holds_objects(name: str) -> bool:
-    folder, _, rest = name.rpartition("/")
-    return folder == "pack" or "tmp_" in name or bool(_LOOSE.fullmatch(rest))

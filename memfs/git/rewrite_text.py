@@ -14,11 +14,11 @@ from functools import cached_property
 from pathlib import Path
 
 from memfs.dataclass import dataclass
-from memfs.errors import HistoryUnavailable
 from memfs.fs import io
 from memfs.git.commit_object import headers
 from memfs.git.layout import Layout
-from memfs.git.refs import HEX, NULL, PER_WORKTREE, parse_packed
+from memfs.git.refs import NULL, PER_WORKTREE
+from memfs.git.repository import Repository
 
 ERASED = b"[erased]"
 _TELLING = 12
@@ -220,20 +220,14 @@ class Names:
     """What names objects at one moment.
 
     Attributes:
-        packed, loose: id by ref; a loose one holds before a packed one. Symbolic refs name no object and are left out.
+        refs: id by ref. Symbolic refs name no object and are left out.
         logs: content of each reflog, by its path below ``logs/``.
         heads: content of ``ORIG_HEAD``, ``FETCH_HEAD`` and their like, and of ``HEAD`` itself.
     """
 
-    packed: Mapping[str, str]
-    loose: Mapping[str, str]
+    refs: Mapping[str, str]
     logs: Mapping[str, bytes]
     heads: Mapping[str, bytes]
-
-    @property
-    def refs(self) -> dict[str, str]:
-        """The id that each ref names."""
-        return {**self.packed, **self.loose}
 
     def ids(self, heads: bool = True) -> set[str]:
         """Every id that is named anywhere; without ``heads`` not those whose objects git does not keep."""
@@ -243,34 +237,20 @@ class Names:
         return found - {NULL}
 
 
-def read_names(layout: Layout) -> Names:
+def read_names(repository: Repository) -> Names:
     """What names objects now.
 
     Raises:
-        HistoryUnavailable: a ref cannot be read.
+        GitFailed: a ref cannot be read.
     """
-    common = layout.common_dir
-    loose = {}
-    for path in files_below(common / "refs"):
-        ref = path.relative_to(common).as_posix()
-        if ref.endswith(".lock"):
-            continue
-        text = os.fsdecode(io.read_file(path, _SMALL)).strip()
-        if text.startswith("ref:"):
-            continue
-        if not HEX.fullmatch(text):
-            raise HistoryUnavailable(f"{ref} is unreadable", path=str(path), hint="run git fsck")
-        loose[ref] = text
-    logs = {
-        path.relative_to(common / "logs").as_posix(): io.read_file(path, _SMALL)
-        for path in files_below(common / "logs")
-    }
-    heads = {
-        path.name: io.read_file(path, _SMALL)
-        for path in sorted(layout.git_dir.iterdir())
-        if _HEADS.fullmatch(path.name) and _is_file(path)
-    }
-    return Names(packed=_read_packed(common / "packed-refs"), loose=loose, logs=logs, heads=heads)
+    logs = repository.common_dir / "logs"
+    out = repository.git.run("for-each-ref", "--format=%(objectname) %(refname) %(symref)")
+    rows = (os.fsdecode(line).split(" ") for line in out.splitlines())
+    return Names(
+        refs={ref: found for found, ref, symbolic in rows if not symbolic},
+        logs={path.relative_to(logs).as_posix(): io.read_file(path, _SMALL) for path in files_below(logs)},
+        heads={path.name: io.read_file(path, _SMALL) for path in _files_like(_HEADS, repository.git_dir)},
+    )
 
 
 def packed_text(refs: Mapping[str, str]) -> bytes:
@@ -279,9 +259,9 @@ def packed_text(refs: Mapping[str, str]) -> bytes:
     return _HEADER + b"".join(b"%s %s\n" % (found, ref) for ref, found in rows)
 
 
-def changed_loose(names: Names, mapped: Mapping[str, str]) -> list[str]:
+def changed_loose(layout: Layout, names: Names, mapped: Mapping[str, str]) -> list[str]:
     """The refs with a file of their own whose id changes."""
-    return [ref for ref, found in names.loose.items() if found in mapped]
+    return [ref for ref, found in names.refs.items() if found in mapped and _is_file(layout.common_dir / ref)]
 
 
 def turn(layout: Layout, names: Names, mapped: Mapping[str, str]) -> None:
@@ -290,20 +270,20 @@ def turn(layout: Layout, names: Names, mapped: Mapping[str, str]) -> None:
     Until the last rename every ref names what it named before. A ref whose id becomes ``NULL`` is gone then.
     """
     common = layout.common_dir
-    changed = changed_loose(names, mapped)
-    shared = [ref for ref in changed if not ref.startswith(PER_WORKTREE)]
-    before = {**names.packed, **{ref: names.loose[ref] for ref in shared}}
+    before = {ref: found for ref, found in names.refs.items() if not ref.startswith(PER_WORKTREE)}
+    changed = changed_loose(layout, names, mapped)
+    shared = [ref for ref in changed if ref in before]
     if shared:
         _rewrite(common / "packed-refs", packed_text(before))
     for ref in shared:
         io.unlink(common / ref, missing_ok=True)
     for folder in {(common / ref).parent for ref in shared}:
         io.sync_folder(folder)
-    after = turned(before, mapped)
+    after = {ref: mapped.get(found, found) for ref, found in before.items()}
     if after != before:
-        _rewrite(common / "packed-refs", packed_text(after))
+        _rewrite(common / "packed-refs", packed_text({ref: found for ref, found in after.items() if found != NULL}))
     for ref in set(changed) - set(shared):
-        _rewrite(common / ref, f"{mapped[names.loose[ref]]}\n".encode())
+        _rewrite(common / ref, f"{mapped[names.refs[ref]]}\n".encode())
 
 
 def edit_logs(layout: Layout, mapped: Mapping[str, str], traces: Traces) -> None:
@@ -312,27 +292,19 @@ def edit_logs(layout: Layout, mapped: Mapping[str, str], traces: Traces) -> None
         _edit(path, lambda data: edit_reflog(data, mapped, traces))
     if _is_file(layout.common_dir / "info/refs"):
         _edit(layout.common_dir / "info/refs", lambda data: edit_lines(data, mapped))
-    for path in sorted(layout.git_dir.iterdir()):
-        if path.name != "HEAD" and _HEADS.fullmatch(path.name) and _is_file(path):
+    for path in _files_like(_HEADS, layout.git_dir):
+        if path.name != "HEAD":
             _edit(path, lambda data: traces.redact(edit_lines(data, mapped)))
-        elif _MESSAGES.fullmatch(path.name) and _is_file(path):
-            _edit(path, lambda data: traces.redact(data))
-
-
-def turned(refs: Mapping[str, str], mapped: Mapping[str, str]) -> dict[str, str]:
-    """What each ref names when all is done; those that name nothing any more are left out."""
-    after = {ref: mapped.get(found, found) for ref, found in refs.items()}
-    return {ref: found for ref, found in after.items() if found != NULL}
+    for path in _files_like(_MESSAGES, layout.git_dir):
+        _edit(path, traces.redact)
 
 
 def _edit(path: Path, edit: Callable[[bytes], bytes]) -> None:
     before = io.read_file(path, _SMALL)
     after = edit(before)
-    if after == before:
-        return
-    if after:
+    if after and after != before:
         _rewrite(path, after)
-    else:
+    elif after != before:
         io.unlink(path, missing_ok=True)
 
 
@@ -343,11 +315,8 @@ def _rewrite(path: Path, data: bytes) -> None:
         io.chmod(path, mode)
 
 
-def _read_packed(path: Path) -> dict[str, str]:
-    try:
-        return parse_packed(io.read_file(path))
-    except FileNotFoundError:
-        return {}
+def _files_like(pattern: re.Pattern[str], folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if pattern.fullmatch(path.name) and _is_file(path)]
 
 
 def files_below(folder: Path) -> Iterator[Path]:

@@ -9,6 +9,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from memfs.admin.backup import Backups, own_folder
 from memfs.admin.merge_spool import MergeSpool
 from memfs.format.field_merge import FieldConflict
 from memfs.fs import io
+from memfs.git.rewrite import Rewriter
 from memfs.model.time import utc_now
 from memfs.workspace import Workspace
 
@@ -479,7 +481,7 @@ def test_commits_wait_while_an_interrupted_erase_stands_and_opening_ends_it(
         raise EraseRefused("stopped here")
 
     with monkeypatch.context() as patched:
-        patched.setattr("memfs.admin.history_rewrite.finish", fail)
+        patched.setattr("memfs.git.rewrite.Rewriter.finish", fail)
         with pytest.raises(EraseRefused, match="stopped here"):
             workspace.eraser.erase("gate")
     workspace.store.put(MemoryItem("bread is baked at six", "knowledge", id="other"))
@@ -498,20 +500,16 @@ def test_a_branch_that_a_person_makes_meanwhile_is_not_lost(
     opened: Opened, git: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A branch made on the old history while it is rewritten is rewritten, too: no ref ever names nothing."""
-    from memfs.admin import history_rewrite
-
     workspace = opened()
     put(workspace)
-    real = history_rewrite.swap
-    made = []
+    real = Rewriter.locked
 
-    def swap(*arguments: object, **named: object) -> None:
-        if not made:
+    def locked(rewriter: Rewriter) -> AbstractContextManager[None]:
+        if "late" not in git(workspace.root, "branch"):
             git(workspace.root, "branch", "late")
-            made.append("late")
-        real(*arguments, **named)  # type: ignore[arg-type]
+        return real(rewriter)
 
-    monkeypatch.setattr(history_rewrite, "swap", swap)
+    monkeypatch.setattr(Rewriter, "locked", locked)
     done = workspace.eraser.erase("gate")
     assert done.proof.hits == ()
     assert git(workspace.root, "rev-parse", "late") == git(workspace.root, "rev-parse", "HEAD")

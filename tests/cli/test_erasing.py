@@ -114,7 +114,7 @@ def test_an_erase_that_opening_has_just_ended_is_reported_as_such(
 ) -> None:
     """Whoever repeats the command after a crash gets the proof, not an error."""
     with monkeypatch.context() as patched:
-        patched.setattr("memfs.admin.history_rewrite.finish", _stop)
+        patched.setattr("memfs.git.rewrite.Rewriter.finish", _stop)
         assert memfs("admin", "erase", item, "--yes").code == 1
     done = memfs("admin", "erase", item, "--yes")
     assert done.code == 0, done.err

@@ -9,7 +9,7 @@ import pytest
 
 from memfs.errors import EraseRefused
 from memfs.git import rewrite as rewriting
-from memfs.git.rewrite import Rewritten, Successor, Survey, rewrite
+from memfs.git.rewrite import Removal, Rewriter, Survey
 from memfs.git.rewrite_text import (
     Traces,
     edit_commit,
@@ -22,7 +22,6 @@ from memfs.git.rewrite_text import (
     is_signed,
     named_in_commit,
     packed_text,
-    read_names,
 )
 from memfs.model.item import object_id
 
@@ -150,38 +149,32 @@ def filled(world: Any) -> Any:
     return world
 
 
-def build(world: Any, folder: Path) -> tuple[Successor, Rewritten, set[str]]:
-    """The successor of a world without its item."""
-    repository = world.repository
-    survey = Survey(repository)
+def rewriter_of(world: Any, folder: Path) -> Rewriter:
+    """The rewriting of a world without its item."""
+    survey = Survey(world.repository)
     versions = survey.versions(b"ContextMemory", lambda path: path == ITEM.encode())
-    successor = Successor(repository, folder)
-    successor.begin()
-    done = rewrite(repository, survey, set(versions.blobs), versions.cuts, NOTHING, successor.make)
-    successor.pack(survey.facts.keys() - done.gone)
-    successor.name(read_names(repository.layout), done)
-    successor.write_index({ITEM.encode()})
-    return successor, done, set(versions.blobs)
+    cuts = {tree: frozenset(cut) for tree, cut in versions.cuts.items()}
+    removal = Removal(blobs=frozenset(versions.blobs), paths=frozenset({ITEM.encode()}), cuts=cuts)
+    return Rewriter(world.repository, survey, removal, folder)
 
 
 def test_the_successor_is_the_same_without_the_item(filled: Any, tmp_path: Path) -> None:
-    """It passes git's check with refs, reflogs and index, its trees are the old ones without the item."""
-    successor, done, blobs = build(filled, tmp_path / "new")
-    successor.check(strict=True)
+    """It passes git's check with all that refs, reflogs and index name, its trees are the old ones without the item."""
+    rewriter = rewriter_of(filled, tmp_path / "new")
+    rewriter.build(strict=True)
     head = filled.git("rev-parse", "HEAD").strip()
-    successor.compare({head: done.mapped[head]}, blobs, {ITEM.encode()})
-    listed = filled.git("ls-tree", "-r", "--name-only", done.mapped[head], GIT_DIR=str(successor.folder))
+    listed = filled.git("ls-tree", "-r", "--name-only", rewriter.mapped[head], GIT_DIR=str(tmp_path / "new"))
     assert ITEM not in listed
     assert listed.count("\n") == 4
-    assert done.commits == 5
+    assert rewriter.commits == 5
 
 
 def test_commits_before_the_item_keep_their_ids(filled: Any, tmp_path: Path) -> None:
     """Only commits that hold the item, and those after them, change."""
-    _, done, _ = build(filled, tmp_path / "new")
+    rewriter = rewriter_of(filled, tmp_path / "new")
     first, *later = filled.git("rev-list", "--reverse", "HEAD").split()
-    assert first not in done.mapped
-    assert all(commit in done.mapped for commit in later)
+    assert first not in rewriter.mapped
+    assert all(commit in rewriter.mapped for commit in later)
 
 
 def test_a_rewriting_that_loses_another_file_is_refused(
@@ -194,28 +187,16 @@ def test_a_rewriting_that_loses_another_file_is_refused(
         return b"".join(b"%s %s\0%s" % row for row in rows if row[1] != b"n0.yaml")
 
     monkeypatch.setattr(rewriting, "edit_tree", greedy)
-    successor, done, blobs = build(filled, tmp_path / "new")
-    successor.check(strict=True)
-    head = filled.git("rev-parse", "HEAD").strip()
     with pytest.raises(EraseRefused, match="more than the item"):
-        successor.compare({head: done.mapped[head]}, blobs, {ITEM.encode()})
+        rewriter_of(filled, tmp_path / "new").build(strict=True)
 
 
 def test_a_rewriting_that_loses_an_object_is_refused(filled: Any, tmp_path: Path) -> None:
     """Broken on purpose: a pack without one blob does not pass git's check."""
-    repository = filled.repository
-    lost = object_id("blob", b"title: 1\n")
-    real = Successor.pack
-
-    def forgetful(successor: Successor, kept: set[str]) -> None:
-        real(successor, set(kept) - {lost})
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Successor, "pack", forgetful)
-        successor, _, _ = build(filled, tmp_path / "new")
-    assert repository.head_commit()
+    rewriter = rewriter_of(filled, tmp_path / "new")
+    rewriter._kept.discard(object_id("blob", b"title: 1\n"))
     with pytest.raises(EraseRefused, match="did not pass"):
-        successor.check(strict=True)
+        rewriter.build(strict=True)
 
 
 def test_nothing_of_the_old_repository_changes_while_the_new_one_is_built(filled: Any, tmp_path: Path) -> None:
@@ -227,6 +208,5 @@ def test_nothing_of_the_old_repository_changes_while_the_new_one_is_built(filled
 
     filled.repository.head()
     before = state()
-    successor, _, _ = build(filled, tmp_path / "new")
-    successor.check(strict=True)
+    rewriter_of(filled, tmp_path / "new").build(strict=True)
     assert state() == before
