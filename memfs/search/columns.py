@@ -6,7 +6,6 @@ Each column is read when first asked for, so that a cold search pays only for wh
 from __future__ import annotations
 
 import json
-import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -24,7 +23,6 @@ from memfs.search.documents import Filter, IndexRow, Place, moment
 from memfs.search.terms import PassageScores
 
 _MAGIC = b"memfs-sections-1\n"
-_PLAIN = 4096
 _SEPARATOR = "\0"
 
 
@@ -58,19 +56,13 @@ def unpack(data: bytes) -> dict[str, memoryview]:
 
 
 def pack_texts(texts: Sequence[str]) -> bytes:
-    """Texts without NUL characters, such as paths and ids, compressed where there are many."""
-    plain = _SEPARATOR.join(texts).encode("utf-8", "surrogatepass")
-    if len(plain) < _PLAIN:
-        return b"p" + plain if texts else b""
-    return b"z" + zlib.compress(plain, 1)
+    """Texts without NUL characters, such as paths and ids; not compressed: each command would pay for it."""
+    return b"p" + _SEPARATOR.join(texts).encode("utf-8", "surrogatepass") if texts else b""
 
 
 def unpack_texts(data: memoryview) -> list[str]:
     """The texts again."""
-    if not data:
-        return []
-    plain = zlib.decompress(data[1:]) if data[0] == ord("z") else bytes(data[1:])
-    return plain.decode("utf-8", "surrogatepass").split(_SEPARATOR)
+    return str(data[1:], "utf-8", "surrogatepass").split(_SEPARATOR) if data else []
 
 
 def pack_json(value: Any) -> bytes:

@@ -3,7 +3,8 @@
 A folder ``gen-<n>/`` holds the engine's files, the stamp table, and a manifest with the digest of every file;
 ``current`` names the generation and its manifest's digest. A generation never changes once it is named; the next one is
 made beside it and named by one rename. One that does not match its manifest to the last byte is never opened, so that a
-pickle planted in it is never loaded.
+pickle planted in it is never loaded. ``verified`` says by which facts about its files it was found to match: while they
+have these, and the file system tells of every edit, they are not read again.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import json
 import os
 import stat
 import sys
+import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
@@ -22,12 +24,15 @@ from memfs.dataclass import NamedTuple
 from memfs.errors import IndexUnavailable, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import locked_within, release
+from memfs.fs.tree import tells_edits
+from memfs.model.item import RACY_NS
 from memfs.search.analyzer import identity
 from memfs.search.engine import Engine
 
-FORMAT = 1
+FORMAT = 2
 POINTER = "current"
 LOCK = "index.lock"
+VERIFIED = "verified"
 MANIFEST = "manifest.json"
 STAMPS = "stamps"
 FILES = "engine"
@@ -37,12 +42,16 @@ _ATTEMPTS = 20
 
 
 class Generation(NamedTuple):
-    """One verified generation: number, folder, the manifest's digest, and that of each file by name below it."""
+    """One verified generation: number, folder, the manifest's digest, and that of each file by name below it.
+
+    ``unread``: the files that were not read now, as their facts prove what they hold.
+    """
 
     number: int
     folder: Path
     digest: str
     digests: Mapping[str, str]
+    unread: Collection[str] = ()
 
     @property
     def files(self) -> Path:
@@ -56,7 +65,7 @@ class Generation(NamedTuple):
             IndexUnavailable: it is no longer what was verified.
         """
         data = io.read_file(self.folder / STAMPS)
-        if sha256(data).hexdigest() != self.digests.get(STAMPS):
+        if STAMPS not in self.unread and sha256(data).hexdigest() != self.digests.get(STAMPS):
             raise IndexUnavailable("the stamps were damaged", path=str(self.folder))
         return data
 
@@ -99,14 +108,14 @@ class Generations:
             return NOBODY
 
     def current(self) -> Generation | None:
-        """The current generation, every byte of it verified but for the stamps, which are when they are read.
+        """The current generation, every byte of it verified, now or when its files were as they are.
 
         None when it is missing, damaged, foreign, or made by another format, engine or analyzer.
         """
         try:
             number, digest = self._pointer()
             folder = self._folder / f"gen-{number}"
-            return Generation(number, folder, digest, self._verified(number, folder, digest))
+            return Generation(number, folder, digest, *self._verified(number, folder, digest))
         except (_NotOurs, MemfsError, OSError, ValueError, LookupError, TypeError):
             return None
 
@@ -121,7 +130,7 @@ class Generations:
             raise _NotOurs("the pointer names no generation")
         return number, digest
 
-    def _verified(self, number: int, folder: Path, digest: str) -> Mapping[str, str]:
+    def _verified(self, number: int, folder: Path, digest: str) -> tuple[Mapping[str, str], Collection[str]]:
         data = io.read_file(folder / MANIFEST)
         if sha256(data).hexdigest() != digest:
             raise _NotOurs("the manifest is not the one the pointer names")
@@ -133,10 +142,24 @@ class Generations:
             _check_folder(inner)
         if set(_names(folder)) != {*digests, MANIFEST}:
             raise _NotOurs("files are missing or added")
-        for name, expected in digests.items():  # the stamps are verified as they are read
-            if name != STAMPS and _digest(folder / name) != expected:
+        began, facts = time.time_ns(), {name: _facts(folder / name) for name in digests}
+        noted = io.read_record(self._folder / VERIFIED)
+        known = noted.get("files") if isinstance(noted, dict) and noted.get("manifest") == digest else None
+        unread = [name for name in digests if known.get(name) == facts[name]] if isinstance(known, dict) else []
+        for name, expected in digests.items():
+            if name not in unread and _digest(folder / name) != expected:
                 raise _NotOurs(f"{name} is damaged")
-        return digests
+        if len(unread) < len(digests):
+            self._note(digest, facts, began)
+        return digests, unread
+
+    def _note(self, digest: str, facts: Mapping[str, list[int]], began: int) -> None:
+        """Keep by which facts all files were verified, where a later edit would show in them."""
+        old = all(began - max(times) >= RACY_NS for _, *times, _, _ in facts.values())
+        if old and tells_edits(self._folder):
+            with suppress(StorageIO, FileNotFoundError):
+                record = json.dumps({"manifest": digest, "files": facts})
+                io.write_file(self._folder / VERIFIED, record.encode(), durable=False)
 
     def _marks(self, number: int) -> dict[str, Any]:
         return {
@@ -256,6 +279,11 @@ def _names(folder: Path) -> list[str]:
     """Every file of a generation by its name below it; other things than files are named too, and so never fit."""
     inner = [f"{FILES}/{name}" for name in os.listdir(folder / FILES)]
     return sorted([name for name in os.listdir(folder) if name != FILES] + inner)
+
+
+def _facts(path: Path) -> list[int]:
+    found = os.lstat(path)
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev]
 
 
 def _digest(path: Path) -> str:

@@ -30,27 +30,93 @@ _DIGESTS = {40, 64}  # how many digits git's ids have
 _MOST_MADE = 4096
 
 
+class _Columns:
+    """The rows of a table, each column unpacked when it is first asked for; shared by all tables over them."""
+
+    def __init__(
+        self,
+        paths: list[str] | memoryview,
+        strange: Mapping[int, str],
+        numbers: Sequence[array[Any]],
+        blobs: list[str] | memoryview,
+    ) -> None:
+        """
+        Args:
+            paths: as they are, or packed.
+            strange: ids that are not their path's stem, by place.
+            numbers: the columns that ``_NUMBERS`` names.
+            blobs: as git writes them, or the bytes of them all.
+        """
+        self._given = paths, blobs
+        self.strange = strange
+        self.numbers = numbers
+        self._made: dict[int, Stamp] = {}
+
+    def __len__(self) -> int:
+        return len(self.numbers[0])
+
+    @cached_property
+    def paths(self) -> list[str]:
+        given = self._given[0]
+        return given if isinstance(given, list) else columns.unpack_texts(given)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        return dict(zip(self.paths, range(len(self)), strict=True))
+
+    @cached_property
+    def blobs(self) -> list[str]:
+        given = self._given[1]
+        if isinstance(given, list):
+            return given
+        digits, width = given.hex(), 2 * len(given) // (len(self) or 1)
+        return [digits[at : at + width] for at in range(0, len(digits), width)]
+
+    def blob(self, place: int) -> str:
+        """One of the blobs; a few are had without unpacking them all."""
+        given = self._given[1]
+        if isinstance(given, list):
+            return given[place]
+        width = len(given) // len(self)
+        return given[place * width : (place + 1) * width].hex()
+
+    def stamp(self, place: int) -> Stamp:
+        """One of the stamps."""
+        made = self._made.get(place)
+        if made is None:  # a resident is asked for those of some files again and again
+            size, mtime, ctime, inode, checked = [column[place] for column in self.numbers]
+            if len(self._made) >= _MOST_MADE:
+                self._made.clear()
+            made = self._made[place] = Stamp(size, mtime, ctime, inode, self.blob(place), checked)
+        return made
+
+    @cached_property
+    def ids(self) -> list[str]:
+        # ``stem_of`` of each, spelt out: that takes half the time.
+        ids = [path.rpartition("/")[2].rpartition(".")[0] for path in self.paths]
+        for place, key in self.strange.items():
+            ids[place] = key
+        return ids
+
+    def id(self, place: int) -> str:
+        """One of the ids."""
+        strange = self.strange.get(place)
+        return stem_of(self.paths[place]) if strange is None else strange
+
+    @cached_property
+    def holders(self) -> dict[str, str]:
+        return dict(zip(self.ids, self.paths, strict=True))
+
+
 class StampTable(Mapping[str, Entry]):
     """An unchangeable mapping from path to (id, stamp) that makes its stamps only when asked.
 
     ``stranger``, ``holder``, ``id_count``, ``changed`` and ``pack`` are of the table without the rows over it.
     """
 
-    def __init__(
-        self, paths: list[str], strange: Mapping[int, str], numbers: Sequence[array[Any]], blobs: Sequence[str]
-    ) -> None:
-        """
-        Args:
-            strange: ids that are not their path's stem, by place.
-            numbers: the columns that ``_NUMBERS`` names.
-        """
-        self._paths = paths
-        self._strange = strange
-        self._numbers = numbers
-        self._blobs = blobs
-        self._places = dict(zip(paths, range(len(paths)), strict=True))
+    def __init__(self, rows: _Columns) -> None:
+        self._base = rows
         self._over: Rows = {}
-        self._made: dict[int, Stamp] = {}
 
     @classmethod
     def of(cls, entries: Mapping[str, Entry]) -> StampTable:
@@ -59,23 +125,20 @@ class StampTable(Mapping[str, Entry]):
         facts = zip(*[(*stamp[:4], stamp.checked_ns) for stamp in stamps], strict=True) if stamps else [()] * 5
         numbers = [array(code, of) for code, of in zip(_NUMBERS.values(), facts, strict=True)]
         strange = _strange(entries, [key for key, _ in entries.values()])
-        return cls(list(entries), strange, numbers, [stamp.blob for stamp in stamps])
+        return cls(_Columns(list(entries), strange, numbers, [stamp.blob for stamp in stamps]))
 
     def changed(self, gone: Collection[str], entries: Mapping[str, Entry]) -> StampTable:
         """A table without the paths in ``gone`` and with the given entries added or replaced."""
-        out = {place for path in (*gone, *entries) if (place := self._places.get(path)) is not None}
-        kept = [place for place in range(len(self._paths)) if place not in out]
-        fresh = StampTable.of(entries)
-        paths = [self._paths[place] for place in kept] + fresh._paths
-        return StampTable(
-            paths,
-            _strange(paths, [*map(self._id, kept), *map(fresh._id, range(len(fresh)))]),
-            [
-                array(column.typecode, [column[place] for place in kept]) + added
-                for column, added in zip(self._numbers, fresh._numbers, strict=True)
-            ],
-            [self._blobs[place] for place in kept] + list(fresh._blobs),
-        )
+        base, fresh = self._base, StampTable.of(entries)._base
+        out = {place for path in (*gone, *entries) if (place := base.places.get(path)) is not None}
+        kept = [place for place in range(len(base)) if place not in out]
+        paths = [base.paths[place] for place in kept] + fresh.paths
+        numbers = [
+            array(column.typecode, [column[place] for place in kept]) + added
+            for column, added in zip(base.numbers, fresh.numbers, strict=True)
+        ]
+        strange = _strange(paths, [*map(base.id, kept), *map(fresh.id, range(len(fresh)))])
+        return StampTable(_Columns(paths, strange, numbers, [base.blobs[place] for place in kept] + fresh.blobs))
 
     def over(self, rows: Rows) -> StampTable:
         """This table with rows over it."""
@@ -93,8 +156,8 @@ class StampTable(Mapping[str, Entry]):
 
     def __getitem__(self, path: str) -> Entry:
         if path not in self._over:
-            place = self._places[path]
-            return self._id(place), self._stamp(place)
+            place = self._base.places[path]
+            return self._base.id(place), self._base.stamp(place)
         row = self._over[path]
         if row is None:
             raise KeyError(path)
@@ -105,10 +168,10 @@ class StampTable(Mapping[str, Entry]):
 
     def __len__(self) -> int:
         over = self._over.items()
-        return len(self._paths) + sum((row is not None) - (path in self._places) for path, row in over)
+        return len(self._base) + sum((row is not None) - (path in self._base.places) for path, row in over)
 
     def __contains__(self, path: object) -> bool:
-        return self._over[path] is not None if path in self._over else path in self._places
+        return self._over[path] is not None if path in self._over else path in self._base.places
 
     def stamp(self, path: str) -> Stamp | None:
         """The stamp of a path, None where it is unknown."""
@@ -119,21 +182,12 @@ class StampTable(Mapping[str, Entry]):
         if path in self._over:
             row = self._over[path]
             return row[1].blob if row else ""
-        place = self._places.get(path)
-        return self._blobs[place] if place is not None else ""
-
-    def _stamp(self, place: int) -> Stamp:
-        made = self._made.get(place)
-        if made is None:  # a resident is asked for those of some files again and again
-            size, mtime, ctime, inode, checked = [column[place] for column in self._numbers]
-            if len(self._made) >= _MOST_MADE:
-                self._made.clear()
-            made = self._made[place] = Stamp(size, mtime, ctime, inode, self._blobs[place], checked)
-        return made
+        place = self._base.places.get(path)
+        return self._base.blob(place) if place is not None else ""
 
     def stranger(self, found: Iterable[Candidate]) -> str | None:
         """The id of the first of these whose path it does not have under this id; None where it has all."""
-        places, strange = self._places, self._strange
+        places, strange = self._base.places, self._base.strange
         for one in found:
             place = places.get(one.path)
             if place is None or strange.get(place, one.path.rpartition("/")[2].rpartition(".")[0]) != one.id:
@@ -145,10 +199,10 @@ class StampTable(Mapping[str, Entry]):
         if path in self._over:
             row = self._over[path]
             return row is not None and row[1][:4] == (size, mtime_ns, ctime_ns, inode) and not row[1].racy
-        place = self._places.get(path)
+        place = self._base.places.get(path)
         if place is None:
             return False
-        sizes, mtimes, ctimes, inodes, checked = self._numbers
+        sizes, mtimes, ctimes, inodes, checked = self._base.numbers
         return bool(
             mtimes[place] == mtime_ns
             and ctimes[place] == ctime_ns
@@ -160,53 +214,38 @@ class StampTable(Mapping[str, Entry]):
 
     def blobs(self) -> Iterator[tuple[str, str]]:
         """Every path with its content's id."""
-        over = self._over
-        yield from (one for one in zip(self._paths, self._blobs, strict=True) if one[0] not in over)
-        yield from ((path, row[1].blob) for path, row in over.items() if row is not None)
+        return self._each(self._base.blobs, ((path, row[1].blob) for path, row in self._over.items() if row))
 
     def ids(self) -> Iterator[tuple[str, str]]:
         """Every path with its item's id; far quicker than making the stamps."""
-        over = self._over
-        base = zip(self._paths, self._ids, strict=True)
-        yield from base if not over else ((path, key) for path, key in base if path not in over)
-        yield from ((path, row[0]) for path, row in over.items() if row is not None)
+        return self._each(self._base.ids, ((path, row[0]) for path, row in self._over.items() if row))
+
+    def _each(self, column: list[str], fresh: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        over, base = self._over, zip(self._base.paths, column, strict=True)
+        yield from base if not over else (one for one in base if one[0] not in over)
+        yield from fresh
 
     def holder(self, id: str) -> str | None:  # noqa: A002
         """The path whose content the index holds under this id: of several, the one added last."""
-        return self._holders.get(id)
+        return self._base.holders.get(id)
 
     @property
     def id_count(self) -> int:
         """How many different ids there are."""
-        return len(self._holders)
-
-    @cached_property
-    def _holders(self) -> dict[str, str]:
-        return dict(zip(self._ids, self._paths, strict=True))
-
-    @cached_property
-    def _ids(self) -> list[str]:
-        # ``stem_of`` of each, spelt out: that takes half the time.
-        ids = [path.rpartition("/")[2].rpartition(".")[0] for path in self._paths]
-        for place, key in self._strange.items():
-            ids[place] = key
-        return ids
-
-    def _id(self, place: int) -> str:
-        strange = self._strange.get(place)
-        return stem_of(self._paths[place]) if strange is None else strange
+        return len(self._base.holders)
 
     def pack(self) -> bytes:
         """The table as bytes."""
-        widths = {len(blob) for blob in self._blobs}
+        base = self._base
+        widths = {len(blob) for blob in base.blobs}
         width = widths.pop() if len(widths) == 1 and widths <= _DIGESTS else 0
         parts = {
-            "paths": columns.pack_texts(self._paths),
-            "ids": columns.pack_json(self._strange),
+            "paths": columns.pack_texts(base.paths),
+            "ids": columns.pack_json(base.strange),
             "width": columns.pack_json(width),
-            "blobs": bytes.fromhex("".join(self._blobs)) if width else columns.pack_json(self._blobs),
+            "blobs": bytes.fromhex("".join(base.blobs)) if width else columns.pack_json(base.blobs),
         }
-        return columns.pack(parts | {name: of.tobytes() for name, of in zip(_NUMBERS, self._numbers, strict=True)})
+        return columns.pack(parts | {name: of.tobytes() for name, of in zip(_NUMBERS, base.numbers, strict=True)})
 
     @classmethod
     def unpack(cls, data: bytes) -> StampTable:
@@ -216,14 +255,11 @@ class StampTable(Mapping[str, Entry]):
             IndexUnavailable: these bytes are no table.
         """
         parts = columns.unpack(data)
-        paths = columns.unpack_texts(parts["paths"])
         strange = {int(place): key for place, key in columns.unpack_json(parts["ids"]).items()}
         width = columns.unpack_json(parts["width"])
-        digits = parts["blobs"].hex() if width else ""
-        blobs = [digits[at : at + width] for at in range(0, len(digits), width or 1)]
-        blobs = blobs if width else columns.unpack_json(parts["blobs"])
+        blobs = parts["blobs"] if width else columns.unpack_json(parts["blobs"])
         numbers = [columns.unpack_numbers(code, parts[name]) for name, code in _NUMBERS.items()]
-        return cls(paths, strange, numbers, blobs)
+        return cls(_Columns(parts["paths"], strange, numbers, blobs))
 
 
 class UnchangedFolders:

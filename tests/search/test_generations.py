@@ -230,6 +230,33 @@ def test_a_planted_pickle_is_never_loaded(opened: Opened, folder: Path, tmp_path
     assert not canary.exists()
 
 
+def test_what_was_verified_is_not_read_again(
+    opened: Opened, folder: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files with the facts by which they were verified are taken as they are, and read again after any change."""
+    opened().rebuild(pairs(item("one", "alpha")))
+    monkeypatch.setattr(generations, "RACY_NS", 0)
+    assert ids(opened()) == ["one"]
+    with monkeypatch.context() as patched:
+        patched.setattr(generations, "_digest", None)
+        assert ids(opened()) == ["one"]
+    for name in ("stamps", next(name for name in files_below(folder / "gen-1") if name.startswith("engine/"))):
+        file = folder / "gen-1" / name
+        data, facts = file.read_bytes(), file.stat()
+        file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        assert dict(opened().base_stamps()) == {}, name
+        file.write_bytes(data)
+        assert ids(opened()) == ["one"]
+
+
+def test_young_files_are_read_again(opened: Opened, folder: Path) -> None:
+    """Of files so young that a later change may have the same times, it is not noted that they were verified."""
+    opened().rebuild(pairs(item("one", "alpha")))
+    assert ids(opened()) == ["one"]
+    assert not (folder / generations.VERIFIED).exists()
+
+
 def test_links_in_the_folder_are_not_followed(opened: Opened, folder: Path, tmp_path: Path) -> None:
     """A link in the place of a file or folder of a generation is a foreign thing, whatever it leads to."""
     index = opened()
