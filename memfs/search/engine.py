@@ -163,7 +163,7 @@ ENGINES = {
         Engine(name="whoosh", form="whoosh-5", makes="memfs.search.whoosh:WhooshIndex"),
         Engine(
             name="sqlite",
-            form="sqlite-6",
+            form="sqlite-7",
             makes="memfs.search.sqlite:SqliteIndex",
             rewrites=frozenset({"index.sqlite"}),
         ),

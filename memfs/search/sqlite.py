@@ -1,11 +1,13 @@
-"""SqliteIndex: the engine on SQLite's FTS5, with nothing to install.
+"""SqliteIndex: the engine on the SQLite that comes with Python, with nothing to install.
 
-One database file: ``terms`` (FTS5, without a copy of the text) finds and scores, ``rows`` and ``tags`` filter. Our
-analyzer cuts the text; FTS5 sees the terms of a passage joined by spaces, under the number of its item with its own in
-the lowest bits. FTS5's formula differs from ours in how much very common terms and lengths say: where few enough
-passages match, scores are computed by ours, beyond that FTS5's are taken, and corrected for the length.
+One database file. ``rows`` and ``tags`` filter. Passages are numbered through, an item's one after the other, and an
+item is known by the number of its first. They lie in segments, each of what was added between two flushes:
+``segments`` has the lengths of its passages, ``postings`` for each term which of them hold it, and its weight there.
+Small segments are joined when a new one is made. Scores are computed by our formula, to the last digit as other engines
+do.
 
-A removed item's terms and tags stay until the index is rebuilt, under a number that has no row and is not used again.
+A removed item's postings and tags stay until the index is rebuilt, under a number that has no row and is not used
+again.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ from __future__ import annotations
 import errno
 import json
 import sqlite3
+from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import nlargest
-from math import log
+from itertools import accumulate, chain
+from operator import sub
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -27,58 +31,63 @@ from memfs.fs.lock import no_fork
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.ids import stem_of
 from memfs.search import analyzer, terms
-from memfs.search.columns import pack_json, pack_numbers, unpack_numbers
+from memfs.search.columns import pack_json, unpack_numbers
 from memfs.search.documents import Filter, IndexRow, Place, moment, row_of
 from memfs.search.engine import Asked, IndexStats, TermStatistics
-from memfs.search.terms import PassageScores
-
-WEIGHTS = f"{analyzer.TITLE_WEIGHT}, {analyzer.BODY_WEIGHT}, {analyzer.EXTRA_WEIGHT}"
-_LEAST = 1e-6  # FTS5's idf of a term that more than half of all documents hold
-_GRAIN = analyzer.EXTRA_WEIGHT
-_FTS5_B = 0.75  # it cannot be changed
-_BITS = (analyzer.MOST_PASSAGES - 1).bit_length()
-_MASK = (1 << _BITS) - 1
-
+from memfs.search.terms import HeldPostings, PassageScores, Postings
 
 _FILE = "index.sqlite"
 # What a damaged file makes of a query, or of the reading of its rows.
 _DAMAGE = (sqlite3.Error, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, UnboundLocalError)
 _BATCH = 500
-_EXACT = 2500
-_REMEMBERED = 10_000
-_SPARE = 40
-_USUAL_LENGTH = 60  # terms of a passage of a long content
-_BM25 = f"-bm25(t.terms, {WEIGHTS})"
-_SCORED = f"SELECT t.rowid, {_BM25}, r.lengths"
-_LENGTH = f"iif(typeof(r.lengths) = 'integer', r.lengths, {_USUAL_LENGTH})"
-_AS_OURS = f"SELECT t.rowid, {_BM25} * (1 + ? + ? * {_LENGTH}) / (1 + ? + ? * {_LENGTH}) AS score"
-# CROSS makes SQLite ask FTS5 first and look the rows up, never the other way round; what is dead has no row.
-_MATCHING = f"FROM terms t CROSS JOIN rows r ON r.docid = (t.rowid >> {_BITS})"
+_JOINED = 4
+"""A segment that is less than so many times as large as a new one is joined with it."""
+_MOST_PENDING = 100_000
+_CODES = "BHI"
 _EACH = "SELECT value FROM json_each(?)"
+_NOT_HIDDEN = f"r.id NOT IN ({_EACH})"
+# Ids end with what tells them apart: an index of that is a third of one of ids.
+_IS = "substr(r.id, -6) = substr(p.value, -6) AND r.id = p.value"
 _AT_PLACE = "r.session = json_extract(p.value, '$[0]') AND r.sequence = json_extract(p.value, '$[1]')"
 _FIELDS = tuple(
     "id path type time importance context agent session sequence speaker role asks pinned".split()  # noqa: SIM905
 )
 _ROW = ", ".join(f"r.{name}" for name in ("docid", *_FIELDS))
-_INSERTED = ("docid", "lengths", "phase", *_FIELDS)
+_INSERTED = ("docid", "phase", *_FIELDS)
 _INSERT = f"INSERT INTO rows ({', '.join(_INSERTED)}) VALUES ({', '.join('?' * len(_INSERTED))})"  # noqa: S608
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS rows (docid INTEGER PRIMARY KEY, lengths NOT NULL, type TEXT NOT NULL,
-  time INTEGER NOT NULL, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL, importance REAL NOT NULL,
+CREATE TABLE IF NOT EXISTS rows (docid INTEGER PRIMARY KEY, type TEXT NOT NULL,
+  time INTEGER NOT NULL, id TEXT NOT NULL, path TEXT NOT NULL, importance REAL NOT NULL,
   context TEXT NOT NULL, agent TEXT NOT NULL,
   session TEXT NOT NULL, phase TEXT NOT NULL, sequence INTEGER, speaker TEXT NOT NULL, role TEXT NOT NULL,
   asks INTEGER NOT NULL, pinned INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS rows_id ON rows (substr(id, -6));
 CREATE INDEX IF NOT EXISTS rows_time ON rows (time);
+CREATE INDEX IF NOT EXISTS rows_type ON rows (type, time);
 CREATE INDEX IF NOT EXISTS rows_place ON rows (session, sequence) WHERE sequence IS NOT NULL;
+CREATE TABLE IF NOT EXISTS gone (docid INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS tags (tag TEXT NOT NULL, docid INTEGER NOT NULL, PRIMARY KEY (tag, docid)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS totals (documents INTEGER NOT NULL, passages INTEGER NOT NULL, length INTEGER NOT NULL);
-INSERT INTO totals SELECT 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM totals);
-CREATE VIRTUAL TABLE IF NOT EXISTS terms USING fts5 (title, body, extra, content='', tokenize='ascii');
+CREATE TABLE IF NOT EXISTS segments (first INTEGER PRIMARY KEY, lengths BLOB NOT NULL, places BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS postings (term TEXT NOT NULL, first INTEGER NOT NULL, steps BLOB NOT NULL,
+  weights BLOB NOT NULL, PRIMARY KEY (term, first)) WITHOUT ROWID;
 """
 
 
-Scored = dict[int, tuple[float, int]]
-"""The score of each item and the number of its best passage, by the item's number."""
+class PassageTable:
+    """The lengths of passages, and the place of each in its item, by number.
+
+    ``several``: whether any item has more than one.
+    """
+
+    def __init__(self, lengths: array[int], places: bytes) -> None:
+        self.lengths, self.places = lengths, places
+        self.several = bool(places.strip(b"\0"))
+        self.average = sum(lengths) / len(lengths) if lengths else 0.0
+
+    def firsts(self, numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Of these passages those of an item that has several, each with the number of the item."""
+        places = self.places + b"\0"
+        return ((number, number - places[number]) for number in numbers if places[number] or places[number + 1])
 
 
 class SqliteIndex:
@@ -92,8 +101,11 @@ class SqliteIndex:
         self._open: sqlite3.Connection | None = None
         self._writable = False
         self._dirty = False
-        self._frequencies: dict[str, int] = {}
+        self._held = HeldPostings()
+        self._table: PassageTable | None = None
         self._talks: bool | None = None
+        self._pending: dict[str, tuple[array[int], array[int]]] = {}
+        self._lengths, self._places = array("I"), bytearray()
 
     # -- writing ----------------------------------------------------------------------------------------------------
     def add(self, items: Iterable[MemoryItem]) -> None:
@@ -110,36 +122,68 @@ class SqliteIndex:
         if not latest:
             return
         self.remove(latest)
+        number = len(self._passages().lengths) + len(self._lengths)
         with self._writing() as base:
-            ((documents, passages, length),) = base.execute("SELECT documents, passages, length FROM totals")
-            rows, tags, texts = [], [], []
-            for docid, item in enumerate(latest.values(), documents + 1):
-                found = analyzer.passage_terms(item)
-                lengths = [passage.length for passage in found]
-                passages += len(found)
-                length += sum(lengths)
+            rows, tags = [], []
+            for item in latest.values():
                 row = row_of(item)
-                rows.append((docid, lengths[0] if len(found) == 1 else pack_numbers("I", lengths), *_facts(row)))
-                tags += [(_storable(tag), docid) for tag in row.tags]
-                for number, passage in enumerate(found, docid << _BITS):
-                    texts.append((number, " ".join(passage.title), " ".join(passage.body), " ".join(passage.extra)))
+                rows.append((number, *_facts(row)))
+                tags += [(_storable(tag), number) for tag in row.tags]
+                for place, (weights, length) in enumerate(analyzer.weighted_terms(item)):
+                    self._lengths.append(length)
+                    self._places.append(place)
+                    for term, weight in weights.items():
+                        held = self._pending.get(term)
+                        if held is None:
+                            held = self._pending[term] = array("I"), array("I")
+                        held[0].append(number)
+                        held[1].append(int(weight / analyzer.EXTRA_WEIGHT))  # each is a multiple of the least
+                    number += 1
             base.executemany(_INSERT, rows)
             base.executemany("INSERT INTO tags VALUES (?, ?)", tags)
-            base.executemany("INSERT INTO terms (rowid, title, body, extra) VALUES (?, ?, ?, ?)", texts)
-            base.execute(
-                "UPDATE totals SET documents = ?, passages = ?, length = ?", (documents + len(latest), passages, length)
-            )
+            if len(self._lengths) > _MOST_PENDING:
+                self._write_segment(base)
+
+    def _write_segment(self, base: sqlite3.Connection) -> None:
+        """Make a segment of what is pending, joined with those before it that are not much larger."""
+        known = self._passages()
+        number, lengths, places = len(known.lengths), self._lengths, bytes(self._places)
+        pending = self._pending
+        self._pending, self._lengths, self._places = {}, array("I"), bytearray()
+        for (first,) in base.execute("SELECT first FROM segments ORDER BY first DESC").fetchall():
+            if number - first >= _JOINED * len(lengths):
+                break
+            lengths, places, number = known.lengths[first:number] + lengths, known.places[first:number] + places, first
+        for term, numbers, weights in _read(base, "WHERE first >= ? ORDER BY term DESC, first DESC", number):
+            late = pending.get(term, ((), ()))
+            pending[term] = numbers + array("I", late[0]), weights + array("I", late[1])
+        base.execute("DELETE FROM segments WHERE first >= ?", (number,))
+        base.execute("DELETE FROM postings WHERE first >= ?", (number,))
+        base.execute("INSERT INTO segments VALUES (?, ?, ?)", (number, _narrow(lengths), places))
+        base.executemany(
+            "INSERT INTO postings VALUES (?, ?, ?, ?)",
+            (
+                (term, number, _narrow(array("I", map(sub, numbers, chain((number,), numbers)))), _narrow(weights))
+                for term, (numbers, weights) in sorted(pending.items())
+            ),
+        )
+        self._forget()
 
     def remove(self, ids: Iterable[str]) -> None:
-        gone = [(key,) for key in dict.fromkeys(ids)]
+        gone = list(dict.fromkeys(ids))
         if not gone or self._empty:
             return
         with self._writing() as base:
-            base.executemany("DELETE FROM rows WHERE id = ?", gone)
+            sql = f"SELECT r.docid FROM json_each(?) p CROSS JOIN rows r ON {_IS}"  # noqa: S608
+            rows = base.execute(sql, (json.dumps(gone),)).fetchall()
+            base.executemany("DELETE FROM rows WHERE docid = ?", rows)
+            base.executemany("INSERT INTO gone VALUES (?)", rows)
 
     def flush(self) -> None:
         if self._dirty and self._open is not None:
             with io.operation("index:commit", self._path), self._reported():
+                if self._lengths:
+                    self._write_segment(self._open)
                 self._open.commit()
             self._dirty = False
 
@@ -152,44 +196,39 @@ class SqliteIndex:
             with no_fork:
                 self._open.close()
         self._open, self._dirty, self._writable = None, False, False
-        self._forget_counts()
+        self._pending, self._lengths, self._places = {}, array("I"), bytearray()
+        self._forget()
 
     def release(self) -> None:
         self.close()
 
-    def _forget_counts(self) -> None:
-        self._frequencies, self._talks = {}, None
+    def _forget(self) -> None:
+        self._held.clear()
+        self._table = self._talks = None
 
     # -- asking -----------------------------------------------------------------------------------------------------
     def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
         self.flush()
         if self._empty:
             return []
-        conditions, values = _conditions(Filter.of(query))
-        covered = json.dumps(sorted(hidden))
+        wanted = Filter.of(query)
+        conditions, values = _conditions(wanted)
         with self._reported():
             if not query.text:
-                return self._newest([*conditions, f"r.id NOT IN ({_EACH})"], [*values, covered], query.limit)
-            worth, shared = asked or (terms.weights(query.text), None)
-            own = self.statistics(worth)
-            worth = {term: share for term, share in worth.items() if own.frequencies[term]}
-            where = ["t.terms MATCH ?", *conditions]
-            if hidden:
-                where.append(f"r.id NOT IN ({_EACH})")
-                values.append(covered)
-            rest = f"{_MATCHING} WHERE {' AND '.join(where)}"
-            if sum(own.frequencies.values()) <= _EXACT:
-                found = self._exact(worth, own, shared or own, f"{_SCORED} {rest}", values)
-            else:
-                found = self._quick(worth, own, f"{_AS_OURS} {rest}", values, query.limit)
-            return self._best(found, query.limit)
+                where = [*conditions, _NOT_HIDDEN]
+                return self._newest(where, [*values, json.dumps(sorted(hidden))], query.limit)
+            worth = terms.weights(query.text)
+            worth, statistics = asked or (worth, self.statistics(worth))
+            passing = self._passing(conditions, values) if conditions else None
+            scores = self._scores(worth, statistics, passing)
+            return self._best(scores, self._without(hidden, gone=passing is None), query.limit)
 
     def count(self, query: Query, hidden: Collection[str] = ()) -> int:
         self.flush()
         if self._empty:
             return 0
         conditions, values = _conditions(Filter.of(query))
-        where = " AND ".join((*conditions, f"r.id NOT IN ({_EACH})"))
+        where = " AND ".join((*conditions, _NOT_HIDDEN))
         with self._reported():
             sql = f"SELECT count(*) FROM rows r WHERE {where}"  # noqa: S608
             ((number,),) = self._connection().execute(sql, (*values, json.dumps(sorted(hidden))))
@@ -200,14 +239,14 @@ class SqliteIndex:
         return self._matching(_AT_PLACE, asked, query, hidden)
 
     def among(self, ids: Collection[str], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
-        return self._matching("r.id = p.value", list(dict.fromkeys(ids)), query, hidden)
+        return self._matching(_IS, list(dict.fromkeys(ids)), query, hidden)
 
     def _matching(self, match: str, asked: list[Any], query: Query, hidden: Collection[str]) -> list[Candidate]:
         self.flush()
         if self._empty or not asked:
             return []
         conditions, values = _conditions(Filter.of(query))
-        where = " AND ".join((*conditions, f"r.id NOT IN ({_EACH})"))
+        where = " AND ".join((*conditions, _NOT_HIDDEN))
         sql = f"SELECT {_ROW} FROM json_each(?) p CROSS JOIN rows r ON {match} WHERE {where}"  # noqa: S608
         with self._reported():
             rows = self._connection().execute(sql, (json.dumps(asked), *values, json.dumps(sorted(hidden))))
@@ -228,28 +267,16 @@ class SqliteIndex:
         if self._empty:
             return TermStatistics(passages=0, average_length=0.0, frequencies=dict.fromkeys(terms, 0))
         with self._reported():
-            base = self._connection()
-            ((passages, length),) = base.execute("SELECT passages, length FROM totals")
-            frequencies = {term: self._frequency(base, term) for term in terms}
-        average = length / passages if passages else 0.0
-        return TermStatistics(passages=passages, average_length=average, frequencies=frequencies)
-
-    def _frequency(self, base: sqlite3.Connection, term: str) -> int:
-        """In how many passages a term occurs; a search asks twice."""
-        known = self._frequencies.get(term)
-        if known is None:
-            if len(self._frequencies) >= _REMEMBERED:
-                self._frequencies = {}
-            found = base.execute("SELECT doc FROM temp.vocabulary WHERE term = ?", (term,)).fetchone()
-            known = self._frequencies[term] = found[0] if found else 0
-        return known
+            known = self._passages()
+            frequencies = {term: len(self._postings(term)[0]) for term in terms}
+        return TermStatistics(passages=len(known.lengths), average_length=known.average, frequencies=frequencies)
 
     def terms(self, beginning: str) -> Iterable[str]:
         self.flush()
         if self._empty:
             return []
         with self._reported():
-            sql = "SELECT term FROM temp.vocabulary WHERE term >= ? AND term < ?"
+            sql = "SELECT DISTINCT term FROM postings WHERE term >= ? AND term < ?"
             return [term for (term,) in self._connection().execute(sql, (beginning, beginning + "\U0010ffff"))]
 
     def ids(self) -> Collection[str]:
@@ -268,77 +295,80 @@ class SqliteIndex:
         return IndexStats(engine=self.name, items=len(self.ids()), bytes=size)
 
     # -- scoring ----------------------------------------------------------------------------------------------------
-    def _exact(
-        self,
-        worth: Mapping[str, float],
-        own: TermStatistics,
-        wanted: TermStatistics,
-        select: str,
-        values: Sequence[Any],
-    ) -> Scored:
-        """Ask for one term at a time, and reckon by our formula: to the last digit what other engines do.
+    def _passages(self) -> PassageTable:
+        if self._table is None:
+            lengths, places = array("I"), b""
+            if not self._empty:
+                for some, theirs in self._connection().execute("SELECT lengths, places FROM segments ORDER BY first"):
+                    lengths += array("I", _wide(some))
+                    places += theirs
+            if len(lengths) != len(places):
+                raise ValueError("its passages do not fit together")
+            self._table = PassageTable(lengths, places)
+        return self._table
 
-        A term's weight in a passage follows from FTS5's score and the passage's length; exactly, since every weight
-        is a multiple of the least one.
-        """
-        first, second = terms.length_terms(wanted.average_length)
-        own_first, own_second = terms.length_terms(own.average_length, _FTS5_B)
+    def _postings(self, term: str) -> Postings:
+        """The passages that hold a term, and its weight in each."""
+        return self._held.get(term) or self._held.hold(term, *self._read_postings(term))
+
+    def _read_postings(self, term: str) -> Postings:
+        numbers, weights = array("I"), array("d")
+        for _, some, theirs in _read(self._connection(), "WHERE term = ? ORDER BY first", term):
+            numbers.extend(some)
+            weights.extend([weight * analyzer.EXTRA_WEIGHT for weight in theirs])
+        return numbers, weights
+
+    def _passing(self, conditions: Sequence[str], values: Sequence[Any]) -> set[int]:
+        """The items that pass filters."""
+        sql = f"SELECT docid FROM rows r WHERE {' AND '.join(conditions)}"  # noqa: S608
+        return {docid for (docid,) in self._connection().execute(sql, values)}
+
+    def _without(self, hidden: Collection[str], *, gone: bool) -> set[int]:
+        """The items that are hidden, and if wanted those that are gone."""
+        sql = f"SELECT r.docid FROM json_each(?) p CROSS JOIN rows r ON {_IS}"  # noqa: S608
+        found = {row[0] for row in self._connection().execute(sql, (json.dumps([*hidden]),))} if hidden else set()
+        return (
+            found.union(docid for (docid,) in self._connection().execute("SELECT docid FROM gone")) if gone else found
+        )
+
+    def _scores(
+        self, worth: Mapping[str, float], statistics: TermStatistics, passing: Collection[int] | None
+    ) -> PassageScores[int]:
+        """The score of every passage that holds one of the terms, of the items that pass."""
+        first, second = terms.length_terms(statistics.average_length)
+        known = self._passages()
+        lengths, places = known.lengths, known.places
         firsts: dict[int, int] = {}
         scores = PassageScores(firsts)
-        for term, factor in terms.factors(worth, wanted).items():
-            held = own.frequencies[term]
-            idf = log((own.passages - held + 0.5) / (held + 0.5))
-            most = (idf if idf > 0 else _LEAST) * (terms.K1 + 1.0)
-            shares: dict[int, float] = {}
-            for rowid, score, length in self._connection().execute(select, (_phrase(term), *values)):
-                if isinstance(length, bytes):
-                    firsts[rowid] = rowid & ~_MASK
-                    length = unpack_numbers("I", memoryview(length))[rowid & _MASK]
-                share = score / most
-                weight = round(share / (1.0 - share) * (own_first + own_second * length) / _GRAIN) * _GRAIN
-                shares[rowid] = factor * weight / (weight + first + second * length)
+        for term, factor in terms.factors(worth, statistics).items():
+            numbers, weights = self._postings(term)
+            rows: Iterable[tuple[int, float]] = zip(numbers, weights, strict=True)
+            if passing is not None:
+                if known.several:
+                    rows = [row for row in rows if row[0] - places[row[0]] in passing]
+                else:
+                    rows = [row for row in rows if row[0] in passing]
+            shares = {number: factor * weight / (weight + first + second * lengths[number]) for number, weight in rows}
+            if known.several:
+                firsts.update(known.firsts(shares))
             scores.add(shares, shares.values())
-        return {first >> _BITS: (score, scores.best(first) & _MASK) for first, score in scores.items().items()}
+        return scores
 
-    def _quick(
-        self, worth: Iterable[str], own: TermStatistics, select: str, values: Sequence[Any], limit: int
-    ) -> Scored:
-        """Let FTS5 score all terms at once; so many are fetched that ties can be broken by id.
-
-        Its scores are turned into ours by the passage's length, exactly so where each term stands in it once.
-        """
-        asked = limit + _SPARE
-        words = " OR ".join(map(_phrase, worth))
-        constants = (
-            *terms.length_terms(own.average_length, _FTS5_B),
-            *terms.length_terms(own.average_length),
-        )
-        while True:
-            found = (
-                self._connection()
-                .execute(select + " ORDER BY score DESC LIMIT ?", (*constants, words, *values, asked))
-                .fetchall()
-            )
-            best: dict[int, tuple[float, int]] = {}
-            for rowid, score in found:
-                best.setdefault(rowid >> _BITS, (score, rowid & _MASK))
-            enough = len(best) >= limit and found[-1][1] < list(best.values())[limit - 1][0]
-            if len(found) < asked or enough:
-                return best
-            asked *= 4
-
-    def _best(self, scored: Scored, limit: int) -> list[Candidate]:
+    def _best(self, found: PassageScores[int], without: Iterable[int], limit: int) -> list[Candidate]:
+        scored = found.items()
+        for docid in without:
+            scored.pop(docid, None)
         chosen = list(scored)
         if len(chosen) > limit:
-            least, _ = nlargest(limit, scored.values())[-1]
-            chosen = [docid for docid in chosen if scored[docid][0] >= least]
+            least = nlargest(limit, scored.values())[-1]
+            chosen = [docid for docid in chosen if scored[docid] >= least]
         rows = self._connection().execute(
             f"SELECT {_ROW} FROM rows r WHERE r.docid IN ({_EACH})",  # noqa: S608
             (json.dumps(chosen),),
         )
-        found = [_candidate(row, *scored[row[0]]) for row in rows]
-        found.sort(key=lambda candidate: (-candidate.similarity, candidate.id))
-        return found[:limit]
+        best = [_candidate(row, scored[row[0]], found.best(row[0]) - row[0]) for row in rows]
+        best.sort(key=lambda candidate: (-candidate.similarity, candidate.id))
+        return best[:limit]
 
     def _newest(self, conditions: Sequence[str], values: Sequence[Any], limit: int) -> list[Candidate]:
         where = " AND ".join(conditions)
@@ -380,13 +410,11 @@ class SqliteIndex:
                 self._prepare(self._open)
                 self._writable = True
             self._dirty = True
-            self._forget_counts()
             yield self._open
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA mmap_size = 268435456")
-        connection.execute("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab ('main', 'terms', 'row')")
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -473,8 +501,24 @@ def _text(stored: bytes) -> str:
     return stored.decode("utf-8", "surrogatepass")
 
 
-def _phrase(term: str) -> str:
-    return f'"{term}"'
+def _narrow(numbers: array[int]) -> bytes:
+    """Numbers in as few bytes each as the largest takes; the first byte says how many those are."""
+    most = max(numbers, default=0)
+    code = _CODES[(most > 0xFF) + (most > 0xFFFF)]
+    return code.encode() + array(code, numbers).tobytes()
+
+
+def _wide(data: bytes) -> array[int]:
+    """The numbers again."""
+    return unpack_numbers(chr(data[0]), memoryview(data)[1:])
+
+
+def _read(base: sqlite3.Connection, which: str, value: str | int) -> Iterator[tuple[str, array[int], array[int]]]:
+    """Terms with the passages that hold them, and the weights in halves."""
+    sql = f"SELECT term, first, steps, weights FROM postings {which}"  # noqa: S608
+    for term, first, steps, weights in base.execute(sql, (value,)):
+        numbers = array("I", accumulate(_wide(steps), initial=first))[1:]
+        yield term, numbers, array("I", _wide(weights))
 
 
 def _candidate(row: Sequence[Any], similarity: float, passage: int = 0) -> Candidate:

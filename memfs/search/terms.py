@@ -9,7 +9,8 @@ Measured in ``benchmarks/retrieval``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import log
 from typing import Generic, TypeVar
@@ -159,6 +160,40 @@ def factors(worth: Mapping[str, float], statistics: TermStatistics) -> Mapping[s
     """For each term the constant its weight in an item is multiplied with, what the term is worth included."""
     known = statistics.frequencies
     return {term: share * idf(statistics.passages, known.get(term, 0)) * (K1 + 1.0) for term, share in worth.items()}
+
+
+Postings = tuple[Sequence[int], Sequence[float]]
+"""The passages that hold a term, and its weight in each."""
+_HELD_NUMBERS = 300_000
+_HELD_TERMS = 1_000
+
+
+class HeldPostings:
+    """The postings of the terms that an engine was asked for last."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[str, Postings] = OrderedDict()
+        self._numbers = 0
+
+    def get(self, term: str) -> Postings | None:
+        """Those of a term, None where they are not held."""
+        held = self._held.get(term)
+        if held is not None:
+            self._held.move_to_end(term)
+        return held
+
+    def hold(self, term: str, numbers: Sequence[int], weights: Sequence[float]) -> Postings:
+        """Hold those of a term in place of some that were not asked for of late; return them."""
+        self._held[term] = found = numbers, weights
+        self._numbers += len(numbers)
+        while self._numbers > _HELD_NUMBERS or len(self._held) > _HELD_TERMS:
+            self._numbers -= len(self._held.popitem(last=False)[1][0])
+        return found
+
+    def clear(self) -> None:
+        """Hold none."""
+        self._held.clear()
+        self._numbers = 0
 
 
 Key = TypeVar("Key", bound=Hashable)

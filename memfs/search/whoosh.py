@@ -13,8 +13,7 @@ from __future__ import annotations
 import sys
 import threading
 from array import array
-from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from itertools import accumulate
@@ -29,7 +28,7 @@ from memfs.search import analyzer, terms
 from memfs.search.columns import DocumentColumns
 from memfs.search.documents import Filter, IndexRow, Place, row_of
 from memfs.search.engine import Asked, IndexStats, TermStatistics
-from memfs.search.terms import PassageScores
+from memfs.search.terms import HeldPostings, PassageScores, Postings
 
 # Whoosh imports asyncio and a client of HTTP, which take longer than all of Whoosh, for one name each: a decorator that
 # ``functools`` has, and ``urlretrieve``, which it never calls. Another thread could take a stand-in for the module.
@@ -55,8 +54,6 @@ COLUMNS = "columns"
 FIELD = "terms"
 KEY = "key"
 NO_KEY = 2**32 - 1
-
-Block = tuple[Sequence[int], Sequence[float]]
 
 
 class TermsField(fields.FieldType):  # type: ignore[misc]
@@ -92,7 +89,7 @@ def file_names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 
-def blocks(leaf: SegmentReader, term: str) -> Iterator[Block]:
+def blocks(leaf: SegmentReader, term: str) -> Iterator[Postings]:
     """The documents of one segment that hold a term, and their weights, a posting block at a time."""
     try:
         matcher = leaf.postings(FIELD, term)
@@ -257,10 +254,6 @@ def _absorb(writer: Any, segment: Any) -> None:
 
 
 # Postings kept in memory, at most 4 MB of them: what is talked about is asked about again.
-_HELD_NUMBERS = 300_000
-_HELD_TERMS = 1_000
-
-
 _REMEMBERED = 10_000
 
 
@@ -275,8 +268,7 @@ class WhooshIndex:
         self._leaves: list[tuple[SegmentReader, int]] | None = None
         self._average: float | None = None
         self._open_writer: WhooshWriter | None = None
-        self._held: OrderedDict[str, Block] = OrderedDict()
-        self._held_numbers = 0
+        self._held = HeldPostings()
         self._frequencies: dict[str, int] = {}
 
     # -- writing ----------------------------------------------------------------------------------------------------
@@ -330,7 +322,6 @@ class WhooshIndex:
         self.release()
         self._average = None
         self._held.clear()
-        self._held_numbers = 0
         self._frequencies = {}
 
     # -- asking -----------------------------------------------------------------------------------------------------
@@ -446,19 +437,14 @@ class WhooshIndex:
             scores.add(numbers, shares)
         return scores
 
-    def _postings(self, term: str) -> Block:
+    def _postings(self, term: str) -> Postings:
         """The documents of all segments that hold a term, and their weights; those asked for last are kept."""
         held = self._held.get(term)
         if held is not None:
-            self._held.move_to_end(term)
             return held
         numbers, weights = array("I"), array("d")
         for leaf, base in self._opened():
             for some, theirs in blocks(leaf, term):
                 numbers.extend([base + number for number in some])
                 weights.extend(list(theirs))
-        self._held[term] = numbers, weights
-        self._held_numbers += len(numbers)
-        while self._held_numbers > _HELD_NUMBERS or len(self._held) > _HELD_TERMS:
-            self._held_numbers -= len(self._held.popitem(last=False)[1][0])
-        return numbers, weights
+        return self._held.hold(term, numbers, weights)

@@ -13,7 +13,7 @@ from memfs.search.sqlite import SqliteIndex
 
 
 class TestSqliteIndex(IndexContract):
-    """FTS5."""
+    """SQLite."""
 
     @pytest.fixture
     def make(self, tmp_path: Path) -> Callable[[], Index]:

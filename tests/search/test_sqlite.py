@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -9,31 +12,47 @@ import pytest
 from kit.corpus import FILTERS, WORDS, brute_force, corpus, item
 from memfs.errors import IndexUnavailable
 from memfs.model import Query
-from memfs.search import sqlite
 from memfs.search.sqlite import SqliteIndex
 
 
-def test_fts_scores_are_close_to_ours_where_they_are_taken_as_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Beyond the bound for exact scores the same items are found, in nearly the same order."""
-    items = [one for one in corpus(300) if len(one.content) <= 600]  # of a long one FTS5 sees the best passage only
-    index = SqliteIndex(tmp_path)
-    index.add(items)
-    monkeypatch.setattr(sqlite, "_EXACT", 0)
+def test_what_is_added_bit_by_bit_is_found_as_what_is_added_at_once(tmp_path: Path) -> None:
+    """Segments that were joined, and those that stand beside others, say the same, also of what was replaced."""
+    items = corpus(400)
+    whole, parts = SqliteIndex(tmp_path / "whole"), SqliteIndex(tmp_path / "parts")
+    for name, index, sizes in (("whole", whole, [400]), ("parts", parts, [300, 5, 40, 30, 20, 5])):
+        (tmp_path / name).mkdir()
+        rest = iter(items)
+        for size in sizes:
+            index.add(islice(rest, size))
+            index.flush()
+    with closing(sqlite3.connect(tmp_path / "parts" / "index.sqlite")) as base:
+        assert 1 < base.execute("SELECT count(*) FROM segments").fetchone()[0] < 4
     for word in WORDS:
         for name in ("none", "type and dates", "all of two tags"):
             query = Query(text=f"{word} pool", limit=1000, **FILTERS[name])  # type: ignore[arg-type]
-            expected = brute_force(items, query)
-            found = [hit.id for hit in index.search(query)]
-            assert set(found) == {key for key, _ in expected}
-            assert len(set(found[:10]) & {key for key, _ in expected[:12]}) >= min(7, len(expected))
+            found = [(hit.id, hit.similarity) for hit in parts.search(query)]
+            assert found == [(hit.id, hit.similarity) for hit in whole.search(query)]
+            assert {key for key, _ in found} == {key for key, _ in brute_force(items, query)}
+    parts.close()
+    whole.close()
+
+
+def test_what_was_replaced_is_not_found_by_what_it_said(tmp_path: Path) -> None:
+    """Its old terms stay in the file under a number that is nobody's any more, in this process and the next."""
+    index = SqliteIndex(tmp_path)
+    index.add([item("one", "an anvil"), item("two", "a barn")])
+    index.flush()
+    index.add([item("one", "a plough")])
+    for _ in range(2):
+        assert index.search(Query(text="anvil")) == []
+        assert [hit.id for hit in index.search(Query(text="plough"))] == ["one"]
+        index.flush()
+        index.release()
     index.close()
 
 
-def test_ties_at_the_limit_are_settled_by_id_by_fts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ties_at_the_limit_are_settled_by_id(tmp_path: Path) -> None:
     """However many share the score at the limit, the smallest ids are chosen."""
-    monkeypatch.setattr(sqlite, "_EXACT", 0)
     index = SqliteIndex(tmp_path)
     index.add(item(f"twin-{number:04d}", "the very same words") for number in reversed(range(700)))
     assert [hit.id for hit in index.search(Query(text="very words", limit=9))] == [f"twin-{n:04d}" for n in range(9)]
