@@ -52,10 +52,10 @@ def resolve(git: GitCommands, text: str, now: datetime) -> str:
 
 
 def parse_moment(text: str, now: datetime, *, end: bool = False) -> datetime | None:
-    """The point in time of a text such as ``2026-03-01``, ``7d``, ``3 days ago``, ``yesterday``; None for others.
+    """The point in time of a text such as ``2026-03-01``, ``7d``, ``3 days ago``, ``last week``; None for others.
 
     Args:
-        end: a day means its end, else its beginning.
+        end: a day, week or month means its end, else its beginning.
     """
     try:
         return (parse_until if end else parse_when)(text, now)

@@ -53,8 +53,8 @@ class Query:
         limit: at most this many, 1 to 10,000.
         types, tags, agents, sessions, phases: names to match exactly; any iterable of texts is taken.
         layers: layers to search (the index itself sees them as types).
-        since, until: bounds of ``timestamp``, both inclusive; text such as ``2026-03-01``, ``7d`` or ``2 days ago`` is
-            read, and a day as ``until`` means the whole of it.
+        since, until: bounds of ``timestamp``, both inclusive; text such as ``2026-03-01``, ``7d``, ``2 days ago``,
+            ``today`` or ``last week`` is read, and a day, week or month as ``until`` means the whole of it.
         path: only items whose path begins with this prefix, at a "/" boundary.
         context: the circumstances of the moment, such as ``{"project": "shop"}``; they never filter, but an item that
             shares one is worth more.
@@ -147,7 +147,7 @@ def moment(
         raise QueryInvalid(
             f"{ascii(value)[:60]} is not a date, time or age",
             field=name,
-            hint="write 2026-03-01, 2026-03-01T10:00Z, 7d or '2 days ago'",
+            hint="write 2026-03-01, 2026-03-01T10:00Z, 7d, '2 days ago', today, monday, 'last week' or 2026-03",
         ) from error
 
 

@@ -14,9 +14,11 @@ from memfs.pattern import regex
 MONTHS = tuple(
     "january february march april may june july august september october november december".split()  # noqa: SIM905
 )
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _RELATIVE = regex(r"(\d{1,6})\s*(s|m|h|d|w|mo|y)")
 _AGO = regex(r"(\d{1,6}|an?)[ ._-]*(second|minute|hour|day|week|month|year)s?[ ._-]+ago")
 _DAY = regex(r"\d{4}-\d{2}-\d{2}")
+_MONTH = regex(r"(\d{4})-(0[1-9]|1[0-2])")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST = datetime.min.replace(tzinfo=UTC)
 _FIRST = EARLIEST.timestamp()
@@ -117,33 +119,69 @@ def time_in(value: object) -> datetime | None:
 
 
 def parse_when(value: str, now: datetime) -> datetime:
-    """Read a point in time or an age before ``now`` such as ``7d``, ``12h``, ``3mo``, ``2 days ago``, ``yesterday``.
+    """Read a point in time, an age before ``now`` such as ``7d`` or ``2 days ago``, or the beginning of a span of days.
 
-    A point in time without an offset is local time: somebody gives it, here.
+    Spans are ``today``, ``yesterday``, ``monday`` (the latest, today included) and ``last monday`` (before today),
+    ``this`` or ``last`` ``week`` (from Monday on), ``month`` or ``year``, and ``2026-11``. They and a point in time
+    without an offset are local time: somebody gives it, here.
 
     Raises:
-        ValueError, OverflowError: the text is neither.
+        ValueError, OverflowError: the text is none of them.
     """
-    plain = value.strip().lower()
-    if plain in ("now", "today", "yesterday"):
-        return now - timedelta(days=1) if plain == "yesterday" else now
+    plain = _plain(value)
+    if plain == "now":
+        return now
     if relative := _RELATIVE.fullmatch(plain):
         return now - timedelta(seconds=int(relative[1]) * _SECONDS[relative[2]])
     if ago := _AGO.fullmatch(plain):
         number = int(ago[1]) if ago[1].isdigit() else 1
         return now - timedelta(seconds=number * _SECONDS[_UNITS[ago[2]]])
-    return given_time(value)
+    days = _days(plain, now)
+    return given_time(days[0] if days else value)
 
 
 def parse_until(value: str, now: datetime) -> datetime:
-    """Read the end of a span as ``parse_when`` does; a day without a time means the whole of it.
+    """Read the end of a span as ``parse_when`` does; a day, and a span of days, means the whole of it.
 
     Raises:
         ValueError, OverflowError: the text is no point in time.
     """
-    if not _DAY.fullmatch(value.strip()):
-        return parse_when(value, now)
-    return given_time(datetime.fromisoformat(value.strip()) + timedelta(days=1, microseconds=-1))
+    days = _days(_plain(value), now)
+    return given_time(days[1]) if days else parse_when(value, now)
+
+
+def _plain(value: str) -> str:
+    return " ".join(value.lower().replace("_", " ").replace(".", " ").split())
+
+
+def _days(plain: str, now: datetime) -> tuple[datetime, datetime] | None:
+    """The first and last moment, in local time, of the span of days that a text names; None where it names none."""
+    today = now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    which, _, unit = plain.rpartition(" ")
+    last = which == "last"
+    if plain in ("today", "yesterday"):
+        return _from(today, -(plain == "yesterday"), 1)
+    if unit in _WEEKDAYS and which in ("", "last"):
+        return _from(today, -((today.weekday() - _WEEKDAYS.index(unit) - last) % 7) - last, 1)
+    if which in ("this", "last") and unit in ("week", "month", "year"):
+        if unit == "week":
+            return _from(today, -today.weekday() - 7 * last, 7)
+        month = today.year * 12 + today.month - 1
+        return _months(month - last, 1) if unit == "month" else _months((today.year - last) * 12, 12)
+    if match := _MONTH.fullmatch(plain):
+        return _months(int(match[1]) * 12 + int(match[2]) - 1, 1)
+    return _from(datetime.fromisoformat(plain), 0, 1) if _DAY.fullmatch(plain) else None
+
+
+def _from(today: datetime, days: int, length: int) -> tuple[datetime, datetime]:
+    first = today + timedelta(days)
+    return first, first + timedelta(length, microseconds=-1)
+
+
+def _months(first: int, length: int) -> tuple[datetime, datetime]:
+    """Months, counted from year 0 on."""
+    begin, after = (datetime(number // 12, number % 12 + 1, 1) for number in (first, first + length))  # noqa: DTZ001
+    return begin, after - timedelta(microseconds=1)
 
 
 def format_time(moment: datetime) -> str:

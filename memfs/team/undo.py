@@ -41,12 +41,12 @@ UNDOES = "Memfs-Undoes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevertSelection:
-    """Whose changes are meant: what one session, or one agent, wrote, or what some commits changed.
+    """Whose changes are meant: what one session, or one agent, wrote, what some commits changed, or what you wrote.
 
     Attributes:
         session, agent: their names; with both, what the agent wrote in that session.
         commits: revisions; each is a commit of HEAD's history.
-        since: only what was written at this time or later.
+        since: only what was written at this time or later; alone, what the person at work wrote since.
     """
 
     session: str = ""
@@ -58,21 +58,28 @@ class RevertSelection:
         """Take a time without an offset for local time."""
         object.__setattr__(self, "since", moment("since", self.since))
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the person at work means what they wrote themselves."""
+        return not (self.commits or self.session or self.agent)
+
     def check(self) -> None:
         """Refuse one that does not say whose changes are meant.
 
         Raises:
             QueryInvalid: nothing is named, or both commits and a writer.
         """
-        if bool(self.commits) == bool(self.session or self.agent):
+        if (self.is_own and self.since is None) or (self.commits and (self.session or self.agent)):
             raise QueryInvalid(
                 "an undo needs to know whose changes are meant",
                 field="commits" if self.commits else "session",
-                hint="name a session, an agent or both, or else commits",
+                hint="name a session, an agent or both, or else commits; a time alone means what you wrote since",
             )
 
     def names(self, trailers: Trailers) -> bool:
         """Whether a commit's writers are, or are among, those that are meant."""
+        if self.is_own:
+            return not trailers.get(AGENT)
         wanted = {SESSION: self.session, AGENT: self.agent}
         return all(trailer_value(name) in trailers.get(key, ()) for key, name in wanted.items() if name)
 
@@ -80,6 +87,8 @@ class RevertSelection:
         """Whether a file says itself that it is of those that are meant."""
         origin = values.get("origin")
         said = origin if isinstance(origin, Mapping) else {}
+        if self.is_own:
+            return not said.get("agent")
         wanted = {"session": self.session, "agent": self.agent}
         return all(said.get(key) == name for key, name in wanted.items() if name)
 
@@ -189,10 +198,12 @@ class RevertChoice:
     # -- commits ------------------------------------------------------------------------------------------------------
     def _commits(self, head: str) -> Iterator[tuple[str, ParsedCommit]]:
         """The commits that are meant, newest first."""
-        selection = self._selection
+        selection, me = self._selection, self._repository.identity().author
         if selection.commits:
             wanted = {self._in_history(revision, head) for revision in selection.commits}
             found = [one for one in self._listed(head) if one in wanted]
+        elif selection.since is not None and selection.is_own:
+            found = self._listed(head, f"--max-age={int(selection.since.timestamp())}")
         else:
             named = ((SESSION, selection.session), (AGENT, selection.agent))
             words = [f"--grep={key}: {trailer_value(name)}" for key, name in named if name]
@@ -200,6 +211,8 @@ class RevertChoice:
         for commit in found:
             parsed = self._repository.commit_object(commit)
             if selection.since is not None and parsed.time < selection.since:
+                continue
+            if selection.is_own and (parsed.author != me or UNDOES in parsed.trailers):  # an undo is no writing
                 continue
             if selection.commits or len(parsed.parents) < 2:  # what a merge brought, others wrote
                 yield commit, parsed
@@ -244,7 +257,7 @@ class RevertChoice:
     def _unsigned(self, known: set[str], undone: set[str]) -> list[StepChange]:
         """What a person committed by hand for those that are meant: the items say so, the commit does not."""
         selection = self._selection
-        if selection.commits:
+        if selection.commits or selection.is_own:
             return []
         sessions, agents = (frozenset(filter(None, [name])) for name in (selection.session, selection.agent))
         query = Query(sessions=sessions, agents=agents, limit=MOST)

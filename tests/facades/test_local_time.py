@@ -27,7 +27,7 @@ from memfs import (
     StateSnapshot,
     StateUpdate,
 )
-from memfs.model.time import Moment, given_time, parse_time, parse_until
+from memfs.model.time import Moment, given_time, parse_time, parse_until, parse_when
 from memfs.team.undo import RevertSelection
 from memfs.workspace import Workspace
 
@@ -156,6 +156,41 @@ def test_a_day_is_a_local_day() -> None:
     assert parse_until("2026-03-01", NOON_UTC) == datetime(2026, 3, 1, 14, 59, 59, 999999, tzinfo=UTC)
     assert given_time("2026-03-01") == datetime(2026, 2, 28, 15, tzinfo=UTC)
     assert parse_time("2026-03-01") == datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("today", "2026-03-05", "2026-03-05"),
+        ("Yesterday", "2026-03-04", "2026-03-04"),
+        ("thursday", "2026-03-05", "2026-03-05"),
+        ("last thursday", "2026-02-26", "2026-02-26"),
+        ("friday", "2026-02-27", "2026-02-27"),
+        ("last friday", "2026-02-27", "2026-02-27"),
+        ("this week", "2026-03-02", "2026-03-08"),
+        ("last week", "2026-02-23", "2026-03-01"),
+        ("last.week", "2026-02-23", "2026-03-01"),
+        ("this month", "2026-03-01", "2026-03-31"),
+        ("last month", "2026-02-01", "2026-02-28"),
+        ("this year", "2026-01-01", "2026-12-31"),
+        ("last year", "2025-01-01", "2025-12-31"),
+        ("2025-12", "2025-12-01", "2025-12-31"),
+        ("2026-03-01", "2026-03-01", "2026-03-01"),
+        ("9999-12-31", "9999-12-31", "9999-12-31"),
+    ],
+)
+def test_days_weeks_months_and_years_are_those_of_the_calendar_here(text: str, first: str, last: str) -> None:
+    """Today is the day that it is here, not this moment, and a span begins and ends at midnight here."""
+    now = datetime(2026, 3, 4, 20, tzinfo=UTC)  # five in the morning of a Thursday, in Tokyo
+    assert parse_when(text, now) == given_time(first)
+    assert parse_until(text, now) == given_time(f"{last}T23:59:59.999999")
+
+
+@pytest.mark.parametrize("text", ["last today", "week", "next week", "last", "2026-13", "0000-01", "mon"])
+def test_what_names_no_span_of_days_is_refused(text: str) -> None:
+    """It is neither a moment by accident nor a crash."""
+    with pytest.raises(QueryInvalid, match="not a date, time or age"):
+        Query(since=text)
 
 
 @pytest.mark.parametrize("edge", [datetime.min, datetime.max])

@@ -38,6 +38,7 @@ from memfs.git.objects import (
 )
 from memfs.git.repository import parse_moment
 from memfs.model.item import object_id
+from memfs.model.time import given_time
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ADA = Person("Ada", "ada@example.org")
@@ -177,7 +178,7 @@ def test_a_persons_identity_comes_in_gits_order():
         ("3 days ago", NOW - timedelta(days=3)),
         ("an hour ago", NOW - timedelta(hours=1)),
         ("2.weeks.ago", NOW - timedelta(weeks=2)),
-        ("yesterday", NOW - timedelta(days=1)),
+        ("yesterday", given_time((NOW.astimezone() - timedelta(days=1)).date().isoformat())),
         ("7d", NOW - timedelta(days=7)),
         ("2026-01-02", datetime(2026, 1, 2, tzinfo=UTC)),
         ("2026-01-02T03:04+01:00", datetime(2026, 1, 2, 2, 4, tzinfo=UTC)),

@@ -289,10 +289,11 @@ def waiting_text(found: Sequence[MemoryItem], number: int) -> Text:
 
 
 PHASE = click.Choice([phase.value for phase in Phase])
-since = click.option("--since", metavar="WHEN", help="Not before this date, time or age: 2026-03-01, 7d, '2 days ago'.")
+since = click.option("--since", metavar="WHEN", help="Not before this date, time or age: 2026-03-01, 7d, 'last week'.")
 """Give a verb the option by which time begins."""
 span = options(
-    since, click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age.")
+    since,
+    click.option("--until", metavar="WHEN", help="Not after this date (that day or month included), time or age."),
 )
 """Give a verb the options by which time begins and ends."""
 filters = options(
