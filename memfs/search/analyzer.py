@@ -20,7 +20,7 @@ from memfs.model import MemoryItem
 from memfs.pattern import regex
 from memfs.search import language, stems
 
-VERSION = 5
+VERSION = 6
 TITLE_WEIGHT = 2.0
 BODY_WEIGHT = 1.0
 EXTRA_WEIGHT = 0.5
@@ -249,11 +249,12 @@ def _cut_all(tokens: Sequence[str], told: tuple[str, ...], plain: bool, alone: b
 
     Args:
         plain: all are ASCII.
-        alone: give single characters of unspaced scripts too, as documents must so that one can be asked for.
+        alone: give what documents must have so that it can be asked for: single characters of unspaced scripts, and
+            a name that is a stop word of a language that a short text is only taken for, such as Kim, Mia or ES.
     """
     if not tokens:
         return []
-    cut: Callable[[str], Iterable[str]] = (_memo_of(told) if told else _memo).__getitem__
+    cut: Callable[[str], Iterable[str]] = (_memo_of(told, alone) if told else _memo).__getitem__
     if not plain:
         cut = partial(_cut_any, cut, alone)
     found = list(chain.from_iterable(map(cut, tokens)))
@@ -294,10 +295,11 @@ def folded(text: str) -> str:
 
 
 class _Memo(dict[str, tuple[str, ...]]):
-    """The terms of each word of a spaced script that was met in texts of some languages."""
+    """The terms of each word of a spaced script that was met in texts of some languages; see ``_cut_all``."""
 
-    def __init__(self, told: tuple[str, ...]) -> None:
+    def __init__(self, told: tuple[str, ...], alone: bool = False) -> None:
         self._told = told
+        self._alone = alone
 
     def __missing__(self, token: str) -> tuple[str, ...]:
         if len(self) >= _MEMO_LIMIT:
@@ -309,6 +311,8 @@ class _Memo(dict[str, tuple[str, ...]]):
         else:
             own, others = _cut(token, self._told)
             cut = own + others
+            if self._alone and not cut and token[:1].isupper():
+                cut = tuple(dict.fromkeys((*_words(folded(token)), folded(token).casefold())))
         self[token] = cut
         return cut
 
@@ -317,8 +321,8 @@ _memo = _Memo(())
 
 
 @cache
-def _memo_of(told: tuple[str, ...]) -> _Memo:
-    return _Memo(told)
+def _memo_of(told: tuple[str, ...], alone: bool) -> _Memo:
+    return _Memo(told, alone)
 
 
 def _cut(token: str, told: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -223,6 +223,21 @@ def test_a_word_of_another_language_keeps_its_english_term() -> None:
     assert asked == {"verbind": 1.0, "verbindungen": 0.25}
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Kim fixed bug 105", "Kim"),
+        ("Mia owns billing", "mia"),
+        ("ES cluster upgraded", "ES"),
+        ("Elle wrote docs", "elle"),
+    ],
+)
+def test_a_name_that_is_a_stop_word_elsewhere_is_found(text: str, name: str) -> None:
+    """A short text that is taken for another language for one of its words still has that word as a term."""
+    ((weights, _),) = weighted_terms(MemoryItem(text, "semantic"))
+    assert {*terms(f"where is {name}")} <= weights.keys()
+
+
 def test_english_stays_english() -> None:
     """Names, foreign titles and accents within English text show no other language; code and lists do neither."""
     for text in (
