@@ -41,6 +41,7 @@ Lacking = tuple[str, str, str]
 """Id, path and content id of an item without the vector of that content."""
 
 _AT_ONCE = 16
+_FEW = 32
 _SINGLY = 200
 _REST_SECONDS = 30.0
 _END_SECONDS = 10.0
@@ -176,12 +177,25 @@ class Embeddings:
             self._keep_together()
         return made
 
+    def catch_up_few(self) -> None:
+        """Make the vectors of a few new items, where the model takes a moment for them; of many none.
+
+        Raises:
+            StorageIO: they cannot be written.
+        """
+        with self._turn:
+            lacking = self._wanted() if self.embedder.light else []
+            if 0 < len(lacking) <= _FEW:
+                self._made([text for text in map(self._text, lacking) if text is not None])
+
     def _made(self, texts: Sequence[_Text]) -> int:
         """Make the vectors of texts but those whose vector is kept from before; return how many were made."""
         known = self._table.found({text.digest for text in texts}, of="text")
         fresh = {text.digest: text.text for text in texts if text.digest not in known}
         if fresh:
-            vectors = self.embed(list(fresh.values()))
+            every = list(fresh.values())
+            singly = self._brief and len(every) <= _FEW  # which spares NumPy
+            vectors = [self.embed([text])[0] for text in every] if singly else self.embed(every)
             known |= {digest: self._vectors.packed(vector) for digest, vector in zip(fresh, vectors, strict=True)}
         self._table.keep([(text.blob, text.digest, known[text.digest]) for text in texts])
         self._take({text.id: (text.blob, known[text.digest]) for text in texts})
@@ -349,8 +363,8 @@ class VectorSearch:
         """
         Args:
             embeddings: the vectors of the store's items.
-            resident: whether items are embedded in the background. Else questions alone are, and none while no item
-                has a vector: the model is not loaded for an answer that it cannot change.
+            resident: whether items are embedded in the background. Else questions are, and few new items; none while
+                no item has a vector: the model is not loaded for an answer that it cannot change.
         """
         self.embeddings = embeddings
         self._resident = resident
@@ -363,8 +377,10 @@ class VectorSearch:
         try:
             if self._resident:
                 self.embeddings.keep_up(_PATIENCE_SECONDS)
-            elif not self.embeddings.any():
-                return
+            else:
+                self.embeddings.catch_up_few()
+                if not self.embeddings.any():
+                    return
             texts = dict.fromkeys(query.text for query in queries if query.text)
             fresh = [text for text in texts if text not in self._asked]
             if not fresh or time.monotonic() - self._failed < _QUESTION_REST_SECONDS:

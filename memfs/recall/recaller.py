@@ -268,7 +268,7 @@ class HitCollector:
 
     def _cuts(self) -> Iterator[str]:
         if self._found.behind:
-            yield "words alone decided about memories that have no vector yet"
+            yield "words alone decided about memories that have no vector yet: 'memfs semantic on' makes it"
         if self.late:
             looked = f"{self._looked_at} of {len(self._ranked)} candidates were looked at"
             seen = looked if self._ranked else "the index had not answered"

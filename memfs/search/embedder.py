@@ -33,12 +33,14 @@ class Embedder(Protocol):
         dimensions: how long its vectors are; 0 while that is not known.
         weight: how much its nearness counts beside the text score, both measured in their own spread.
         least: an item without a word of the question must be at least so near to it, -1 to 1.
+        light: whether it takes no more than a moment for a few texts: a command that asks embeds what is new.
     """
 
     name: str
     dimensions: int
     weight: float
     least: float
+    light: bool
 
     def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         """A vector for each text, in order: of length 1, or all zeros where there is nothing in the text.
@@ -70,6 +72,7 @@ class HashingEmbedder:
         self.dimensions = dimensions
         self.weight = 0.1
         self.least = 0.35
+        self.light = True
 
     def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         """See ``Embedder``."""
@@ -105,6 +108,7 @@ class EndpointEmbedder:
         self.dimensions = 0
         self.weight = 0.6
         self.least = 0.3
+        self.light = False
         self._service = service
 
     def embed(self, texts: Sequence[str]) -> Sequence[Vector]:

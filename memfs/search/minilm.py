@@ -50,6 +50,7 @@ class MiniLmEmbedder:
         self.dimensions = 384
         self.weight = 0.6
         self.least = 0.25
+        self.light = False
         self._lock = threading.Lock()
         self._used = False
         renewed_in_child(self)

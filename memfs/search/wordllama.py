@@ -59,6 +59,7 @@ class WordLlamaEmbedder:
         self.dimensions = _DIMENSIONS
         self.weight = 0.2
         self.least = 0.3
+        self.light = True
         self._lock = threading.RLock()
         renewed_in_child(self)
         self._cut = lru_cache(_KNOWN_WORDS)(self._cut_anew)

@@ -124,8 +124,9 @@ def test_a_variable_goes_before_the_file_and_is_named(
     assert 'model = "hashing"' in (root / "memfs.toml").read_text()
 
 
-def test_a_miss_says_that_meaning_was_not_searched(memfs: Memfs) -> None:
+def test_a_miss_says_that_meaning_was_not_searched(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where words find nothing or next to nothing the answer says how to go on; fenced text does not (D3)."""
+    monkeypatch.setattr("memfs.recall.embeddings._FEW", 1)
     assert memfs("recall", "lorry", "--json").json["hint"] == ""  # an empty workspace has nothing to be found
     remember(memfs, "the truck is blue", "deploys go through jenkins")
     hint = "meaning was not searched; 'memfs semantic on' switches it on"
@@ -149,21 +150,23 @@ def test_who_got_an_answer_is_not_told_what_else_there_is(memfs: Memfs) -> None:
     assert "semantic" in memfs("recall", "an old database from the hills").err
 
 
-def test_a_command_embeds_only_its_question(memfs: Memfs) -> None:
-    """Items are embedded by ``semantic on`` and ``admin gc``; an answer that lacks some is partial and says so (D3)."""
+def test_a_command_embeds_few_new_items(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a light model it does; an answer that lacks the vectors of many is partial, and says the remedy (D3)."""
     assert memfs("semantic", "on", "--model", "hashing").code == 0
-    remember(memfs, "the truck is blue")
-    for _ in range(2):
-        shown = memfs("recall", "trucks", "--json").json
-        assert (shown["semantic"], shown["partial"]) == (False, True)
-    assert memfs("semantic", "status", "--json").json["waiting"] == 1
-    assert memfs("admin", "gc", "--json").json["embedded"] == 1
-    memfs("remember", "the truck is red", "--id", "late")
+    remember(memfs, "the truck is blue", "the truck is red")
+    monkeypatch.setattr("memfs.recall.embeddings._FEW", 1)
     shown = memfs("recall", "trucks", "--json").json
-    assert (shown["semantic"], shown["partial"], "no vector yet" in shown["cut"]) == (True, True, True)
-    assert "late" in [hit["id"] for hit in shown["hits"]]
-    assert memfs("admin", "gc", "--json").json["embedded"] == 1
+    assert (shown["semantic"], shown["partial"]) == (False, True)
+    assert memfs("semantic", "status", "--json").json["waiting"] == 2
+    assert memfs("admin", "gc", "--json").json["embedded"] == 2
+    for colour in ("green", "grey"):
+        memfs("remember", f"the truck is {colour}")
+    shown = memfs("recall", "trucks", "--json").json
+    assert (shown["semantic"], shown["partial"], "'memfs semantic on' makes it" in shown["cut"]) == (True, True, True)
+    assert len(shown["hits"]) == 4
+    monkeypatch.undo()
     assert memfs("recall", "trucks", "--json").json["partial"] is False
+    assert memfs("semantic", "status", "--json").json["waiting"] == 0
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,7 @@ def scores(store: MemfsStore, query: str) -> dict[str, bool]:
 class Colours:
     """An embedder that knows that two words mean the same."""
 
-    name, dimensions, weight, least = "colours", 2, 0.6, 0.25
+    name, dimensions, weight, least, light = "colours", 2, 0.6, 0.25, False
 
     def embed(self, texts: Any) -> Any:
         """Red things lie in one direction, all others in another."""

@@ -31,6 +31,7 @@ class Senses:
         self.dimensions = len(SENSES) + 1
         self.weight = 0.6
         self.least = 0.3
+        self.light = False
         self.asked: list[str] = []
         self.fails: Exception | None = None
         self.gate = threading.Event()
@@ -204,6 +205,29 @@ def test_a_process_that_answers_once_embeds_no_item(workspace: Workspace, senses
     assert (senses.asked, once.knows(query), once.behind()) == (["car"], True, False)
     assert once.like(workspace.store.find("a"), 10) == ["b"]
     assert senses.asked == ["car"]
+
+
+def test_a_command_embeds_a_few_new_items_with_a_light_model(workspace: Workspace, senses: Senses) -> None:
+    """So that what was remembered a moment ago is found by its meaning without a resident; many are left to others."""
+    senses.light = True
+    put(workspace, a="An automobile", b="A soup")
+    workspace.store.follow()
+
+    def command() -> VectorSearch:
+        index, config = workspace.parts.index, workspace.memory_config
+        made = EmbeddingIndex(workspace.store, index, lambda: config, resident=False).wanted()
+        assert made is not None
+        made.prepare([Query(text="car")])
+        return made
+
+    first = command()
+    assert ({*senses.asked}, first.behind()) == ({"An automobile", "A soup", "car"}, False)
+    senses.asked.clear()
+    assert not command().behind()
+    assert senses.asked == ["car"]
+    put(workspace, **{f"many{number}": f"Violin {number}" for number in range(40)})
+    workspace.store.follow()
+    assert command().behind()
 
 
 def test_filters_hold_for_what_meaning_finds(workspace: Workspace) -> None:
