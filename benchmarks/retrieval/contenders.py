@@ -46,7 +46,7 @@ class Memfs:
         memory = {"storage_type": "vector_db", "embedding_model": embedder} if embedder else None
         self._ids: dict[str, str] = {}
         self._workspace = open_workspace(
-            folder, create=True, watch=False, settings={"history.commit": "manual", **settings}, memory=memory
+            folder, create=True, settings={"history.commit": "manual", **settings}, memory=memory
         )
         for start in range(0, len(entries), _BATCH):
             with self._workspace.store.batch("Import") as batch:

@@ -33,17 +33,6 @@ class MemoryIndex:
         self._firsts: dict[Passage, Passage] = {}
         self._places: dict[Place, list[str]] = {}
         self._length = 0
-        self._postponed: dict[str, MemoryItem] = {}
-
-    def postpone(self, item: MemoryItem) -> None:
-        """Add an item when somebody asks: many that are folded into a base meanwhile are never cut into terms here."""
-        self._forget(item.id)
-        self._postponed[item.id] = item
-
-    def _catch_up(self) -> None:
-        if self._postponed:
-            postponed, self._postponed = self._postponed, {}
-            self.add(postponed.values())
 
     def add(self, items: Iterable[MemoryItem]) -> None:
         for item in items:
@@ -68,7 +57,6 @@ class MemoryIndex:
             self._forget(key)
 
     def _forget(self, key: str) -> None:
-        self._postponed.pop(key, None)
         row = self._rows.pop(key, None)
         if row is None:
             return
@@ -90,7 +78,6 @@ class MemoryIndex:
                     del self._postings[term]
 
     def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
-        self._catch_up()
         accepts = Filter.of(query).accepts
         if not query.text:
             rows = (row for row in self._rows.values() if row.id not in hidden and accepts(row))
@@ -106,24 +93,20 @@ class MemoryIndex:
         return [self._rows[key].candidate(-score, scores.best((key, 0))[1]) for score, key in best]
 
     def count(self, query: Query, hidden: Collection[str] = ()) -> int:
-        self._catch_up()
         accepts = Filter.of(query).accepts
         return sum(row.id not in hidden and accepts(row) for row in self._rows.values())
 
     def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
-        self._catch_up()
         accepts = Filter.of(query).accepts
         keys = [key for place in dict.fromkeys(places) for key in self._places.get(place, ())]
         return [self._rows[key].candidate(0.0) for key in keys if key not in hidden and accepts(self._rows[key])]
 
     def among(self, ids: Collection[str], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
-        self._catch_up()
         accepts = Filter.of(query).accepts
         rows = [self._rows[key] for key in dict.fromkeys(ids) if key in self._rows and key not in hidden]
         return [row.candidate(0.0) for row in rows if accepts(row)]
 
     def talks(self) -> bool:
-        self._catch_up()
         return bool(self._places)
 
     def _scores(self, worth: Mapping[str, float], statistics: TermStatistics) -> PassageScores[Passage]:
@@ -136,7 +119,6 @@ class MemoryIndex:
         return scores
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:
-        self._catch_up()
         return TermStatistics(
             passages=len(self._terms),
             average_length=self._length / len(self._terms) if self._terms else 0.0,
@@ -144,21 +126,18 @@ class MemoryIndex:
         )
 
     def terms(self, beginning: str) -> Collection[str]:
-        self._catch_up()
         return [term for term in self._postings if term.startswith(beginning)]
 
     def ids(self) -> Collection[str]:
-        self._catch_up()
         return self._rows.keys()
 
     def flush(self) -> None:
         """Nothing to write."""
 
     def stats(self) -> IndexStats:
-        return IndexStats(engine=self.name, items=len(self._rows) + len(self._postponed), bytes=0)
+        return IndexStats(engine=self.name, items=len(self._rows), bytes=0)
 
     def clear(self) -> None:
-        self._postponed.clear()
         self._rows.clear()
         self._terms.clear()
         self._postings.clear()

@@ -86,17 +86,14 @@ class Overlay:
         elif path in self._base and path not in self.gone:
             self.restamped[path] = (self._base[path][0], stamp)
 
-    def add(self, item: MemoryItem, stamp: Stamp, *, later: bool = False) -> None:
-        """Index an item in place of whatever its path and its id held; ``later`` with the next search."""
+    def add(self, item: MemoryItem, stamp: Stamp) -> None:
+        """Index an item in place of whatever its path and its id held."""
         before = self._drop(item.path)
         self.gone.pop(item.path, None)
         self.restamped.pop(item.path, None)
         self.entries[item.path] = (item.id, stamp)
         self.items[item.id] = item
-        if later:
-            self.index.postpone(item)
-        else:
-            self.index.add([item])
+        self.index.add([item])
         self._touch(item.path)
         self._settle(item.id, before, self._base_id(item.path))
 
@@ -298,7 +295,6 @@ Answer = TypeVar("Answer")
 
 _MANY_FILES = 200
 _MANY_BYTES = 256 * 1024
-_MANY = 64
 _REBUILD_WAIT = 60.0
 _ATTEMPTS = 3
 
@@ -426,7 +422,7 @@ class SearchIndex:
                 self._fresh.remove(path)
             self._losses.made_good(gone, (item.path for item, _ in rows))
             for item, stamp in rows:
-                self._fresh.add(item, stamp, later=len(rows) > _MANY)
+                self._fresh.add(item, stamp)
 
     def search(self, query: Query, *, asked: Asked | None = None) -> list[Candidate]:
         """The best ``query.limit`` items of base and overlay on one scale, best first, ties by id.
