@@ -54,7 +54,7 @@ from memfs.errors import (
 )
 from memfs.format.codec import remarks, schema_of
 from memfs.format.secrets import SecretFinding, find_likely, found_in_file, reason_in_file, secret_error
-from memfs.format.text import decode
+from memfs.format.text import decode, shortlist
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.io import NETWORK_TYPES, file_system
 from memfs.git.refs import blobs_at_tips
@@ -511,8 +511,7 @@ def _head_hint(ref: str | None) -> str:
 def _waiting(checker: Checker) -> Iterator[Problem]:
     pending = checker.store.pending()
     if pending.late:
-        more = len(pending.paths) - _NAMED
-        named = ", ".join(pending.paths[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        named = shortlist(pending.paths, _NAMED)
         why = f": {pending.reason}" if pending.reason else ""
         when = checker.parts.policy.when_free if pending.reason else "'memfs commit' commits them"
         message = f"{pending.count} write(s) to {len(pending.paths)} file(s) wait for their commit{why} ({named})"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import ItemSyntaxError
@@ -184,6 +184,12 @@ def findings(text: str) -> Iterator[HiddenCharacter]:
 def shown(text: str) -> str:
     """The text with every unseen or terminal-controlling character written as ``\\u{202E}``; tabs and newlines stay."""
     return UNSHOWN.sub(lambda match: f"\\u{{{ord(match[0]):X}}}", text)
+
+
+def shortlist(names: Iterable[str], most: int = 5) -> str:
+    """The first few names, and how many more there are."""
+    listed = list(names)
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most:,} more" if len(listed) > most else "")
 
 
 def shown_line(text: str) -> str:

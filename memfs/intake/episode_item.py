@@ -15,7 +15,7 @@ from typing import Any
 from memfs.dataclass import replace
 from memfs.errors import SchemaInvalid, SecretDetected
 from memfs.format.secrets import HIDDEN, redacted, refuse_item
-from memfs.format.text import shown
+from memfs.format.text import shortlist, shown
 from memfs.model import MemoryItem, Origin
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
 from memfs.model.item import Trust
@@ -104,7 +104,7 @@ def _content(episode: Episode) -> str:
     """What search finds: the deed, the files, the outcome, the error."""
     state, action = episode.state, episode.action
     done = " ".join((action.description or action.tool).split())
-    files = ", ".join(state.files[:10]) + (f" and {len(state.files) - 10} more" if len(state.files) > 10 else "")
+    files = shortlist(state.files, 10)
     by = ", ".join(part for part in (action.tool if action.description else "", files) if part)
     deeds = f"{done} ({by})" if by else done
     lines = [f"{deeds}: {_OUTCOME_WORDS[episode.outcome]}."]

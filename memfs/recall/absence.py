@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from memfs.dataclass import dataclass, field, replace
+from memfs.format.text import shortlist
 from memfs.model import HitPassage, KindTable, MemoryItem, Query
 from memfs.model.ids import of_mount
 from memfs.model.time import format_time
@@ -140,5 +141,4 @@ def unfound(told: WhyNot, *, semantic: bool) -> WhyNot:
 
 def listed(words: Sequence[str]) -> str:
     """Words as a list, the first few of many."""
-    shown = ", ".join(map(repr, words[:_SHOWN]))
-    return f"{shown} and {len(words) - _SHOWN} more" if len(words) > _SHOWN else shown
+    return shortlist(map(repr, words), _SHOWN)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from memfs.dataclass import NamedTuple, replace
 from memfs.errors import IndexUnavailable, QueryInvalid
+from memfs.format.text import shortlist
 from memfs.fs.executor import Deadline, Pools
 from memfs.model import Candidate, Hit, HitPassage, KindTable, Layer, MemoryItem, Phase, Query, Recall
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, nearest
@@ -275,7 +276,7 @@ class HitCollector:
             yield f"the deadline of {self._asked.deadline.seconds:g} s passed: {seen}"
         left_out = self.selection.misfits
         if left_out:
-            named = ", ".join(left_out[:_NAMED]) + (" and more" if len(left_out) > _NAMED else "")
+            named = shortlist(left_out, _NAMED)
             yield f"the budget of {self._asked.query.max_tokens:,} tokens had no room for {named}"
 
 

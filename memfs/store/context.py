@@ -10,6 +10,7 @@ from typing import Any
 
 from memfs.errors import SchemaInvalid
 from memfs.format.codec import CONTEXTS
+from memfs.format.text import shortlist
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.tree import View
 from memfs.model.ids import check_id, stem_of
@@ -64,7 +65,9 @@ class Contexts:
         """
         if not isinstance(values, Mapping):
             raise SchemaInvalid("expected keys and values", field="values", hint='write {"branch": "main"}')
-        return self._change(name, f"Set {_listed(values)} of the context {name}", source, lambda old: {**old, **values})
+        return self._change(
+            name, f"Set {shortlist(values)} of the context {name}", source, lambda old: {**old, **values}
+        )
 
     def unset(self, keys: Iterable[str], name: str = DEFAULT, *, source: str = "") -> dict[str, Any]:
         """Take keys away, those that are not there included; what is left is returned.
@@ -73,7 +76,7 @@ class Contexts:
             IdInvalid, ContentError, StorageIO: nothing was changed.
         """
         gone = set(keys)
-        message = f"Take {_listed(sorted(gone))} from the context {name}"
+        message = f"Take {shortlist(sorted(gone))} from the context {name}"
         return self._change(
             name, message, source, lambda old: {key: value for key, value in old.items() if key not in gone}
         )
@@ -113,9 +116,3 @@ class Contexts:
 
     def _mapping(self, path: str, data: bytes | None) -> dict[str, Any]:
         return {} if data is None else self._parts.codec.read_document(data, path, _SCHEMA)
-
-
-def _listed(keys: Iterable[str]) -> str:
-    """Keys for a commit's message, of which there may be many."""
-    found = [str(key) for key in keys]
-    return ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")

@@ -18,6 +18,7 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.context.agents_md import FILE, AgentsBlock, BlockResult, BlockStatus
 from memfs.dataclass import dataclass, replace
 from memfs.errors import DeinitRefused, GitBusy, MemfsError, StorageIO
+from memfs.format.text import shortlist
 from memfs.fs import append_log, io
 from memfs.fs.lock import FileLock
 from memfs.fs.workspace_location import BRANCH, is_workspace, place_in
@@ -32,7 +33,7 @@ from memfs.store.parts import CONTENT
 from memfs.store.plan import FilePlan
 from memfs.store.recovery import FOLDER
 from memfs.team import own_branch
-from memfs.team.worktrees import blob_now, first_of, memory_files, remove_empty, update_refs, waiting_in
+from memfs.team.worktrees import blob_now, memory_files, remove_empty, update_refs, waiting_in
 
 if TYPE_CHECKING:
     from memfs.admin.history import RecoveryCopies
@@ -256,9 +257,9 @@ class Deinit:
         own = filter(self._is_own, memory_files(tree))
         found = [path for path in own if path not in committed or committed[path] != blob_now(tree, os.fsencode(path))]
         if beside := [path for path in found if path.endswith(_OUTSIDE_GIT)]:
-            yield f"{len(beside)} large file(s) that git never holds, to be copied elsewhere: {first_of(beside)}"
+            yield f"{len(beside)} large file(s) that git never holds, to be copied elsewhere: {shortlist(beside)}"
         if rest := [path for path in found if not path.endswith(_OUTSIDE_GIT)]:
-            yield f"{len(rest)} file(s) that no commit has: {first_of(rest)}"
+            yield f"{len(rest)} file(s) that no commit has: {shortlist(rest)}"
         for name in self._blocks():
             if self._block_at(name) is BlockStatus.EDITED:
                 yield f"somebody edited the block in {name}"

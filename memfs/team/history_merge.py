@@ -29,7 +29,7 @@ from memfs.errors import (
 from memfs.format.field_merge import FieldConflict
 from memfs.format.file_merge import FileMerger
 from memfs.format.secrets import refuse_text
-from memfs.format.text import has_markers
+from memfs.format.text import has_markers, shortlist
 from memfs.fs import io
 from memfs.git.log import Snapshot, snapshots
 from memfs.git.refs import HEX
@@ -41,7 +41,7 @@ from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts, below_content, is_item
 from memfs.store.plan import FilePlan, PlanOutdated
 from memfs.store.write import signatures_of
-from memfs.team.worktrees import first_of, memory_path
+from memfs.team.worktrees import memory_path
 
 _TYPE = re.compile(rb"^type:[^\n]*\n", re.MULTILINE)
 
@@ -301,7 +301,7 @@ class HistoryJoin:
             and not memory_path(self._repository, path, ours.get(path), theirs.get(path))
         )
         if foreign:
-            named = first_of(path.decode("utf-8", "backslashreplace") for path in foreign)
+            named = shortlist(path.decode("utf-8", "backslashreplace") for path in foreign)
             raise MergeRefused(
                 f"the other line changes {len(foreign)} file(s) that memfs does not merge: {named}",
                 path=foreign[0].decode("utf-8", "backslashreplace"),
@@ -350,7 +350,7 @@ def _refuse_markers(wanted: Sequence[FilePlan]) -> None:
 
 
 def _cannot(unjoined: Mapping[str, str]) -> MergeRefused:
-    named = first_of(f"{path} ({reason})" for path, reason in unjoined.items())
+    named = shortlist(f"{path} ({reason})" for path, reason in unjoined.items())
     return MergeRefused(
         f"{len(unjoined)} file(s) cannot be joined: {named}",
         path=next(iter(unjoined)),

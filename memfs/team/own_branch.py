@@ -19,6 +19,7 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
 from memfs.errors import BranchRefused, GitBusy, MemfsError, NotRegularFile, RemoteUnreachable, RepoUnsupported
 from memfs.format import toml_text
+from memfs.format.text import shortlist
 from memfs.fs import atomic_replace, io, workspace_location
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
@@ -36,7 +37,6 @@ from memfs.model.time import utc_now
 from memfs.team.worktrees import (
     at,
     blob_now,
-    first_of,
     lay_out,
     memory_files,
     remove_empty,
@@ -179,7 +179,7 @@ def refuse_tracked(repository: Repository) -> None:
         found.insert(0, "the working tree")
     if found:
         raise BranchRefused(
-            f"{first_of(found)} has {MEMORY_FOLDER}/ or {SETTINGS_FILE} among the code",
+            f"{shortlist(found)} has {MEMORY_FOLDER}/ or {SETTINGS_FILE} among the code",
             path=str(top),
             hint="memfs admin move moves it to a branch of its own; other branches merge that first",
         )
@@ -426,7 +426,7 @@ def _require_committed(repository: Repository, head: str | None, present: Mappin
     committed = {**repository.tree(head), SETTINGS_FILE: repository.head_blob(SETTINGS_FILE)} if head else {}
     found = [path for path, blob in present.items() if committed.get(path) != blob and not document_of_sidecar(path)]
     if found:
-        raise BranchRefused(f"no commit has {first_of(found)}", hint="memfs commit first")
+        raise BranchRefused(f"no commit has {shortlist(found)}", hint="memfs commit first")
 
 
 def _present(top: Path) -> dict[str, str]:

@@ -21,7 +21,7 @@ from memfs.errors import (
     RemoteInvalid,
     RemoteRewritten,
 )
-from memfs.format.text import has_markers
+from memfs.format.text import has_markers, shortlist
 from memfs.fs.lock import FileLock
 from memfs.fs.workspace_location import BRANCH
 from memfs.git.log import snapshots
@@ -32,7 +32,7 @@ from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.team.history_merge import Merger, MergeResult
 from memfs.team.own_branch import is_separate
-from memfs.team.worktrees import first_of, memory_path
+from memfs.team.worktrees import memory_path
 
 _MOST = 1000
 
@@ -206,7 +206,7 @@ class Syncer:
             self._store.flush_now(_LATER, adopt=True)
         elif edits := self.unpublished_edits():
             raise PushRefused(
-                f"{len(edits)} edit(s) by hand are not committed, and would be published: {first_of(edits, 20)}",
+                f"{len(edits)} edit(s) by hand are not committed, and would be published: {shortlist(edits, 20)}",
                 hint="look at them with 'memfs diff'; 'memfs commit' or --yes commits them, then they go along",
             )
 
@@ -410,7 +410,7 @@ class Syncer:
         found = [name for name in {*before, *after} if before.get(name) != after.get(name)]
         foreign = sorted(name for name in found if not memory_path(self._repository, name))
         if foreign:
-            named = first_of(name.decode("utf-8", "backslashreplace") for name in foreign)
+            named = shortlist(name.decode("utf-8", "backslashreplace") for name in foreign)
             place = shlex.quote(str(self._repository.work_tree))
             own = f"git -C {place} push {asked.remote.name} {BRANCH}"  # where the code lies git pushes code
             push = own if is_separate(self._repository) else "git push"

@@ -346,12 +346,6 @@ def waiting_in(state: Path) -> int:
         return len(journal.operations())
 
 
-def first_of(names: Iterable[str], most: int = 5) -> str:
-    """The first few names, and how many more there are."""
-    listed = list(names)
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
-
-
 def update_refs(repository: Repository, orders: Iterable[str], reason: str) -> None:
     """Create, move or delete refs together, as orders of ``git update-ref``; the caller holds ``commit.lock``.
 

@@ -35,6 +35,7 @@ from memfs.doors.cli.output import (
     styled,
     width,
 )
+from memfs.format.text import shortlist
 from memfs.model.ids import of_mount
 from memfs.model.kinds import CONVENTION
 from memfs.model.query import MOST
@@ -247,7 +248,7 @@ def _limits(answer: Recall) -> Iterator[str]:
     if not answer.hits and not answer.cut:
         yield _why_nothing(answer.query.text)
     if answer.duplicates:
-        yield f"left out what repeats a hit: {', '.join(answer.duplicates)}; --no-dedupe shows it"
+        yield f"left out what repeats a hit: {shortlist(answer.duplicates)}; --no-dedupe shows it"
     if answer.query.max_tokens is not None and answer.hits:
         yield f"about {answer.tokens:,} of {answer.query.max_tokens:,} tokens"
     yield answer.cut

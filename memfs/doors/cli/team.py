@@ -34,6 +34,7 @@ from memfs.doors.cli.output import (
     write,
 )
 from memfs.doors.cli.parser import Actions
+from memfs.format.text import shortlist
 from memfs.fs.workspace_location import code_of
 from memfs.model import Query
 from memfs.model.item import VOUCHED
@@ -904,8 +905,7 @@ class ServedAnswer:
         """Its row in a table."""
         one = self.record
         who = ", ".join(filter(None, (one.agent, f"session {one.session}" if one.session else "")))
-        more = f" and {len(one.ids) - _IDS_SHOWN} more" if len(one.ids) > _IDS_SHOWN else ""
-        ids = ", ".join(one.ids[:_IDS_SHOWN]) + more
+        ids = shortlist(one.ids, _IDS_SHOWN)
         asked = f' for "{one_line(one.question, 60)}"' if one.question else ""
         return f"{one.time:%Y-%m-%d %H:%M:%S}", one.way, one.door, who, one.commit[:_SHORT], f"{ids}{asked}"
 
