@@ -30,8 +30,7 @@ from memfs.errors import (
     WorkspaceNotFound,
 )
 from memfs.format import toml_text
-from memfs.format.codec import DOCUMENT_LIMIT, SCHEMAS, SUFFIXES, Codec
-from memfs.format.render import parse
+from memfs.format.codec import DOCUMENT_LIMIT, SCHEMAS, SUFFIXES, Codec, parse
 from memfs.format.schema import Schemas
 from memfs.fs.tree import View
 from memfs.fs.workspace_location import MEMORY_FOLDER as MEMORY_FOLDER

@@ -21,7 +21,7 @@ from memfs.fs.workspace_location import place_in
 from memfs.git.commit_object import EXPORT, CommitWriter, compose, encode_commit, parse_commit, trailer_value
 from memfs.git.maintenance import RepositorySnapshot, write_bundle
 from memfs.git.refs import HEADS
-from memfs.git.rewrite import PATIENCE, Removal, Rewriter, Survey, cut_point, listed, reached, staged
+from memfs.git.rewrite import PATIENCE, HistoryRemoval, Rewriter, Survey, cut_point, listed, reached, staged
 from memfs.model import Problem
 from memfs.model.time import format_time
 from memfs.store import Store
@@ -159,7 +159,7 @@ class HistoryCut:
             pass
         return replace(plan, rewritten=done.commits, unsigned=done.unsigned, head=self._repository.head_commit())
 
-    def _known(self) -> Removal | None:
+    def _known(self) -> HistoryRemoval | None:
         """What the cut that has begun removes; None where none has. What no cut wrote is left to erase, which tells."""
         try:
             found = self._rewrite.record()
@@ -259,7 +259,7 @@ class _Look:
         finally:
             os.close(fd)
 
-    def removal(self, exported: str) -> Removal:
+    def removal(self, exported: str) -> HistoryRemoval:
         """What goes, and the commit that stands for it: what that one says, no agent wrote."""
         point = self._parsed[self.plan.commit]
         committer = self._repository.identity().committer
@@ -268,11 +268,11 @@ class _Look:
         text = f"Cut the history before {format_time(self.plan.before)}\n\nIt led to {self.plan.commit}."
         text = compose("\n".join((text, *([""] if lines else []), *lines)), [CommitWriter(source=CUT)])
         first = encode_commit(point.tree, (), committer, committer, point.time, text)
-        removal = Removal(commits=frozenset(self._gone), last=self.plan.commit, first=first)
+        removal = HistoryRemoval(commits=frozenset(self._gone), last=self.plan.commit, first=first)
         return replace(removal, gone=_content_of(self._parts, self.survey, removal))
 
 
-def _content_of(parts: Parts, survey: Survey, removal: Removal) -> frozenset[str]:
+def _content_of(parts: Parts, survey: Survey, removal: HistoryRemoval) -> frozenset[str]:
     """The trees and blobs that nothing but the commits that go holds."""
     git = parts.repository.git
     old = {survey.commits[commit][0] for commit in removal.commits}

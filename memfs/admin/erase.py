@@ -29,7 +29,7 @@ from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
 from memfs.git.process import entries_of, staged_changes
-from memfs.git.rewrite import Removal, Rewriter, Survey
+from memfs.git.rewrite import HistoryRemoval, Rewriter, Survey
 from memfs.model import Problem
 from memfs.model.item import object_id
 from memfs.store import Store
@@ -223,7 +223,7 @@ class Eraser:
         plan = self._plan(target, rewriter, survey)
         return target, plan, rewriter.unsigned, purge(self._parts, target)
 
-    def _known(self) -> tuple[Removal, EraseName] | None:
+    def _known(self) -> tuple[HistoryRemoval, EraseName] | None:
         """What an erase that was interrupted is about.
 
         Raises:

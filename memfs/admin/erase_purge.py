@@ -30,7 +30,7 @@ from memfs.git.commit_object import EXPORT
 from memfs.git.layout import discover
 from memfs.git.refs import HEX
 from memfs.git.remote import without_login
-from memfs.git.rewrite import Removal, Survey, Versions
+from memfs.git.rewrite import HistoryRemoval, Survey, Versions
 from memfs.git.rewrite_text import Traces, edit_commit, edit_tag, files_below
 from memfs.learning.inbox import FILE as INBOX
 from memfs.learning.inbox import erased
@@ -83,7 +83,7 @@ class Target:
     """
 
     named: EraseName
-    removal: Removal
+    removal: HistoryRemoval
     copies: tuple[bytes, ...]
     loose: int
     quotes: tuple[str, ...]
@@ -112,7 +112,7 @@ class Target:
 class TargetFinder:
     """Finds the target in one workspace and one survey of its repository."""
 
-    def __init__(self, parts: Parts, survey: Survey, named: EraseName, known: Removal | None = None) -> None:
+    def __init__(self, parts: Parts, survey: Survey, named: EraseName, known: HistoryRemoval | None = None) -> None:
         self._parts = parts
         self._survey = survey
         self._named = named
@@ -133,7 +133,7 @@ class TargetFinder:
         blobs |= loose
         paths = {path for found in versions.blobs.values() for path in found}
         paths |= self._known.paths if self._known else set()
-        removal = Removal(
+        removal = HistoryRemoval(
             blobs=frozenset(blobs),
             paths=frozenset(paths),
             cuts={tree: frozenset(cut) for tree, cut in versions.cuts.items()},

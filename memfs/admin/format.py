@@ -16,7 +16,7 @@ from memfs.config_names import SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.dataclass import dataclass
 from memfs.errors import SettingInvalid
 from memfs.format import toml_text
-from memfs.format.render import parse
+from memfs.format.codec import parse
 from memfs.format.toml_text import FORMAT, FORMAT_VERSION
 from memfs.fs.tree import View
 from memfs.model import Problem

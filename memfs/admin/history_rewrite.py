@@ -32,7 +32,7 @@ from memfs.git.layout import read_config
 from memfs.git.refs import HEX
 from memfs.git.remote import LOCK, RemoteHistory
 from memfs.git.repository import Repository
-from memfs.git.rewrite import PATIENCE, SWAP_LOCK, MovedRef, Removal, Rewriter, Survey, fsck, release
+from memfs.git.rewrite import PATIENCE, SWAP_LOCK, HistoryRemoval, MovedRef, Rewriter, Survey, fsck, release
 from memfs.git.rewrite_text import Traces
 from memfs.model import Problem
 from memfs.store import Store
@@ -113,7 +113,7 @@ class HistoryRewrite:
             hint="try again when nobody works in it; the next memfs command ends what was begun",
         )
 
-    def survey(self, known: Removal | None) -> tuple[Survey, frozenset[str]]:
+    def survey(self, known: HistoryRemoval | None) -> tuple[Survey, frozenset[str]]:
         """Look at everything, after removing what an earlier attempt left.
 
         Args:
@@ -130,7 +130,7 @@ class HistoryRewrite:
         return survey, survey.leave_out(known.gone) if known else frozenset()
 
     @contextmanager
-    def swapped(self, survey: Survey, removal: Removal, record: Mapping[str, Any]) -> Iterator[Rewriter]:
+    def swapped(self, survey: Survey, removal: HistoryRemoval, record: Mapping[str, Any]) -> Iterator[Rewriter]:
         """Take something out of the repository; the block removes its files, while all locks are held.
 
         Args:
@@ -185,7 +185,7 @@ class HistoryRewrite:
         """Whether one has begun here and not ended; nothing is removed before that is durable."""
         return os.path.lexists(self._record)
 
-    def record(self) -> tuple[Removal, dict[str, Any]] | None:
+    def record(self) -> tuple[HistoryRemoval, dict[str, Any]] | None:
         """What the one that has begun removes, and all that it noted; None where none has.
 
         Raises:
@@ -245,7 +245,7 @@ class HistoryRewrite:
             self.clear(ended=True)
 
 
-def _noted(removal: Removal) -> dict[str, Any]:
+def _noted(removal: HistoryRemoval) -> dict[str, Any]:
     """What ``_removal_of`` makes the removal of again, where it is interrupted."""
     return {
         "paths": sorted(os.fsdecode(path) for path in removal.paths),
@@ -258,12 +258,12 @@ def _noted(removal: Removal) -> dict[str, Any]:
     }
 
 
-def _removal_of(record: Mapping[str, Any]) -> Removal:
+def _removal_of(record: Mapping[str, Any]) -> HistoryRemoval:
     commits, last = record.get("commits", ()), record.get("last", "")
     if not all(map(HEX.fullmatch, (*record["blobs"], *record["gone"], *commits, *([last] if last else ())))):
         raise ValueError("it names no object")
     versions = (frozenset(map(bytes.fromhex, version)) for version in record["versions"])
-    return Removal(
+    return HistoryRemoval(
         blobs=frozenset(record["blobs"]),
         paths=frozenset(map(os.fsencode, record["paths"])),
         traces=Traces(versions=tuple(versions), names=tuple(map(bytes.fromhex, record["names"]))),

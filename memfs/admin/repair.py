@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memfs.admin.backup_file import verify
-from memfs.catalog.workspace_tables import FILE as DERIVED
+from memfs.catalog.database import FILE as DERIVED
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, replace
 from memfs.errors import (

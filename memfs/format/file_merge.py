@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from memfs.dataclass import dataclass, replace
 from memfs.errors import ContentError, IdInvalid, ItemTooLarge, MemfsError
 from memfs.format import item_fields, toml_text
-from memfs.format.codec import DOCUMENT_LIMIT, PRUNED, SUFFIXES, schema_of
+from memfs.format.codec import DOCUMENT_LIMIT, PRUNED, SUFFIXES, EncodedFile, ParsedFile, parse, render, schema_of
 from memfs.format.field_merge import (
     DELETED,
     EDITED,
@@ -35,7 +35,6 @@ from memfs.format.field_merge import (
     within,
 )
 from memfs.format.plain import DOCUMENT_PARTS, MAX_PARTS, FieldPath, KeyNode, Node, canonical, same
-from memfs.format.render import EncodedFile, ParsedFile, parse, render
 from memfs.format.text import MARKER, whole_marked
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.item import Trust, lower_trust

@@ -21,8 +21,8 @@ from typing import Any
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import ContentError, MemfsError, SecretDetected
+from memfs.format.codec import parse
 from memfs.format.plain import DOCUMENT_PARTS
-from memfs.format.render import parse
 from memfs.model.item import MemoryItem
 from memfs.pattern import regex
 

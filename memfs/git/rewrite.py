@@ -62,7 +62,7 @@ class MovedRef(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
+class HistoryRemoval:
     """What is to be taken out of history.
 
     Attributes:
@@ -257,7 +257,9 @@ class Rewriter:
         commits: how many commits were replaced; ``unsigned``: how many of them, and of tags, lost a signature.
     """
 
-    def __init__(self, repository: Repository, survey: Survey, removal: Removal, folder: Path | None = None) -> None:
+    def __init__(
+        self, repository: Repository, survey: Survey, removal: HistoryRemoval, folder: Path | None = None
+    ) -> None:
         """Make all objects that the rewritten history consists of.
 
         Args:

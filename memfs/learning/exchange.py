@@ -20,8 +20,7 @@ from memfs.errors import (
     QueryInvalid,
     SchemaInvalid,
 )
-from memfs.format.codec import Codec
-from memfs.format.render import parse
+from memfs.format.codec import Codec, parse
 from memfs.format.secrets import refuse_item, refuse_text
 from memfs.intake.import_service import FROM, Arrival, Became, ImportResult, ImportService, id_of
 from memfs.learning.conventions import STATUSES, Conventions, require_status

@@ -8,17 +8,101 @@ languages, and so is a text too short to tell.
 
 from __future__ import annotations
 
+import importlib
+import os
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from hashlib import sha256
 from itertools import chain
+from types import ModuleType
 from typing import Any
 
 from memfs.dataclass import NamedTuple
 from memfs.model import MemoryItem
 from memfs.pattern import regex
-from memfs.search import language, stems
+from memfs.search import language
+
+LONGEST = 64
+_NAMES = {
+    "en": "english", "de": "german", "fr": "french", "es": "spanish", "pt": "portuguese", "it": "italian",
+    "nl": "dutch", "sv": "swedish", "da": "danish", "no": "norwegian", "fi": "finnish", "pl": "polish",
+    "cs": "czech", "hu": "hungarian", "ro": "romanian", "tr": "turkish", "ca": "catalan", "id": "indonesian",
+    "ru": "russian", "el": "greek", "ar": "arabic", "fa": "persian", "hi": "hindi", "ta": "tamil", "hy": "armenian",
+}  # fmt: skip
+# The first and the last character of a script, and the language whose rules its words are cut by.
+_SCRIPTS = (
+    ("\u0370", "\u03ff", "el"), ("\u0400", "\u052f", "ru"), ("\u0531", "\u0587", "hy"), ("\u0620", "\u06ff", "ar"),
+    ("\u0904", "\u0939", "hi"), ("\u0b80", "\u0bff", "ta"), ("\u1f00", "\u1fff", "el"),
+)  # fmt: skip
+# Letters of Ukrainian, Belarusian, Serbian and Macedonian, which Snowball does not know, and of Persian.
+_OTHER_CYRILLIC = frozenset("іїєґўђјљњћџѓќѕ")
+_PERSIAN = frozenset("پچژکگی")
+
+
+def language_of(word: str) -> str:
+    """The language whose rules cut a word, by its script; "" for Latin letters, which many languages write, and for
+    scripts whose words have no rules.
+
+    Args:
+        word: in lower case.
+    """
+    first = word[:1]
+    code = next((code for begin, end, code in _SCRIPTS if begin <= first <= end), "")
+    if code == "ru" and not _OTHER_CYRILLIC.isdisjoint(word):
+        return ""
+    return "fa" if code == "ar" and not _PERSIAN.isdisjoint(word) else code
+
+
+def stem(word: str, code: str = "en") -> str:
+    """The stem of a word in lower case, accents kept; the word itself where there are no rules for its language."""
+    if len(word) > LONGEST:
+        return word
+    return str(_stemmer(code)(word)) or word
+
+
+@cache
+def stemmer_name() -> str:
+    """Names the rules in force, found without importing those in Python: by the names and sizes of their
+    programs.
+    """
+    compiled = _compiled()
+    if compiled is not None:
+        return f"compiled-{compiled.version()}"
+    from importlib.util import find_spec  # the compiled rules name themselves
+
+    package = find_spec("snowballstemmer")
+    folders = package.submodule_search_locations if package is not None else None
+    if not folders:
+        return "unstemmed"
+    with os.scandir(next(iter(folders))) as entries:
+        programs = sorted(
+            f"{entry.name} {entry.stat().st_size}" for entry in entries if entry.name.endswith("_stemmer.py")
+        )
+    return sha256("\n".join(programs).encode()).hexdigest()[:12]
+
+
+@cache
+def _compiled() -> ModuleType | None:
+    try:
+        return importlib.import_module("Stemmer")
+    except ImportError:
+        return None
+
+
+@cache
+def _stemmer(code: str) -> Callable[[str], Any]:
+    """Importing one in Python costs up to 20 ms, which a start that searches nothing is spared."""
+    called, compiled = _NAMES[code], _compiled()
+    try:
+        if compiled is not None:
+            return compiled.Stemmer(called).stemWord  # type: ignore[no-any-return]
+        module = importlib.import_module(f"snowballstemmer.{called}_stemmer")
+    except (ImportError, KeyError):  # an older Snowball knows fewer languages
+        return str
+    return getattr(module, f"{called.title()}Stemmer")().stemWord  # type: ignore[no-any-return]
+
 
 VERSION = 6
 TITLE_WEIGHT = 2.0
@@ -28,7 +112,7 @@ MOST_PASSAGES = 64
 _PASSAGE = 400
 _LONGEST_PASSAGE = 600
 _BORDER = regex(r"(?<=[.!?:;])\s+|[\u3002\uff01\uff1f]|\n+")
-_MAX_TERM = stems.LONGEST
+_MAX_TERM = LONGEST
 _FEW = 4
 _MEMO_LIMIT = 200_000
 
@@ -233,7 +317,7 @@ def _weighted(found: PassageTerms) -> WeightedTerms:
 @cache
 def identity() -> str:
     """Names everything that decides which terms a text has; an index made under another name must be rebuilt."""
-    return f"{VERSION}/{stems.name()}/unicode-{unicodedata.unidata_version}"
+    return f"{VERSION}/{stemmer_name()}/unicode-{unicodedata.unidata_version}"
 
 
 # -- from text to tokens ------------------------------------------------------------------------------------------
@@ -307,7 +391,7 @@ class _Memo(dict[str, tuple[str, ...]]):
         plain = token.isascii() and token.isalpha() and (token.islower() or token[1:].islower())
         if plain and not self._told:  # as ``_words``, for most words
             word = token.lower()
-            cut: tuple[str, ...] = () if word in STOP_WORDS else (stems.stem(word)[:_MAX_TERM],)
+            cut: tuple[str, ...] = () if word in STOP_WORDS else (stem(word)[:_MAX_TERM],)
         else:
             own, others = _cut(token, self._told)
             cut = own + others
@@ -330,7 +414,7 @@ def _cut(token: str, told: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str,
     English, by the rules of that language; and those that it has in English where they differ.
     """
     word = token.casefold()
-    script = stems.language_of(word) if not token.isascii() else ""
+    script = language_of(word) if not token.isascii() else ""
     spoken = (script,) if script else told
     bare = folded(token)
     if not spoken or _humped(bare) or not (script or bare.isalpha()):
@@ -338,7 +422,7 @@ def _cut(token: str, told: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str,
     plain = folded(word).translate(_LETTERS)
     if any(plain in language.stop_words(code) for code in spoken):
         return (), ()
-    own = dict.fromkeys(folded(stems.stem(word, code)).translate(_LETTERS)[:_MAX_TERM] for code in spoken)
+    own = dict.fromkeys(folded(stem(word, code)).translate(_LETTERS)[:_MAX_TERM] for code in spoken)
     if script:
         return tuple(own), ()
     return tuple(own), tuple(one for one in _words(bare) if one not in own)
@@ -371,7 +455,7 @@ def _word(word: str) -> Iterator[str]:
     lower = word.casefold().translate(_LETTERS)
     if lower not in STOP_WORDS:
         plain = lower.isascii() and lower.isalpha()
-        yield (stems.stem(lower) if plain else lower)[:_MAX_TERM]
+        yield (stem(lower) if plain else lower)[:_MAX_TERM]
 
 
 # -- texts of structured values -----------------------------------------------------------------------------------

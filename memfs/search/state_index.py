@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from memfs.catalog.database import DAMAGE
-from memfs.catalog.workspace_tables import workspace_tables
+from memfs.catalog.database import DAMAGE, workspace_tables
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import IndexUnavailable
 from memfs.model.item import Stamp

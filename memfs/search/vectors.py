@@ -17,7 +17,7 @@ from operator import mul
 from pathlib import Path
 from typing import Any
 
-from memfs.catalog.workspace_tables import workspace_tables
+from memfs.catalog.database import workspace_tables
 from memfs.dataclass import dataclass
 from memfs.errors import ExtraMissing, ItemNotFound, QueryInvalid
 from memfs.fs.lock import renewed_in_child

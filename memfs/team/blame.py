@@ -16,10 +16,9 @@ from typing import Any
 from memfs.admin.history import History
 from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import ContentError, HistoryUnavailable, ItemTooLarge
-from memfs.format.codec import schema_of
+from memfs.format.codec import parse, schema_of
 from memfs.format.field_merge import tells_of, value_at
 from memfs.format.plain import DOCUMENT_PARTS, canonical
-from memfs.format.render import parse
 from memfs.fs.journal import FileChange, Operation
 from memfs.git.commit_object import AGENT, SESSION, SOURCE, trailer_value
 from memfs.git.log import Revision, line_of, revisions

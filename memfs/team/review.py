@@ -18,10 +18,9 @@ from memfs.config_names import KINDS, QUESTIONS, SETTINGS_FILE
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ContentError, HistoryUnavailable, ItemSyntaxError, ItemTooLarge, MemfsError, SettingInvalid
 from memfs.format import toml_text
-from memfs.format.codec import remarks, schema_of
+from memfs.format.codec import parse, remarks, schema_of
 from memfs.format.item_fields import values
 from memfs.format.plain import dotted
-from memfs.format.render import parse
 from memfs.format.schema import Schemas
 from memfs.format.secrets import (
     ALLOWED,

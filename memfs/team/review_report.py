@@ -21,10 +21,9 @@ from memfs.config import kinds_in
 from memfs.config_names import KINDS, SETTINGS_FILE
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ContentError, MemfsError, SchemaRefForbidden, SettingInvalid
-from memfs.format.codec import PRUNED, Codec
+from memfs.format.codec import PRUNED, Codec, parse
 from memfs.format.item_fields import values
 from memfs.format.plain import DOCUMENT_PARTS
-from memfs.format.render import parse
 from memfs.format.schema import Schemas
 from memfs.format.text import shown
 from memfs.git.objects import TreeEntry

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfs.format import item_fields, yaml_text
-from memfs.format.codec import Codec
+from memfs.format.codec import Codec, parse, render
 from memfs.format.file_merge import FileMerge, FileMerger
 from memfs.format.plain import canonical
-from memfs.format.render import parse, render
 from memfs.format.schema import Schemas
 from memfs.model.kinds import KindTable
 

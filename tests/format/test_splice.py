@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memfs.format import item_fields, yaml_text
-from memfs.format.render import parse, render
+from memfs.format.codec import parse, render
 
 BEFORE = """\
 # yaml-language-server: $schema=x.json

@@ -9,7 +9,7 @@ import pytest
 
 from memfs.errors import EraseRefused
 from memfs.git import rewrite as rewriting
-from memfs.git.rewrite import Removal, Rewriter, Survey
+from memfs.git.rewrite import HistoryRemoval, Rewriter, Survey
 from memfs.git.rewrite_text import (
     Traces,
     edit_commit,
@@ -154,7 +154,7 @@ def rewriter_of(world: Any, folder: Path) -> Rewriter:
     survey = Survey(world.repository)
     versions = survey.versions(b"ContextMemory", lambda path: path == ITEM.encode())
     cuts = {tree: frozenset(cut) for tree, cut in versions.cuts.items()}
-    removal = Removal(blobs=frozenset(versions.blobs), paths=frozenset({ITEM.encode()}), cuts=cuts)
+    removal = HistoryRemoval(blobs=frozenset(versions.blobs), paths=frozenset({ITEM.encode()}), cuts=cuts)
     return Rewriter(world.repository, survey, removal, folder)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from memfs.errors import ContentError
 from memfs.format import yaml_text
+from memfs.format.codec import parse, render
 from memfs.format.plain import Node, same
-from memfs.format.render import parse, render
 
 WORDS = [
     "alpha", "beta gamma", "no", "1.10", "x: y", "# hash", "two\nlines", "two\nlines\n", "open\n\n", "  lead\nx",

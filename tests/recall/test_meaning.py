@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memfs import MemoryItem, Origin, Query, Workspace, open_workspace, register_embedder
-from memfs.catalog.workspace_tables import FILE
+from memfs.catalog.database import FILE
 from memfs.errors import EndpointFailed, MemfsError, SettingInvalid
 from memfs.recall.embeddings import EmbeddingIndex, Embeddings, VectorSearch
 from memfs.recall.tokens import whole

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfs.model import MemoryItem, Origin
-from memfs.search import analyzer, stems
+from memfs.search import analyzer
 from memfs.search import terms as question
 from memfs.search.analyzer import MOST_PASSAGES, passages, richest_sentence, terms, weighted_terms
 
@@ -204,7 +204,7 @@ def test_the_richest_sentence_holds_most_of_what_is_asked() -> None:
 )
 def test_an_inflected_word_is_found_in_its_language(code: str, text: str, asked: str) -> None:
     """A question shares a term with a text in its language whose words stand in another form."""
-    assert code in analyzer.languages(text) + tuple(map(stems.language_of, text.lower().split()))
+    assert code in analyzer.languages(text) + tuple(map(analyzer.language_of, text.lower().split()))
     ((held, _),) = weighted_terms(MemoryItem(content=text))
     assert weights_above_half(asked) & set(held) - {*text.lower().split()}
 
@@ -254,8 +254,8 @@ def test_english_stays_english() -> None:
 
 def test_no_stemmer_but_the_english_one_is_made_for_english() -> None:
     """A process that meets English texts only has one stemmer; another one is made when its language is met."""
-    stems._stemmer.cache_clear()
+    analyzer._stemmer.cache_clear()
     terms("the unheardofness of the unheardof pools is closed")
-    assert stems._stemmer.cache_info().currsize == 1
+    assert analyzer._stemmer.cache_info().currsize == 1
     terms("die unerhörten Verbindungen der Datenbanken sind geschlossen")
-    assert stems._stemmer.cache_info().currsize == 2
+    assert analyzer._stemmer.cache_info().currsize == 2

@@ -17,7 +17,7 @@ import pytest
 
 from kit.corpus import corpus, item, pairs
 from memfs.model import Query
-from memfs.search import analyzer, generations, stems
+from memfs.search import analyzer, generations
 from memfs.search.generations import MANIFEST, POINTER
 from memfs.search.search_index import SearchIndex
 from memfs.testing.faults import Fault, Stopped, injected
@@ -318,7 +318,7 @@ def test_the_manifest_names_the_stemmer(opened: Opened, folder: Path) -> None:
     index.rebuild(pairs(item("one", "alpha")))
     manifest = json.loads((folder / "gen-1" / MANIFEST).read_bytes())
     assert manifest["analyzer"] == analyzer.identity()
-    assert stems.name() in manifest["analyzer"]
+    assert analyzer.stemmer_name() in manifest["analyzer"]
 
 
 def test_changing_the_engine_begins_anew(opened: Opened, folder: Path, engine: str) -> None:

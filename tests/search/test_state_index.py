@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import state_corpus as corpus
-from memfs.catalog.workspace_tables import FILE
+from memfs.catalog.database import FILE
 from memfs.errors import IndexUnavailable
 from memfs.model.state_facts import StateQuery, StateRow, describe
 from memfs.search import state_index

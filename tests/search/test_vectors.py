@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.catalog.workspace_tables import FILE
+from memfs.catalog.database import FILE
 from memfs.errors import ItemNotFound, MemfsError, QueryInvalid
 from memfs.search import vectors
 from memfs.search.vectors import VectorStore, VectorTable

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from benchmarks import state_corpus as corpus
-from memfs.catalog.workspace_tables import FILE
+from memfs.catalog.database import FILE
 from memfs.errors import ContentError, CorruptItem
 from memfs.fs import io
 from memfs.fs.executor import Deadline
