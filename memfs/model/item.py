@@ -227,14 +227,14 @@ class MemoryItem:
             put(self, "links", _values("links", self.links, Link))
         if self.conflicts != ():
             put(self, "conflicts", _values("conflicts", self.conflicts, RecordedConflict))
-        for name, value in (
-            ("timestamp", self.timestamp),
-            ("created", self.created),
-            ("updated", self.updated),
-            ("expires", self.expires),
-        ):
-            if value is not None and not (isinstance(value, datetime) and value.tzinfo is UTC):
-                put(self, name, _moment(name, value))
+        if (when := self.timestamp) is not None and (type(when) is not datetime or when.tzinfo is not UTC):
+            put(self, "timestamp", _moment("timestamp", when))
+        if (when := self.created) is not None and (type(when) is not datetime or when.tzinfo is not UTC):
+            put(self, "created", _moment("created", when))
+        if (when := self.updated) is not None and (type(when) is not datetime or when.tzinfo is not UTC):
+            put(self, "updated", _moment("updated", when))
+        if (when := self.expires) is not None and (type(when) is not datetime or when.tzinfo is not UTC):
+            put(self, "expires", _moment("expires", when))
         if not self.content and not self.title:
             raise SchemaInvalid("an item needs content or a title", field="content", hint="write what to remember")
 

@@ -370,8 +370,9 @@ class Ranking:
     def score(self, match: RankCandidate) -> float:
         """The product of the factors, each to the power of its weight."""
         product = 1.0
+        asked, now = self.asked, self._now
         for _, factor, weight in self._factors:
-            value = factor(match, self.asked, self._now)
+            value = factor(match, asked, now)
             product *= value if weight == 1.0 else value**weight
         if self._learned is not None:
             told = {name: factor(match, self.asked, self._now) ** weight for name, factor, weight in self._moved}
@@ -712,10 +713,12 @@ class TextSigns(NamedTuple):
     Attributes:
         phrases: pairs of words that stand side by side in the question, neither of them said of anything: the first 32.
         words: for the name of each factor, the factor, and the words of which a text must have one.
+        pairs: the two words of each phrase.
     """
 
     phrases: tuple[str, ...] = ()
     words: Mapping[str, tuple[float, frozenset[str]]] = MappingProxyType({})
+    pairs: Sequence[Sequence[str]] = ()
 
     @classmethod
     def of(cls, text: str, *, talk: bool) -> TextSigns:
@@ -734,7 +737,8 @@ class TextSigns(NamedTuple):
             sought["preference"] = _PREFERENCE, _PREFERENCES
         if talk and words:
             sought["in_person"] = _IN_PERSON, _I
-        return cls(_phrases(text, words), sought)
+        phrases = _phrases(text, words)
+        return cls(phrases, sought, [*map(str.split, phrases)])
 
     @property
     def most(self) -> float:
@@ -750,7 +754,7 @@ class TextSigns(NamedTuple):
     def factors(self, item: MemoryItem) -> dict[str, float]:
         """What an item counts more, by name."""
         text = whole(item).casefold()
-        if not self.words and not any(one in text and other in text for one, other in map(str.split, self.phrases)):
+        if not self.words and not any(one in text and other in text for one, other in self.pairs):
             return {}  # mostly; cutting words is what takes time
         said = _WORD.findall(text)
         found = {name: factor for name, (factor, words) in self.words.items() if not words.isdisjoint(said)}

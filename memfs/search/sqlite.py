@@ -43,6 +43,7 @@ _BATCH = 500
 _JOINED = 4
 """A segment that is less than so many times as large as a new one is joined with it."""
 _MOST_PENDING = 100_000
+_MOST_KNOWN = 4096
 _CODES = "BHI"
 _EACH = "SELECT value FROM json_each(?)"
 _NOT_HIDDEN = f"r.id NOT IN ({_EACH})"
@@ -102,6 +103,7 @@ class SqliteIndex:
         self._writable = False
         self._dirty = False
         self._held = HeldPostings()
+        self._known: dict[int, Candidate] = {}
         self._table: PassageTable | None = None
         self._talks: bool | None = None
         self._pending: dict[str, tuple[array[int], array[int]]] = {}
@@ -204,6 +206,7 @@ class SqliteIndex:
 
     def _forget(self) -> None:
         self._held.clear()
+        self._known.clear()
         self._table = self._talks = None
 
     # -- asking -----------------------------------------------------------------------------------------------------
@@ -250,7 +253,7 @@ class SqliteIndex:
         sql = f"SELECT {_ROW} FROM json_each(?) p CROSS JOIN rows r ON {match} WHERE {where}"  # noqa: S608
         with self._reported():
             rows = self._connection().execute(sql, (json.dumps(asked), *values, json.dumps(sorted(hidden))))
-            return [_candidate(row, 0.0) for row in rows]
+            return [*map(_candidate, rows)]
 
     def talks(self) -> bool:
         self.flush()
@@ -320,8 +323,8 @@ class SqliteIndex:
 
     def _passing(self, conditions: Sequence[str], values: Sequence[Any]) -> set[int]:
         """The items that pass filters."""
-        sql = f"SELECT docid FROM rows r WHERE {' AND '.join(conditions)}"  # noqa: S608
-        return {docid for (docid,) in self._connection().execute(sql, values)}
+        sql = f"SELECT json_group_array(docid) FROM rows r WHERE {' AND '.join(conditions)}"  # noqa: S608
+        return set(json.loads(self._connection().execute(sql, values).fetchone()[0]))
 
     def _without(self, hidden: Collection[str], *, gone: bool) -> set[int]:
         """The items that are hidden, and if wanted those that are gone."""
@@ -362,11 +365,14 @@ class SqliteIndex:
         if len(chosen) > limit:
             least = nlargest(limit, scored.values())[-1]
             chosen = [docid for docid in chosen if scored[docid] >= least]
-        rows = self._connection().execute(
-            f"SELECT {_ROW} FROM rows r WHERE r.docid IN ({_EACH})",  # noqa: S608
-            (json.dumps(chosen),),
-        )
-        best = [_candidate(row, scored[row[0]], found.best(row[0]) - row[0]) for row in rows]
+        known = self._known
+        if lacking := [docid for docid in chosen if docid not in known]:
+            if len(known) > _MOST_KNOWN:
+                known.clear()
+            sql = f"SELECT {_ROW} FROM rows r WHERE r.docid IN ({_EACH})"  # noqa: S608
+            rows = self._connection().execute(sql, (json.dumps(lacking),))
+            known.update((row[0], _candidate(row)) for row in rows)
+        best = [_scored(known[docid], scored[docid], found.best(docid) - docid) for docid in chosen if docid in known]
         best.sort(key=lambda candidate: (-candidate.similarity, candidate.id))
         return best[:limit]
 
@@ -376,7 +382,7 @@ class SqliteIndex:
             f"SELECT {_ROW} FROM rows r WHERE {where} ORDER BY r.time DESC, r.id LIMIT ?",  # noqa: S608
             (*values, limit),
         )
-        return [_candidate(row, 0.0) for row in rows]
+        return [*map(_candidate, rows)]
 
     @property
     def _empty(self) -> bool:
@@ -521,9 +527,14 @@ def _read(base: sqlite3.Connection, which: str, value: str | int) -> Iterator[tu
         yield term, numbers, array("I", _wide(weights))
 
 
-def _candidate(row: Sequence[Any], similarity: float, passage: int = 0) -> Candidate:
+def _scored(one: Candidate, similarity: float, passage: int) -> Candidate:
+    key, path, _, *about, _ = one
+    return tuple.__new__(Candidate, (key, path, similarity, *about, passage))
+
+
+def _candidate(row: Sequence[Any]) -> Candidate:
     if bytes in map(type, row):
         row = [_text(value) if isinstance(value, bytes) else value for value in row]
     _, key, path, kind, time, importance, context, *talk, asks, pinned = row
     about = kind, moment(time), importance, json.loads(context) if context else {}, *talk, bool(asks), bool(pinned)
-    return Candidate._make((key, _whole(path, key), similarity, *about, 0.0, passage))
+    return Candidate._make((key, _whole(path, key), 0.0, *about, 0.0, 0))

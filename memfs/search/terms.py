@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import log
 from typing import Generic, TypeVar
 
@@ -76,8 +76,11 @@ def borrowed(text: str) -> frozenset[str]:
 
 def marks(text: str) -> Mapping[str, str]:
     """The marks of the languages that a question of a few words may be in, with their codes; none for any other."""
-    if not analyzer.has_no_language(text):
-        return {}
+    return _by_mark() if analyzer.has_no_language(text) else {}
+
+
+@cache
+def _by_mark() -> Mapping[str, str]:
     return {analyzer.mark(code): code for code in language.in_latin_letters()}
 
 
@@ -90,7 +93,7 @@ def guesses(text: str, codes: Collection[str]) -> Mapping[str, float]:
 def held_terms(text: str, item: MemoryItem) -> set[str]:
     """The terms that an item has, and those of a question's words that it has in another form of its own language."""
     held = {term for passage in analyzer.passage_terms(item) for field in passage for term in field}
-    codes = [code for code in language.in_latin_letters() if analyzer.mark(code) in held]
+    codes = [code for mark, code in _by_mark().items() if mark in held]
     for token, stems in analyzer.in_languages(text, codes).items() if codes else ():
         if not held.isdisjoint(stems):
             held.update(term for _, found in analyzer.tokens(token) for term in found)
@@ -144,6 +147,9 @@ def length_terms(average_length: float, b: float = B) -> tuple[float, float]:
 
 def joined(parts: Iterable[TermStatistics], terms: Collection[str]) -> TermStatistics:
     """The statistics of several collections seen as one."""
+    parts = tuple(parts)
+    if len(parts) == 1 and parts[0].frequencies.keys() == {*terms}:
+        return parts[0]
     passages = 0
     length = 0
     frequencies: dict[str, int] = dict.fromkeys(terms, 0)
