@@ -16,6 +16,7 @@ from memfs.errors import (
     GitBusy,
     GitFailed,
     HistoryUnavailable,
+    MemfsError,
     MergeRefused,
     PushRefused,
     RemoteInvalid,
@@ -98,6 +99,7 @@ class SyncOutcome:
         uncommitted: in a dry run, how many writes wait for their commit: they would be committed first, and merged.
         edits: the files that somebody edited by hand, and whose edits were not committed, nor published.
         rescued: the ref that keeps what a rewritten remote had before, "" where there was no need.
+        refused: why what was merged was not pushed, or would not be; None where that was not refused.
     """
 
     remote: str
@@ -112,6 +114,7 @@ class SyncOutcome:
     uncommitted: int = 0
     edits: tuple[str, ...] = ()
     rescued: str = ""
+    refused: MemfsError | None = None
 
     @property
     def waiting(self) -> str:
@@ -162,15 +165,15 @@ class Syncer:
                 are, and sync the rest; None: refuse where ``unpublished_edits`` finds any that would be pushed.
 
         Returns:
-            What happened.
+            What happened. Once something was merged, ``refused`` has the error by which the sync ended.
 
         Raises:
             RemoteInvalid: there is no such remote or branch, or its address would run a program.
             RemoteUnreachable: the remote did not answer, or let nobody in.
             RemoteRewritten: it no longer holds what it held; nothing here has changed.
             MergeRefused, Conflict, GitBusy, HistoryUnavailable: as ``Merger.merge``; nothing was pushed.
-            PushRefused: the remote does not take it, or others pushed again and again; what was merged stays merged.
-                Also where there are edits that nobody agreed to publish: then nothing has changed.
+            PushRefused: the remote does not take it, or others pushed again and again; or there are edits that nobody
+                agreed to publish. Nothing has changed here.
             BranchQuarantined: the branch is not to be given to anybody.
             LockTimeout: another sync of this workspace does not end.
         """
@@ -243,30 +246,34 @@ class Syncer:
     def _rounds(self, talk: RemoteConnection, asked: _SyncRequest) -> SyncOutcome:
         tips = talk.branches()
         theirs = tips.get(asked.branch, "")
-        joined: MergeResult | None = None
         rescued = "" if theirs else self._refuse_absent(tips, asked)
+        joined: MergeResult | None = None
+        done: SyncOutcome | None = None
         stuck = 0
-        for number in range(1, _ROUNDS + 1):
-            if theirs or number > 1:
-                before = theirs
-                theirs, rescued = self._fetch(talk, asked, theirs if number == 1 else "", rescued)
-                stuck = stuck + 1 if theirs == before else 0
-                joined = _both(joined, self._merge(asked, theirs))
-            elif not asked.dry_run:
-                self._store.flush_now(_LATER)
-            done = self._done(asked, theirs, joined, number, rescued)
-            if not self._may_push(asked, done):
-                return done
-            try:
-                return self._push(talk, asked, done)
-            except Raced as race:
-                if stuck >= _STUCK:
-                    raise _locked(asked, str(race)) from race
-                time.sleep(min(_PAUSE * 2**number, _LONGEST_PAUSE) * random.random())  # noqa: S311 - spreads retries
-        raise PushRefused(
-            f"others pushed to {asked.remote.name} {_ROUNDS} times in between",
-            hint="what was merged is kept; sync again",
-        )
+        try:
+            for number in range(1, _ROUNDS + 1):
+                if theirs or number > 1:
+                    before = theirs
+                    theirs, rescued = self._fetch(talk, asked, theirs if number == 1 else "", rescued)
+                    stuck = stuck + 1 if theirs == before else 0
+                    joined = _both(joined, self._merge(asked, theirs))
+                elif not asked.dry_run:
+                    self._store.flush_now(_LATER)
+                done = self._done(asked, theirs, joined, number, rescued)
+                try:
+                    return self._push(talk, asked, done) if self._may_push(asked, done) else done
+                except Raced as race:
+                    if stuck >= _STUCK:
+                        raise _locked(asked, str(race)) from race
+                    time.sleep(min(_PAUSE * 2**number, _LONGEST_PAUSE) * random.random())  # noqa: S311 - spreads retries
+            raise PushRefused(
+                f"others pushed to {asked.remote.name} {_ROUNDS} times in between",
+                hint="what was merged is kept; sync again",
+            )
+        except MemfsError as error:
+            if done is None or done.joined is None:
+                raise
+            return replace(done, refused=error)
 
     def _refuse_absent(self, tips: Mapping[str, str], asked: _SyncRequest) -> str:
         """Refuse to make a branch that nobody asked for beside those that are there, or that was removed there.

@@ -356,6 +356,34 @@ def test_unpublished_work_beside_memory_is_not_pushed(site: Site, git: Git) -> N
     assert sync(workspace).pushed
 
 
+def test_what_was_merged_is_named_before_the_push_is_refused(
+    site: Site, git: Git, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whose value was set aside is said, and what was deleted and edited, though the push is refused then (B3)."""
+    ttl, lunch = put(site.ada, "ttl", "seconds: 60"), put(site.ada, "lunch", "at noon")
+    sync(site.ada)
+    bo = site.bo()
+    for side, value in ((site.ada, "90"), (bo, "30")):
+        side.store.put(ttl.replace(content=f"seconds: {value}"))
+    site.ada.store.put(lunch.replace(content="at one"))
+    bo.store.delete("lunch")
+    sync(bo)
+    (site.ada.root / "app.py").write_text("x = 1\n")
+    git(site.ada.root, "add", "app.py")
+    git(site.ada.root, "commit", "--quiet", "-m", "code")
+    site.ada.store.flush()
+    for dry_run in (["--dry-run"], []):
+        assert run(["-C", str(site.ada.root), "sync", *dry_run]) == 1
+        told = capsys.readouterr()
+        assert ("Would merge" if dry_run else "Merged") in told.out
+        assert "ttl.yaml content: " in told.out
+        assert "lunch.yaml" in told.out
+        assert "1 file(s) that are not memory: app.py" in told.err
+        assert "Would push" not in told.out
+    done = sync(site.ada, push=False)
+    assert (done.joined, done.refused) == (None, None)
+
+
 def test_git_left_over_from_a_killed_sync_does_not_answer_another(site: Site) -> None:
     """A fetch outlives the sync that was killed; what it still writes is nobody's answer (B3)."""
     sync(site.ada)

@@ -32,6 +32,7 @@ class SyncReport:
         merged: whether a merge was needed.
         changed: the files that are different here.
         conflicts: what both sides changed differently.
+        refused: why what was merged was not pushed, or would not be; empty where that was not refused.
     """
 
     outcome: SyncOutcome = field(
@@ -40,6 +41,7 @@ class SyncReport:
     merged: bool
     changed: tuple[str, ...]
     conflicts: tuple[FileClash, ...]
+    refused: str = ""
 
 
 def _text(report: SyncReport, dry_run: bool, no_push: bool) -> Text:
@@ -53,7 +55,7 @@ def _text(report: SyncReport, dry_run: bool, no_push: bool) -> Text:
         yield f"What {where} had before is kept as {done.rescued}"
     if done.pushed:
         yield f"Pushed {count(done.ahead, 'commit')} to {where}: {styled(done.commit[:12], fg='yellow')}"
-    elif dry_run and not no_push and (done.ahead or done.uncommitted):
+    elif dry_run and not no_push and not report.refused and (done.ahead or done.uncommitted):
         yield f"Would push to {where}: {_to_be_pushed(done)}"
     elif done.joined is None:
         stay = f"Nothing to take from {where}, and {count(done.ahead, 'commit')} it lacks stay here"
@@ -125,7 +127,7 @@ def _ask(edits: Sequence[str], asked: bool) -> bool | None:
     return click.confirm("Commit and publish them? (no: they stay as they are, the rest is synced)", err=True)
 
 
-@verb("sync", text=_text, exit_code=lambda report: bool(report.outcome.waiting))
+@verb("sync", text=_text, exit_code=lambda report: bool(report.outcome.waiting or report.refused))
 @click.argument("remote", required=False, metavar="[REMOTE]")
 @click.option("--branch", metavar="B", default="", help="The branch there, if not the one that this branch follows.")
 @click.option("--dry-run", is_flag=True, help="Fetch, and only say what would be merged and pushed.")
@@ -142,8 +144,10 @@ def sync(
     What waits is committed first. An edit by hand that is not committed is published only with --yes or, where
     history.adopt is auto and history.commit not manual, after asking; else it stays here, and is named. Where others
     push at the same moment, it fetches and merges again. A remote whose history was rewritten is refused, and what it
-    had is kept; so are commits of other files than memory: push those yourself. Exit code 1 when the merge waits, as
-    git is busy.
+    had is kept; so are commits of other files than memory: push those yourself. What was merged before a refusal stays,
+    and is named.
+
+    Exit code 1: it is refused, or the merge waits, as git is busy.
 
     Examples:
         memfs sync
@@ -162,6 +166,9 @@ def sync(
         remark(f"the merge waits for its commit: {done.waiting}")
     if done.pushed and not done.fetched:
         remark(f"others join by {_way_in(done)}")
+    if done.refused:
+        place = f"{done.refused.path}: " if done.refused.path else ""
+        remark(f"{place}{done.refused.sentence}", done.refused.hint or "")
     for problem in workspace.store.problems():
         if problem.code == "DuplicateId":
             remark(f"{problem.path}: {problem.message}; {problem.hint}")
@@ -171,4 +178,5 @@ def sync(
         merged=joined is not None and not joined.forward,
         changed=joined.changed if joined else (),
         conflicts=joined.conflicts if joined else (),
+        refused=str(done.refused or ""),
     )
