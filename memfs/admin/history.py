@@ -215,9 +215,14 @@ class History:
             wanted = then.keys() | now
         else:
             wanted = {path for path in then.keys() | now if self._meant(path, target)}
-            if not wanted & then.keys() and not wanted:
+            if not wanted:
                 hint = f"memfs log {target} shows where it does" if self._ever_was(target) else _ELSEWHERE
                 raise HistoryUnavailable(f"{target!r} exists neither now nor at {commit[:10]}", hint=hint)
+            if not wanted & then.keys():
+                hint = (
+                    f"it came later ('memfs log {target}'); 'memfs forget ID' removes a memory, 'memfs undo' a writing"
+                )
+                raise HistoryUnavailable(f"{target!r} was not there at {commit[:10]}", hint=hint)
         contents = {path: self._repository.blob(then[path]) if path in then else None for path in sorted(wanted)}
         return self._store.plan_restore(contents)
 

@@ -47,6 +47,7 @@ _RESCUED = "refs/memfs/rescue/"
 _AGENT_FILES = (FILE, "CLAUDE.md")
 _OUTSIDE_GIT = (".zst",)
 _PROGRAM = "memfs"
+_COPY = "copy what you want to keep elsewhere"
 _LATER = "leave when that is over"
 _MESSAGE = "Remove memfs and its memory"
 
@@ -68,6 +69,7 @@ class DeinitPlan:
         state: the folder with memfs's own records.
         caches: what the user's cache holds of it.
         losses: what nothing else holds, in words; it goes only by force.
+        remedies: what to do about them, in words.
         processes: who is at work in the workspace.
         refused: why it would be refused without force, "" where it would not.
         trusted: whether the user's list of trusted workspaces has it.
@@ -86,6 +88,7 @@ class DeinitPlan:
     state: Path
     caches: tuple[Path, ...] = ()
     losses: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
     processes: tuple[BusyProcess, ...] = ()
     trusted: bool = False
     leaves: tuple[str, ...] = ()
@@ -95,6 +98,13 @@ class DeinitPlan:
         """Why it would be refused without force, "" where it would not."""
         reasons = [f"{name} (process {number}) is at work in this workspace" for number, name in self.processes]
         return "; ".join([*reasons, *self.losses])
+
+    @property
+    def remedy(self) -> str:
+        """What to do where it is refused."""
+        if self.processes:
+            return "end it first; --force goes on all the same"
+        return "; ".join([*self.remedies, "--force goes on, and it is lost"])
 
 
 def left_at(start: Path) -> Path | None:
@@ -153,6 +163,7 @@ class Deinit:
         branches = self._given()
         roots = _cached_roots(self._record, self._root, alone=not self._others)
         config = read_config(repository.common_dir / "config")
+        losses = [*self._losses(branches), *((loss, _COPY) for loss in self._also)]
         return DeinitPlan(
             root=self._root,
             others=self._others,
@@ -165,7 +176,8 @@ class Deinit:
             merge_driver=not self._others and f"merge.{DRIVER}.driver" in config,
             state=repository.state if self._others else self._record,
             caches=tuple(one.folder for one in caches(self._record) if one.root in roots),
-            losses=(*self._losses(branches), *self._also),
+            losses=tuple(loss for loss, _ in losses),
+            remedies=tuple(dict.fromkeys(remedy for _, remedy in losses)),
             processes=tuple(self._processes()),
             trusted=trust.is_trusted(self._root),
             leaves=tuple(self._leaves()),
@@ -209,40 +221,44 @@ class Deinit:
         return None
 
     # -- what would be lost ---------------------------------------------------------------------------------------
-    def _losses(self, branches: Sequence[str]) -> Iterator[str]:
+    def _losses(self, branches: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Each with what to do about it."""
         self._store.notice_commits(thorough=True)
         if count := len(self._recovered.list()) + len(self._recovered.damaged()):
-            yield f"{count} content(s) set aside by memfs: 'memfs restore --displaced' brings them back"
+            yield (
+                f"{count} content(s) set aside by memfs",
+                "'memfs restore --displaced' lists them and brings them back",
+            )
         if names := self._waited_for():
-            yield f"writes wait for their commit to {', '.join(names)}: check that out, and commit them there"
+            yield f"writes wait for their commit to {', '.join(names)}", "check that out, and commit them there"
         if self._purge or self._own:
             yield from self._uncommitted()
         if self._purge and self._own and (count := self._unpublished()):
-            yield f"{count} commit(s) of the branch {BRANCH} that no remote has"
+            yield f"{count} commit(s) of the branch {BRANCH} that no remote has", "'memfs sync' pushes them"
         storage = self._store.storage()
         if storage.waiting:
-            yield f"{storage.waiting} write(s) wait in {storage.secondary}"
+            yield f"{storage.waiting} write(s) wait in {storage.secondary}", _COPY
         yield from _kept_in(self._repository.state)
         if not self._others:
             yield from self._shared_losses(branches)
 
-    def _shared_losses(self, branches: Sequence[str]) -> Iterator[str]:
+    def _shared_losses(self, branches: Sequence[str]) -> Iterator[tuple[str, str]]:
         """What goes with the last workspace of a repository."""
         known = {state_path(layout) for layout in self._other_layouts()} | {self._repository.state}
         for state in sorted(path for path in self._record.iterdir() if path.is_dir() and path not in known):
             if count := waiting_in(state):
-                yield f"{count} write(s) of a working tree that is gone wait in {state}"
+                yield f"{count} write(s) of a working tree that is gone wait in {state}", _COPY
             if (state / FOLDER).is_dir() and os.listdir(state / FOLDER):
-                yield f"contents set aside in {state / FOLDER}"
+                yield f"contents set aside in {state / FOLDER}", _COPY
             yield from _kept_in(state)
         for name in branches:
             try:
                 self._branches.drop(name, dry_run=True)
             except MemfsError as error:
-                yield f"branch {name}: {error.message}"
+                yield f"branch {name}: {error.message}", error.hint or _COPY
         for ref in _refs(self._repository):
             if ref.startswith(_RESCUED) and (count := self._only_there(ref)):
-                yield f"{count} commit(s) that only {ref} keeps"
+                yield f"{count} commit(s) that only {ref} keeps", f"'git branch NAME {ref}' keeps them"
 
     def _waited_for(self) -> list[str]:
         """The other branches to which writes are still to be committed; where memfs commits, it does so before."""
@@ -250,19 +266,19 @@ class Deinit:
         operations = [] if self._commits() else self._parts.journal.operations()
         return sorted({short_name(one.branch) for one in operations if one.branch and one.branch != here})
 
-    def _uncommitted(self) -> Iterator[str]:
+    def _uncommitted(self) -> Iterator[tuple[str, str]]:
         """The files of memfs that HEAD does not have as they are."""
         committed = self._store.edit_finder.committed()
         tree = self._parts.tree
         own = filter(self._is_own, memory_files(tree))
         found = [path for path in own if path not in committed or committed[path] != blob_now(tree, os.fsencode(path))]
         if beside := [path for path in found if path.endswith(_OUTSIDE_GIT)]:
-            yield f"{len(beside)} large file(s) that git never holds, to be copied elsewhere: {shortlist(beside)}"
+            yield f"{len(beside)} large file(s) that git never holds: {shortlist(beside)}", _COPY
         if rest := [path for path in found if not path.endswith(_OUTSIDE_GIT)]:
-            yield f"{len(rest)} file(s) that no commit has: {shortlist(rest)}"
+            yield f"{len(rest)} file(s) that no commit has: {shortlist(rest)}", "'memfs commit' commits what is valid"
         for name in self._blocks():
             if self._block_at(name) is BlockStatus.EDITED:
-                yield f"somebody edited the block in {name}"
+                yield f"somebody edited the block in {name}", "move what you want to keep out of it"
 
     def _only_there(self, ref: str) -> int:
         """How many commits no branch, tag or remote has but this ref."""
@@ -312,7 +328,7 @@ class Deinit:
             self._store.flush_now(_LATER)
         planned = self.plan()
         if planned.refused and not force:
-            raise DeinitRefused(planned.refused, path=str(planned.root), hint=_remedy(planned))
+            raise DeinitRefused(planned.refused, path=str(planned.root), hint=planned.remedy)
         for name in (name for name in planned.branches if name != BRANCH):
             self._branches.drop(name, force=force)
         if not self._purge:
@@ -389,9 +405,10 @@ def _others(repository: Repository, root: Path) -> Iterator[Path]:
                 yield other
 
 
-def _kept_in(state: Path) -> Iterator[str]:
-    if count := len(append_log.waiting(state / append_log.FOLDER)):
-        yield f"{count} file(s) with events of sessions that nobody has taken in yet, in {state / append_log.FOLDER}"
+def _kept_in(state: Path) -> Iterator[tuple[str, str]]:
+    folder = state / append_log.FOLDER
+    if count := len(append_log.waiting(folder)):
+        yield f"{count} file(s) with events of sessions that nobody has taken in yet, in {folder}", _COPY
 
 
 def _refs(repository: Repository) -> tuple[str, ...]:
@@ -422,9 +439,3 @@ def _forget_empty(common_dir: Path) -> None:
             remove_empty(folder)
     with suppress(StorageIO, OSError):
         io.rmdir(cache_home())
-
-
-def _remedy(planned: DeinitPlan) -> str:
-    if planned.processes:
-        return "end it first; --force goes on all the same"
-    return "commit or move away what you want to keep ('memfs commit'); --force goes on, and it is lost"

@@ -214,6 +214,17 @@ def test_restore_of_the_whole_memory(root: Path, item: Path, memfs: Memfs) -> No
     assert memfs("restore", "--from", "HEAD").err == "memfs: nothing differs from HEAD\n"
 
 
+def test_restore_does_not_remove_what_came_later(root: Path, item: Path, memfs: Memfs) -> None:
+    """Who names a memory or folder wants it back: where it was not there then, that is refused."""
+    path = memfs("remember", "later", "--id", "y", "--type", "convention", "--json").json["path"]
+    for target in ("y", path, str(Path(path).parent)):
+        ran = memfs("restore", target, "--from", "HEAD~1")
+        assert (ran.code, ran.out) == (1, "")
+        assert "was not there at" in ran.err
+        assert "'memfs forget ID'" in ran.err
+    assert (root / path).exists()
+
+
 def test_restore_does_not_overwrite_an_uncommitted_edit(item: Path, memfs: Memfs) -> None:
     """A file with an edit that is not committed is a conflict, and the edit stays."""
     item.write_text(item.read_text().replace("two", "mine"))

@@ -93,7 +93,7 @@ def _text(done: Deinitialization, dry_run: bool) -> Text:
     for command in done.installed_for_all:
         yield f"  what you installed for all your projects ({command})"
     if dry_run and done.plan.refused:
-        yield Note(f"it would be refused now: {done.plan.refused}")
+        yield Note(f"it would be refused now: {done.plan.refused}", done.plan.remedy)
 
 
 def _parts(done: Deinitialization) -> Text:
