@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -261,6 +261,21 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """The memory of an event from whose day a question counts, as *two weeks after the launch*.
+
+    Attributes:
+        id: of the memory.
+        day: that it names, or else its own.
+        event: the words of the question that it was found by.
+    """
+
+    id: str
+    day: date
+    event: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Freshness:
     """The proof of what an answer rests on.
 
@@ -294,6 +309,7 @@ class Recall:
         without_room: ids of those that had no room in the token budget, best first.
         nothing_fits: whether the hits share so little with the question that none is likely to answer it; never where
             memories were searched by meaning.
+        anchor: the memory from whose day the question counts, where it names an event and no date.
     """
 
     query: Query
@@ -308,6 +324,7 @@ class Recall:
     semantic: bool = False
     without_room: tuple[str, ...] = ()
     nothing_fits: bool = False
+    anchor: Anchor | None = None
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

@@ -1,29 +1,81 @@
-"""Finds the times that a question names: 25.01.2024, 9 May, in May 2023, last spring, two weeks ago.
+"""Finds the times that a question names: 25.01.2024, 9 May, last spring, two weeks ago, the week after the launch.
 
-Dates in figures, and English names of months, seasons and days of the week.
+The words are those of the table ``times`` of each language (``memfs/languages``); the grammar is the same for all. A
+question is read as one letter for each word, ``nUF`` for *two weeks after*, and searched for what these can stand for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import date, timedelta
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime, timedelta
+from functools import cache, partial
 
 from memfs.dataclass import NamedTuple
-from memfs.model.time import MONTHS
+from memfs.model import Anchor, Candidate, MemoryItem
+from memfs.pattern import regex
+from memfs.recall.cues import cues
+from memfs.recall.tokens import whole
+from memfs.resources import language_names
+from memfs.search import analyzer, terms
+from memfs.search.engine import Asked
 
-_NAMES = {name[:length]: number for number, name in enumerate(MONTHS, 1) for length in (3, 4, len(name))}
-_VERBS = frozenset({"march", "may"})
-_WEEKDAYS = {name: number for number, name in enumerate(("mon", "tues", "wednes", "thurs", "fri", "satur", "sun"))}
-_SEASONS = {"spring": (3, 4, 5), "summer": (6, 7, 8), "autumn": (9, 10, 11), "fall": (9, 10, 11), "winter": (12, 1, 2)}
-_UNITS = {"day": 1, "night": 1, "week": 7, "weekend": 7, "month": 30, "year": 365}
-_COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "couple": 2, "three": 3, "few": 3, "four": 4, "five": 5, "six": 6}
-_LAST = frozenset({"last", "past", "previous"})
-_IN = frozenset({"in", "this", "during", "since", "of", "early", "late", *_LAST})
-_BEFORE, _AFTER = frozenset({"before", "until", "by"}), frozenset({"after", "since", "from"})
+_TABLE = "times"
+_LETTERS = {
+    **dict.fromkeys(("day", "week", "month", "year"), "U"),
+    "last": "L",
+    "gone": "G",
+    "this": "T",
+    "ago": "A",
+    "back": "K",
+    "back_or_before": "V",
+    "ago_or_before": "Q",
+    "before": "B",
+    "after": "F",
+    "since": "S",
+    "until": "P",
+    "by": "p",
+    "from": "R",
+    "in": "I",
+    "of": "o",
+    "the": "t",
+    "event": "e",
+    "ask": "?",
+    "first": "1",
+    "latest": "9",
+}
+"""What the words of each list stand for. *gone* follows what it is said of, *back* comes before a count of days."""
+_ROWS = {"numbers": "n", "weekdays": "W", "months": "M", "seasons": "s", "yesterday": "E"}
+"""Lists in which the place of a word is what it means, from 1; a row may hold several forms."""
+_LENGTHS = {"day": 1, "week": 7, "month": 30, "year": 365}
+_SEASONS = ((3, 4, 5), (6, 7, 8), (9, 10, 11), (12, 1, 2))
+_LONGEST_PHRASE = 5
+_TOKEN = regex(
+    r"(\d{1,4})(?P<sign>[-./])(\d{1,2})(?P=sign)(\d{1,4})(?![\w])|(?P<unspaced>[\u3041-\u30ff\u3400-\u9fff])|"
+    r"(?:(?![\u3041-\u30ff\u3400-\u9fff])\w)+|[.,;:?!\u3001\u3002]"
+)
+_ORDINAL = regex(r"(\d{1,2})(?:st|nd|rd|th|er?|de|-?го|º|ª)?")
+_DAY = r"(?:D|d\|?o*[Mm][o|]*y?|[Mm]o?d\|?y?|(?:yU)?MdU?)"
+_SPOKEN_FOR = r"(?![nd]*o?U|[LT](?:[nd]*[UW]|M|s)|[KV][nd]+o?U|[Esy]|M(?!o?d))"
+"""What follows *before* or *since* and is a time by itself."""
+_GRAMMAR = regex(
+    rf"(?P<ago>[KV][nd]+o?U|(?<!e)[nd]+o?U[AQ])|(?P<turned>e?[FQB]e?[nd]*U)|"
+    rf"(?P<relation>e?(?:[LT]?t?[nd]*o?[UW]o?)?[BVFSPQ][ot]*+{_SPOKEN_FOR}{_DAY}?)|(?P<bound>[pR][ot]*{_DAY})|"
+    r"(?P<last>[LT](?:[nd]*o?[UW]|M|s)|[nd]+[LT]U|[nd]*[UW]o?G|[Ms]o?G)|(?P<yesterday>E)|"
+    rf"(?P<day>{_DAY})|(?P<month>M)|(?P<season>(?<=[ILTUSBFVPo])s|(?<=[ISBFVP]t)s|s(?=o*y))|(?P<year>y)|(?P<order>[19])"
+)
+_EARLIER = frozenset("BVPpQ")
 _THEN, _ABOUT = 2.0, 1.4
 _TOLD = 7
 """So many days after it happened something is told."""
 _WIDE, _HALF_YEAR = 10, 182
+_EVER = 36_500
+_EXACT = 2
+_FITS = 0.6
+"""What share of the words of an event a memory must have, each by how rare it is."""
+_SAYS_A_DAY, _ASKS = 1.5, 0.75
+_SENTENCE = regex(r"(?<=[.!?])\s|[\u3002\uff01\uff1f\n]")
 
 
 class NamedDay(NamedTuple):
@@ -48,131 +100,309 @@ class NamedDay(NamedTuple):
         return self.first <= days <= self.last
 
 
+class Distance(NamedTuple):
+    """How far something lies from a day: *two weeks after*, *the Sunday before*, *since*.
+
+    Attributes:
+        relation: a letter of the grammar.
+        number, length: so many times so many days; a number of 0 where none is said, a length of 0 for no unit.
+        weekday: 1 for Monday to 7; 0 where none is said.
+    """
+
+    relation: str = ""
+    number: int = 0
+    length: int = 0
+    weekday: int = 0
+
+    def days(self, day: date, *, yearly: bool = False) -> Iterator[NamedDay]:
+        """The days that are meant, so far from one."""
+        sign = -1 if self.relation in _EARLIER else 1
+        span = partial(NamedDay, day, yearly=yearly)
+        if self.weekday or self.length == 1:
+            apart = (sign * (self.weekday - 1 - day.weekday()) - 1) % 7 + 1 if self.weekday else max(1, self.number)
+            yield span(first=sign * apart, last=sign * apart + 1, worth=_THEN)
+            yield span(first=sign * apart - 1, last=sign * apart + _TOLD)
+        elif self.length and self.number:
+            middle, about = sign * self.number * self.length, self.length // 2 + 1
+            yield span(first=middle - about, last=middle + about)
+        elif self.length:
+            yield span(first=min(0, sign * self.length), last=max(0, sign * self.length))
+        elif sign < 0:
+            yield span(first=-_WIDE, last=0)
+        else:
+            yield span(first=0, last=_EVER if self.relation == "S" else 2 * _WIDE)
+
+
 class NamedTimes(NamedTuple):
-    """The times that a question names: days, and the numbers of months and years."""
+    """The times that a question names: days, and the numbers of months and years.
+
+    Attributes:
+        event: what is told of in memory and not in the question, from whose time it counts; "" for nothing.
+        distance: how far from it.
+        order: -1 where it asks for the first time, 1 for the last one, else 0.
+    """
 
     days: Sequence[NamedDay] = ()
     months: frozenset[int] = frozenset()
     years: frozenset[int] = frozenset()
+    event: str = ""
+    distance: Distance | None = None
+    order: int = 0
+
+    def counted_from(self, day: date) -> NamedTimes:
+        """These, where the event was on a day."""
+        return self._replace(days=(*self.days, *(self.distance or Distance()).days(day)))
 
 
-def times_in(text: str, words: Sequence[str], now: date, *, brief: bool = True) -> NamedTimes:
-    """The times that a question names.
+class _Word(NamedTuple):
+    letter: str
+    value: int
+    start: int
+    end: int
+    day: tuple[int, int, int] | None = None
+    unspaced: bool = False
+
+
+def times_in(text: str, now: date, *, brief: bool = True) -> NamedTimes | None:
+    """The times that a question names; None where it names none.
 
     Args:
-        words: of the text, in order, as they are written.
         brief: whether the text is one question: else it is a talk, of whose times months and years alone count.
     """
-    low = [word.lower() for word in words]
-    months, years = set[int](), set[int]()
-    for place, word in enumerate(low):
-        if word in MONTHS and (words[place][0].isupper() or word not in _VERBS):  # "may" is seldom the month
-            months.add(_NAMES[word])
-        elif (
-            brief and word in _SEASONS and place and (low[place - 1] in _IN or low[place - 2 : place] == ["in", "the"])
-        ):
-            months |= {*_SEASONS[word]}
-        if len(word) == 4 and word[:2] in ("19", "20") and _is_figure(word):
-            years.add(int(word))
-        elif brief and place and low[place - 1] in _LAST:
-            years |= _last(word, now, months)
-    days = list(_days(text, words, low, now)) if brief else ()
-    return NamedTimes(days, frozenset(months), frozenset(years))
+    text = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    for language in [name for name in analyzer.written(text) if name in language_names()] or ("en",):
+        found = _Sentence(text, language, now, brief=brief).times
+        if any(found):
+            return found
+    return None
 
 
-def _days(text: str, words: Sequence[str], low: Sequence[str], now: date) -> Iterator[NamedDay]:
-    for place in range(len(low)):
-        if day := _figures(text, words, place) or _day_of_month(words, low, place):
-            yield from _around(*day, low[max(0, place - 1)])
-        elif span := _counted(low, place, now):
-            yield span
+class _Sentence:
+    """What the words of a text, in one language, say of times."""
+
+    def __init__(self, text: str, language: str, now: date, *, brief: bool) -> None:
+        self._text, self._words, self._now = text, _words(text, language), now
+        self._tail = cues(language).pattern(f"{_TABLE}.tail", flags=0)
+        self._months, self._years = set[int](), set[int]()
+        self._event, self._order = "", 0
+        self._distance: Distance | None = None
+        days: list[NamedDay] = []
+        letters = "".join(word.letter for word in self._words)
+        for match in _GRAMMAR.finditer(letters):
+            name, here = match.lastgroup or "", self._words[match.start() : match.end()]
+            self._months |= {word.value for word in here if word.letter == "M"}
+            self._years |= {word.value for word in here if word.letter == "y"}
+            if not brief:
+                continue
+            if name in ("season", "last"):
+                self._months |= {month for word in here if word.letter == "s" for month in _SEASONS[word.value - 1]}
+            if name in ("relation", "bound", "day") or (name == "turned" and here[0].unspaced):
+                days += self._related(here, match.start(), match.end(), letters)
+            elif name in ("ago", "last", "yesterday"):
+                days += self._from_now(name, here)
+            elif name == "order":
+                self._order = -1 if here[0].letter == "1" else 1
+        months, years = frozenset(self._months), frozenset(self._years)
+        self.times = NamedTimes(days, months, years, self._event, self._distance, self._order)
+
+    def _related(self, here: Sequence[_Word], start: int, end: int, letters: str) -> Iterator[NamedDay]:
+        """The days that a day, named or not, with what stands before it, means; keeps an event that is to be found."""
+        at = next((place for place, word in enumerate(here) if word.letter in "BVFSPQpR"), None)
+        relation = here[at].letter if at is not None else ""
+        before = here if here[0].letter in "eFQB" else here[:at]
+        distance = Distance(relation, _value(before, "nd"), _value(before, "U"), _value(before, "W"))
+        named = _day_in(here[at + 1 if at is not None else 0 :])
+        if named is not None:
+            yield from _around(*named, relation)
+            if relation and (distance.length or distance.weekday):
+                day, yearly = _date(*named), not named[0]
+                yield from distance.days(day, yearly=yearly) if day is not None else ()
+        elif relation == "S" or distance.length or distance.weekday:  # *after lunch* tells seldom when
+            event = self._event_beside(start, end, letters, unspaced=any(word.unspaced for word in here))
+            if analyzer.terms(event) and not analyzer.STOP_WORDS.issuperset(analyzer.terms(event)):
+                self._event, self._distance = event, distance
+
+    def _event_beside(self, start: int, end: int, letters: str, *, unspaced: bool) -> str:
+        """The words that follow, up to the end of the clause; those before, where the verb comes last."""
+        if unspaced and start and letters[start - 1] not in "|?I":
+            first = max(letters.rfind(sign, 0, start) for sign in "|?I") + 1
+            return self._text[self._words[first].start : self._words[start].start]
+        last = min((place for sign in "|?BFS" if (place := letters.find(sign, end)) >= 0), default=len(letters))
+        if last > end + 1 and self._tail.fullmatch(self._text, self._words[last - 1].start, self._words[last - 1].end):
+            last -= 1  # the verb of the clause around it
+        return self._text[self._words[end].start : self._words[last - 1].end] if last > end else ""
+
+    def _from_now(self, name: str, here: Sequence[_Word]) -> Iterator[NamedDay]:
+        """Days counted from now; months and years are kept."""
+        number, length, weekday = _value(here, "nd"), _value(here, "U"), _value(here, "W")
+        now, this = self._now, any(word.letter == "T" for word in here)
+        if name == "yesterday":
+            yield NamedDay(now, -here[0].value, 1 - here[0].value)
+        elif name == "ago":
+            about = length // 2 + 1
+            yield NamedDay(now, -number * length - about, -number * length + about)
+        elif weekday:
+            yield NamedDay(now, -((now.weekday() - weekday) % 7) - 1, 0)
+        elif number and length:
+            yield NamedDay(now, -number * length, 0)
+        elif 0 < length <= 7:
+            yield NamedDay(now, -length * (1 if this else 2), 0)
+        elif not this:
+            self._last(length, _value(here, "M"), _value(here, "s"))
+
+    def _last(self, length: int, month: int, season: int) -> None:
+        """Keep the last month, season or year, of that name if it has one."""
+        now = self._now
+        if length == _LENGTHS["month"]:
+            before = now.replace(day=1) - timedelta(days=1)
+            self._months.add(before.month)
+            self._years.add(before.year)
+        elif length:
+            self._years.add(now.year - 1)
+        else:
+            months = _SEASONS[season - 1] if season else (month,)
+            self._months |= {*months}
+            self._years |= {now.year - 1, now.year} if 12 in months[:-1] else {now.year - (now.month <= months[-1])}
 
 
-def _last(name: str, now: date, months: set[int]) -> set[int]:
-    """The year of the last month, season or year of that name; ``months`` gets the last month."""
-    if name == "year":
-        return {now.year - 1}
-    if name == "month":
-        month = now.replace(day=1) - timedelta(days=1)
-        months.add(month.month)
-        return {month.year}
-    if name == "winter":
-        return {now.year - 1, now.year}
-    meant = _SEASONS.get(name) or ((_NAMES[name],) if name in MONTHS else ())
-    return {now.year - (now.month <= meant[-1])} if meant else set()
+def _value(words: Sequence[_Word], letters: str) -> int:
+    return next((word.value for word in reversed(words) if word.letter in letters), 0)
 
 
-def _around(year: int, month: int, number: int, before: str) -> Iterator[NamedDay]:
+def _day_in(words: Sequence[_Word]) -> tuple[int, int, int] | None:
+    """Year, or 0, month and day that some words name."""
+    if day := next((word.day for word in words if word.day), None):
+        return day
+    month, number = _value(words, "Mm"), _value([word for word in words if word.letter == "d"][:1], "d")
+    return (_value(words, "y"), month, number) if month and number else None
+
+
+def _around(year: int, month: int, number: int, relation: str) -> Iterator[NamedDay]:
     """What the day of a year, 0 for any, stands for: it and the next most, and the days when one tells of it."""
-    try:
-        day = date(year or 2025, month, number)  # not the day that most years lack
-    except ValueError:
+    day, yearly = _date(year, month, number), not year
+    if day is None:
         return
-    if before in _BEFORE:
-        yield NamedDay(day, -_WIDE, 0, yearly=not year)
-    elif before in _AFTER:
-        yield NamedDay(day, 0, 2 * _WIDE, yearly=not year)
+    if relation:
+        yield from Distance(relation).days(day, yearly=yearly)
     else:
-        yield NamedDay(day, 0, 1, _THEN, yearly=not year)
-        yield NamedDay(day, -1, _TOLD, yearly=not year)
+        yield NamedDay(day, 0, 1, _THEN, yearly)
+        yield NamedDay(day, -1, _TOLD, yearly=yearly)
 
 
-def _figures(text: str, words: Sequence[str], place: int) -> tuple[int, int, int] | None:
+def _date(year: int, month: int, number: int) -> date | None:
+    try:
+        return date(year or 2025, month, number)  # not the day that most years lack
+    except ValueError:
+        return None
+
+
+# -- events -------------------------------------------------------------------------------------------------------
+def anchor_of(event: str, asked: Asked, told: Iterable[tuple[Candidate, MemoryItem]]) -> Anchor | None:
+    """The memory that tells of an event best, and the day of it; None where none has enough of its words.
+
+    The day is the one that it names beside the event, or else its own. One that says a day is preferred, one that
+    itself counts from an event is none.
+
+    Args:
+        asked: the words of the event, and how they are spread over all that is searched.
+        told: what was found for them.
+    """
+    weights = terms.rare(asked)
+    least, best, found = _FITS * sum(weights.values()), 0.0, None
+    for one, item in told:
+        share = sum(weights.get(term, 0.0) for term in terms.held_terms(event, item))
+        text = whole(item)
+        sentence = _SENTENCE.split(text[analyzer.richest_sentence(text, weights) :], 1)[0]
+        times = times_in(sentence, one.timestamp.date())
+        if share < least or (times is not None and times.event):
+            continue
+        day = _one_day(times, one.timestamp) or _one_day(times_in(text, one.timestamp.date()), one.timestamp)
+        score = share * one.similarity * (_SAYS_A_DAY if day else 1.0) * (_ASKS if one.asks else 1.0)
+        if score > best:
+            best, found = score, Anchor(id=item.id, day=day or one.timestamp.date(), event=event)
+    return found
+
+
+def _one_day(times: NamedTimes | None, written: datetime) -> date | None:
+    """The day that a text written then names first."""
+    for one in times.days if times is not None else ():
+        if one.last - one.first <= _EXACT:
+            near = one.day.replace(year=written.year) if one.yearly else one.day
+            return near + timedelta(days=(one.first + one.last) // 2)
+    return None
+
+
+# -- words --------------------------------------------------------------------------------------------------------
+def _words(text: str, language: str) -> list[_Word]:
+    """The words of a text, each with what it stands for, ``.`` for nothing; one of several meanings is several."""
+    known, tokens = _lexicon(language), list(_TOKEN.finditer(text))
+    forms = [token[0] for token in tokens]
+    plain = [analyzer.folded(form).lower() for form in forms]
+    found: list[_Word] = []
+    place = 0
+    while place < len(tokens):
+        for length in range(_LONGEST_PHRASE, 0, -1):
+            told = known.get(" ".join(forms[place : place + length])) or known.get(
+                " ".join(plain[place : place + length])
+            )
+            if told and place + length <= len(tokens):
+                break
+        else:
+            told = (_figure(tokens[place], plain[place]),)
+        last = tokens[place + length - 1].end()
+        unspaced = tokens[place]["unspaced"] is not None
+        for letter, value in told:
+            day = _figures(tokens[place]) if letter == "D" else None
+            found.append(_Word(letter, value, tokens[place].start(), last, day, unspaced))
+        place += length
+    return found
+
+
+def _figure(token: re.Match[str], word: str) -> tuple[str, int]:
+    """What a word that no list has stands for: a day, a year, a number, the end of a clause."""
+    if token["sign"]:
+        return ("D", 0) if _figures(token) else (".", 0)
+    if not word[0].isdecimal():
+        return ("." if word[0].isalnum() or word[0] == "_" else "|"), 0
+    if ordinal := _ORDINAL.fullmatch(word):
+        return "d", int(ordinal[1])
+    if not word.isdecimal() or len(word) > 4:
+        return ".", 0
+    return ("y" if len(word) == 4 and word[:2] in ("19", "20") else "n"), int(word)
+
+
+def _figures(token: re.Match[str]) -> tuple[int, int, int] | None:
     """Year, month and day that three figures stand for: 2024-01-25, 25.01.2024, 1/25/2024."""
-    parts = words[place : place + 3]
-    if len(parts) < 3 or not all(map(_is_figure, parts)):
-        return None
-    sign = next((sign for sign in "-./" if sign.join(parts) in text), "")
-    one, two, three = map(int, parts)
-    if sign and len(parts[0]) == 4:
+    one, two, three = map(int, token.group(1, 3, 4))
+    if len(token[1]) == 4:
         return one, two, three
-    if not sign or len(parts[2]) != 4:
+    if len(token[4]) != 4:
         return None
-    return (three, one, two) if sign == "/" and one <= 12 else (three, two, one)
+    return (three, one, two) if token["sign"] == "/" and one <= 12 else (three, two, one)
 
 
-def _day_of_month(words: Sequence[str], low: Sequence[str], place: int) -> tuple[int, int, int] | None:
-    """Year, or 0, month and day where a month is named with one: May 9, 2023; 9 May; the 9th of May."""
-    month = _NAMES.get(low[place])
-    if month is None or not words[place][0].isupper():
-        return None
-    after = [*low[place + 1 : place + 3], "", ""]
-    day = _ordinal(low[place - 2 if low[place - 1] == "of" else place - 1]) if place else 0
-    year = after[0] if day else after[1]
-    day = day or _ordinal(after[0])
-    return (int(year) if len(year) == 4 and _is_figure(year) else 0, month, day) if day else None
+@cache
+def _lexicon(language: str) -> dict[str, tuple[tuple[str, int], ...]]:
+    """What each phrase of a language stands for; one that has a capital is only looked for as it is written."""
+    told = cues(language)
+    named = {name: (letter, _LENGTHS.get(name, 0)) for name, letter in _LETTERS.items()}
+    named |= {name: ("s", value) for value, name in enumerate(("spring", "summer", "autumn", "winter"), 1)}
+    named["yesterday"] = ("E", 1)
+    known: dict[str, tuple[tuple[str, int], ...]] = {}
+    for name in _LETTERS:
+        known |= {_key(phrase): (named[name],) for phrase in told.phrases(f"{_TABLE}.{name}")}
+    for name, letter in _ROWS.items():
+        for value, row in enumerate(told.phrases(f"{_TABLE}.{name}"), 1):
+            for place, form in enumerate(row.split()):
+                short = letter == "M" and place and form[0].isupper()
+                known[_key(form)] = (("m" if short else letter, value),)
+    for row in told.phrases(f"{_TABLE}.phrases"):
+        phrase, _, senses = row.partition(": ")
+        known[_key(phrase)] = tuple(("n", int(one)) if one.isdecimal() else named[one] for one in senses.split())
+    return known
 
 
-def _counted(low: Sequence[str], place: int, now: date) -> NamedDay | None:
-    """Days counted from now: yesterday, last week, last Friday, the past two weeks, a month ago."""
-    word, rest = low[place], [*low[place + 1 : place + 3], "", ""]
-    if word == "yesterday":
-        return NamedDay(now, -1, 0)
-    if word == "ago" and place > 1 and (length := _length(low[place - 1])):
-        ago, about = _count(low[place - 2]) * length, length // 2 + 1
-        return NamedDay(now, -ago - about, -ago + about) if ago else None
-    if word not in _LAST and word != "this":
-        return None
-    if (weekday := _WEEKDAYS.get(rest[0].removesuffix("day"))) is not None:
-        return NamedDay(now, -((now.weekday() - weekday - 1) % 7) - 1, 0)
-    if (number := _count(rest[0])) and (length := _length(rest[1])):
-        return NamedDay(now, -number * length, 0)
-    length = _length(rest[0])
-    return NamedDay(now, -length * (1 if word == "this" else 2), 0) if 0 < length <= 7 else None
-
-
-def _is_figure(word: str) -> bool:
-    return len(word) <= 4 and word.isascii() and word.isdecimal()
-
-
-def _ordinal(word: str) -> int:
-    number = word[:-2] if word.endswith(("st", "nd", "rd", "th")) else word
-    return int(number) if len(number) <= 2 and _is_figure(number) else 0
-
-
-def _length(word: str) -> int:
-    return _UNITS.get(word.removesuffix("s"), 0)
-
-
-def _count(word: str) -> int:
-    return int(word) if _is_figure(word) else _COUNTS.get(word, 0)
+def _key(phrase: str) -> str:
+    plain = unicodedata.normalize("NFKC", phrase)
+    plain = plain if any(letter.isupper() for letter in plain) else analyzer.folded(plain)
+    return " ".join(token[0] for token in _TOKEN.finditer(plain))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from memfs.dataclass import NamedTuple, dataclass, field, replace
 from memfs.errors import QueryInvalid, SettingInvalid
-from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query, Recall
+from memfs.model import Anchor, Candidate, Hit, KindTable, MemoryItem, Query, Recall
 from memfs.model.kinds import nearest
 from memfs.model.query import MOST
 from memfs.model.time import MONTHS, utc_now
@@ -127,10 +127,28 @@ _WEEK_HOURS = 168.0
 _WEEK_FLOOR = 0.5
 _FADED = 0.5
 _LEAST = 1e-9
+_AS_GOOD = 0.85
+"""From what share of the best score on a memory is taken for an answer as well."""
 _TIME_WORDS = frozenset(
-    ("ago", "last", "past", "previous", "this", "yesterday", "spring", "summer", "autumn", "fall", "winter", *MONTHS)
+    (
+        *(
+            "ago",
+            "last",
+            "past",
+            "previous",
+            "this",
+            "yesterday",
+            "spring",
+            "summer",
+            "autumn",
+            "fall",
+            "winter",
+            *MONTHS,
+        ),
+        *("after", "before", "earliest", "first", "latest", "most", "prior", "since", "until"),
+    )
 )
-"""A question has one of them, or a figure, where it names a time."""
+"""An English question has one of them, or a figure, where it names a time."""
 _WORD = regex(r"\w+")
 
 
@@ -167,12 +185,14 @@ class QueryTerms:
         words: its words in lower case.
         times: the days, months and years that it names.
         context: the circumstances it is asked in.
+        anchor: the memory from whose day some of the times count.
     """
 
     text: bool
     words: frozenset[str]
     times: NamedTimes | None = None
     context: Mapping[str, Any] = field(default_factory=dict)
+    anchor: Anchor | None = None
 
     @classmethod
     def of(cls, query: Query, now: datetime) -> QueryTerms:
@@ -182,18 +202,18 @@ class QueryTerms:
         return cls(
             text=bool(query.text.strip()),
             words=words,
-            times=_named_times(query.text, written, words, now),
+            times=_named_times(query.text, words, now, brief=len(written) <= _ONE_QUESTION),
             context=query.context,
         )
 
 
-def _named_times(text: str, written: Sequence[str], words: frozenset[str], now: datetime) -> NamedTimes | None:
-    if _TIME_WORDS.isdisjoint(words) and not any(word[0].isdecimal() for word in words):
+def _named_times(text: str, words: frozenset[str], now: datetime, *, brief: bool) -> NamedTimes | None:
+    named = not _TIME_WORDS.isdisjoint(words) or any(word[0].isdecimal() for word in words)
+    if not named and not analyzer.written(text):
         return None
     from memfs.recall.dates import times_in  # most questions name no time
 
-    found = times_in(text, written, now.date(), brief=len(written) <= _ONE_QUESTION)
-    return found if any(found) else None
+    return times_in(text, now.date(), brief=brief)
 
 
 Factor = Callable[[RankCandidate, QueryTerms, datetime], float]
@@ -222,7 +242,7 @@ def speaker(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  #
 def when(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
     """More where the question names when it happened: the month, the year, most the day."""
     times, moment = asked.times, match.candidate.timestamp
-    if times is None:
+    if times is None or not any(times[:3]):
         return 1.0
     if times.days:
         return max((one.worth for one in times.days if one.holds(moment.date())), default=1.0)
@@ -315,7 +335,7 @@ PRESETS: Mapping[str, Mapping[str, float]] = {
     "fading": {**_DEFAULT, "fading": 1.0},
 }
 _NEEDED: Mapping[str, Callable[[QueryTerms], object]] = {
-    "when": lambda asked: asked.times,
+    "when": lambda asked: asked.times is not None and any(asked.times[:3]),
     "context": lambda asked: asked.context,
 }
 """What a question must name for a factor to be anything but 1."""
@@ -336,15 +356,17 @@ class Ranking:
         now: datetime,
         kinds: KindTable | None = None,
         learned: UseWeights | None = None,
+        asked: QueryTerms | None = None,
     ) -> None:
         """
         Args:
             weights: the exponent of each factor, by name.
             kinds: say how quickly items fade; without them none does.
             learned: what use taught, where that is to count.
+            asked: what the query names, where that is known.
         """
         self._learned = learned if query.text.strip() else None
-        self.asked = QueryTerms.of(query, now)
+        self.asked = asked or QueryTerms.of(query, now)
         self._now = now
         idle = {name for name, needed in _NEEDED.items() if not needed(self.asked)}
         self._factors = [(name, FACTORS[name], weight) for name, weight in weights.items() if name not in idle]
@@ -405,7 +427,21 @@ class Ranking:
         found = [RankedCandidate(match, self.score(match)) for match in matches]
         if self.asked.text:
             found.sort(key=lambda one: (-one.score, one.match.candidate.id))
-        return found
+        order = self.asked.times.order if self.asked.times is not None else 0
+        return _by_time(found, order) if order and found else found
+
+
+def _by_time(found: Sequence[RankedCandidate], order: int) -> list[RankedCandidate]:
+    """The candidates, those that fit nearly as well as the best by their time; ``order`` is -1 for the oldest first."""
+    least = _AS_GOOD * found[0].score
+    fit = [one for one in found if one.score >= least]
+    timed = sorted(fit, key=lambda one: one.match.candidate.timestamp, reverse=order > 0)
+    name = "latest" if order > 0 else "first"
+    moved = [
+        replace(one, score=place.score, reasons={**one.reasons, name: place.score / one.score})
+        for one, place in zip(timed, fit, strict=True)
+    ]
+    return [*moved, *found[len(fit) :]]
 
 
 _NAME_LIMIT = 60
@@ -848,12 +884,7 @@ def nothing_fits(text: str, asked: Asked, hits: Sequence[Hit]) -> bool:
         asked: its words, and how they are spread over all that was searched.
         hits: best first.
     """
-    worth, statistics = asked
-    weights = {
-        term: share * terms.idf(statistics.passages, statistics.frequencies.get(term, 0))
-        for term, share in worth.items()
-        if not term.isdigit() and term not in _month_terms()
-    }
+    weights = terms.rare(asked, lambda term: term.isdigit() or term in _month_terms())
     heaviest = sum(sorted(weights.values(), reverse=True)[:_HEAVIEST])
     return bool(weights) and not any(
         _holds_enough(terms.held_terms(text, hit.item), weights, heaviest) for hit in hits[:_LOOKED_AT]

@@ -28,6 +28,7 @@ from memfs.recall.ranking import (
     PRESETS,
     HitSelection,
     Mark,
+    QueryTerms,
     RankCandidate,
     RankedCandidate,
     Ranking,
@@ -56,6 +57,8 @@ from memfs.usage import Usage
 
 _PER_HIT = 3
 _IN_TALKS = 150
+_EVENTS = 10
+"""So many memories are looked at for an event that a question counts from."""
 _TRIES = 2
 _LEARNING = PRESETS.keys() - {"default"} | {""}
 """The strategies that a query may name where what use taught still counts: not the plain one, nor a caller's own."""
@@ -170,6 +173,7 @@ class HitCollector:
             semantic=found.semantic,
             without_room=tuple(chosen.misfits),
             nothing_fits=self._nothing_fits(),
+            anchor=self._ranking.asked.anchor,
         )
 
     def _nothing_fits(self) -> bool:
@@ -601,10 +605,27 @@ class Recaller:
         """What was found, ordered by the query's strategy, and what scored it."""
         chosen = self._strategy(query)
         learned = self._helpers.learned() if query.strategy in _LEARNING else None
-        ranking = Ranking(query, chosen.weights, self._clock(), self._kinds, learned)
+        now = self._clock()
+        asked = self._anchored(query, QueryTerms.of(query, now))
+        ranking = Ranking(query, chosen.weights, now, self._kinds, learned, asked)
         usage = self._helpers.usage if ranking.counts_use else None
         uses = usage.of(match.candidate.id for match in found) if usage is not None else {}
         return ranking, reranked(chosen, query, ranking.ranked(ranking.completed(found, uses)))
+
+    def _anchored(self, query: Query, asked: QueryTerms) -> QueryTerms:
+        """What a query names, with the days that it counts from an event; that is looked up by its words."""
+        if asked.times is None or not asked.times.event:
+            return asked
+        from memfs.recall.dates import anchor_of  # few questions count from an event
+
+        event = Query(
+            text=asked.times.event, limit=_EVENTS, path=query.path, agents=query.agents, sessions=query.sessions
+        )
+        found = self._store.candidates(event)
+        told = zip(found, self._store.load_each(found), strict=True)
+        pairs = ((one, loaded.item) for one, loaded in told if loaded is not None)
+        anchor = anchor_of(event.text, self._store.asked_of(event), pairs)
+        return asked if anchor is None else replace(asked, times=asked.times.counted_from(anchor.day), anchor=anchor)
 
 
 def _by_text(queries: Iterable[Query | str]) -> dict[str, Query | str]:

@@ -104,7 +104,7 @@ def _stemmer(code: str) -> Callable[[str], Any]:
     return getattr(module, f"{called.title()}Stemmer")().stemWord  # type: ignore[no-any-return]
 
 
-VERSION = 6
+VERSION = 7
 TITLE_WEIGHT = 2.0
 BODY_WEIGHT = 1.0
 EXTRA_WEIGHT = 0.5

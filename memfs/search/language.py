@@ -190,14 +190,20 @@ _STOP_WORDS = {
         "του τους των ως"
     ),
 }
-# Words that mean something, and tell the language of a short order all the same.
+# Words that mean something, and tell the language of a short order or of a question about a time all the same.
 _ORDERS = {
-    "de": "benutze datei datenbank fehler nutze schreib schreibe vermeide verwende",
-    "fr": "appelle ecris erreur fichier utilise",
-    "es": "archivo ejecuta escribe evita pruebas puedo utiliza",
-    "pt": "arquivo chame escreva evite rode testes",
-    "it": "chiamami esegui evita riesco rinomina scrivere scrivi usiamo",
-    "nl": "bestand draai gebruik schrijf vermijd",
+    "de": (
+        "benutze datei datenbank fehler gestern jahr jahren letzte letzten letztes monat monaten nutze schreib "
+        "schreibe vergangene vermeide verwende vorige woche wochen zuletzt"
+    ),
+    "fr": "annee annees appelle derniere ecris erreur fichier hier semaine semaines utilise",
+    "es": "ano anos archivo ayer cambio ejecuta escribe evita hace pasada pasado pruebas puedo utiliza ultima",
+    "pt": "ano anos arquivo chame escreva evite ha mes ontem passada passado rode testes ultima",
+    "it": (
+        "anno anni chiamami esegui evita ieri mesi riesco rinomina scorsa scorso scrivere scrivi settimana settimane "
+        "ultima usiamo"
+    ),
+    "nl": "bestand draai geleden gebruik gisteren jaar maand maanden schrijf vermijd vorig vorige weken",
 }
 # Words of other languages that stand in English texts, too: in names and titles, or as English words.
 _ENGLISH_TOO = (

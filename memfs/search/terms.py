@@ -10,7 +10,7 @@ Measured in ``benchmarks/retrieval``.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from math import log
 from typing import Generic, TypeVar
@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 from memfs.model import MemoryItem
 from memfs.pattern import regex
 from memfs.search import analyzer, language
-from memfs.search.engine import TermStatistics
+from memfs.search.engine import Asked, TermStatistics
 
 MAX_TERMS = 128
 COMMON_WEIGHT = 0.5
@@ -138,6 +138,16 @@ def idf(passages: int, frequency: int) -> float:
     """How much a term says that ``frequency`` of so many passages hold; always above 0."""
     frequency = min(frequency, passages)
     return log(1.0 + (passages - frequency + 0.5) / (frequency + 0.5))
+
+
+def rare(asked: Asked, but: Callable[[str], bool] = lambda _: False) -> dict[str, float]:
+    """What each term of a question is worth times how rare it is, without some."""
+    worth, statistics = asked
+    return {
+        term: share * idf(statistics.passages, statistics.frequencies.get(term, 0))
+        for term, share in worth.items()
+        if not but(term)
+    }
 
 
 def length_terms(average_length: float, b: float = B) -> tuple[float, float]:

@@ -163,6 +163,15 @@ def test_explain_names_what_was_left_out(filled: Memfs) -> None:
     assert filled("recall", "database", "--budget", "2", "--json").json["without_room"] == ["database"]
 
 
+def test_explain_names_the_event_from_which_a_time_counts(filled: Memfs) -> None:
+    """--explain says which memory gave the day, and JSON has it; without an event nothing is said."""
+    filled("remember", "The launch was on 3 May 2026", "--id", "launch")
+    asked = ("recall", "which database the week after the launch", "--explain")
+    assert "the times count from 2026-05-03: launch tells of 'launch'" in filled(*asked).err
+    assert filled(*asked, "--json").json["anchor"] == {"id": "launch", "day": "2026-05-03", "event": "launch"}
+    assert "anchor" not in filled("recall", "which database", "--json").json
+
+
 def test_what_nothing_answers_is_said_so(filled: Memfs) -> None:
     """Where the hits hold next to nothing of the question, that is said; where one answers, it is not."""
     filled("remember", "Alice keeps bees behind the mill", "--id", "bees")

@@ -142,7 +142,7 @@ class FoundItems:
     query: str
     hits: tuple[FoundItem, ...]
     answer: Recall = field(
-        metadata=merge("partial more nothing_fits? tokens duplicates cut without_room? absent semantic fresh")
+        metadata=merge("partial more nothing_fits? tokens duplicates cut without_room? absent anchor? semantic fresh")
     )
     hint: str = ""
     fenced: str | None = field(default=None, metadata=OMIT)
@@ -344,6 +344,8 @@ def recall(
             remark(partial_note(unread))
         remark(problems_note(len(store.problems())))
         quoted = fence(answer.hits) if fenced else None
+        if explain and (anchor := answer.anchor) is not None:
+            remark(f"the times count from {anchor.day}: {anchor.id} tells of '{anchor.event}'")
         filtered = recall.filtered(asked) if explain else ()
         if filtered:
             remark(f"the filters left out {', '.join(filtered)}; --why-not ID says more of one")

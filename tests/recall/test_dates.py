@@ -1,0 +1,275 @@
+"""Times that a question names: in ten languages, counted from a remembered event, and asked for by their order."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from memfs import MemoryItem, Query, Workspace, open_workspace
+from memfs.recall.cues import cues
+from memfs.recall.dates import times_in
+from memfs.recall.ranking import QueryTerms
+
+TODAY = date(2026, 3, 10)
+LAST_WEEK, YESTERDAY = "2026-03-10 -14..0", "2026-03-10 -1..0"
+THREE_MONTHS_AGO, THAT_DAY = "2026-03-10 -106..-74", "2023-05-09 0..1, 2023-05-09 -1..7"
+LAST_MONTH, LAST_YEAR, IN_MAY, IN_SUMMER = "month 2, year 2026", "year 2025", "month 5", "month 6, month 7, month 8"
+
+TABLE = {
+    "en": {
+        "What did we do yesterday?": YESTERDAY,
+        "What did we do last week?": LAST_WEEK,
+        "What did we decide last month?": LAST_MONTH,
+        "What did we decide last year?": LAST_YEAR,
+        "What did we decide three months ago?": THREE_MONTHS_AGO,
+        "What did we decide in May?": IN_MAY,
+        "What happened on 9 May 2023?": THAT_DAY,
+        "Where were we in the summer?": IN_SUMMER,
+        "What changed two weeks after the launch?": "2 x 7 after: launch",
+        "Two weeks after the launch, what changed?": "2 x 7 after: launch",
+        "What did we do the day before the migration?": "1 before: migration",
+        "What broke the week after we moved to Postgres?": "7 after: we moved to Postgres",
+        "Which bugs came up since the audit?": "since: audit",
+        "Who was the puppy she got two weeks before May 9, 2023?": "2023-05-09 -10..0, 2023-05-09 -18..-10",
+        "Where did she go on the Sunday before May 9, 2023?": "2023-05-09 -10..0, 2023-05-09 -2..-1, 2023-05-09 -3..5",
+        "When did we deploy for the first time?": "oldest first",
+        "When did we last deploy?": "newest first",
+        "What do we do after lunch?": "",
+        "Have I ever met a hot spring before?": "",
+        "What follows after two weeks?": "",
+    },
+    "de": {
+        "Was haben wir gestern gemacht?": YESTERDAY,
+        "Was war letzte Woche?": LAST_WEEK,
+        "Was haben wir im letzten Monat entschieden?": LAST_MONTH,
+        "Was haben wir letztes Jahr entschieden?": LAST_YEAR,
+        "Was haben wir vor drei Monaten entschieden?": THREE_MONTHS_AGO,
+        "Was haben wir im Mai beschlossen?": IN_MAY,
+        "Was haben wir am 9. Mai 2023 beschlossen?": THAT_DAY,
+        "Wo waren wir im Sommer?": IN_SUMMER,
+        "Was änderte sich zwei Wochen nach dem Launch?": "2 x 7 after: Launch",
+        "Was haben wir am Tag vor der Migration gemacht?": "1 before: Migration",
+        "Was änderte sich seit dem Audit?": "since: Audit",
+        "Wann haben wir zum ersten Mal deployt?": "oldest first",
+        "Wann haben wir zuletzt deployt?": "newest first",
+    },
+    "fr": {
+        "Qu'avons-nous fait hier ?": YESTERDAY,
+        "Qu'avons-nous fait la semaine dernière ?": LAST_WEEK,
+        "Qu'avons-nous décidé le mois dernier ?": LAST_MONTH,
+        "Qu'avons-nous décidé l'année dernière ?": LAST_YEAR,
+        "Qu'avons-nous décidé il y a trois mois ?": THREE_MONTHS_AGO,
+        "Qu'avons-nous décidé en mai ?": IN_MAY,
+        "Qu'avons-nous décidé le 9 mai 2023 ?": THAT_DAY,
+        "Où étions-nous en été ?": IN_SUMMER,
+        "Que s'est-il passé deux semaines après le lancement ?": "2 x 7 after: lancement",
+        "Qu'avons-nous fait la veille de la migration ?": "1 x 1 before: migration",
+        "Qu'est-ce qui a changé depuis l'audit ?": "since: l'audit",
+        "Quand avons-nous déployé pour la première fois ?": "oldest first",
+        "Quand avons-nous déployé pour la dernière fois ?": "newest first",
+    },
+    "es": {
+        "¿Qué hicimos ayer?": YESTERDAY,
+        "¿Qué hicimos la semana pasada?": LAST_WEEK,
+        "¿Qué decidimos el mes pasado?": LAST_MONTH,
+        "¿Qué decidimos el año pasado?": LAST_YEAR,
+        "¿Qué decidimos hace tres meses?": THREE_MONTHS_AGO,
+        "¿Qué decidimos en mayo?": IN_MAY,
+        "¿Qué pasó el 9 de mayo de 2023?": THAT_DAY,
+        "¿Dónde estuvimos en verano?": IN_SUMMER,
+        "Dos semanas después del lanzamiento, ¿qué cambió?": "2 x 7 after: lanzamiento",
+        "¿Qué hicimos el día antes de la migración?": "1 before: migración",
+        "¿Qué ha cambiado desde la auditoría?": "since: auditoría",
+        "¿Cuándo desplegamos por primera vez?": "oldest first",
+        "¿Cuándo desplegamos por última vez?": "newest first",
+    },
+    "pt": {
+        "O que fizemos ontem?": YESTERDAY,
+        "O que fizemos na semana passada?": LAST_WEEK,
+        "No mês passado, o que decidimos?": LAST_MONTH,
+        "O que decidimos no ano passado?": LAST_YEAR,
+        "O que decidimos há três meses?": THREE_MONTHS_AGO,
+        "O que decidimos em maio?": IN_MAY,
+        "O que aconteceu em 9 de maio de 2023?": THAT_DAY,
+        "Onde estivemos no verão?": IN_SUMMER,
+        "O que mudou duas semanas depois do lançamento?": "2 x 7 after: lançamento",
+        "O que fizemos no dia antes da migração?": "1 before: migração",
+        "Não sei o que mudou desde a auditoria": "since: auditoria",
+        "Quando publicamos pela primeira vez?": "oldest first",
+        "Quando publicamos pela última vez?": "newest first",
+    },
+    "it": {
+        "Cosa abbiamo fatto ieri?": YESTERDAY,
+        "Cosa abbiamo fatto la settimana scorsa?": LAST_WEEK,
+        "Cosa abbiamo deciso il mese scorso?": LAST_MONTH,
+        "Cosa abbiamo deciso l'anno scorso?": LAST_YEAR,
+        "Cosa abbiamo deciso tre mesi fa?": THREE_MONTHS_AGO,
+        "Cosa è successo a maggio?": IN_MAY,
+        "Cosa è successo il 9 maggio 2023?": THAT_DAY,
+        "Dove siamo stati in estate?": IN_SUMMER,
+        "Che cosa è cambiato due settimane dopo il lancio?": "2 x 7 after: lancio",
+        "Cosa abbiamo fatto il giorno prima della migrazione?": "1 before: migrazione",
+        "Cosa è cambiato da quando siamo passati a Postgres?": "since: siamo passati a Postgres",
+        "Quando abbiamo pubblicato per la prima volta?": "oldest first",
+        "Quando abbiamo pubblicato per l'ultima volta?": "newest first",
+    },
+    "nl": {
+        "Wat hebben we gisteren gedaan?": YESTERDAY,
+        "Wat hebben we vorige week gedaan?": LAST_WEEK,
+        "Wat hebben we vorige maand besloten?": LAST_MONTH,
+        "Wat hebben we vorig jaar besloten?": LAST_YEAR,
+        "Wat hebben we drie maanden geleden besloten?": THREE_MONTHS_AGO,
+        "Wat hebben we in mei besloten?": IN_MAY,
+        "Wat gebeurde er op 9 mei 2023?": THAT_DAY,
+        "Waar waren we in de zomer?": IN_SUMMER,
+        "Wat veranderde er twee weken na de lancering?": "2 x 7 after: lancering",
+        "Wat hebben we de dag voor de migratie gedaan?": "1 before: migratie",
+        "Wat is er veranderd sinds de audit?": "since: audit",
+        "Wanneer hebben we voor het eerst uitgerold?": "oldest first",
+        "Wanneer hebben we voor het laatst uitgerold?": "newest first",
+    },
+    "ru": {
+        "Что мы делали вчера?": YESTERDAY,
+        "Что мы делали на прошлой неделе?": LAST_WEEK,
+        "Что мы решили в прошлом месяце?": LAST_MONTH,
+        "Что мы решили в прошлом году?": LAST_YEAR,
+        "Что мы решили три месяца назад?": THREE_MONTHS_AGO,
+        "Что мы решили в мае?": IN_MAY,
+        "Что случилось 9 мая 2023?": THAT_DAY,
+        "Где мы были летом?": IN_SUMMER,
+        "Что изменилось через две недели после запуска?": "2 x 7 after: запуска",
+        "Что мы делали накануне миграции?": "1 x 1 before: миграции",
+        "Что изменилось с момента аудита?": "since: аудита",
+        "Когда мы впервые выпустили релиз?": "oldest first",
+        "Когда мы выпускали релиз в последний раз?": "newest first",
+    },
+    "zh": {
+        "我们昨天做了什么?": YESTERDAY,
+        "我们上周做了什么?": LAST_WEEK,
+        "我们上个月决定了什么?": LAST_MONTH,
+        "我们去年决定了什么?": LAST_YEAR,
+        "我们三个月前决定了什么?": THREE_MONTHS_AGO,
+        "我们在五月决定了什么?": IN_MAY,
+        "2023年5月9日发生了什么?": THAT_DAY,
+        "我们在夏天去了哪里?": IN_SUMMER,
+        "发布两周后我们改了什么?": "2 x 7 after: 发布",
+        "我们在迁移前一天做了什么?": "1 x 1 before: 迁移",
+        "审计以来改了什么?": "since: 审计",
+        "我们第一次部署是什么时候?": "oldest first",
+        "我们最后一次部署是什么时候?": "newest first",
+    },
+    "ja": {
+        "昨日何をしましたか": YESTERDAY,
+        "先週何をしましたか": LAST_WEEK,
+        "先月何を決めましたか": LAST_MONTH,
+        "去年何を決めましたか": LAST_YEAR,
+        "3ヶ月前に何を決めましたか": THREE_MONTHS_AGO,
+        "5月に何を決めましたか": IN_MAY,
+        "2023年5月9日に何がありましたか": THAT_DAY,
+        "夏にどこへ行きましたか": IN_SUMMER,
+        "リリースの2週間後に何を変えましたか": "2 x 7 after: リリース",
+        "移行の前日に何をしましたか": "1 x 1 before: 移行",
+        "監査以来何が変わりましたか": "since: 監査",
+        "初めてデプロイしたのはいつですか": "oldest first",
+        "最後にデプロイしたのはいつですか": "newest first",
+    },
+}  # fmt: skip
+
+
+def told(question: str) -> str:
+    """What times a question names, in short."""
+    times = times_in(question, TODAY)
+    if times is None:
+        return ""
+    found = [f"{one.day} {one.first}..{one.last}" for one in times.days]
+    if not times.days:
+        found += [f"month {month}" for month in sorted(times.months)] + [f"year {year}" for year in sorted(times.years)]
+    if times.distance is not None:
+        number, length, relation = times.distance.number, times.distance.length, times.distance.relation
+        how = " x ".join(str(one) for one in (number, length) if one)
+        sort = {"S": "since", "F": "after"}.get(relation, "before")
+        found.append(f"{how} {sort}: {times.event}".strip())
+    return ", ".join(
+        found + [name for name, order in (("oldest first", -1), ("newest first", 1)) if times.order == order]
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"), [row for rows in TABLE.values() for row in rows.items()], ids=lambda text: text[:40]
+)
+def test_a_question_names_its_times_in_its_language(question: str, expected: str) -> None:
+    """Each question names the window beside it, whatever language it is in."""
+    assert told(question) == expected
+
+
+def test_every_language_of_times_is_tested() -> None:
+    """A language with words of time has questions that are read with them; those without a time are not read at all."""
+    assert {language for language in TABLE if cues(language).has("times")} == TABLE.keys()
+    for rows in TABLE.values():
+        for question, expected in rows.items():
+            named = QueryTerms.of(Query(text=question), datetime(2026, 3, 10, tzinfo=UTC)).times
+            assert bool(named) == bool(expected), question
+
+
+LOGOS = [f"{month}-{day}" for month in range(1, 7) for day in ("04", "18")]
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Workspace:
+    """A workspace of a shop whose logo changes all the time, beside a few events."""
+    workspace = open_workspace(tmp_path / "shop", create=True)
+    rows = [
+        ("launch", "The launch of the shop went live on May 3, 2026", "2026-04-20"),
+        ("checklist", "The launch checklist has nine steps", "2026-04-10"),
+        ("tired", "Two weeks after the launch nobody had slept", "2026-05-18"),
+        ("postgres", "We moved to Postgres", "2026-03-01"),
+        *((f"logo-{day}", f"Logo number {day}", f"2026-0{day}") for day in LOGOS),
+    ]
+    for name, text, day in rows:
+        workspace.store.put(MemoryItem(text, id=name, timestamp=day))
+    return workspace
+
+
+def best(workspace: Workspace, question: str) -> tuple[str, set[str]]:
+    """The anchor of an answer with its day, and the logos that count for their time."""
+    answer = workspace.recall(question, limit=50)
+    found = {hit.item.id for hit in answer if hit.reasons.get("when", 1.0) > 1.0 and hit.item.id.startswith("logo")}
+    return f"{answer.anchor.id} {answer.anchor.day}" if answer.anchor is not None else "", found
+
+
+@pytest.mark.parametrize(
+    ("question", "anchor", "logos"),
+    [
+        ("which logo did we have two weeks after the launch", "launch 2026-05-03", {"logo-5-18"}),
+        ("the logo of the day after the launch", "launch 2026-05-03", {"logo-5-04"}),
+        ("the logo of the week after we moved to Postgres", "postgres 2026-03-01", {"logo-3-04"}),
+        ("every logo since the launch", "launch 2026-05-03", {"logo-5-04", "logo-5-18", "logo-6-04", "logo-6-18"}),
+        ("the logo two weeks after the zebra", "", set()),
+        ("the logo two weeks after the launch of the zebra", "", set()),
+        ("the logo after the launch", "", set()),
+    ],
+)
+def test_a_time_counts_from_a_remembered_event(shop: Workspace, question: str, anchor: str, logos: set[str]) -> None:
+    """The event is looked up; the day that its memory names counts, or its own; where none fits, nothing changes."""
+    assert best(shop, question) == (anchor, logos)
+
+
+def test_the_first_and_the_last_time_are_told_by_the_times(tmp_path: Path) -> None:
+    """Of memories that fit as well as the best, the oldest comes first, or the newest, with the factor that did it."""
+    workspace = open_workspace(tmp_path / "w", create=True)
+    for month in (3, 1, 2):
+        workspace.store.put(MemoryItem("The shop was deployed", id=f"m{month}", timestamp=f"2026-0{month}-01"))
+    workspace.store.put(MemoryItem("A shop", id="worse", timestamp="2020-01-01"))
+    workspace.store.put(MemoryItem("Tests took long", id="other", timestamp="2026-01-01"))
+    assert [hit.item.id for hit in workspace.recall("when was the shop deployed for the first time")][:3] == [
+        "m1",
+        "m2",
+        "m3",
+    ]
+    assert [hit.item.id for hit in workspace.recall("when was the shop deployed the last time")][:3] == [
+        "m3",
+        "m2",
+        "m1",
+    ]
