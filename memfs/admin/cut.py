@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memfs.admin.backup_file import prove_history
+from memfs.admin.erase import CUT, LOCK_WAIT, HistoryRewrite, is_shared, refuse_busy, refuse_kind
 from memfs.admin.erase_purge import remotes
-from memfs.admin.history_rewrite import CUT, LOCK_WAIT, HistoryRewrite, is_shared, refuse_busy, refuse_kind
 from memfs.dataclass import dataclass, replace
 from memfs.errors import EraseRefused, MemfsError
 from memfs.fs import io

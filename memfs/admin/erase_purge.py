@@ -16,7 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from memfs.admin.archive_file import INDEX_LIMIT, PAYLOAD_SUFFIX, Archive, ArchiveMember, decode, index_path, is_name
-from memfs.admin.history_rewrite import journals_of, states_of
 from memfs.dataclass import dataclass, replace
 from memfs.errors import ArchiveInvalid, CorruptRecord, MemfsError
 from memfs.fs import append_log, io
@@ -30,8 +29,7 @@ from memfs.git.commit_object import EXPORT
 from memfs.git.layout import discover
 from memfs.git.refs import HEX
 from memfs.git.remote import without_login
-from memfs.git.rewrite import HistoryRemoval, Survey, Versions
-from memfs.git.rewrite_text import Traces, edit_commit, edit_tag, files_below
+from memfs.git.rewrite import HistoryRemoval, Survey, Traces, Versions, edit_commit, edit_tag, files_below
 from memfs.learning.inbox import FILE as INBOX
 from memfs.learning.inbox import erased
 from memfs.learning.triggers import LOG as WARNINGS
@@ -312,6 +310,24 @@ def _lay_back(parts: Parts, archive: Archive, target: Target) -> None:
             continue
         with suppress(ArchiveInvalid):  # damaged: there is nothing to be kept
             parts.tree.write_stream(member.path, archive.chunks(member))
+
+
+def states_of(parts: Parts) -> list[Path]:
+    """The state folders of all workspaces that the repository ever had, those of removed working trees included."""
+    return sorted(path for path in parts.repository.state.parent.iterdir() if path.is_dir())
+
+
+def journals_of(parts: Parts) -> Iterator[Journal]:
+    """The journals of all workspaces of the repository, each open until the next is asked for."""
+    yield parts.journal
+    for state in states_of(parts):
+        path = state / parts.journal.path.name
+        if state != parts.repository.state and os.path.lexists(path):
+            journal = Journal(path)
+            try:
+                yield journal
+            finally:
+                journal.close()
 
 
 Purge = Callable[[Parts, Target], int]

@@ -17,21 +17,29 @@ from memfs.admin import layout as workspace_layout
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
-from memfs.errors import BranchRefused, GitBusy, MemfsError, NotRegularFile, RemoteUnreachable, RepoUnsupported
+from memfs.errors import (
+    BranchRefused,
+    GitBusy,
+    HistoryUnavailable,
+    MemfsError,
+    NotRegularFile,
+    RemoteUnreachable,
+    RepoUnsupported,
+)
 from memfs.format import toml_text
 from memfs.format.text import shortlist
 from memfs.fs import atomic_replace, io, workspace_location
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import BRANCH, MEMORY_FOLDER, is_own
-from memfs.git.commit_object import CommitChange, CommitWriter, Group
+from memfs.git.commit_object import CommitChange, CommitWriter, Group, headers
 from memfs.git.commits import build, store
 from memfs.git.layout import Layout, discover, read_config
+from memfs.git.objects import EMPTY_TREE, Objects, add, encode_tree
 from memfs.git.process import wait_for_children
 from memfs.git.refs import HEADS, Refs, read_list
 from memfs.git.remote import LOCK, RemoteConnection, RemoteHistory, configured, remote_of
-from memfs.git.repository import Repository, is_ancestor
-from memfs.git.rewrite import extract
+from memfs.git.repository import Repository, cut_off, is_ancestor
 from memfs.model.state_paths import document_of_sidecar
 from memfs.model.time import utc_now
 from memfs.team.worktrees import (
@@ -391,7 +399,7 @@ def to_own_branch(store_: Store, repository: Repository, *, dry_run: bool = Fals
         raise BranchRefused("the memory is not at the top of the repository", path=repository.prefix, hint=hint)
     _require_settled(store_, repository)
     head = repository.head_commit()
-    tip, made = extract(repository, head, (MEMORY_FOLDER, SETTINGS_FILE)) if head else ("", {})
+    tip, made = _extracted(repository, head) if head else ("", {})
     present = _present(repository.work_tree)
     _require_committed(repository, head, present)
     there = repository.ref_commit(REF)
@@ -410,6 +418,48 @@ def to_own_branch(store_: Store, repository: Repository, *, dry_run: bool = Fals
     _remove(store_, repository.work_tree, present)
     workspace_location.link(repository.work_tree, repository.common_dir)
     return MoveResult(workspace=memory, files=len(present), commits=commits)
+
+
+_DROPPED = (b"tree ", b"parent ", b"gpgsig", b"mergetag ")
+
+
+def _extracted(repository: Repository, commit: str) -> tuple[str, Objects]:
+    """The history of the memory alone that leads to a commit.
+
+    Authors, dates and messages stay; commits that changed nothing of it are left out. Signatures go, since they are
+    of other bytes. The same history always gives the same commits.
+
+    Returns:
+        The last commit of the extracted history, "" where no commit has a memory; and all new objects.
+
+    Raises:
+        HistoryUnavailable: the clone lacks a part of the history.
+    """
+    if cut_off(repository):
+        raise HistoryUnavailable("this clone is shallow: it lacks history", hint="git fetch --unshallow")
+    wanted = {MEMORY_FOLDER.encode(), SETTINGS_FILE.encode()}
+    made: Objects = {}
+    became: dict[str, str] = {}
+    trees: dict[str, str] = {}
+    out = repository.git.run("rev-list", "--topo-order", "--reverse", "--parents", commit, timeout=600)
+    for line in out.decode("ascii").splitlines():
+        name, *before = line.split()
+        kept = {path: entry for path, entry in repository.read_tree(repository.root(name)).items() if path in wanted}
+        tree = add(made, "tree", encode_tree(kept)) if kept else EMPTY_TREE
+        parents = list(dict.fromkeys(became[parent] for parent in before if became.get(parent)))
+        if not parents and tree == EMPTY_TREE:
+            continue
+        if len(parents) == 1 and trees[parents[0]] == tree:
+            became[name] = parents[0]
+            continue
+        if tree == EMPTY_TREE:
+            add(made, "tree", b"")
+        rows, message = headers(repository.object(name).data)
+        first = [f"tree {tree}".encode(), *(f"parent {parent}".encode() for parent in parents)]
+        kept_rows = [row for row in rows if not row.startswith(_DROPPED)]
+        became[name] = add(made, "commit", b"\n".join([*first, *kept_rows]) + b"\n\n" + message)
+        trees[became[name]] = tree
+    return became.get(commit, ""), made
 
 
 def _require_settled(store_: Store, repository: Repository) -> None:

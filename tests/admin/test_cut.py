@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfs import EraseRefused, MemfsError, MemoryItem
-from memfs.admin.history_rewrite import is_shared
+from memfs.admin.erase import is_shared
 from memfs.doors.cli.app import run
 from memfs.errors import BranchQuarantined
 from memfs.git.refs import quarantined

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from memfs import EraseRefused, ItemNotFound, MemfsError, MemoryItem
-from memfs.admin import backup, history_rewrite
+from memfs.admin import backup, erase
 from memfs.admin.backup import Backups, own_folder
 from memfs.admin.merge_spool import MergeSpool
 from memfs.format.field_merge import FieldConflict
@@ -457,7 +457,7 @@ def test_50_the_git_of_a_killed_process_ends_first(
     opened: Opened, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     """What packs or fetches objects on after memfs's death would bring back what is taken out meanwhile."""
-    monkeypatch.setattr(history_rewrite, "_PATIENCE", 0.0)
+    monkeypatch.setattr(erase, "_PATIENCE", 0.0)
     workspace = opened()
     put(workspace)
     command = ("git", f"--git-dir={workspace.root}/.git", "-c", "protocol.ext.allow=always", *words)

@@ -19,7 +19,7 @@ import pytest
 from kit import nasty
 from kit.copies import copy_workspace
 from kit.nasty import ITEM, NEEDLES, Nasty
-from memfs.admin.history_rewrite import HistoryRewrite
+from memfs.admin.erase import HistoryRewrite
 from memfs.errors import MemfsError
 from memfs.fs import io
 from memfs.git import rewrite

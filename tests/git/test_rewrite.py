@@ -9,8 +9,10 @@ import pytest
 
 from memfs.errors import EraseRefused
 from memfs.git import rewrite as rewriting
-from memfs.git.rewrite import HistoryRemoval, Rewriter, Survey
-from memfs.git.rewrite_text import (
+from memfs.git.rewrite import (
+    HistoryRemoval,
+    Rewriter,
+    Survey,
     Traces,
     edit_commit,
     edit_reflog,
