@@ -24,6 +24,7 @@ from memfs.fs.executor import in_daemon
 from memfs.fs.io import UNTOLD_TYPES, file_system
 from memfs.fs.lock import leads_to, locked, renewed_in_child
 from memfs.fs.workspace_location import MEMORY_FOLDER
+from memfs.model.state_paths import WATCHERS
 from memfs.settings import WatchSettings
 from memfs.store import SyncResult
 from memfs.store.reader import FolderReader
@@ -582,7 +583,7 @@ class Watcher:
 
 def notes_folder(state: Path) -> Path:
     """The folder of the notes of a workspace's watchers, below its state folder."""
-    return state / "watchers"
+    return state / WATCHERS
 
 
 def summary(found: list[WatchStatus]) -> str:

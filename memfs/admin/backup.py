@@ -51,6 +51,7 @@ from memfs.fs.tree import ScanEntry
 from memfs.fs.workspace_location import base_folder
 from memfs.git.maintenance import RepositorySnapshot, snapshot, write_bundle
 from memfs.learning.inbox import FILE as INBOX
+from memfs.model.state_paths import BACKUPS
 from memfs.model.time import format_time
 from memfs.settings import BackupSettings
 from memfs.store.parts import CONTENT, Fire, Parts
@@ -288,7 +289,6 @@ def _from_start(file: _Open) -> Iterator[bytes]:
     yield from chunks_of(file.fd, os.fstat(file.fd).st_size, str(file.path))
 
 
-_RECORD = "backups.json"
 _LOCK = "backup.lock"
 _SMALL = 1 << 16
 _LOOK_EVERY = 30.0
@@ -569,7 +569,7 @@ class Backups:
     def _known(self) -> _Record | None:
         """The record; None where it is damaged or came along with a copy: a moved one keeps its inode."""
         try:
-            data = io.read_file(self._parts.repository.state / _RECORD, _SMALL)
+            data = io.read_file(self._parts.repository.state / BACKUPS, _SMALL)
             found: _Record = decoded(_Record, json.loads(data))
             path, inode = self._home()
         except (FileNotFoundError, ValueError, RecursionError, MemfsError):
@@ -585,7 +585,7 @@ class Backups:
         from dataclasses import asdict  # who asks how things stand writes nothing
 
         data = json.dumps(asdict(replace(record, home=self._home())), default=format_time).encode()
-        io.write_file(self._parts.repository.state / _RECORD, data)
+        io.write_file(self._parts.repository.state / BACKUPS, data)
 
 
 def own_folder() -> Path:

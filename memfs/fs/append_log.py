@@ -23,6 +23,7 @@ from memfs.fs.lock import leads_to, locked, release
 from memfs.pattern import regex
 
 FOLDER = "spool"
+ERRORS = "hooks.log"
 """Where events of sessions wait, below a workspace's state folder."""
 LOCK = "drain.lock"
 """In ``FOLDER``, held by the process that takes lines until it has stored what they say."""

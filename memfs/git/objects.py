@@ -9,9 +9,11 @@ import hashlib
 import os
 import re
 import stat
+import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -234,6 +236,132 @@ def _packed(objects: Mapping[str, Object]) -> Iterator[bytes]:
         header.append(byte)
         yield bytes(header)
         yield zlib.compress(item.data, _QUICK)
+
+
+_KINDS = {number: kind for kind, number in _PACK_KINDS.items()}
+_BY_OFFSET, _BY_NAME = 6, 7
+_IDX = b"\xfftOc\0\0\0\x02"
+_NAMES = len(_IDX) + 4 * 256
+_DIGEST = 20
+_CHUNK = 4096
+_LONGEST_CHAIN = 250
+
+
+def read_packed(folder: Path, name: str) -> Object | None:
+    """An object from a pack in a folder of objects, its id not verified; None where there is none that can be read:
+    git then says what is the matter.
+    """
+    try:
+        for index in (one for one in os.listdir(folder / "pack") if one.endswith(".idx")):
+            place = _place_in(folder / "pack" / index, bytes.fromhex(name))
+            if place is not None:
+                with open(folder / "pack" / f"{index[:-4]}.pack", "rb", 0) as pack:
+                    return _unpacked(folder, pack.fileno(), place)
+    except (OSError, ValueError, LookupError, RecursionError, struct.error, zlib.error):
+        return None  # another form, damaged, or packed anew this moment
+    return None
+
+
+def _place_in(index: Path, digest: bytes) -> int | None:
+    """Where in its pack an object begins; None where the pack has it not."""
+    with open(index, "rb", 0) as file:
+        read = partial(os.pread, file.fileno())
+        head = read(_NAMES, 0)
+        ends = [0, *struct.unpack(">256I", head[len(_IDX) :])]
+        first, after, number = ends[digest[0]], ends[digest[0] + 1], ends[256]
+        if not head.startswith(_IDX) or not first <= after <= number <= os.fstat(file.fileno()).st_size // _DIGEST:
+            raise ValueError("another form of index")
+        names = read((after - first) * _DIGEST, _NAMES + first * _DIGEST)
+        at = names.find(digest)
+        while at > 0 and at % _DIGEST:
+            at = names.find(digest, at + 1)
+        if at < 0:
+            return None
+        offsets = _NAMES + number * (_DIGEST + 4)
+        place = int.from_bytes(read(4, offsets + 4 * (first + at // _DIGEST)))
+        return int.from_bytes(read(8, offsets + 4 * number + 8 * (place & 0x7FFFFFFF))) if place >> 31 else place
+
+
+def _unpacked(folder: Path, pack: int, place: int) -> Object | None:
+    """The object at a place of a pack, made of those that it is kept as a difference to."""
+    deltas: list[bytes] = []
+    while len(deltas) < _LONGEST_CHAIN:
+        head = os.pread(pack, 64, place)
+        number, size, at = head[0] >> 4 & 7, head[0] & 15, 1
+        while head[at - 1] & 0x80:
+            size |= (head[at] & 0x7F) << 7 * at - 3
+            at += 1
+        below: Object | None = None
+        back = 0
+        if number == _BY_OFFSET:
+            back = head[at] & 0x7F
+            while head[at] & 0x80:
+                at += 1
+                back = (back + 1) << 7 | head[at] & 0x7F
+            at += 1
+        elif number == _BY_NAME:
+            base = head[at : at + _DIGEST].hex()
+            below, at = read_loose(folder, base) or read_packed(folder, base), at + _DIGEST
+        data = _inflated(pack, place + at, size)
+        if number in _KINDS:
+            below = Object(_KINDS[number], data)
+        else:
+            deltas.append(data)
+        if below is not None:
+            for delta in reversed(deltas):
+                below = below._replace(data=_patched(below.data, delta))
+            return below
+        if not 0 < back < place:
+            return None
+        place -= back
+    return None
+
+
+def _inflated(pack: int, place: int, size: int) -> bytes:
+    if size > LARGEST:
+        raise ValueError("too large")
+    stream, parts = zlib.decompressobj(), []
+    while not stream.eof and (packed := os.pread(pack, _CHUNK, place)):
+        parts.append(stream.decompress(packed, size + 1))
+        place += len(packed)
+    data = b"".join(parts)
+    if len(data) != size:
+        raise ValueError("not as large as it says")
+    return data
+
+
+def _patched(base: bytes, delta: bytes) -> bytes:
+    """What a difference makes of the bytes that it is a difference to."""
+    begun, at = _varint(delta, 0)
+    size, at = _varint(delta, at)
+    if begun != len(base) or size > LARGEST:
+        raise ValueError("a difference to something else")
+    made: list[bytes] = []
+    while at < len(delta):
+        order, at = delta[at], at + 1
+        if order & 0x80:  # copy: which bytes of offset and length follow stands in the lower bits
+            numbers = 0
+            for bit in range(7):
+                if order >> bit & 1:
+                    numbers |= delta[at] << 8 * bit
+                    at += 1
+            start, length = numbers & 0xFFFFFFFF, numbers >> 32 or 0x10000
+            made.append(base[start : start + length])
+        else:
+            made.append(delta[at : at + order])
+            at += order
+    data = b"".join(made)
+    if len(data) != size:
+        raise ValueError("not as large as it says")
+    return data
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while data[at] & 0x80:
+        value |= (data[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+    return value | data[at] << shift, at + 1
 
 
 ReadTree = Callable[[str], Tree]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import struct
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,11 +19,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from memfs.dataclass import NamedTuple
-from memfs.errors import GitBusy, GitFailed, HistoryUnavailable, WorkspaceClosed
+from memfs.errors import GitBusy, GitFailed, HistoryUnavailable, MemfsError, WorkspaceClosed
 from memfs.fs import io
 from memfs.fs.lock import locked_within, renewed_in_child
 from memfs.git.layout import Facts, Layout, facts_of
-from memfs.git.objects import EMPTY_TREE, Object, TreeEntry
+from memfs.git.objects import EMPTY_TREE, LARGEST, Object, TreeEntry
 from memfs.git.refs import NULL
 from memfs.model.item import object_id
 
@@ -660,6 +661,30 @@ def entries_of(git: GitCommands, *, unmerged: bool = False) -> list[IndexEntry]:
         _, mode, blob, stage = facts.decode("ascii").split(" ")
         rows.append(IndexEntry(path, mode, blob, int(stage)))
     return rows
+
+
+def surely_merged(index: Path) -> bool:
+    """Whether it is certain, without a git, that an index has no path in several versions."""
+    try:
+        data = io.read_file(index, LARGEST)
+        version, number = struct.unpack(">4xII", data[:12])
+        place, end = 12, len(data) - 20
+        if not data.startswith(b"DIRC") or version not in (2, 3):
+            return False
+        for _ in range(number):
+            high, low = data[place + 60], data[place + 61]
+            if high & 0x30 or (high & 15, low) == (15, 255):  # one of several versions, or a long name
+                return False
+            place += (70 + (high >> 5 & 2) + ((high & 15) << 8 | low)) & ~7
+        while place < end:  # what git must understand of what follows may have more entries
+            if not data[place : place + 1].isupper():
+                return False
+            place += 8 + int.from_bytes(data[place + 4 : place + 8])
+    except FileNotFoundError:
+        return True
+    except (MemfsError, OSError, LookupError, struct.error):
+        return False
+    return place == end
 
 
 def left_out(git: GitCommands) -> frozenset[bytes]:

@@ -86,6 +86,8 @@ def _before(git: GitCommands, moment: datetime, text: str) -> str:
 
 _COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
 _KEPT = 4096
+_FEW_PACKED = 100
+_TREE_LINE = len(f"tree {objects.EMPTY_TREE}\n")
 _PERSON = r"^(user|author|committer)\.(name|email)$"
 
 
@@ -108,6 +110,7 @@ class Repository:
         self.state = state or state_folder(layout)
         self.git = GitCommands(layout, self.state)
         self.sign = "off"
+        self._few_packed = _FEW_PACKED
         self._refs = Refs(layout)
         self._trees: dict[str, Tree] = {}
         self._roots: dict[str, str] = {}
@@ -270,8 +273,12 @@ class Repository:
         self.git.require_open()
         if not HEX.fullmatch(name):
             raise HistoryUnavailable(f"{name!a} is no object id", hint="give all 40 digits")
-        found = objects.read_loose(self.common_dir / "objects", name)
-        if found is None:
+        place = self.common_dir / "objects"
+        found = objects.read_loose(place, name)
+        if found is None and self._few_packed:  # a git that is kept reads many sooner, and takes as long to begin
+            self._few_packed -= 1
+            found = objects.read_packed(place, name)
+        if found is None or object_id(found.kind, found.data) != name:
             found = self.git.object(name)
             if object_id(found.kind, found.data) != name:
                 raise HistoryUnavailable(f"the object {name} is damaged", hint="run git fsck")
@@ -307,7 +314,10 @@ class Repository:
         """The tree of a commit."""
         kept = self._roots.get(commit)
         if kept is None:
-            kept = self.commit_object(commit).tree
+            head = self._of_kind(commit, "commit")[:_TREE_LINE]
+            named = head[5:-1].decode("ascii", "replace") if head.startswith(b"tree ") and head.endswith(b"\n") else ""
+            # Else it is read in full, which says what is wrong with it.
+            kept = named if HEX.fullmatch(named) else self.commit_object(commit).tree
             _trim(self._roots)
             self._roots[commit] = kept
         return kept
@@ -348,12 +358,17 @@ class Repository:
         return objects.find(self.read_tree, self.root(commit) if commit else None, parts)
 
     def tree(
-        self, revision: str, folder: str = "ContextMemory", expected: Mapping[str, str] = MappingProxyType({})
+        self,
+        revision: str,
+        folder: str = "ContextMemory",
+        expected: Mapping[str, str] = MappingProxyType({}),
+        known: Mapping[str, str] = MappingProxyType({}),
     ) -> dict[str, str]:
         """Every file below a workspace folder at a revision: path to blob id. Links are left out.
 
         Args:
             expected: what may be there; where a folder has just that, its trees are not read.
+            known: folders below it with the ids of their trees; what is in one that has that tree is left out.
         """
         commit = self.resolve(revision)
         entry = self.entry(commit, folder)
@@ -362,8 +377,9 @@ class Repository:
         inside = f"{folder}/"
         below = {path: blob for path, blob in expected.items() if blob and path.startswith(inside)}
         ids = objects.tree_ids({os.fsencode(path[len(inside) :]): blob for path, blob in below.items()})
-        if ids[b""] == entry.id:
+        if not known and ids[b""] == entry.id:
             return below
+        ids |= {os.fsencode(path[len(inside) :]): tree for path, tree in known.items()}
         files, same = {}, []
         for name, found in objects.walk(self.read_tree, entry.id, known=ids):
             path = inside + os.fsdecode(name)
@@ -372,6 +388,11 @@ class Repository:
             else:
                 files[path] = found.id
         return files | {path: blob for path, blob in below.items() if path.startswith(tuple(same))}
+
+    def unchanged(self, commit: str, trees: Mapping[str, str]) -> dict[str, str]:
+        """Those of some folders, by path, that have these trees at a commit."""
+        found = ((path, self.entry(commit, path)) for path in trees)
+        return {path: one.id for path, one in found if one and one == TreeEntry(objects.FOLDER, trees[path])}
 
     def read(self, revision: str, path: str) -> bytes | None:
         """A file's content at a revision; None when it was not there."""

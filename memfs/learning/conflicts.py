@@ -15,7 +15,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memfs.catalog.facts import Key, maker
 from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid, StorageIO
 from memfs.format.secrets import refuse_text
 from memfs.fs import io
@@ -23,16 +22,14 @@ from memfs.model import MemoryItem, Query
 from memfs.model.conflict import BOTH, Decision, Disagreement
 from memfs.model.item import Link
 from memfs.model.time import format_time
-from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, OVER, SUPERSEDED
+from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, DECIDED, OVER, SUPERSEDED, MarkedItems
 from memfs.recall.tokens import gist
 from memfs.store import Store
-from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.parts import Parts
 from memfs.store.plan import excerpt, of_items
 from memfs.store.reader import Reader
 from memfs.version import __version__
 
-KEY = "decided"
-"""The key below ``metadata`` that holds, by the other item's id, what was decided about the two."""
 REPLACED_BY = "superseded_by"
 _DIGITS = 16
 _OURS = frozenset({CONTRADICTS, COMPATIBLE, REPLACED_BY})
@@ -47,7 +44,7 @@ def texts(one: MemoryItem, other: MemoryItem) -> str:
 def record_of(one: MemoryItem, other: MemoryItem) -> Mapping[str, Any] | None:
     """What was decided about the two, as either of them has it; None where nothing was."""
     for item, name in ((one, other.id), (other, one.id)):
-        decided = item.metadata.get(KEY)
+        decided = item.metadata.get(DECIDED)
         if isinstance(decided, Mapping) and isinstance(found := decided.get(name), Mapping):
             return found
     return None
@@ -60,7 +57,7 @@ def covers(record: Mapping[str, Any] | None, one: MemoryItem, other: MemoryItem)
 
 def decided_about(item: MemoryItem) -> Iterator[str]:
     """Ids of the items about which and this one something was decided."""
-    decided = item.metadata.get(KEY)
+    decided = item.metadata.get(DECIDED)
     if isinstance(decided, Mapping):
         yield from (name for name in decided if isinstance(name, str))
 
@@ -111,7 +108,7 @@ def one_kept(kept: MemoryItem, lost: MemoryItem, reason: str, now: datetime) -> 
 
 def _status_before(item: MemoryItem, other: MemoryItem) -> str:
     """The status that an item had before a decision took it away: the one about the other, else one about a third."""
-    decided = item.metadata.get(KEY)
+    decided = item.metadata.get(DECIDED)
     records = {**decided} if isinstance(decided, Mapping) else {}
     first = records.pop(other.id, None)
     found = (record.get("was") for record in (first, *records.values()) if isinstance(record, Mapping))
@@ -131,9 +128,9 @@ def _record(kept: str, one: MemoryItem, other: MemoryItem, reason: str, now: dat
 
 
 def _with(item: MemoryItem, other: MemoryItem, record: Mapping[str, Any]) -> MemoryItem:
-    before = item.metadata.get(KEY)
+    before = item.metadata.get(DECIDED)
     decided = {**(before if isinstance(before, Mapping) else {}), other.id: dict(record)}
-    return item.replace(metadata={**item.metadata, KEY: decided})
+    return item.replace(metadata={**item.metadata, DECIDED: decided})
 
 
 def _links(item: MemoryItem, other: MemoryItem, relation: str = "") -> tuple[Link, ...]:
@@ -183,52 +180,6 @@ def in_order(one: str, other: str) -> tuple[str, str]:
 _TRIES = 5
 _LONGEST_REASON = 500
 _LINKED = "a link says so, though the texts do not show it"
-_SIGNS = (CONTRADICTS.encode(), KEY.encode(), b"conflicts")
-_SIGNED = maker("marks", repr(_SIGNS))
-
-
-class MarkedItems:
-    """The items whose files name another that they contradict, a decision, or a conflict that a merge recorded.
-
-    Files are read for it, as the index knows none of these; the catalog says of which content there is a sign of them.
-    May be used from several threads, and by several processes.
-    """
-
-    def __init__(self, store: Store, parts: Parts) -> None:
-        self._store = store
-        self._parts = parts
-
-    def __iter__(self) -> Iterator[MemoryItem]:
-        """In the order of their paths; those that may be marked, by what stands in their files."""
-        for path in self._paths():
-            with suppress(MemfsError, FileNotFoundError):
-                yield self._store.read(path)
-
-    def _paths(self) -> list[str]:
-        """The files that may be marked; of these very files the catalog knows them at once."""
-        catalog, present = self._parts.items.catalog, sorted(self._parts.index.stamps().blobs())
-        whole = hashlib.sha256("\0".join(map("\0".join, present)).encode("utf-8", "surrogatepass")).hexdigest(), "all"
-        if isinstance(known := catalog.found(_SIGNED, [whole]).get(whole), list):
-            return known
-        signs: dict[Key, bool] = catalog.found(_SIGNED, [(blob, "") for _, blob in present])
-        fresh: dict[Key, str] = {}
-        marked = []
-        unread = False
-        with self._parts.tree.holding_folders():
-            for path, blob in present:
-                if (sign := signs.get((blob, ""))) is None:
-                    try:
-                        content = self._parts.seen.read(path, READ_LIMIT)
-                    except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
-                        unread = True
-                        continue
-                    sign = any(one in content.data for one in _SIGNS)
-                    fresh[content.stamp.blob, ""] = json.dumps(sign)
-                    unread = unread or content.stamp.blob != blob
-                if sign:
-                    marked.append(path)
-        catalog.keep(_SIGNED, fresh if unread else fresh | {whole: json.dumps(marked)})
-        return marked
 
 
 class Conflicts:
@@ -242,7 +193,7 @@ class Conflicts:
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store = store
         self._parts = parts
-        from memfs.intake.contradictions import Neighbourhood  # who reads ``MarkedItems`` compares nothing
+        from memfs.intake.contradictions import Neighbourhood
 
         self._neighbourhood = Neighbourhood(store, parts.kinds)
         self._marked = MarkedItems(store, parts)

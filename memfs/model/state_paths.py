@@ -25,6 +25,8 @@ PAYLOAD = "state.tar.zst"
 SIDECAR_SUFFIX = ".zst"
 MERGES = "merges"
 """The folder, below the workspace's own inside git's, where conflicts wait for a merge to be over."""
+WATCHERS, BACKUPS = "watchers", "backups.json"
+"""Beside it, what watches says so, and what is known of backups."""
 
 HYPOTHESIS_KINDS = ("hypothesis_version", "hypothesis")
 """The documents that hold a hypothesis: in each iteration its earlier versions, then the current one."""

@@ -1,4 +1,4 @@
-"""Says in words what is undecided about items: fields that a merge overrode, and contradictions between items.
+"""Finds what is undecided about items, and says it in words: fields that a merge overrode, and contradictions.
 
 A conflict is named until somebody decides it, by a word or by an edit of the field.
 """
@@ -6,12 +6,17 @@ A conflict is named until somebody decides it, by a word or by an edit of the fi
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from memfs.catalog.facts import Key, maker
+from memfs.errors import MemfsError
 from memfs.format.text import shown_line
 from memfs.model import MemoryItem
 from memfs.model.item import RecordedConflict
+from memfs.store import Store
+from memfs.store.parts import READ_LIMIT, Parts
 
 _LONGEST = 200
 
@@ -58,6 +63,8 @@ def _plain(value: Any) -> Any:
 
 
 CONTRADICTS = "contradicts"
+DECIDED = "decided"
+"""The key below ``metadata`` that holds, by the other item's id, what was decided about the two."""
 COMPATIBLE = "compatible"
 """What two items are to one another that somebody decided can both hold."""
 SUPERSEDED = "superseded"
@@ -83,3 +90,51 @@ def disputes(items: Sequence[MemoryItem]) -> dict[str, list[str]]:
             if other in present:
                 found.setdefault(other, []).append(name)
     return {name: list(dict.fromkeys(others)) for name, others in found.items()}
+
+
+_SIGNS = (CONTRADICTS.encode(), DECIDED.encode(), b"conflicts")
+_SIGNED = maker("marks", repr(_SIGNS))
+
+
+class MarkedItems:
+    """The items whose files name another that they contradict, a decision, or a conflict that a merge recorded.
+
+    Files are read for it, as the index knows none of these; the catalog says of which content there is a sign of them.
+    May be used from several threads, and by several processes.
+    """
+
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store = store
+        self._parts = parts
+
+    def __iter__(self) -> Iterator[MemoryItem]:
+        """In the order of their paths; those that may be marked, by what stands in their files."""
+        for path in self.paths():
+            with suppress(MemfsError, FileNotFoundError):
+                yield self._store.read(path)
+
+    def paths(self) -> list[str]:
+        """The files that may be marked; of these very files the catalog knows them at once."""
+        catalog, whole = self._parts.items.catalog, (self._parts.index.content(), "all")
+        if isinstance(known := catalog.found(_SIGNED, [whole]).get(whole), list):
+            return known
+        present = sorted(self._parts.index.stamps().blobs())
+        signs: dict[Key, bool] = catalog.found(_SIGNED, [(blob, "") for _, blob in present])
+        fresh: dict[Key, str] = {}
+        marked = []
+        unread = False
+        with self._parts.tree.holding_folders():
+            for path, blob in present:
+                if (sign := signs.get((blob, ""))) is None:
+                    try:
+                        content = self._parts.seen.read(path, READ_LIMIT)
+                    except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
+                        unread = True
+                        continue
+                    sign = any(one in content.data for one in _SIGNS)
+                    fresh[content.stamp.blob, ""] = json.dumps(sign)
+                    unread = unread or content.stamp.blob != blob
+                if sign:
+                    marked.append(path)
+        catalog.keep(_SIGNED, fresh if unread else fresh | {whole: json.dumps(marked)})
+        return marked

@@ -274,6 +274,7 @@ class UnchangedFolders:
         self._file = folder / "folders"
         self._base: list[int | str] = []
         self._digests: dict[str, str] = {}
+        self._trees: dict[str, str] = {}
         self._noted = False
 
     def take_up(self, number: int, digest: str) -> None:
@@ -281,8 +282,9 @@ class UnchangedFolders:
         base: list[int | str] = [number, digest]
         if base != self._base:
             kept = io.read_record(self._file)
-            fits = isinstance(kept, dict) and kept.get("base") == base and isinstance(kept.get("digests"), dict)
-            self._base, self._digests = base, kept["digests"] if fits else {}
+            fits = isinstance(kept, dict) and kept.get("base") == base
+            found = [kept.get(name) if fits else None for name in ("digests", "trees")]
+            self._base, (self._digests, self._trees) = base, [one if isinstance(one, dict) else {} for one in found]
 
     def holds(self, folder: str, digest: str) -> bool:
         """Whether nothing in this folder changed since all its files were known."""
@@ -291,13 +293,23 @@ class UnchangedFolders:
     def note(self, folder: str, digest: str) -> None:
         """All that is in this folder was found in the base, as it is."""
         self._digests[folder] = digest
+        self._trees.pop(folder, None)
+        self._noted = True
+
+    def tree(self, folder: str) -> str:
+        """The id of git's tree of what is in an unchanged folder, "" where nobody noted it."""
+        return self._trees.get(folder, "")
+
+    def note_tree(self, folder: str, tree: str) -> None:
+        """Note that id; it counts until something in the folder changes."""
+        self._trees[folder] = tree
         self._noted = True
 
     def keep(self) -> None:
         """End a scan: keep what was noted, where that is possible."""
         if self._noted and self._base[0]:
             self._noted = False
-            record = json.dumps({"base": self._base, "digests": self._digests})
+            record = json.dumps({"base": self._base, "digests": self._digests, "trees": self._trees})
             with contextlib.suppress(StorageIO, FileNotFoundError):
                 io.write_file(self._file, record.encode("utf-8", "surrogatepass"), durable=False)
 

@@ -209,7 +209,6 @@ def _texts(value: object) -> bool:
 
 
 # -- what goes wrong -------------------------------------------------------------------------------------------------
-ERRORS = "hooks.log"
 _LARGEST_LOG = 128 * 1024
 _LONGEST = 500
 _TOLD_FOR = timedelta(days=3)
@@ -220,7 +219,7 @@ def note_error(state: Path, event: str, sentence: str) -> None:
     """Write down what went wrong in a hook. Never raises because of the disk."""
     row = [format_time(utc_now()), event[:_LONGEST], " ".join(sentence.split())[:_LONGEST]]
     with suppress(MemfsError, OSError):
-        append_log.note(state / ERRORS, json.dumps(row).encode(), _LARGEST_LOG)
+        append_log.note(state / append_log.ERRORS, json.dumps(row).encode(), _LARGEST_LOG)
 
 
 def problems(state: Path, now: datetime | None = None) -> list[Problem]:
@@ -231,7 +230,7 @@ def problems(state: Path, now: datetime | None = None) -> list[Problem]:
         state: the workspace's state folder.
     """
     folder, present = state / append_log.FOLDER, now or utc_now()
-    return [*_failed(state / ERRORS, present), *_aside(folder), *_waiting(folder, present.timestamp())]
+    return [*_failed(state / append_log.ERRORS, present), *_aside(folder), *_waiting(folder, present.timestamp())]
 
 
 def _failed(log: Path, now: datetime) -> list[Problem]:

@@ -16,14 +16,13 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import NamedTuple
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, SecretDetected, StorageIO
 from memfs.format.codec import schema_of
-from memfs.format.secrets import refuse_file
 from memfs.format.text import has_markers
 from memfs.format.toml_text import is_toml
 from memfs.fs import io
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.tree import ScanEntry, rotten
 from memfs.model import Stamp
-from memfs.store.index_sync import IndexSync, SyncResult
+from memfs.store.index_sync import IndexSync, Survey, SyncResult
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.plan import FilePlan, is_own_file
 
@@ -99,19 +98,34 @@ class HandEdits:
     def look(self) -> tuple[SyncResult, list[str]]:
         """Look at every file once: what the index learned of it, and ``changed_paths``."""
         if self._parts.seen is self._parts.tree:
-            learned, entries, vouched = self._index_sync.survey()
+            found = self._index_sync.survey()
         else:  # readers see more than lies here
-            learned, vouched = self._index_sync.refresh(), []
-            entries = list(self._parts.tree.scan(CONTENT, hidden=True))
+            learned = self._index_sync.refresh()
+            found = Survey(learned, others=list(self._parts.tree.scan(CONTENT, hidden=True)))
+        head = self._parts.repository.head_commit()
+        same = self._as_in(head, found.trees)
+        others = (folder for folder in found.unchanged if folder not in same)
+        vouched = [*found.vouched, *(f"{folder}/{name}" for folder in others for name in found.unchanged[folder])]
         for path in vouched if self._read else ():
             self._read.pop(path, None)
-        closed = [f"{entry.path}/" for entry in entries if not entry.regular]
+        closed = [f"{entry.path}/" for entry in found.others if not entry.regular]
         with self._parts.tree.holding_folders():
-            present = dict(self._present(entries, vouched))
-        return learned, self._changed(present, closed)
+            present = dict(self._present(found.others, vouched))
+        return found.learned, self._changed(present, closed, self._in_commit(head, present, same))
 
-    def _changed(self, present: dict[str, str], closed: list[str]) -> list[str]:
-        committed, latest = self._in_head(present), self._parts.journal.latest
+    def _as_in(self, head: str | None, trees: Mapping[str, str]) -> dict[str, str]:
+        """The folders that are as a commit has them, where nothing waits for its own, by the ids of their trees."""
+        if head is None or not trees:
+            return {}
+        waiting = self._parts.journal.operations()
+        busy = {change.path.rpartition("/")[0] for operation in waiting for change in operation.changes}
+        idle = {folder: tree for folder, tree in trees.items() if folder not in busy}
+        with suppress(MemfsError):  # a tree cannot be read
+            return self._parts.repository.unchanged(head, idle)
+        return {}
+
+    def _changed(self, present: dict[str, str], closed: list[str], committed: dict[str, str]) -> list[str]:
+        latest = self._parts.journal.latest
         unlike = [path for path, blob in present.items() if committed.get(path) != blob or latest(path) is not None]
         changed = [path for path in unlike if self._differs(path, present[path], committed)]
         absent = [path for path in committed if path not in present and not path.startswith(tuple(closed))]
@@ -182,15 +196,14 @@ class HandEdits:
             if self._parts.tree.entry(path) is not None:
                 yield path, self._blob(path)
         stamps = self._parts.index.stamps()
-        blobs = dict(stamps.blobs())
-        known = {path: blob for path in vouched if (blob := blobs.get(path)) is not None}
+        known = {path: blob for path in vouched if (blob := stamps.blob(path))}
         yield from known.items()
         for entry in entries:
             path = entry.path
             if path in known:
                 continue
             if stamps.vouches(*entry[:5]):
-                yield path, blobs[path]
+                yield path, stamps.blob(path)
             elif self.is_own(path):
                 yield path, self._blob(path, entry)
 
@@ -208,16 +221,24 @@ class HandEdits:
 
     def committed(self) -> dict[str, str]:
         """Every file of ours in HEAD, with its blob id."""
-        return {path: blob for path, blob in self._in_head().items() if self.is_own(path)}
+        found = self._in_commit(self._parts.repository.head_commit())
+        return {path: blob for path, blob in found.items() if self.is_own(path)}
 
-    def _in_head(self, present: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-        """Every file in HEAD that may be ours, with its blob id; most are as they are ``present``."""
+    def _in_commit(
+        self,
+        head: str | None,
+        present: Mapping[str, str] = MappingProxyType({}),
+        same: Mapping[str, str] = MappingProxyType({}),
+    ) -> dict[str, str]:
+        """Every file in HEAD that may be ours, with its blob id; most are as they are ``present``. What is in folders
+        that are the ``same``, by the ids of their trees, is left out.
+        """
         repository = self._parts.repository
-        head = repository.head_commit()
         if head is None:
             return {}
         root = {path: repository.head_blob(path) for path in ROOT_FILES}
-        return repository.tree(head, CONTENT, present) | {path: blob for path, blob in root.items() if blob is not None}
+        found = repository.tree(head, CONTENT, present, same)
+        return found | {path: blob for path, blob in root.items() if blob is not None}
 
     def _differs(self, path: str, blob: str, committed: dict[str, str]) -> bool:
         if not blob or self._parts.is_local(path):
@@ -246,6 +267,8 @@ class HandEdits:
             return None
         if has_markers(content.data) or not self._valid_document(path, content.data):
             return None
+        from memfs.format.secrets import refuse_file  # what only looks does without
+
         try:
             reason = refuse_file(content.data, path)
         except SecretDetected:

@@ -7,12 +7,14 @@ only read here.
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 
 from memfs.catalog.facts import ItemCatalog
 from memfs.dataclass import NamedTuple, dataclass
@@ -20,6 +22,7 @@ from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, Memf
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Content, FolderScan, ScanEntry, View, blob_id, refuse_rot
+from memfs.git.objects import tree_ids
 from memfs.git.repository import Repository
 from memfs.model import Freshness, KindTable, MemoryItem, Problem, Stamp
 from memfs.model.ids import check_id, stem_of
@@ -144,6 +147,24 @@ class ScanResult:
 def seniority(item: MemoryItem) -> tuple[datetime, str]:
     """By which of two items with one id the older is known."""
     return (item.created or item.timestamp or datetime.max.replace(tzinfo=UTC), item.path)
+
+
+class Survey(NamedTuple):
+    """What a look at all files below ``ContextMemory/`` came to.
+
+    Attributes:
+        learned: what the index learned of it.
+        vouched: items of which the index held already what they hold, but for those of the folders in ``unchanged``.
+        unchanged: folders in which nothing changed since the index had all of them, each with the names of its items.
+        trees: the ids of git's trees of these.
+        others: all other files; of the items some may be among these, too.
+    """
+
+    learned: SyncResult
+    vouched: Sequence[str] = ()
+    unchanged: Mapping[str, Sequence[str]] = MappingProxyType({})
+    trees: Mapping[str, str] = MappingProxyType({})
+    others: Sequence[ScanEntry] = ()
 
 
 class ScanFindings:
@@ -329,19 +350,28 @@ class IndexSync:
                 return self._refresh_all(progress)
             return self._look_at({path: self.files.entry(path) for path in paths if self.is_item(path)}, progress)
 
-    def survey(self) -> tuple[SyncResult, list[ScanEntry], list[str]]:
-        """As ``refresh`` of every file: what was learned, the items of which the index held already what they hold, and
-        all other files below ``ContextMemory/``; of the items some may be among these, too.
-        """
+    def survey(self) -> Survey:
+        """As ``refresh`` of every file."""
         with self._lock:
             listings, found = list(self.files.listings(CONTENT, hidden=True)), ScanFindings()
             learned = self._refresh_all(None, self._item_files.among(listings), found)
+            trees = {folder: self._tree_of(folder, names) for folder, names in found.unchanged.items()}
+            self._unchanged.keep()
         others = [
             entry
             for listing in listings
             for entry in (listing.hidden() if listing.folder in found.unchanged else listing).entries()
         ]
-        return learned, others, [*found.vouched, *found.unchanged_paths()]
+        return Survey(learned, found.vouched, found.unchanged, trees, others)
+
+    def _tree_of(self, folder: str, names: Iterable[str]) -> str:
+        """The id of git's tree of an unchanged folder; once it is noted, the ids of its files need not be unpacked."""
+        tree = self._unchanged.tree(folder)
+        if not tree:
+            stamps = self.index.stamps()
+            tree = tree_ids({os.fsencode(name): stamps.blob(f"{folder}/{name}") for name in names})[b""]
+            self._unchanged.note_tree(folder, tree)
+        return tree
 
     def forget_owners(self) -> None:
         """Another process made a new base generation: who owns which id is asked again."""

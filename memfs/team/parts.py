@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from memfs.admin.merge_spool import is_due
+from memfs.admin.store_builder import has_states
 from memfs.dataclass import dataclass
 from memfs.fs.lock import shared_property
+from memfs.git.process import surely_merged
+from memfs.recall.conflict_notes import MarkedItems
 
 if TYPE_CHECKING:
     from memfs.admin.history import History, RecoveryCopies
@@ -141,6 +145,28 @@ class Teams:
         from memfs.team.resolve import Resolver
 
         return Resolver(self.store, self.parts, self.states)
+
+    def waiting(self) -> int:
+        """How many decisions wait; what lists them is loaded only where one may.
+
+        Raises:
+            GitFailed, HistoryUnavailable: git's files cannot be read.
+        """
+        repository = self.parts.repository
+        surely_none = (
+            not is_due(repository)
+            and not has_states(self.parts.seen)
+            and surely_merged(repository.git_dir / "index")
+            and not self._may_have_conflicts()
+        )
+        return 0 if surely_none else self.resolver.waiting().count
+
+    def _may_have_conflicts(self) -> bool:
+        """Whether an item may carry a conflict of a merge. Most that are marked only have the word in their text."""
+        self.store.follow()
+        paths = MarkedItems(self.store, self.parts).paths()
+        loaded = [item for _, item, _ in self.store.load_all(self.store.index_sync.stamps_of(paths))]
+        return len(loaded) < len(paths) or any(item.conflicts for item in loaded)
 
     @shared_property
     def review(self) -> Reviews:

@@ -35,11 +35,11 @@ from memfs.git.objects import FILE, TreeEntry
 from memfs.git.refs import HEX
 from memfs.git.repository import Repository, merge_bases
 from memfs.git.transaction import MERGED, REVERTED, UnmergedPath, situation, stage, unmerged
-from memfs.learning.conflicts import MarkedItems
 from memfs.model.conflict import DocumentClash
 from memfs.model.ids import stem_of
 from memfs.model.item import MemoryItem, Origin, RecordedConflict
 from memfs.model.time import utc_now
+from memfs.recall.conflict_notes import MarkedItems
 from memfs.store import Store
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
 from memfs.store.plan import current_signer, is_own_file, of_items, signed_by

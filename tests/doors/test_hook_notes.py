@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.fs import io
+from memfs.fs import append_log, io
 from memfs.model.time import utc_now
 from memfs.sessions import spool
 from memfs.sessions.respond import FOLDER, Response
@@ -77,7 +77,7 @@ def test_a_disk_that_takes_nothing_costs_a_repetition(tmp_path: Path) -> None:
 def test_garbage_in_the_notes_is_passed_over(tmp_path: Path) -> None:
     """C6: a torn line, or what somebody else wrote there, is no trouble of its own."""
     spool.note_error(tmp_path, "Stop", "one\ntwo")
-    with (tmp_path / spool.ERRORS).open("ab") as file:
+    with (tmp_path / append_log.ERRORS).open("ab") as file:
         file.write(b'\xff\n[1, 2, 3]\n["9999-99-99T00:00:00Z", "Stop", "x"]\n{"a": 1}\n["2026-')
     [problem] = spool.problems(tmp_path)
     assert "once in three days; last Stop at " in problem.message
@@ -96,4 +96,4 @@ def test_troubles_are_forgotten_and_bounded(tmp_path: Path) -> None:
     for number in range(2_000):
         spool.note_error(tmp_path, "Stop", f"{number} {'x' * 100}")
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 300_000
-    assert json.loads((tmp_path / spool.ERRORS).read_text().splitlines()[-1])[2].startswith("1999 ")
+    assert json.loads((tmp_path / append_log.ERRORS).read_text().splitlines()[-1])[2].startswith("1999 ")

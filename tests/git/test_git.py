@@ -12,6 +12,7 @@ import pytest
 from kit.patience import LONG
 from memfs.errors import GitFailed, HistoryUnavailable, StorageIO
 from memfs.fs import io
+from memfs.git import objects
 from memfs.git import process as module
 from memfs.git.busy import running_git, verb_of
 
@@ -105,7 +106,13 @@ def test_settings_are_asked_for_once_until_something_that_says_them_changes(worl
     assert told() == ("Here", "/more")
 
 
-def test_our_processes_run_in_the_state_folder(world):
+@pytest.fixture
+def many(monkeypatch):
+    """So many packed objects are read that a git is kept for them."""
+    monkeypatch.setattr(objects, "read_packed", lambda folder, name: None)
+
+
+def test_our_processes_run_in_the_state_folder(world, many):
     """Their working folder tells them from a person's."""
     repository = world.repository
     world.git("gc", "-q")
@@ -134,7 +141,7 @@ def test_a_git_that_does_not_answer_is_ended(world, monkeypatch, tmp_path):
     assert time.monotonic() - started < LONG
 
 
-def test_a_kept_process_that_falls_silent_is_replaced(world, monkeypatch):
+def test_a_kept_process_that_falls_silent_is_replaced(world, many, monkeypatch):
     """A stopped cat-file is ended after the limit and another one asked."""
     repository = world.repository
     world.git("gc", "-q")
@@ -146,7 +153,7 @@ def test_a_kept_process_that_falls_silent_is_replaced(world, monkeypatch):
     assert repository.blob(blob) == b"title: first\n"
 
 
-def test_a_kept_process_that_died_is_replaced(world):
+def test_a_kept_process_that_died_is_replaced(world, many):
     """A killed cat-file is noticed and replaced; an object that is missing stays missing."""
     repository = world.repository
     world.git("gc", "-q")

@@ -18,8 +18,10 @@ from memfs.git import repository as repository_module
 from memfs.git.commit_object import CommitChange, parse_commit
 from memfs.git.commits import commit
 from memfs.git.log import diff, log, show
+from memfs.git.process import GitCommands, surely_merged
 from memfs.git.refs import Head
 from memfs.git.repository import Repository
+from memfs.model.item import object_id
 
 ITEM = "ContextMemory/memories/semantic/2026-11/use-postgres-7h2k9q.yaml"
 
@@ -533,3 +535,95 @@ def test_threads_share_the_caches_while_they_are_cleared(world, monkeypatch):
     assert wrong == []
     assert len(repository._roots) <= 5
     assert len(repository._trees) <= 5
+
+
+@pytest.fixture
+def without_git(monkeypatch):
+    """Whoever asks a git for an object fails."""
+    monkeypatch.setattr(GitCommands, "object", lambda self, name: pytest.fail(f"a git was asked for {name}"))
+
+
+def _packed(world, *options):
+    for number in range(30):  # so much alike that most are kept as differences
+        world.write(ITEM, "\n".join(f"line {line} of {number if line == 7 else 0}" for line in range(300)))
+        world.git("add", "-A")
+        world.git("commit", "-qm", f"Version {number}")
+    world.git(*options, "gc", "-q")
+    names = world.git("cat-file", "--batch-check", "--batch-all-objects").splitlines()
+    return [line.split()[:2] for line in names]
+
+
+@pytest.mark.parametrize("offsets", ["true", "false"])
+def test_packed_objects_are_read_without_git(world, without_git, offsets):
+    """Whole ones and differences, whether these name what they differ from by place or by id."""
+    held = _packed(world, "-c", f"repack.useDeltaBaseOffset={offsets}")
+    assert len(held) > 60
+    folder = world.repository.common_dir / "objects"
+    for name, kind in held:
+        found = objects.read_packed(folder, name)
+        assert found is not None
+        assert (found.kind, object_id(found.kind, found.data)) == (kind, name)
+    assert world.repository.tree("HEAD").keys() >= {ITEM}
+    assert objects.read_packed(folder, "1" * 40) is None
+
+
+def test_a_pack_that_cannot_be_read_is_left_to_git(world):
+    """Wherever it is damaged, cut short or of another form: never another object, and git's word where it has one."""
+    name = dict(_packed(world))  # by id
+    commit = world.git("rev-parse", "HEAD").strip()
+    assert name[commit] == "commit"
+    folder = world.repository.common_dir / "objects"
+    for file in [*folder.glob("pack/*.pack"), *folder.glob("pack/*.idx")]:
+        data = file.read_bytes()
+        file.chmod(0o644)
+        for at in range(0, len(data), max(1, len(data) // 200)):
+            for damaged in (data[:at], data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :]):
+                file.write_bytes(damaged)
+                found = objects.read_packed(folder, commit)
+                assert found is None or isinstance(found.data, bytes)
+        file.write_bytes(data)
+    index = next(folder.glob("pack/*.idx"))
+    index.chmod(0o644)
+    index.write_bytes(b"\0" * 4000)
+    with pytest.raises(HistoryUnavailable):
+        world.open().object(commit)
+
+
+def test_an_object_of_a_borrowed_folder_is_read_by_git(world, tmp_path):
+    """What another repository lends (``objects/info/alternates``) is found, too."""
+    held = _packed(world)
+    folder = world.repository.common_dir / "objects"
+    (folder / "pack").rename(tmp_path / "pack")
+    (folder / "info").mkdir(exist_ok=True)
+    (folder / "info" / "alternates").write_text(f"{tmp_path}\n")
+    assert world.open().object(held[0][0]).kind == held[0][1]
+
+
+def test_that_an_index_is_merged_is_seen_without_git(world):
+    """An index with one version of each path, and none at all; whatever else it is, git is to be asked."""
+    index = world.repository.git_dir / "index"
+    assert surely_merged(index)
+    world.git("add", "-N", str(world.write("ContextMemory/planned.yaml", "x")))  # which takes the longer form
+    assert surely_merged(index)
+    for options in (["update-index", "--index-version", "4"], ["update-index", "--split-index"]):
+        world.git(*options)
+        assert not surely_merged(index)
+        world.git("update-index", "--no-split-index", "--index-version", "2")
+        assert surely_merged(index)
+    data = index.read_bytes()
+    for at in range(0, 150, 7):  # within its entries
+        index.write_bytes(data[:at])
+        assert not surely_merged(index)
+    index.unlink()
+    assert surely_merged(index)
+
+
+def test_that_an_index_is_not_merged_is_seen_without_git(world):
+    """A path in several versions is found among others."""
+    world.git("checkout", "-q", "-b", "other", "HEAD")
+    for branch in ("main", "other"):
+        world.git("checkout", "-q", branch)
+        world.write(ITEM, f"title: {branch}\n")
+        world.git("commit", "-qam", branch)
+    world.git("merge", "-q", "main", ok=False)
+    assert not surely_merged(world.repository.git_dir / "index")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
@@ -117,3 +118,60 @@ def test_a_folder_of_no_kind_is_reported(workspace: Workspace, opened: Opened) -
     later = opened(root, index__engine="sqlite")
     assert "soup" not in found(later)
     assert [problem.code for problem in later.store.problems()] == ["ContentError"]
+
+
+def persons(workspace: Workspace) -> list[str]:
+    """The names of the files that a person changed since the last commit, as a process sees it that has just begun."""
+    return [path.rpartition("/")[2] for path in workspace.store.edit_finder.look()[1]]
+
+
+def test_what_is_as_head_has_it_is_compared_by_folder(workspace: Workspace, opened: Opened) -> None:
+    """Where nothing changed since the commit, the ids of trees say so, and no file is looked up."""
+    workspace.store.flush()
+    assert persons(workspace) == []
+    with mock.patch.object(StampTable, "blob", side_effect=AssertionError("looked up")):
+        assert persons(opened(workspace.root, index__engine="sqlite")) == []
+
+
+def _remove_from_history(file: Path) -> None:
+    subprocess.run(["git", "rm", "--cached", "-q", file.name], cwd=file.parent, check=True)
+    subprocess.run(["git", "commit", "-qm", "Without it"], cwd=file.parent, check=True)
+
+
+def _other_in_history(file: Path) -> None:
+    text = file.read_bytes()
+    facts = file.stat()
+    file.write_bytes(text.replace(b"house", b"hedge"))
+    subprocess.run(["git", "commit", "-qam", "Another"], cwd=file.parent, check=True)
+    file.write_bytes(text)
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [_edit, Path.unlink, _replace_keeping_times, _remove_from_history, _other_in_history],
+    ids=lambda one: one.__name__,
+)
+def test_a_persons_change_is_found_in_a_known_folder(
+    change: Callable[[Path], None], workspace: Workspace, opened: Opened
+) -> None:
+    """Whether the file changed or the commit, what differs is named, and nothing beside it."""
+    workspace.store.flush()
+    assert persons(workspace) == []
+    file = workspace.root / workspace.store.locate("plough")
+    change(file)
+    assert persons(opened(workspace.root, index__engine="sqlite")) == [file.name]
+
+
+def test_ids_of_trees_are_of_one_state(workspace: Workspace, opened: Opened) -> None:
+    """An id that does not fit what a folder holds hides nothing: it is another than HEAD's; and damage is no id."""
+    workspace.store.flush()
+    assert persons(workspace) == []
+    kept = json.loads(record(workspace).read_text(encoding="utf-8"))
+    wrong = dict.fromkeys(kept["trees"], "0" * 40)
+    for trees in (wrong, [], "x"):
+        record(workspace).write_text(json.dumps(kept | {"trees": trees}), encoding="utf-8")
+        assert persons(opened(workspace.root, index__engine="sqlite")) == []
+    barn = workspace.root / workspace.store.locate("barn")
+    barn.unlink()
+    assert persons(opened(workspace.root, index__engine="sqlite")) == [barn.name]

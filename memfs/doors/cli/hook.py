@@ -5,18 +5,23 @@ A call in an agent's own form goes straight to ``memfs.doors.claude_code.hook``,
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memfs import private
 from memfs.doors.cli.command import invocation, verb
 from memfs.doors.cli.declare import click
 from memfs.errors import MemfsError
+from memfs.fs import append_log
 
 if TYPE_CHECKING:
     from memfs.model import Problem
     from memfs.workspace import Workspace
+
+_KEPT = (append_log.FOLDER, append_log.ERRORS)
 
 
 @verb("hook", json=False)
@@ -47,24 +52,27 @@ def hook(event: tuple[str, ...], into: str) -> None:
 
 def hook_problems(workspace: Workspace) -> list[Problem]:
     """What went wrong in hooks lately, as problems of the workspace: they may not say so themselves."""
-    from memfs.sessions import spool
+    found = [state for state in _states(workspace) if any(os.path.lexists(state / name) for name in _KEPT)]
+    if not found:
+        return []
+    from memfs.sessions import spool  # where hooks keep something
 
-    return [problem for state in _states(workspace) for problem in spool.problems(state)]
+    return [problem for state in found for problem in spool.problems(state)]
 
 
 def waiting_sessions(workspace: Workspace) -> int:
     """How many sessions have events that are no memory yet."""
-    from memfs.fs import append_log
-
     return sum(len(append_log.waiting(state / append_log.FOLDER)) for state in _states(workspace))
 
 
 def _states(workspace: Workspace) -> Iterator[Path]:
     """The state folders in which hooks keep events: the workspace's, and that of private memory."""
-    from memfs.doors.cli.private import private_folder
+    yield workspace.repository.state
+    if private.NAME not in workspace.settings.mounts:
+        return
+    from memfs.doors.cli.private import private_folder  # where there is some
     from memfs.sessions.spool import state_of
 
-    yield workspace.repository.state
     folder = private_folder(workspace)
     if folder is not None:
         with suppress(MemfsError):  # 'memfs status --private' says what is wrong

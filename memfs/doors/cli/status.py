@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -34,18 +35,18 @@ from memfs.doors.cli.output import (
     size,
     styled,
 )
-from memfs.doors.cli.private import PrivateMemory, private_folder, private_memory
-from memfs.doors.cli.semantic import SemanticStatus, how_far, semantic_status
-from memfs.doors.resident.place import resident_of
 from memfs.errors import MemfsError
+from memfs.fs import io
 from memfs.model import Layer, Problem, Query
+from memfs.model.state_paths import BACKUPS, WATCHERS
 from memfs.recall.conflict_notes import OVER, contradicted
-from memfs.watch import watch_facts
 
 if TYPE_CHECKING:
     from memfs.admin.backup import BackupState
     from memfs.admin.quota import MemoryTally
     from memfs.context.mounts import MountState
+    from memfs.doors.cli.private import PrivateMemory
+    from memfs.doors.cli.semantic import SemanticStatus
     from memfs.model import MemoryItem
     from memfs.state.archives import IterationUse
     from memfs.state.checkpoints import CheckpointStatus
@@ -125,12 +126,20 @@ def _index(workspace: Workspace, fresh: bool) -> StatusPart:
     return StatusPart("index", {"engine": engine, "fresh": fresh}, {"index": told}, usual=fresh)
 
 
-def _watch(workspace: Workspace) -> StatusPart:
+def _watch(workspace: Workspace, all_: bool) -> StatusPart:
+    if not all_ and not io.listed(workspace.repository.state / WATCHERS):
+        return StatusPart("watch", {}, {})
+    from memfs.watch import watch_facts  # few workspaces are watched
+
     found = watch_facts(workspace.repository.state)
     return StatusPart("watch", found, {"watch": found["state"]}, usual=not found["state"].startswith("degraded"))
 
 
-def _resident(workspace: Workspace) -> StatusPart:
+def _resident(workspace: Workspace, all_: bool) -> StatusPart:
+    if not all_:
+        return StatusPart("resident", {}, {})
+    from memfs.doors.resident.place import resident_of  # which can end one, too
+
     process = resident_of(workspace.root)
     told = f"up, pid {process}" if process else "off"
     return StatusPart("resident", {"pid": process or None}, {"resident": told}, usual=True)
@@ -153,6 +162,10 @@ def _trust(workspace: Workspace) -> StatusPart:
 
 
 def _semantic(workspace: Workspace) -> StatusPart:
+    if workspace.words_only:
+        return StatusPart("semantic", None, {})
+    from memfs.doors.cli.semantic import how_far, semantic_status  # which can switch it on, too
+
     found = semantic_status(workspace)
     return StatusPart("semantic", found, {"semantic": how_far(found)} if found else {})
 
@@ -226,7 +239,7 @@ def _merges(workspace: Workspace) -> StatusPart:
     """What merges left to decide, and whether git joins memory files field by field here."""
     waiting, driver = 0, has_driver(workspace.repository)
     with suppress(MemfsError):  # git's files cannot be read: 'check' says why
-        waiting = workspace.teams.resolver.waiting().count
+        waiting = workspace.teams.waiting()
     told = [f"{count(waiting, 'decision')} waiting ('memfs team conflicts')"] if waiting else []
     told += [] if driver else ["as plain text: the merge driver is not installed ('memfs init')"]
     return StatusPart("merges", {"waiting": waiting, "driver": driver}, {"merges": "; ".join(told)})
@@ -277,7 +290,10 @@ def _quota(workspace: Workspace) -> StatusPart:
     )
 
 
-def _backup(workspace: Workspace) -> StatusPart:
+def _backup(workspace: Workspace, all_: bool) -> StatusPart:
+    known = workspace.settings.backup.interval_hours or os.path.lexists(workspace.repository.state / BACKUPS)
+    if not (all_ or known):
+        return StatusPart("backup", None, {})
     state = workspace.backups.state()
     made = "none yet" if state.age is None else f"{_age(state.age)} ago, {state.path}"
     wanted = f"; overdue, one is wanted every {state.interval_hours:g} h" if state.due else ""
@@ -524,8 +540,7 @@ def status(all_: bool, storage: bool, mine: bool, as_of: str | None) -> Workspac
     if as_of is not None:
         return _past(as_of)
     with opened() as workspace, workspace.store.looking_once():  # what follows would look at every file again
-        folder = private_folder(workspace)
-        mine_here = private_memory(private.project_at(workspace.root), folder) if folder else None
+        mine_here = _private_here(workspace)
         now = None if storage else _now(workspace, mine_here, all_)
         problems = [
             *(workspace.checker.item_problems() if workspace.store.problems() else ()),  # which takes much to import
@@ -549,12 +564,24 @@ def status(all_: bool, storage: bool, mine: bool, as_of: str | None) -> Workspac
         )
 
 
+def _private_here(workspace: Workspace) -> PrivateMemory | None:
+    """Private memory that is read beside the workspace."""
+    if private.NAME not in workspace.settings.mounts:
+        return None
+    from memfs.doors.cli.private import private_folder, private_memory  # where there is some
+
+    folder = private_folder(workspace)
+    return private_memory(private.project_at(workspace.root), folder) if folder else None
+
+
 def _private() -> WorkspaceStatus:
     """Private memory alone, for which no workspace is needed.
 
     Raises:
         Unclear: there is none yet.
     """
+    from memfs.doors.cli.private import private_memory  # as above
+
     project = private.project_at(invocation().workspace or ".")
     found = private_memory(project, private.find(project))
     if found.folder is None and not wants_json():
@@ -585,15 +612,15 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
     store.notice_commits(thorough=True)
     with store.change_detector.everywhere():
         learned, edits = store.edit_finder.look()  # brings the index in step first
-    pending, head = store.pending(), workspace.repository.head()
+    pending, head, told = store.pending(), workspace.repository.head(), all_ or wants_json()
     at = f" at {head.commit[:12]}" if head.commit else ", no commits yet"
     parts = (
         _knowledge(workspace),
         StatusPart("branch", head.branch or None, {"branch": f"{head.branch or 'detached HEAD'}{at}"}),
         StatusPart("hand_edits", tuple(edits), {_TO_COMMIT: _to_commit(pending, len(edits))}),
         _index(workspace, fresh=not (learned and store.index_sync.refresh(learned.paths()))),
-        _watch(workspace),
-        _resident(workspace),
+        _watch(workspace, told),
+        _resident(workspace, told),
         _trust(workspace),
         _semantic(workspace),
         _learned(workspace),
@@ -605,7 +632,7 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         *_states(workspace),
         _storage(workspace),
         _quota(workspace),
-        _backup(workspace),
+        _backup(workspace, told),
     )
     rows = {name: text for part in parts if all_ or not part.usual for name, text in part.rows.items()}
     return PresentState(
