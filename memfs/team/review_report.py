@@ -113,11 +113,15 @@ class ItemChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConventionChange:
-    """A convention whose standing changed: its status, "" where it was or is not there; who owns it, where it holds."""
+    """A convention whose standing changed: its status, who owns it, where it holds.
+
+    Attributes:
+        before, after: its status; "" where it has none, null where it was or is not there.
+    """
 
     id: str
-    before: str
-    after: str
+    before: str | None
+    after: str | None
     text: str = ""
     owner: str = ""
     scope: tuple[str, ...] = ()
@@ -378,6 +382,8 @@ def changed_between(before: Side, after: Side) -> ChangedPaths:
 
 # -- items --------------------------------------------------------------------------------------------------------
 GONE = (REMOVED, ARCHIVED)
+_TOLD_ONCE = (ADDED, REMOVED)
+"""What becomes of a convention that the list of conventions tells in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,8 +505,8 @@ def convention_changes(items: Iterable[ReviewedItem]) -> Iterator[ConventionChan
         owner = told.item.data.get("owner", "")
         yield ConventionChange(
             id=told.id,
-            before=old.status if old else "",
-            after=new.status if new else "",
+            before=old.status if old else None,
+            after=new.status if new else None,
             text=str(told),
             owner=owner if isinstance(owner, str) else "",
             scope=told.scope,
@@ -669,16 +675,16 @@ def _finding(one: ReviewFinding) -> str:
 
 def _item_texts(report: Report) -> str:
     parts = []
+    told = {one.id for one in report.conventions}
     for what in KINDS_OF_CHANGE:
-        rows = [_item(one) for one in report.items if one.what == what]
+        rows = [_item(one) for one in report.items if one.what == what and not (what in _TOLD_ONCE and one.id in told)]
         if rows:
             parts += [f"**{_HEADINGS[what]}**", "", *_bounded(rows), ""]
     return "\n".join(["### Memories", "", *parts]) if parts else ""
 
 
 def _item(one: ItemChange) -> str:
-    facts = [one.type, f"trust {one.trust}" if one.trust else "", *_origin(one)]
-    told = ", ".join(words(fact) for fact in facts if fact)
+    told = ", ".join(words(fact) for fact in (one.type, *_standing(one)) if fact)
     title = f" {code(one.title)}" if one.title else ""
     place = f", from {code(one.before)}" if one.before else ""
     place += f", to {code(one.path)}" if one.before else ""
@@ -705,7 +711,10 @@ def _told(fields: Sequence[FieldChange]) -> Iterator[str]:
             yield line
 
 
-def _origin(one: ItemChange) -> Iterator[str]:
+def _standing(one: ItemChange) -> Iterator[str]:
+    """Who stands behind it, and whose words it has."""
+    if one.trust:
+        yield f"trust {one.trust}"
     for name in ("speaker", "agent", "session", "tool"):
         if value := one.origin.get(name):
             yield f"{name} {value}"
@@ -727,12 +736,22 @@ def _diff(before: str, after: str) -> str:
     return "\n".join([*(_cut(line, _LONGEST_LINE) for line in kept), *missing])
 
 
-def _convention_text(one: ConventionChange) -> str:
-    standing = f"{code(one.before) if one.before else 'nothing'} → {code(one.after) if one.after else 'gone'}"
+def _convention_texts(report: Report) -> Iterator[str]:
+    whole = {one.id: one for one in report.items if one.what in _TOLD_ONCE}
+    for one in report.conventions:
+        yield _convention_text(one, whole.get(one.id))
+
+
+def _convention_text(one: ConventionChange, item: ItemChange | None) -> str:
+    """Its standing, and of one that came or went what the list of memories would say of it."""
+    before, after = (code(status) if status else "no status" for status in (one.before, one.after))
+    standing = f"{'nothing' if one.before is None else before} → {'gone' if one.after is None else after}"
     facts = [f"owner {code(one.owner)}" if one.owner else "no owner"]
     facts += [f"for {', '.join(map(code, one.scope))}" if one.scope else "for all files"]
     facts += [f"supersedes {', '.join(map(code, one.supersedes))}"] if one.supersedes else []
-    return "\n".join([f"- {code(one.id)}: {standing} ({'; '.join(facts)})", *_indented(block(_cut(one.text, 400)))])
+    facts += map(words, _standing(item)) if item is not None else []
+    text = _cut(one.text, 400 if item is None else _LONGEST_TEXT)
+    return "\n".join([f"- {code(one.id)}: {standing} ({'; '.join(facts)})", *_indented(block(text))])
 
 
 def _document(one: ReviewedDocument) -> str:
@@ -774,7 +793,7 @@ def _bounded(rows: Sequence[str]) -> list[str]:
 _SECTIONS: tuple[Callable[[Report], str], ...] = (
     lambda report: _section("Found", map(_finding, report.findings)),
     _questions,
-    lambda report: _section("Conventions", map(_convention_text, report.conventions)),
+    lambda report: _section("Conventions", _convention_texts(report)),
     _item_texts,
     lambda report: _section("Other files", map(_document, report.documents)),
 )

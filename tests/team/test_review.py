@@ -138,6 +138,26 @@ def test_conventions_are_told_by_their_standing(team: Team) -> None:
     assert (change.owner, change.scope) == ("ada", ("docs/**",))
 
 
+def test_a_new_convention_is_told_once_and_not_as_gone(team: Team) -> None:
+    """What has no status yet came all the same; the list of memories does not repeat it (K8)."""
+    old = team.item("convention/old", "Log in local time.", status="retired")
+    team.commit()
+    team.branch()
+    team.item("convention/utc", "Log in UTC.", trust="human")
+    team.git("rm", "-q", old)
+    team.commit()
+    report = team.review()
+    assert {(one.id, one.before, one.after) for one in report.conventions} == {
+        ("utc", None, ""),
+        ("old", "retired", None),
+    }
+    text = markdown(report)
+    assert "- `utc`: nothing → no status (no owner; for all files; trust human)" in text
+    assert "- `old`: `retired` → gone (" in text
+    assert text.count("Log in UTC") == 1
+    assert "### Memories" not in text
+
+
 def test_settings_that_cannot_be_read_leave_the_memory_unasked(team: Team) -> None:
     """What is staged is read by its own settings (B4)."""
     team.write("memfs.toml", "[memory\n")
