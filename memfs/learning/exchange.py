@@ -33,6 +33,7 @@ from memfs.recall.conflict_notes import OVER
 from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.parts import Parts
+from memfs.store.plan import current_signer, signed_by
 
 FORMAT = "memfs-conventions"
 VERSION = 1
@@ -354,8 +355,8 @@ class ShareService:
     ) -> list[ShareResult]:
         """Copy items, as one batch: all of it or nothing; what is refused, such as a secret, is left out and named.
 
-        A copy has the item's id, words, trust and origin, and no link to what stays private. What a team changed in a
-        copy stays as it is.
+        A copy has the item's id, words, trust and origin, and no link to what stays private; the commit's author is who
+        shares. What a team changed in a copy stays as it is.
 
         Args:
             items: as ``items`` gave them.
@@ -369,9 +370,10 @@ class ShareService:
         first = gist(items[0]).partition("\n")[0][:60] if items else ""
         message = f"Share {first}" if len(items) == 1 else f"Share {len(items)} memories"
         copies = [_copy(item) for item in items]
-        fates = self._import_service.take_in(
-            SOURCE, copies, message=message, replace=replace, allow_secret=allow_secret, dry_run=dry_run
-        )
+        with signed_by(current_signer() or Origin()):  # who publishes, and not whose words it has
+            fates = self._import_service.take_in(
+                SOURCE, copies, message=message, replace=replace, allow_secret=allow_secret, dry_run=dry_run
+            )
         pairs = list(zip(items, fates, strict=True))
         if dry_run:
             return [ShareResult(item, fate) for item, fate in pairs]

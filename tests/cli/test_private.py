@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.model import MemoryItem
+from memfs.model import MemoryItem, Origin
 from memfs.sessions.spool import find_place
 from memfs.workspace import open_workspace
 from tests.cli.conftest import Memfs, git
@@ -38,6 +38,17 @@ def test_it_says_where_it_lies_and_what_it_holds(memfs: Memfs, clones: tuple[Pat
     assert (none.code, "memfs agent install claude-code" in none.err) == (2, True)
     facts = memfs("-C", second, "status", "--private", "--json").json["private"]
     assert (facts["folder"], [one["folder"] for one in facts["clones"]]) == (None, [str(folder)])
+
+
+def test_who_shares_is_the_author_of_the_commit(memfs: Memfs, clones: tuple[Path, Path]) -> None:
+    """A person decides to publish; whose words it has, the file says (C6)."""
+    first = clones[0]
+    said = Origin(agent="claude-code", session="s-1")
+    with open_workspace(find_place(str(first), {}).root, watch=False) as workspace:
+        workspace.store.put(MemoryItem("Backups go to Oslo.", "semantic", id="backups", origin=said))
+    assert memfs("-C", str(first), "share", "region", "backups").code == 0
+    assert git(first, "log", "-1", "--format=%an: %s") == "Ada Person: Share 2 memories\n"
+    assert memfs("-C", str(first), "show", "backups", "--json").json["origin"]["agent"] == "claude-code"
 
 
 def test_a_fresh_clone_is_offered_the_memory_of_another(memfs: Memfs, clones: tuple[Path, Path]) -> None:

@@ -99,8 +99,9 @@ def share(
     """Copy items of your private memory into this workspace, for others to see.
 
     Without an ID it lists what could be shared. A copy is a file to be reviewed like any other. It keeps its id, its
-    trust and who said it in which session; what was typed in that session stays private. Sharing again brings the copy
-    up to date. An ID may be shortened. The exit code is 1 where something was refused, or left as others edited it.
+    trust and who said it in which session; the commit's author is you. What was typed in that session stays private.
+    Sharing again brings the copy up to date. An ID may be shortened. The exit code is 1 where something was refused, or
+    left as others edited it.
 
     Examples:
         memfs share
