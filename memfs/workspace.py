@@ -52,12 +52,11 @@ if TYPE_CHECKING:
 
     from memfs.admin.backup import Backups
     from memfs.admin.check import Checker
-    from memfs.admin.cleanup import Act, Cleaner
     from memfs.admin.cut import HistoryCut
     from memfs.admin.erase import Eraser
     from memfs.admin.history import History, RecoveryCopies
     from memfs.admin.layout import CreateResult
-    from memfs.admin.prune import Pruner
+    from memfs.admin.prune import Act, Cleaner, Pruner
     from memfs.admin.repair import Repairer
     from memfs.context.parts import Sources
     from memfs.intake.intake import Intake
@@ -501,7 +500,7 @@ class Workspace:
     @shared_property
     def cleaner(self) -> Cleaner:
         """Makes room without losing anything."""
-        from memfs.admin.cleanup import Cleaner
+        from memfs.admin.prune import Cleaner
 
         return Cleaner(store=self.store, parts=self.parts, backups=self.backups, more=self._more_cleanup)
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from memfs.admin import store_builder
 from memfs.admin.archive_file import Archive, archive_lock, indexes_in, payload_path
 from memfs.admin.archive_file import damaged as damage_in
-from memfs.admin.cleanup import remove_leftovers
 from memfs.admin.format import problems as format_problems
 from memfs.admin.history import RecoveryCopies
 from memfs.admin.layout import (
@@ -26,7 +25,7 @@ from memfs.admin.layout import (
     ignore_problems,
     install_driver,
 )
-from memfs.admin.prune import PrunedItems
+from memfs.admin.prune import PrunedItems, remove_leftovers
 from memfs.admin.repair import (
     BEFORE,
     DEEP,

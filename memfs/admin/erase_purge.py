@@ -452,8 +452,6 @@ _RECORDS = {
     "": _REST,
 }
 """The place of a record, by the name at the top of a state folder."""
-_OLDER_WARNINGS = "warned.older.log"
-"""Where an earlier version kept older ones."""
 _RESOLUTIONS = "rr-cache"
 """Where git remembers how conflicts were resolved, with the texts."""
 
@@ -476,7 +474,7 @@ def _records(parts: Parts) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
 
 def _goes(path: Path, within: tuple[str, ...], target: Target) -> bool:
     """Whether a record tells of the item, or nobody can tell what is in it, or it is short and nothing but ids."""
-    if path.name in (WARNINGS, _OLDER_WARNINGS) or within in ((TOLD,), (append_log.FOLDER, append_log.ASIDE)):
+    if path.name == WARNINGS or within in ((TOLD,), (append_log.FOLDER, append_log.ASIDE)):
         return True
     if within == (FOLDER,) and (path.name.endswith(DAMAGED_SUFFIX) or _is_version(path, target)):
         return True

@@ -608,8 +608,6 @@ class Rules:
             Conflict: others kept changing the rules.
             ContentError, StorageIO: as ``Store.put``.
         """
-        from memfs.learning.rules import FailureAnalyst
-
         with self._lock.hold("analysing failures", seconds):
             counted = self._tally.count()
             try:

@@ -35,7 +35,7 @@ from memfs.admin.archive_file import (
     is_name,
     payload_path,
 )
-from memfs.admin.cleanup import Act, Cleaner, CleanupStep
+from memfs.admin.prune import Act, Cleaner, CleanupStep
 from memfs.config import RetentionPolicy, read_retention_policy
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import (

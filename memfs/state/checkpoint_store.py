@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from memfs.config_names import CONFIGURATION
 from memfs.dataclass import dataclass, field, replace
@@ -57,10 +57,6 @@ from memfs.model.time import EARLIEST, format_time
 from memfs.store import sidecars
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.sidecars import SIDECAR_LIMIT
-
-if TYPE_CHECKING:
-    pass
-
 
 FORMAT = 1
 _ID = re.compile(r"ckpt_(\d{8})_(\d{4})(?:_(\d{1,6}))?")

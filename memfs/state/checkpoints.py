@@ -240,7 +240,6 @@ def _warnings(
 
 
 _COUNT = "outputs-since-checkpoint"
-_BUILDING = ".building"  # where earlier versions wrote a payload
 _LATE = 1.5
 
 
@@ -411,7 +410,7 @@ class Checkpoints:
         with io.operation("list", folder):
             names = os.listdir(folder)
         for name in names:
-            unfinished = name == _BUILDING or (is_id(name) and self._parts.seen.entry(manifest_path(name)) is None)
+            unfinished = is_id(name) and self._parts.seen.entry(manifest_path(name)) is None
             if unfinished and self._is_ours(folder / name):
                 with suppress(MemfsError, OSError):
                     io.remove_all(folder / name)

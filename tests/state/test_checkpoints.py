@@ -621,16 +621,6 @@ def test_no_checkpoint_is_written_or_swept_through_a_link(
         checkpoints.create()
     link.unlink()
     link.mkdir()
-    for name in ("ckpt_20200101_0001", ".building"):
-        (link / name).symlink_to(leftover.parent)
+    (link / "ckpt_20200101_0001").symlink_to(leftover.parent)
     checkpoints.create()
     assert [path for path in (tmp_path / "outside").rglob("*") if path.is_file()] == [leftover]
-
-
-def test_what_earlier_versions_left_unfinished_is_swept(workspace: Workspace, checkpoints: Checkpoints) -> None:
-    """They wrote a payload in a folder of its own; a later create removes it (S6)."""
-    left = workspace.root / CHECKPOINTS / ".building"
-    left.mkdir(parents=True)
-    (left / PAYLOAD).write_bytes(b"half")
-    made = checkpoints.create()
-    assert [path.name for path in (workspace.root / CHECKPOINTS).iterdir()] == [made.id]

@@ -49,10 +49,9 @@ from memfs.model.time import parse_when, utc_now
 from memfs.state.archives import iterations_text
 
 if TYPE_CHECKING:
-    from memfs.admin.cleanup import CleanupStep
     from memfs.admin.cut import CutPlan
     from memfs.admin.erase import ErasePlan, EraseResult
-    from memfs.admin.prune import PruneResult
+    from memfs.admin.prune import CleanupStep, PruneResult
     from memfs.context.plugins import SourceCheck, SourceRow
     from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, RetentionResult, UnpackResult
     from memfs.team.own_branch import MoveResult
@@ -135,7 +134,7 @@ def gc(workspace: Workspace, dry_run: bool) -> GcReport:
 
 def _care(workspace: Workspace, steps: list[CleanupStep]) -> CareReport:
     """Look after what is not room; what fails is a step more."""
-    from memfs.admin.cleanup import CleanupStep
+    from memfs.admin.prune import CleanupStep
     from memfs.doors.cli.semantic import embed
 
     try:
