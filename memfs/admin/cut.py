@@ -21,7 +21,7 @@ from memfs.fs.workspace_location import place_in
 from memfs.git.commit_object import EXPORT, CommitWriter, compose, encode_commit, parse_commit, trailer_value
 from memfs.git.maintenance import RepositorySnapshot, write_bundle
 from memfs.git.refs import HEADS
-from memfs.git.rewrite import PATIENCE, HistoryRemoval, Rewriter, Survey, cut_point, listed, reached, staged
+from memfs.git.rewrite import PATIENCE, HistoryRemoval, HistorySurvey, Rewriter, cut_point, listed, reached, staged
 from memfs.model import Problem
 from memfs.model.time import format_time
 from memfs.store import Store
@@ -78,7 +78,7 @@ class HistoryCut:
 
     def plan(self, before: datetime) -> CutPlan:
         """What ``cut`` would do; changes nothing."""
-        look = _Look(self._parts, before, Survey(self._repository))
+        look = _Look(self._parts, before, HistorySurvey(self._repository))
         plan = look.plan
         if plan.commit:
             done = Rewriter(self._repository, look.survey, look.removal(""))
@@ -193,7 +193,7 @@ class HistoryCut:
 class _Look:
     """A repository looked at once: where it would be cut, and what that means."""
 
-    def __init__(self, parts: Parts, before: datetime, survey: Survey) -> None:
+    def __init__(self, parts: Parts, before: datetime, survey: HistorySurvey) -> None:
         self._parts = parts
         self._repository = parts.repository
         self.survey = survey
@@ -272,7 +272,7 @@ class _Look:
         return replace(removal, gone=_content_of(self._parts, self.survey, removal))
 
 
-def _content_of(parts: Parts, survey: Survey, removal: HistoryRemoval) -> frozenset[str]:
+def _content_of(parts: Parts, survey: HistorySurvey, removal: HistoryRemoval) -> frozenset[str]:
     """The trees and blobs that nothing but the commits that go holds."""
     git = parts.repository.git
     old = {survey.commits[commit][0] for commit in removal.commits}

@@ -57,7 +57,17 @@ from memfs.git.process import entries_of, staged_changes
 from memfs.git.refs import HEX
 from memfs.git.remote import LOCK, RemoteHistory
 from memfs.git.repository import Repository
-from memfs.git.rewrite import PATIENCE, SWAP_LOCK, HistoryRemoval, MovedRef, Rewriter, Survey, Traces, fsck, release
+from memfs.git.rewrite import (
+    PATIENCE,
+    SWAP_LOCK,
+    HistoryRemoval,
+    HistorySurvey,
+    MovedRef,
+    Rewriter,
+    Traces,
+    fsck,
+    release,
+)
 from memfs.model import Problem
 from memfs.model.item import object_id
 from memfs.store import Store
@@ -141,7 +151,7 @@ class HistoryRewrite:
             hint="try again when nobody works in it; the next memfs command ends what was begun",
         )
 
-    def survey(self, known: HistoryRemoval | None) -> tuple[Survey, frozenset[str]]:
+    def survey(self, known: HistoryRemoval | None) -> tuple[HistorySurvey, frozenset[str]]:
         """Look at everything, after removing what an earlier attempt left.
 
         Args:
@@ -154,11 +164,11 @@ class HistoryRewrite:
         self.clear(ended=False)
         refuse_busy(self._repository)
         RemoteHistory(self._repository).note_all()
-        survey = Survey(self._repository)
+        survey = HistorySurvey(self._repository)
         return survey, survey.leave_out(known.gone) if known else frozenset()
 
     @contextmanager
-    def swapped(self, survey: Survey, removal: HistoryRemoval, record: Mapping[str, Any]) -> Iterator[Rewriter]:
+    def swapped(self, survey: HistorySurvey, removal: HistoryRemoval, record: Mapping[str, Any]) -> Iterator[Rewriter]:
         """Take something out of the repository; the block removes its files, while all locks are held.
 
         Args:
@@ -531,7 +541,7 @@ class Eraser:
         Raises:
             ItemNotFound: nothing ever had that name.
         """
-        survey = Survey(self._repository)
+        survey = HistorySurvey(self._repository)
         target = TargetFinder(self._parts, survey, _named(reference, is_path)).find()
         self._require_found(target)
         plan = self._plan(target, Rewriter(self._repository, survey, target.removal), survey)
@@ -742,7 +752,7 @@ class Eraser:
             )
 
     # -- the plan -------------------------------------------------------------------------------------------------
-    def _plan(self, target: Target, rewriter: Rewriter, survey: Survey) -> ErasePlan:
+    def _plan(self, target: Target, rewriter: Rewriter, survey: HistorySurvey) -> ErasePlan:
         below, secondary, removal = self._repository.below, self._parts.secondary, target.removal
         return ErasePlan(
             reference=target.named.reference,

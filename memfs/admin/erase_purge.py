@@ -29,7 +29,7 @@ from memfs.git.commit_object import EXPORT
 from memfs.git.layout import discover
 from memfs.git.refs import HEX
 from memfs.git.remote import without_login
-from memfs.git.rewrite import HistoryRemoval, Survey, Traces, Versions, edit_commit, edit_tag, files_below
+from memfs.git.rewrite import HistoryRemoval, HistorySurvey, Traces, Versions, edit_commit, edit_tag, files_below
 from memfs.learning.inbox import FILE as INBOX
 from memfs.learning.inbox import erased
 from memfs.learning.triggers import LOG as WARNINGS
@@ -110,7 +110,9 @@ class Target:
 class TargetFinder:
     """Finds the target in one workspace and one survey of its repository."""
 
-    def __init__(self, parts: Parts, survey: Survey, named: EraseName, known: HistoryRemoval | None = None) -> None:
+    def __init__(
+        self, parts: Parts, survey: HistorySurvey, named: EraseName, known: HistoryRemoval | None = None
+    ) -> None:
         self._parts = parts
         self._survey = survey
         self._named = named
@@ -231,7 +233,7 @@ class TargetFinder:
         return loose, quoted_at(self._survey, quoting & held)
 
 
-def quoted_at(survey: Survey, blobs: Collection[str]) -> tuple[str, ...]:
+def quoted_at(survey: HistorySurvey, blobs: Collection[str]) -> tuple[str, ...]:
     """The paths of some blobs in any commit; that of a note is the id of what it is about."""
     found = sorted(map(os.fsdecode, survey.paths(blobs)))
     return tuple(f"git note on {name}" if HEX.fullmatch(name := path.replace("/", "")) else path for path in found)
@@ -638,7 +640,7 @@ class Prover:
 
     def prove(self) -> EraseProof:
         """Read everything."""
-        survey = Survey(self._parts.repository)
+        survey = HistorySurvey(self._parts.repository)
         self._objects(survey)
         places: Counter[str] = Counter()
         for place, path in self._places():
@@ -655,7 +657,7 @@ class Prover:
         )
 
     # -- git's objects --------------------------------------------------------------------------------------------
-    def _objects(self, survey: Survey) -> None:
+    def _objects(self, survey: HistorySurvey) -> None:
         removal = self._target.removal
         self._hits += [f"object {blob} is still there" for blob in sorted(removal.blobs & survey.facts.keys())]
         folder = self._parts.repository.full(CONTENT)

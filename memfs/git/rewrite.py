@@ -403,7 +403,7 @@ class Versions:
     cuts: dict[str, set[bytes]] = field(default_factory=dict)
 
 
-class Survey:
+class HistorySurvey:
     """All of a repository, as it is now: what comes later is neither removed nor overwritten.
 
     Attributes:
@@ -554,7 +554,7 @@ class Rewriter:
     """
 
     def __init__(
-        self, repository: Repository, survey: Survey, removal: HistoryRemoval, folder: Path | None = None
+        self, repository: Repository, survey: HistorySurvey, removal: HistoryRemoval, folder: Path | None = None
     ) -> None:
         """Make all objects that the rewritten history consists of.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memfs import MemoryItem
-from memfs.admin import cleanup
+from memfs.admin import prune
 from memfs.errors import StorageIO
 from memfs.workspace import Workspace
 
@@ -86,15 +86,15 @@ def test_a_step_that_fails_is_told_and_the_others_go_on(opened: Open, monkeypatc
     """One step's error is its own."""
     workspace = opened()
 
-    def fail(cleaner: cleanup.Cleaner, do: bool) -> cleanup.CleanupStep:
+    def fail(cleaner: prune.Cleaner, do: bool) -> prune.CleanupStep:
         """Try something."""
         raise StorageIO("the disk is gone")
 
-    def work(cleaner: cleanup.Cleaner, do: bool) -> cleanup.CleanupStep:
+    def work(cleaner: prune.Cleaner, do: bool) -> prune.CleanupStep:
         """Work."""
-        return cleanup.CleanupStep(what="worked", bytes=5)
+        return prune.CleanupStep(what="worked", bytes=5)
 
-    monkeypatch.setattr(cleanup, "STEPS", (fail, work))
+    monkeypatch.setattr(prune, "STEPS", (fail, work))
     assert [(step.what, step.error) for step in workspace.cleaner.clean()] == [
         ("Try something", "the disk is gone"),
         ("worked", ""),

@@ -11,8 +11,8 @@ from memfs.errors import EraseRefused
 from memfs.git import rewrite as rewriting
 from memfs.git.rewrite import (
     HistoryRemoval,
+    HistorySurvey,
     Rewriter,
-    Survey,
     Traces,
     edit_commit,
     edit_reflog,
@@ -153,7 +153,7 @@ def filled(world: Any) -> Any:
 
 def rewriter_of(world: Any, folder: Path) -> Rewriter:
     """The rewriting of a world without its item."""
-    survey = Survey(world.repository)
+    survey = HistorySurvey(world.repository)
     versions = survey.versions(b"ContextMemory", lambda path: path == ITEM.encode())
     cuts = {tree: frozenset(cut) for tree, cut in versions.cuts.items()}
     removal = HistoryRemoval(blobs=frozenset(versions.blobs), paths=frozenset({ITEM.encode()}), cuts=cuts)
