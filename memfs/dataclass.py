@@ -10,6 +10,7 @@ Of a named tuple it compiles ``__new__`` and each annotation. Here ``__new__`` i
 from __future__ import annotations
 
 from collections import _tuplegetter  # type: ignore[attr-defined]
+from functools import cached_property
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
@@ -44,13 +45,11 @@ else:
             import dataclasses
 
             return dataclasses.replace(instance, **changes)
-        for one in described.fields:
-            if one.init:
-                if one.name not in changes:
-                    changes[one.name] = getattr(instance, one.name)
-            elif one.name in changes:
-                raise ValueError(f"field {one.name} is declared with init=False, it cannot be specified with replace()")
-        return cls(**changes)
+        names, values = described.taken
+        if described.own and not described.own.isdisjoint(changes):
+            name = min(described.own.intersection(changes))
+            raise ValueError(f"field {name} is declared with init=False, it cannot be specified with replace()")
+        return cls(**(dict(zip(names, values(instance), strict=True)) | changes))
 
 
 def metadata_of(cls: type) -> Mapping[str, Mapping[str, Any]] | None:
@@ -89,6 +88,17 @@ class _Fields:
 
     def __init__(self, fields: list[_Field]) -> None:
         self.fields = fields
+
+    @cached_property
+    def taken(self) -> tuple[list[str], Callable[[Any], Any]]:
+        """The names of the fields that ``__init__`` takes, and what gives their values."""
+        names = [one.name for one in self.fields if one.init]
+        return names, _value(names)
+
+    @cached_property
+    def own(self) -> frozenset[str]:
+        """The names of those that it does not take."""
+        return frozenset(one.name for one in self.fields if not one.init)
 
     def __get__(self, instance: object, owner: type) -> Any:
         import dataclasses

@@ -476,9 +476,12 @@ class Codec:
     def _prove_item(self, mapping: Mapping[str, Any], kind: Kind, item: MemoryItem) -> None:
         """The mapping, which the bytes were proved to hold, gives the same item."""
         settled = _settled(item)
-        back = item_fields.to_item(mapping, kind.name, settled.timestamp or EPOCH)
+        place = {"id": item.id, "path": item.path, "sha256": item.sha256}
+        back = item_fields.to_item(mapping, kind.name, settled.timestamp or EPOCH, **place)
         if settled.timestamp is None:
             back = back.replace(timestamp=None)
+        if back == settled:
+            return
         wanted, got = item_fields.values(settled), item_fields.values(back)
         for name, value in wanted.items():
             if not same(value, got[name]) and value != got[name]:

@@ -60,7 +60,7 @@ class Overlay:
 
     def __init__(self, base: StampTable) -> None:
         self._base = base
-        self.index = MemoryIndex()
+        self._index, self._waiting = MemoryIndex(), dict[str, MemoryItem]()
         self.items: dict[str, MemoryItem] = {}
         self.entries: dict[str, Entry] = {}
         self.gone: dict[str, int] = {}
@@ -87,14 +87,28 @@ class Overlay:
         elif path in self._base and path not in self.gone:
             self.restamped[path] = (self._base[path][0], stamp)
 
-    def add(self, item: MemoryItem, stamp: Stamp) -> None:
-        """Index an item in place of whatever its path and its id held."""
+    @property
+    def index(self) -> MemoryIndex:
+        """The items, to be asked."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, {}
+            self._index.add(waiting.values())
+        return self._index
+
+    def add(self, item: MemoryItem, stamp: Stamp, *, later: bool = False) -> None:
+        """Index an item in place of whatever its path and its id held; ``later`` when somebody asks: a fold that comes
+        before needs nothing of it.
+        """
         before = self._drop(item.path)
         self.gone.pop(item.path, None)
         self.restamped.pop(item.path, None)
         self.entries[item.path] = (item.id, stamp)
         self.items[item.id] = item
-        self.index.add([item])
+        if later:
+            self._index.remove([item.id])
+            self._waiting[item.id] = item
+        else:
+            self.index.add([item])
         self._touch(item.path)
         self._settle(item.id, before, self._base_id(item.path))
 
@@ -160,7 +174,8 @@ class Overlay:
         item = self.items.get(key)
         if item is not None and item.path == path:
             del self.items[key]
-            self.index.remove([key])
+            self._waiting.pop(key, None)
+            self._index.remove([key])
         return key
 
     def _base_id(self, path: str) -> str:
@@ -429,7 +444,7 @@ class SearchIndex:
                 self._fresh.remove(path)
             self._losses.made_good(gone, (item.path for item, _ in rows))
             for item, stamp in rows:
-                self._fresh.add(item, stamp)
+                self._fresh.add(item, stamp, later=len(rows) > _MANY_FILES)
 
     def search(self, query: Query, *, asked: Asked | None = None) -> list[Candidate]:
         """The best ``query.limit`` items of base and overlay on one scale, best first, ties by id.

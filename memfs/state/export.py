@@ -203,6 +203,7 @@ class ExportRecord:
     document: Mapping[str, Any]
     text: str = ""
     place: int | None = None
+    size: int = 0
 
     def fixed(self) -> dict[str, Any]:
         """The values of the columns in front."""
@@ -235,7 +236,7 @@ def read_json_lines(source: BinaryIO) -> Iterator[ExportRecord | ContentError]:
             raise ItemTooLarge(f"a line of more than {LONGEST:,} bytes", line=number, hint=_HINT)
         try:
             if text := utf8(line, number).removeprefix(BOM if number == 1 else "").strip():
-                yield record_of(_value(text, number), number)
+                yield record_of(_value(text, number), number, len(line))
         except ContentError as error:
             yield error
 
@@ -253,7 +254,7 @@ def _value(line: str, number: int) -> Any:
 
 
 # -- reading a record ---------------------------------------------------------------------------------------------
-def record_of(value: Any, place: int) -> ExportRecord:
+def record_of(value: Any, place: int, size: int) -> ExportRecord:
     """The record that a mapping describes; one with fields of a memory and no document is that memory.
 
     Raises:
@@ -264,7 +265,7 @@ def record_of(value: Any, place: int) -> ExportRecord:
     if TEXT in value and value.keys() <= {TEXT, "type"}:
         raise ItemSyntaxError("a memory has no such key; did you mean 'content'?", line=place, field=TEXT, hint=_HINT)
     if DOCUMENT not in value and not value.keys() <= _KEYS:
-        return ExportRecord(path="", type=MEMORY, document=by_hand(value), place=place)
+        return ExportRecord(path="", type=MEMORY, document=by_hand(value), place=place, size=size)
     for key in value:
         if key not in _KEYS:
             raise ItemSyntaxError("a record has no such key", line=place, field=str(key), hint=_HINT)
@@ -272,7 +273,7 @@ def record_of(value: Any, place: int) -> ExportRecord:
         if not _fits(key, value.get(key), sort, needed):
             hint = f"{_HINT}; {_PATHLESS}" if key == "path" and key not in value else _HINT
             raise ItemSyntaxError(f"expected {expected}", line=place, field=key, hint=hint)
-    return ExportRecord(**{key: said for key, said in value.items() if said is not None}, place=place)
+    return ExportRecord(**{key: said for key, said in value.items() if said is not None}, place=place, size=size)
 
 
 def by_hand(line: Mapping[str, Any]) -> dict[str, Any]:

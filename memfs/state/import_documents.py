@@ -236,11 +236,12 @@ class Importer:
             try:
                 if isinstance(record, ContentError):
                     raise record
-                if _is_repeated(record, seen):
+                chosen = _id_of(record) if record.type == MEMORY else ""
+                if _is_repeated(record, chosen, seen):
                     made[number] = [], []
                     continue
-                taken = self._taken(record, replace, reason, check=True)
-                room += len(json_line(record)) if room < _KEPT_BYTES else 0
+                taken = self._taken(record, replace, reason, check=True, chosen=chosen)
+                room += record.size
                 if room < _KEPT_BYTES:
                     made[number] = taken
             except StorageIO:  # the disk's doing, not the record's
@@ -256,12 +257,14 @@ class Importer:
             raise _summary(list(refused.values()), number)
         return refused, made
 
-    def _taken(self, record: ExportRecord, replace: bool, reason: str, *, check: bool = False) -> Deeds:
-        """What has to be done for a record; nothing where it is there already."""
+    def _taken(
+        self, record: ExportRecord, replace: bool, reason: str, *, check: bool = False, chosen: Any = None
+    ) -> Deeds:
+        """What has to be done for a record; nothing where it is there already. ``chosen``: a memory's id, if known."""
         if record.type == AGGREGATE:
             return [], []
         if record.type == MEMORY:
-            return [], self._plans(record, replace, reason)
+            return [], self._plans(record, replace, reason, chosen or _id_of(record))
         change = self._change(record, replace, check=check)
         return [change] if change else [], []
 
@@ -323,7 +326,7 @@ class Importer:
         refuse_file(data, record.path)
 
     # -- memories -------------------------------------------------------------------------------------------------
-    def _plans(self, record: ExportRecord, replace: bool, allow_secret: str) -> list[FilePlan]:
+    def _plans(self, record: ExportRecord, replace: bool, allow_secret: str, chosen: Any) -> list[FilePlan]:
         """What stores a memory, nothing where it is there with equal content.
 
         Its file's text counts while it says the same as its fields: then it gets the very bytes it had. Otherwise the
@@ -333,7 +336,7 @@ class Importer:
             ContentError: it is not valid.
             Conflict: it is there with other content, and is not to be replaced.
         """
-        item = allowed(self._item(record), allow_secret)[0]
+        item, secret = allowed(self._item(record, chosen), allow_secret)
         data = self._text(record, item)
         existing = self._store.get(item.id)
         if existing is not None:
@@ -347,15 +350,15 @@ class Importer:
                 f"the memory {item.id!r} is there with other content", current=existing.sha256, hint=_REPLACE
             )
         if data is None or (existing is not None and existing.path != record.path):
-            return self._planner.put(item, existing.sha256 if existing else "", allow_secret=allow_secret)
+            return self._planner.put(item, existing.sha256 if existing else "", allow_secret, plain=not secret)
         return self._restored(record.path, data, item)
 
-    def _item(self, record: ExportRecord) -> MemoryItem:
+    def _item(self, record: ExportRecord, named: Any) -> MemoryItem:
         """The item that the fields describe, read as the file it could be: one home for what a valid item is."""
         own = {key: value for key, value in record.document.items() if key not in _GIVEN_BY_PLACE}
         own = {key: value for key, value in own.items() if value not in (None, "", [], {})}
         kind = self._parts.kinds.get(str(record.document.get("type") or "semantic"))
-        chosen = check_id(str(_id_of(record)))
+        chosen = check_id(str(named))
         place = f"{CONTENT}/{kind.folder}/{chosen}.json"
         data = json.dumps(own, ensure_ascii=False).encode("utf-8", "surrogatepass")
         item: MemoryItem = self._parts.codec.read(data, place, self._parts.clock())
@@ -406,7 +409,7 @@ class Importer:
                 store()
                 batch = _Batch()
             batch.deeds.append((record, deeds))
-            batch.bytes += len(json_line(record))
+            batch.bytes += record.size
         store()
         return ImportCounts(
             counts=dict(tally.counts),
@@ -477,14 +480,17 @@ def _is_named(record: ExportRecord) -> bool:
     return bool(record.document.get("id") or record.path)
 
 
-def _is_repeated(record: ExportRecord, seen: dict[str, tuple[int | None, str]]) -> bool:
+def _is_repeated(record: ExportRecord, chosen: Any, seen: dict[str, tuple[int | None, str]]) -> bool:
     """Whether a line without an id stands there already, word for word.
+
+    Args:
+        chosen: a memory's id.
 
     Raises:
         DuplicateId: another record has its id or its place.
     """
     is_named = record.type != MEMORY or _is_named(record)
-    name = str(_id_of(record)).casefold() if record.type == MEMORY else record.path
+    name = str(chosen).casefold() if record.type == MEMORY else record.path
     said = "" if is_named else sha256(json_line(record))
     place, earlier = seen.setdefault(name, (record.place, said))
     if place == record.place:
