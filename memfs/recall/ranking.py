@@ -340,8 +340,6 @@ _NEEDED: Mapping[str, Callable[[QueryTerms], object]] = {
 }
 """What a question must name for a factor to be anything but 1."""
 _OF_USE = frozenset({"access", "fading"})
-# These two are reported whatever they are; a factor of 1 explains nothing.
-_ALWAYS_REPORTED = frozenset({"text", "importance"})
 LEARNED = "learned"
 """The factor that use taught."""
 
@@ -416,7 +414,7 @@ class Ranking:
         told = {}
         for name, factor, weight in self._factors:
             value = factor(match, self.asked, self._now) ** weight
-            if value != 1.0 or name in _ALWAYS_REPORTED:
+            if value != 1.0 or name == "text":  # a factor of 1 explains nothing, but how well the words fit does
                 told[name] = value
         if self.asked.text and match.shares is not NOTHING:
             told |= {name: share for name, share in match.shares._asdict().items() if share}

@@ -728,11 +728,22 @@ class Resolver:
             yield from opened
         for reference in references:
             found = [one for one in opened if any(_means(reference, path) for path in one.paths)]
+            if not found and (number := self._recorded(reference)):
+                hint = (
+                    f"'memfs team conflicts resolve {reference} --keep kept' lets that stand, '--keep lost' the other"
+                )
+                raise ItemNotFound(f"a merge recorded {number} conflict(s) in {reference!r}: say what holds", hint=hint)
             if not found:
                 decide = f"'memfs team conflicts resolve {reference}"
                 hint = f"{decide} --keep kept' (or lost) decides a field, {decide} OTHER --keep ID' which memory holds"
                 raise ItemNotFound(f"no merge left {reference!r} open", hint=hint)
             yield from found
+
+    def _recorded(self, reference: str) -> int:
+        """How many fields of an item or document wait for a decision."""
+        waiting = self.waiting()
+        carried = sum(len(item.conflicts) for item in waiting.items if _means(reference, item.path))
+        return carried + sum(reference in (clash.path, clash.document) for clash in waiting.documents)
 
     def _end(self, outcomes: Sequence[MergeOutcome]) -> None:
         """The journal takes no part: what the file holds follows from what the index has, the commit is theirs."""

@@ -54,6 +54,16 @@ def test_the_classes_of_python_name_the_other_value(contested: Path) -> None:
     assert [one["undecided"] for one in given["relevant_memories"]] == [LEFT]
 
 
+def test_who_says_what_to_decide_but_not_how_is_told_how(contested: Path, memfs: Memfs) -> None:
+    """Without --keep it is not denied that a merge left something (B3)."""
+    assert contested
+    told = memfs("team", "conflicts", "resolve", "deploy")
+    assert told.code == 1
+    assert "a merge recorded 1 conflict(s) in 'deploy': say what holds" in told.err
+    assert "'memfs team conflicts resolve deploy --keep kept'" in told.err
+    assert "no merge left" in memfs("team", "conflicts", "resolve", "other").err
+
+
 def test_an_edit_of_the_field_decides(contested: Path, memfs: Memfs) -> None:
     """Once the field has another value, nothing is marked any more (B3)."""
     path = next(contested.rglob("deploy.yaml"))

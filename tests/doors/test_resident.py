@@ -622,6 +622,9 @@ def test_a_hook_begins_a_resident_for_those_that_follow(
     )
     assert b"Sundays" in done.stdout
     assert until(lambda: place.resident_of(root))
+    listed = Path(f"/proc/{place.resident_of(root)}/cmdline")
+    if listed.exists():  # what 'ps' shows is what it does, not what began it
+        assert listed.read_bytes().endswith(b"\0serve\0")
     assert place.stop(root)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs import private, trust
 from memfs.admin.layout import has_driver
-from memfs.admin.quota import sentence, tally
+from memfs.admin.quota import DERIVED, sentence, tally
 from memfs.admin.store_builder import has_states
 from memfs.admin.store_builder import problems as branch_problems
 from memfs.dataclass import NamedTuple, dataclass, field
@@ -135,14 +135,12 @@ def _watch(workspace: Workspace, all_: bool) -> StatusPart:
     return StatusPart("watch", found, {"watch": found["state"]}, usual=not found["state"].startswith("degraded"))
 
 
-def _resident(workspace: Workspace, all_: bool) -> StatusPart:
-    if not all_:
-        return StatusPart("resident", {}, {})
+def _resident(workspace: Workspace) -> StatusPart:
     from memfs.doors.resident.place import resident_of  # which can end one, too
 
     process = resident_of(workspace.root)
     told = f"up, pid {process}" if process else "off"
-    return StatusPart("resident", {"pid": process or None}, {"resident": told}, usual=True)
+    return StatusPart("resident", {"pid": process or None}, {"resident": told}, usual=not process)
 
 
 def _trust(workspace: Workspace) -> StatusPart:
@@ -500,7 +498,9 @@ def _counted(found: MemoryTally) -> Text:
 
 def _weighed(found: StorageUse) -> Text:
     yield styled("Areas", bold=True)
-    yield Table([area.row(name) for name, area in (*found.areas.items(), ("total", found.total))])
+    derived = [area.row(name) for name, area in found.areas.items() if name in DERIVED]
+    counted = [area.row(name) for name, area in found.areas.items() if name not in DERIVED]
+    yield Table([*counted, found.total.row("total"), *derived])
     if found.free is not None:
         yield f"  {size(found.free)} free"
     yield f"{count(found.usage['uses'], 'use')} of {count(found.usage['items'], 'item')}"
@@ -620,7 +620,7 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         StatusPart("hand_edits", tuple(edits), {_TO_COMMIT: _to_commit(pending, len(edits))}),
         _index(workspace, fresh=not (learned and store.index_sync.refresh(learned.paths()))),
         _watch(workspace, told),
-        _resident(workspace, told),
+        _resident(workspace),
         _trust(workspace),
         _semantic(workspace),
         _learned(workspace),

@@ -188,7 +188,7 @@ class _Host:
         if not resident_of(self._root) and (not self._begun or self._was_killed()):
             import subprocess  # most who ask for a resident's place host none
 
-            words = [sys.executable, "-m", "memfs", "-C", str(self._root), "serve", "--detach"]
+            words = [*_served(self._root), "--detach"]
             subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         self._begun = True
         return False
@@ -197,6 +197,11 @@ class _Host:
         with suppress(OSError):
             return bool(files_of(self._root).lock.read_text(encoding="ascii").strip())
         return False
+
+
+def _served(root: Path) -> list[str]:
+    """The command that answers for a workspace."""
+    return [sys.executable, "-m", "memfs", "-C", str(root), "serve"]
 
 
 def has_host(files: ResidentFiles) -> bool:
@@ -231,12 +236,13 @@ def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({}), end: i
             nowhere = os.open(os.devnull, os.O_RDWR)
             for number in (0, 1, 2):
                 os.dup2(nowhere, number)
+            if end < 0:  # a hook began it, and the system would go on to list it as one
+                os.execv(sys.executable, _served(root))  # noqa: S606 - the interpreter that runs this
             from memfs.doors.resident.server import serve  # in the background: it takes a while
 
             try:
                 serve(str(root), settings)
             except MemfsError as error:
-                if end >= 0:
-                    os.write(end, os.fsencode(str(error)))
+                os.write(end, os.fsencode(str(error)))
     finally:
         os._exit(0)
