@@ -7,7 +7,6 @@ its words come from. What cannot be merged is kept whole, with the reason.
 from __future__ import annotations
 
 import hashlib
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,6 +40,7 @@ from memfs.model.item import Trust, lower_trust
 from memfs.model.kinds import ITEM_LIMIT, Kind
 from memfs.model.state_paths import document_kind
 from memfs.model.time import EPOCH, time_in
+from memfs.pattern import regex
 
 if TYPE_CHECKING:
     from memfs.format.codec import Codec
@@ -162,9 +162,9 @@ def _home(path: str, kind: Kind) -> str:
     return f"{MEMORY_FOLDER}/{kind.folder}/{path.rpartition('/')[2]}"
 
 
-_HEADER = re.compile(r"[|>][-+0-9]*")
-_COMMENT = re.compile(r"(?:^|(?<=[ \t\n]))#[^\r\n]*")
-_SPACES = re.compile(" *")
+_HEADER = regex(r"[|>][-+0-9]*")
+_COMMENT = regex(r"(?:^|(?<=[ \t\n]))#[^\r\n]*")
+_SPACES = regex(" *")
 _END = ("",)
 Keys = tuple[str, ...]
 
@@ -365,7 +365,7 @@ def _read(parsed: ParsedFile) -> list[Comment]:
 
 
 _EACH = {"additionalProperties": {"x-merge": "conflict"}}
-_NAMED = re.compile(r"\s*([^#\[\]=\s][^\[\]=]*)=")
+_NAMED = regex(r"\s*([^#\[\]=\s][^\[\]=]*)=")
 
 
 def merge_settings(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:

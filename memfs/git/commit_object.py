@@ -14,14 +14,15 @@ from memfs.dataclass import NamedTuple
 from memfs.errors import HistoryUnavailable
 from memfs.model import ids
 from memfs.model.time import EPOCH
+from memfs.pattern import regex
 
 _SIGNATURE, _OTHER_SIGNATURE = b"gpgsig", b"gpgsig-sha256"
 AGENT, SESSION, SOURCE, EXPORT = "Memfs-Agent", "Memfs-Session", "Memfs-Source", "Memfs-Export"
-_TRAILER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*)\s*:\s+(\S.*)")
-_MOMENT = re.compile(r"(-?\d+) [+-]\d{4}")
-_PLAIN_PERSON = re.compile(rb"[^<>\x00-\x1f]*<[^<>\x00-\x1f]*> \d{1,12} [+-]\d{4}")
+_TRAILER = regex(r"([A-Za-z0-9][A-Za-z0-9-]*)\s*:\s+(\S.*)")
+_MOMENT = regex(r"(-?\d+) [+-]\d{4}")
+_PLAIN_PERSON = regex(rb"[^<>\x00-\x1f]*<[^<>\x00-\x1f]*> \d{1,12} [+-]\d{4}")
 _ONCE = (b"tree", b"author", b"committer")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f]")
 _LONGEST_VALUE = 200
 
 
@@ -215,7 +216,7 @@ class CommitResult(NamedTuple):
     left_staged: tuple[str, ...]
 
 
-_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f<>]+")
+_FORBIDDEN = regex(r"[\x00-\x1f\x7f<>]+")
 _CRUD = " .,:;\"'"
 _LONGEST = 100
 _AGENTS = "@agent.memfs"

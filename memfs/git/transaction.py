@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import stat
 import subprocess
@@ -28,13 +27,14 @@ from memfs.git.objects import FILE, REGULAR, Object, TreeEntry, write_loose
 from memfs.git.process import TIMEOUT, end, entries_of, finish, tether, wait_for_children
 from memfs.git.refs import HEX, NULL, Head, is_branch
 from memfs.git.repository import Repository, is_ancestor
+from memfs.pattern import regex
 
 STANDING_STILL = 0.5
 RECORD, BEFORE, PUT = "commit.json", "index.before", "index.put"
 _NAMES = (PUT, BEFORE, OWN_LINK, f"{OWN_LINK}.lock")
 _PAUSE = 0.01
 _SECOND = 10**9
-_GIT_DIR = re.compile(r"\.|worktrees/(?!\.{1,2}$)[^/\0]+")
+_GIT_DIR = regex(r"\.|worktrees/(?!\.{1,2}$)[^/\0]+")
 
 
 class StepRecord(NamedTuple):

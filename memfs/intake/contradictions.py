@@ -14,9 +14,9 @@ from itertools import product
 from typing import Any
 
 from memfs.dataclass import NamedTuple
-from memfs.intake.episode_item import episode_of
 from memfs.model import Candidate, KindTable, Layer, MemoryItem, Query
 from memfs.model.item import Link
+from memfs.pattern import regex
 from memfs.recall.conflict_notes import CONTRADICTS, FINISHED, OVER, disputes
 from memfs.recall.similarity import SAME, TextShape, alike
 from memfs.recall.tokens import gist
@@ -30,8 +30,8 @@ _MOST_SENTENCES = 8
 _MOST_WORDS = 60
 _MOST_CHANGED = 3
 
-_WORD = re.compile(r"[\w$€£#~@/+-]+(?:[.,:'/@+-]\w+)*%?|[=]")
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
+_WORD = regex(r"[\w$€£#~@/+-]+(?:[.,:'/@+-]\w+)*%?|[=]")
+_SENTENCE = regex(r"(?<=[.!?;])\s+|\n+")
 _SHORT_FORMS = {
     "don't": "do not", "doesn't": "does not", "didn't": "did not", "isn't": "is not", "aren't": "are not",
     "wasn't": "was not", "weren't": "were not", "can't": "can not", "cannot": "can not", "won't": "will not",
@@ -80,8 +80,8 @@ _NUMBERED_WORDS = (
     "flight episode season request"
 )
 _NUMBERED = frozenset(_NUMBERED_WORDS.split())
-_FIGURE = re.compile(r"[$€£v~]?\d[\d.,:]*(?:%|[a-zA-Z]{1,3})?")
-_NAME = re.compile(r".*[A-Z0-9_./:@].*")
+_FIGURE = regex(r"[$€£v~]?\d[\d.,:]*(?:%|[a-zA-Z]{1,3})?")
+_NAME = regex(r".*[A-Z0-9_./:@].*")
 _HOLDS_WORDS = (
     "is uses use using runs run listens takes expires costs keeps keep needs requires require defaults "
     "default starts ends lives stored belongs set limit limited at named called located hosted written built "
@@ -99,8 +99,8 @@ _HAPPENED = frozenset(_HAPPENED_WORDS.split())
 _CONDITIONS = frozenset({"if", "when", "while", "unless", "until", "whether", "where"})
 _FOR = frozenset({"for", "as", "in", "on", "when", "during", "instead", "by", "with"})
 _ONE_ONLY = frozenset({"chosen", "choice", "default", "primary", "only", "main", "official", "standard"})
-_OVER = re.compile(r"\b(?:over|rather than|instead of|, ?not|than|before)\b")
-_FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|i'm|i've)\b", re.I)
+_OVER = regex(r"\b(?:over|rather than|instead of|, ?not|than|before)\b")
+_FIRST_PERSON = regex(r"\b(?:i|my|me|mine|i'm|i've)\b", re.I)
 
 
 class _Statement(NamedTuple):
@@ -431,6 +431,8 @@ def _project(item: MemoryItem) -> str:
 
 def is_momentary(item: MemoryItem) -> bool:
     """Whether an item tells of its moment, as an episode does, so that it says nothing against another."""
+    from memfs.intake.episode_item import episode_of  # who looks for what contradicts one item does without
+
     return item.type in _MOMENTARY or episode_of(item) is not None
 
 

@@ -309,7 +309,7 @@ class Losses:
 
 Answer = TypeVar("Answer")
 
-_MANY_FILES = 200
+_MANY_FILES, _MANY_LEFT, _MANY_AGAIN = 32, 200, 16
 _MANY_BYTES = 256 * 1024
 _REBUILD_WAIT = 60.0
 _ATTEMPTS = 3
@@ -413,16 +413,22 @@ class SearchIndex:
 
     def spares_others(self, asked: bool) -> bool:
         """Whether a fold at the end of a process takes less than those that begin after it would spend on the overlay:
-        each reads and cuts into terms again what only the overlay holds.
+        each reads and cuts into terms again what only the overlay holds, and reads again what was very young when read.
 
         Args:
             asked: whether the process asked anything; one that only writes leaves the fold to those that do.
         """
         with self._lock:
-            if self.overlay_size() > _MANY_FILES:
-                return True
+            if not asked:
+                return self.overlay_size() > _MANY_LEFT
             weight = sum(stamp.size for _, stamp in self._fresh.entries.values())
-            return asked and (weight > _MANY_BYTES or (self.generation == 0 and len(self.stamps()) > 0))
+            again = sum(not stamp.racy for _, stamp in self._fresh.restamped.values())
+            return (
+                self.overlay_size() > _MANY_FILES
+                or weight > _MANY_BYTES
+                or again > _MANY_AGAIN
+                or (self.generation == 0 and len(self.stamps()) > 0)
+            )
 
     def stats(self) -> IndexStats:
         """How many items can be found, and the bytes of the base generation with all that belongs to it."""

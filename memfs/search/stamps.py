@@ -286,6 +286,16 @@ class UnchangedFolders:
             found = [kept.get(name) if fits else None for name in ("digests", "trees")]
             self._base, (self._digests, self._trees) = base, [one if isinstance(one, dict) else {} for one in found]
 
+    def follow(self, before: tuple[int, str], now: tuple[int, str], changed: Iterable[str]) -> None:
+        """Keep what is known of one base for the next, which was made of it and differs in these folders alone."""
+        if self._base == [*before] and now[0] == before[0] + 1:
+            self._base = [*now]
+            for folder in changed:
+                self._digests.pop(folder, None)
+                self._trees.pop(folder, None)
+            self._noted = True
+            self.keep()
+
     def holds(self, folder: str, digest: str) -> bool:
         """Whether nothing in this folder changed since all its files were known."""
         return self._digests.get(folder) == digest

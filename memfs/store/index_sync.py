@@ -390,11 +390,19 @@ class IndexSync:
             self._owners = None
             self.scanned = True
 
-    def settle(self) -> None:
-        """Look again at files that were very young when read, so that their stamps can be trusted."""
+    def fold(self) -> bool:
+        """Move fresh items into the base of the index; false if another process is doing so.
+
+        Files that were very young when read are looked at again first, so that their stamps can be trusted.
+        """
         with self._lock:
             fresh = [path for path, (_, stamp) in self.index.overlay_stamps().items() if stamp.racy]
             self._look_at({path: self.files.entry(path) for path in fresh}, None)
+            before, changed = self.index.base, self.index.stamps().over_folders()
+        folded = self.index.fold()
+        with self._lock:
+            self._unchanged.follow(before, self.index.base, changed)
+        return folded
 
     # -- internal -------------------------------------------------------------------------------------------------
     def _paths(self) -> dict[str, str]:

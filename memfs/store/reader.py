@@ -665,8 +665,7 @@ class FolderReader(Reader):
     def fold(self) -> bool:
         """Move fresh items into the base of the index; false if another process is doing so."""
         self.require_open()
-        self.index_sync.settle()
-        return self.index_sync.index.fold()
+        return self.index_sync.fold()
 
     def fold_if_large(self, limit: int = _FOLD_AT) -> None:
         """Fold when more than ``limit`` files are not in the base of the index.

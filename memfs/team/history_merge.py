@@ -37,13 +37,14 @@ from memfs.git.repository import holds_commit, is_ancestor, merge_bases, objects
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import conflict_path, iteration_of
 from memfs.model.time import EPOCH
+from memfs.pattern import regex
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts, below_content, is_item
 from memfs.store.plan import FilePlan, PlanOutdated
 from memfs.store.write import signatures_of
 from memfs.team.worktrees import memory_path
 
-_TYPE = re.compile(rb"^type:[^\n]*\n", re.MULTILINE)
+_TYPE = regex(rb"^type:[^\n]*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

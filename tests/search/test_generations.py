@@ -17,6 +17,7 @@ import pytest
 
 from kit.corpus import corpus, item, pairs
 from memfs.model import Query
+from memfs.model.item import RACY_NS
 from memfs.search import analyzer, generations
 from memfs.search.generations import MANIFEST, POINTER
 from memfs.search.search_index import SearchIndex
@@ -375,3 +376,25 @@ def test_opening_imports_no_engine(folder: Path) -> None:
     )
     result = subprocess.run([sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
+
+
+def test_what_was_read_again_is_folded(opened: Opened) -> None:
+    """Many files that every process would read again, as they were very young when they were read, are worth a fold at
+    the end of one that asked; one that only writes leaves them.
+    """
+    rows = pairs(*(item(f"number{number}", "alpha") for number in range(20)))
+    index = opened()
+    index.rebuild(rows)
+    assert not index.spares_others(asked=True)
+    for one, stamp in rows:
+        young = stamp._replace(checked_ns=stamp.ctime_ns)
+        index.restamp(one.path, young)
+    assert not index.spares_others(asked=True)  # the next process could rely on them no more
+    again = [(one, stamp._replace(checked_ns=max(stamp.mtime_ns, stamp.ctime_ns) + RACY_NS)) for one, stamp in rows]
+    for one, stamp in again:
+        index.restamp(one.path, stamp)
+    assert index.spares_others(asked=True)
+    assert not index.spares_others(asked=False)
+    assert index.fold()
+    assert not index.spares_others(asked=True)
+    assert {path: stamp for path, (_, stamp) in opened().base_stamps().items()} == {one.path: of for one, of in again}

@@ -175,3 +175,35 @@ def test_ids_of_trees_are_of_one_state(workspace: Workspace, opened: Opened) -> 
     barn = workspace.root / workspace.store.locate("barn")
     barn.unlink()
     assert persons(opened(workspace.root, index__engine="sqlite")) == [barn.name]
+
+
+def test_a_fold_keeps_what_is_known_of_other_folders(workspace: Workspace, opened: Opened) -> None:
+    """After a fold the next process compares one by one only the files of folders that the fold changed."""
+    workspace.store.flush()
+    assert persons(workspace) == []
+    workspace.store.put(MemoryItem("A note about the house.", "semantic", id="note"))
+    vouch(workspace, workspace.store.locate("note"))
+    assert workspace.store.fold()
+    looked, vouches = [], StampTable.vouches
+
+    def watched(table: StampTable, path: str, *facts: int) -> bool:
+        looked.append(path.rpartition("/")[2].partition(".")[0])
+        return vouches(table, path, *facts)
+
+    with mock.patch.object(StampTable, "vouches", watched):
+        assert found(opened(workspace.root, index__engine="sqlite")) == {"note", *NAMES}
+    assert looked == ["note"]
+    _edit(workspace.root / workspace.store.locate("plough"))
+    assert found(opened(workspace.root, index__engine="sqlite")) == {"barn", "note", "well"}
+
+
+def test_another_process_ones_fold_is_not_taken_for_ones_own(workspace: Workspace, opened: Opened) -> None:
+    """Of a base that another process made nothing is known, though one's own fold comes right after it."""
+    other = opened(workspace.root, index__engine="sqlite")
+    other.store.refresh()
+    for one, name in ((other, "byre"), (workspace, "gate")):
+        one.store.put(MemoryItem(f"The {name} of the house.", "knowledge", id=name))
+        vouch(one, one.store.locate(name))
+        assert one.store.fold()
+    assert json.loads(record(workspace).read_text(encoding="utf-8"))["base"] != [*workspace.parts.index.base]
+    assert found(opened(workspace.root, index__engine="sqlite")) == {"byre", "gate", *NAMES}

@@ -109,7 +109,7 @@ def _knowledge(workspace: Workspace) -> StatusPart:
 def _most_used(workspace: Workspace) -> list[dict[str, Any]]:
     store, seen = workspace.store, 0
     rows: list[dict[str, Any]] = []
-    while len(rows) < _FEW and (uses := workspace.usage.most(_READ, seen)):
+    while len(rows) < _FEW and (uses := workspace.usage.most(_READ if seen else _FEW, seen)):  # mostly these are it
         seen += len(uses)
         found = {item.id: item for item in store.readable(store.among(uses, Query()))}  # counts may outlive an item
         rows += [{**_named(found[name]), "uses": use.count} for name, use in uses.items() if name in found]
