@@ -52,6 +52,12 @@ _HARMLESS_BEFORE = (
     r"|length|size|count|limit|usage|ttl|at|age|expiry|expires|expires_in|policy|hint|field|label|version|format|prefix"
     r"|suffix|env|var|ref|refs|index|column|budget|algorithm|alg|rotation|manager|store|provider|scanner|scanning)$"
 )
+_KEYS = r"(?i)secret|key|token|credential"
+_NAMED_TERM = (
+    r"(?i)"
+    r"1password|keepass|argon2|pbkdf2|bcrypt|scrypt|sha-?\d|md5|base64|oauth|auth0|utf-?8|ntlm|rfc|x509|pkcs|aes|hmac|k8s|s3\b"
+    r"|\d+(?:st|nd|rd|th|[-_]?(?:char|letter|digit|bit|byte|sec|min|hour|day|week|month|year|zeichen|stellig|tage|stunden))"
+)
 _SHORTEST_FULL_TOKEN = 30
 _RANDOM_BITS = 3.0
 _WARN_BITS = 4.2
@@ -137,9 +143,7 @@ def is_assigned_secret(name: str, before: str, after: str, value: str, quoted: b
         return False
     if not quoted and _is_variable(name, value):
         return False
-    if name.lower().startswith("pass") or name.lower() == "pwd":
-        return _is_password(value, quoted, told)
-    return _is_key(value)
+    return _is_key(value) if re.match(_KEYS, name) else _is_password(value, quoted, told)
 
 
 def _is_variable(name: str, value: str) -> bool:
@@ -158,7 +162,7 @@ def _is_password(value: str, quoted: bool, told: bool) -> bool:
     digit = re.search(_DIGIT, value) is not None
     mark = re.search(_MARK, value) is not None
     if told:
-        return digit and (mark or (value != value.lower() and value != value.upper()))
+        return digit and not re.match(_NAMED_TERM, value)
     return digit or (mark and quoted)
 
 
@@ -228,7 +232,7 @@ def _assigned(match: re.Match[str]) -> bool:
     before = text[max(0, start - _BEFORE) : start]
     if match[1].lower() == "key" and not re.search(_KEY_OF, before):
         return False
-    told = match[3].strip().lower() == "is"
+    told = not re.search("[:=\uff1a]", match[3])
     return is_assigned_secret(match[1], before, match[2], match[5], quoted=bool(match[4]), told=told)
 
 

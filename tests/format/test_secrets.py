@@ -113,6 +113,26 @@ def test_the_error_names_rule_and_line_and_never_the_value(number: int) -> None:
     assert [piece for piece in values if piece in told] == []
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        *("the password is ", "Passwort: ", "Kennwort = ", "Mot de passe : ", "The root password of staging is now "),
+        *("Das Passwort für den Zugang zur Datenbank lautet ", "Le mot de passe de la base est ", "密码：", "密码是"),
+        *("La contraseña del servidor es ", "A senha do servidor é ", "La password del server è ", "パスワードは"),
+        *(
+            "Het wachtwoord voor staging is ",
+            "Пароль от сервера: ",
+            "The root password was changed to ",
+            "password of staging: ",
+        ),
+    ],
+)
+@pytest.mark.parametrize("value", ["correct7horse7battery", "S3cr3t!Pa55w0rd"])
+def test_a_password_told_in_prose_is_found_in_every_language(before: str, value: str) -> None:
+    """What a person would say aloud is refused, too, where the value looks like a password (B6)."""
+    assert rules(f"As agreed:\n{before}{value}") == ["assigned-secret"]
+
+
 def test_no_clean_text_is_taken_for_a_secret() -> None:
     """Prose, code, URLs that contain sk-, stand-ins, digests and ids pass (B6)."""
     assert [(text, rules(text)) for text in CLEAN if rules(text)] == []

@@ -412,7 +412,7 @@ def test_who_followed_the_rewriting_by_hand_goes_on(site: Site) -> None:
 
 def test_what_was_erased_here_does_not_come_back(site: Site, git: Git) -> None:
     """After an erase a remote with the old history is refused, even to be rejoined, and not even fetched (row 50)."""
-    put(site.ada, "secret", "the old password was hunter2hunter2")
+    put(site.ada, "secret", "the old password was swordfish")
     put(site.ada, "other")
     sync(site.ada)
     site.ada.eraser.erase("secret", rewrite_shared=True)
@@ -422,7 +422,7 @@ def test_what_was_erased_here_does_not_come_back(site: Site, git: Git) -> None:
     assert "git push --force-with-lease=main:" in (refused.value.hint or "")
     objects = git(site.ada.root, "cat-file", "--batch-check", "--batch-all-objects").splitlines()
     blobs = [line.split()[0] for line in objects if " blob " in line]
-    assert not any("hunter2" in git(site.ada.root, "cat-file", "blob", blob) for blob in blobs)
+    assert not any("swordfish" in git(site.ada.root, "cat-file", "blob", blob) for blob in blobs)
     git(site.ada.root, "push", "--quiet", "--force", "origin", "HEAD:main")
     put(site.ada, "after")
     assert sync(site.ada).pushed
@@ -437,11 +437,11 @@ def test_what_was_erased_after_an_earlier_sync_does_not_come_back(site: Site, gi
     sync(site.ada)
     if by == "fetch":
         bo = site.bo()
-        put(bo, "secret", "the old password was hunter2hunter2")
+        put(bo, "secret", "the old password was swordfish")
         sync(bo)
         git(site.ada.root, "pull", "--quiet", "--ff-only", "origin", "main")
     else:
-        put(site.ada, "secret", "the old password was hunter2hunter2")
+        put(site.ada, "secret", "the old password was swordfish")
         site.ada.commit("Say it")
         sync(site.ada) if by == "sync" else git(site.ada.root, "push", "--quiet", "origin", "HEAD:main")
     site.ada.eraser.erase("secret", rewrite_shared=True)
@@ -450,7 +450,7 @@ def test_what_was_erased_after_an_earlier_sync_does_not_come_back(site: Site, gi
             sync(site.ada, rejoin=rejoin)
     objects = git(site.ada.root, "cat-file", "--batch-check", "--batch-all-objects").splitlines()
     blobs = [line.split()[0] for line in objects if " blob " in line]
-    assert not any("hunter2" in git(site.ada.root, "cat-file", "blob", blob) for blob in blobs)
+    assert not any("swordfish" in git(site.ada.root, "cat-file", "blob", blob) for blob in blobs)
     put(site.ada, "secret", "of another kind, the password hunter3hunter3")
     site.ada.commit("Say it again")
     site.ada.eraser.erase("secret", rewrite_shared=True)
@@ -467,7 +467,7 @@ def test_what_was_erased_comes_back_by_no_other_way(site: Site, git: Git, by: st
     top of the old history: what was erased is not merged, and nothing of it stays here (B3, row 50).
     """
     root, remote = site.ada.root, site.git(site.ada.root, "remote", "get-url", "origin").strip()
-    put(site.ada, "secret", "the old password was hunter2hunter2")
+    put(site.ada, "secret", "the old password was swordfish")
     put(site.ada, "other")
     sync(site.ada)
     bo = site.bo()
@@ -492,12 +492,12 @@ def test_what_was_erased_comes_back_by_no_other_way(site: Site, git: Git, by: st
     assert "--force-with-lease=" in (refused.value.hint or "")
     objects = git(root, "cat-file", "--batch-check", "--batch-all-objects").splitlines()
     blobs = [line.split()[0] for line in objects if " blob " in line]
-    assert not any("hunter2" in git(root, "cat-file", "blob", blob) for blob in blobs)
+    assert not any("swordfish" in git(root, "cat-file", "blob", blob) for blob in blobs)
 
 
 def test_what_others_pushed_to_a_cleaned_remote_is_taken(site: Site, git: Git) -> None:
     """Once the old history is replaced at the remote, what a fresh clone adds there is merged like anything (B3)."""
-    put(site.ada, "secret", "the old password was hunter2hunter2")
+    put(site.ada, "secret", "the old password was swordfish")
     put(site.ada, "other")
     sync(site.ada)
     site.ada.eraser.erase("secret", rewrite_shared=True)
@@ -536,7 +536,7 @@ def test_50_nothing_is_erased_while_a_sync_goes_on(site: Site, monkeypatch: pyte
 
 def test_what_was_erased_elsewhere_is_not_brought_back_by_an_old_clone(site: Site) -> None:
     """A clone that has the old history is told from one whose remote was reset: no rejoining then (B3, row 50)."""
-    put(site.ada, "secret", "the old password was hunter2hunter2")
+    put(site.ada, "secret", "the old password was swordfish")
     put(site.ada, "other")
     sync(site.ada)
     bo = site.bo()

@@ -226,6 +226,18 @@ _PROSE = [
     "Ask before you rotate the API key: the staging deployment caches it for an hour.",
     "The password must have at least 8 characters and one digit.",
     "The password is stored in the vault, never in the repository.",
+    *(
+        "The password is required, and is changed monthly.",
+        "Das Passwort ist abgelaufen.",
+        "Le mot de passe est dans 1Password.",
+    ),
+    *(
+        "The password is valid for 90days.",
+        "The password of the user is argon2id hashed.",
+        "Passwort: mindestens 12 Zeichen",
+    ),
+    *("The password for staging is in 1Password.", "contraseña: mínimo 8 caracteres", "Пароль — не менее 8 символов"),
+    *("密码长度是8个字符以上的", "パスワードは90日ごとに変更します", "The password of db2 is kept in secrets/db2.env."),
     "Passwords are hashed with bcrypt before they reach the database.",
     "A token is a word or a piece of one; the model takes 200,000 of them.",
     "Token usage: 12,345 input, 678 output.",
