@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -290,11 +291,8 @@ def _context_files(root: Path) -> list[str]:
 
 def _document(root: Path, path: str) -> Mapping[str, Any]:
     try:
-        tree = Tree(root)
-        try:
+        with closing(Tree(root)) as tree:
             text = decode(tree.read(path, _DOCUMENT_LIMIT).data).text
-        finally:
-            tree.close()
         from memfs.format import yaml_text  # most workspaces have no such document
 
         value = (json_text if path.endswith(".json") else yaml_text).load(text)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from memfs.dataclass import dataclass, field
 from memfs.errors import ArchiveInvalid, CorruptRecord
+from memfs.fs import io
 from memfs.fs.archive import (
     BLOCK,
     END,
@@ -256,12 +257,9 @@ class Archive:
         return b"".join(self._frame(frame))
 
     def _frame(self, frame: Frame) -> Iterator[bytes]:
-        fd = self._tree.open_read(self._path)
-        try:
+        with io.descriptor(self._tree.open_read(self._path)) as fd:
             os.lseek(fd, min(frame.offset, os.fstat(fd).st_size), os.SEEK_SET)
             yield from decompressed(chunks_of(fd, frame.packed, self._path), frame.raw, self._path)
-        finally:
-            os.close(fd)
 
 
 def damaged(reason: str, path: str) -> ArchiveInvalid:

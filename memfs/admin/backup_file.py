@@ -15,7 +15,7 @@ import stat
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -240,11 +240,8 @@ def prove_history(chunks: Iterator[bytes], history: RepositorySnapshot, folder: 
     """
     io.mkdir(folder, 0o700)
     try:
-        repository = Repository.create(folder)
-        try:
+        with closing(Repository.create(folder)) as repository:
             read_bundle(repository, chunks, history)
-        finally:
-            repository.close()
     finally:
         with suppress(MemfsError, OSError):
             io.remove_all(folder)

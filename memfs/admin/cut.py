@@ -247,8 +247,7 @@ class _Look:
         for commit in stray - {parent for one in stray for parent in self._parents[one]}:
             refs[f"refs/cut/{commit}"] = commit
         history = RepositorySnapshot(head=branch, refs=refs)
-        fd = io.open_file(target, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
+        with io.descriptor(io.open_file(target, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)) as fd:
             write_bundle(self._repository, history, fd, str(target))
             io.fsync(fd, str(target))
             io.sync_folder(target.parent)
@@ -256,8 +255,6 @@ class _Look:
             read = DigestStream(chunks_of(fd, os.fstat(fd).st_size, str(target)))
             prove_history(iter(read), history, target.with_name(f".{target.name}.proof.{os.getpid()}.tmp"))
             return read.digest[1]
-        finally:
-            os.close(fd)
 
     def removal(self, exported: str) -> HistoryRemoval:
         """What goes, and the commit that stands for it: what that one says, no agent wrote."""

@@ -13,7 +13,7 @@ import secrets
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -661,8 +661,7 @@ class Eraser:
         for local in self._store.edit_finder.own_paths():
             if self._parts.is_local(local) and target.named.means(local):
                 self._parts.tree.remove(local)
-        tree = Tree(self._repository.work_tree)
-        try:
+        with closing(Tree(self._repository.work_tree)) as tree:
             for path in sorted({*target.removal.paths, *target.copies}):
                 name = os.fsdecode(path)
                 try:
@@ -676,8 +675,6 @@ class Eraser:
             folders = {self._repository.full(folder) for folder in below if folder}
             for folder in folders | {path.rpartition(b"/")[0] for path in {*target.removal.paths, *target.copies}}:
                 tree.sweep(os.fsdecode(folder))
-        finally:
-            tree.close()
 
     def _replace_backups(self) -> tuple[int, list[Path]]:
         """Put a new backup in the place of the old ones; return how many went, and those that could not."""

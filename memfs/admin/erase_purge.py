@@ -12,7 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from memfs.admin.archive_file import INDEX_LIMIT, PAYLOAD_SUFFIX, Archive, ArchiveMember, decode, index_path, is_name
@@ -325,11 +325,8 @@ def journals_of(parts: Parts) -> Iterator[Journal]:
     for state in states_of(parts):
         path = state / parts.journal.path.name
         if state != parts.repository.state and os.path.lexists(path):
-            journal = Journal(path)
-            try:
+            with closing(Journal(path)) as journal:
                 yield journal
-            finally:
-                journal.close()
 
 
 Purge = Callable[[Parts, Target], int]
@@ -382,12 +379,9 @@ def _uses(parts: Parts, target: Target) -> int:
     ids = target.ids
     counted = 0
     for path in _of_states(parts, USES):
-        usage = Usage(path)
-        try:
+        with closing(Usage(path)) as usage:
             counted += len(usage.of(ids))
             usage.forget(ids)
-        finally:
-            usage.close()
     for name in ASIDE:  # nobody can tell what is in it
         for path in _of_states(parts, name):
             io.unlink(path)
@@ -517,15 +511,12 @@ def _sidecars(parts: Parts, target: Target) -> int:
     """Large values of state documents lie beside them, outside of git."""
     count = 0
     for root in (parts.tree.root, *abandoned(parts)):
-        tree = Tree(root)
-        try:
+        with closing(Tree(root)) as tree:
             for entry in list(tree.scan(CONTENT)):
                 document = document_of_sidecar(entry.path)
                 if document and target.means(parts.repository.full(document)):
                     tree.remove(entry.path)
                     count += 1
-        finally:
-            tree.close()
     return count
 
 

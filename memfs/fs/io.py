@@ -367,6 +367,15 @@ def touch(path: str | os.PathLike[str] | int, moment: int | None = None) -> None
         os.utime(path) if moment is None else os.utime(path, ns=(moment, moment))
 
 
+@contextmanager
+def descriptor(fd: int) -> Iterator[int]:
+    """Close a descriptor when the block ends."""
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
 def chmod(path: str | os.PathLike[str] | int, mode: int) -> None:
     """Change who may do what with a file or folder, given by name or descriptor."""
     with operation("chmod", str(path) if isinstance(path, int) else path):

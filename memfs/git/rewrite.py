@@ -858,11 +858,8 @@ def release(repository: Repository, own: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    fd = io.open_file(path, os.O_RDONLY)
-    try:
+    with io.descriptor(io.open_file(path, os.O_RDONLY)) as fd:
         io.fsync(fd, str(path))
-    finally:
-        os.close(fd)
 
 
 # -- graphs -----------------------------------------------------------------------------------------------------------

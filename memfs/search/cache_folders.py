@@ -93,12 +93,9 @@ def _remember(path: Path, folder: Path, root: Path) -> None:
     if (folder, root) in recorded(path.parent):
         return
     row = json.dumps({"cache": str(folder), "root": str(root)})
-    fd = io.open_file(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    try:
+    with io.descriptor(io.open_file(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)) as fd:
         io.write_all(fd, f"\n{row}\n".encode(), str(path))
         io.fsync(fd, str(path))
-    finally:
-        os.close(fd)
 
 
 _NAME = regex("[0-9a-f]{20}")

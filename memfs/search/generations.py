@@ -296,12 +296,9 @@ def _digest(path: Path) -> str:
 
 def _settle(path: Path) -> None:
     """Make a finished file durable, and this user's only."""
-    fd = io.open_file(path, os.O_RDONLY)
-    try:
+    with io.descriptor(io.open_file(path, os.O_RDONLY)) as fd:
         io.chmod(fd, 0o600)
         io.fsync(fd, str(path))
-    finally:
-        os.close(fd)
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -744,12 +744,9 @@ class SearchIndex:
     def _written(self, base: Generation | None, fill: Callable[[Index], StampTable], changes: Changes) -> None:
         folder = self._generations.begin(base)
         try:
-            index = self._engine.open(folder / FILES)
-            try:
+            with closing(self._engine.open(folder / FILES)) as index:
                 table = fill(index)
                 index.flush()
-            finally:
-                index.close()
             made = self._generations.publish(folder, table.pack(), base)
         except BaseException:
             if self._generations.named() != number_of(folder):

@@ -281,16 +281,13 @@ def opened_members(payload: Path, checkpoint: Checkpoint) -> Iterator[Iterator[T
     Raises:
         CheckpointInvalid: the payload is not there, or damaged.
     """
-    fd = _opened(payload, checkpoint)
-    try:
+    with io.descriptor(_opened(payload, checkpoint)) as fd:
         size, name = checkpoint.payload_bytes, payload.name
         packed = verified(chunks_of(fd, size, str(payload)), (size, checkpoint.sha256), name)
         with _damage_named(checkpoint):
             yield members(decompressed(packed, checkpoint.unpacked, name))
             for _ in packed:
                 pass
-    finally:
-        os.close(fd)
 
 
 @contextmanager
@@ -373,16 +370,13 @@ _LOCK = "checkpoint.lock"
 
 def write_payload(target: Path, content: Iterable[bytes]) -> None:
     """Write a new file, durable on return. What is read of it afterwards comes from the disk, not from memory."""
-    fd = io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
+    with io.descriptor(io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)) as fd:
         for data in content:
             io.write_all(fd, data, str(target))
         io.fsync(fd, str(target))
         if hasattr(os, "posix_fadvise"):
             with suppress(OSError):  # a system that cannot is no worse off
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(fd)
     io.sync_folder(target.parent)
     io.sync_folder(target.parent.parent)
 
@@ -564,11 +558,9 @@ class Shelf:
 
     def _carry(self, source: Path, checkpoint: Checkpoint) -> None:
         size = checkpoint.payload_bytes
-        fd = io.open_file(source, os.O_RDONLY | os.O_NOFOLLOW)
-        try:
+        with io.descriptor(io.open_file(source, os.O_RDONLY | os.O_NOFOLLOW)) as fd:
             content = verified(chunks_of(fd, size, str(source)), (size, checkpoint.sha256), PAYLOAD)
-            self._parts.tree.write_stream(payload_path(checkpoint.id), content)
-        except CorruptRecord:
-            raise invalid(checkpoint.id, "its payload in the secondary location is damaged") from None
-        finally:
-            os.close(fd)
+            try:
+                self._parts.tree.write_stream(payload_path(checkpoint.id), content)
+            except CorruptRecord:
+                raise invalid(checkpoint.id, "its payload in the secondary location is damaged") from None

@@ -170,12 +170,9 @@ def try_out(folder: Path) -> None:
     """
     path = folder / f"{OWN_TEMPORARY}probe.{os.getpid()}.tmp"
     try:
-        fd = io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        try:
+        with io.descriptor(io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)) as fd:
             io.write_all(fd, bytes(_PROBE_BYTES), str(path))
             io.fsync(fd, str(path))
-        finally:
-            os.close(fd)
     except StorageIO as error:  # the file is memfs's own business, and nobody asked for it to be written
         error.path, error.hint = str(folder), "make room on that disk, or check it; what was acknowledged is kept"
         raise

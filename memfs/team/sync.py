@@ -10,6 +10,7 @@ import random
 import shlex
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 
 from memfs.dataclass import dataclass, replace
 from memfs.errors import (
@@ -181,11 +182,8 @@ class Syncer:
             there = self._where(remote, branch)
             asked = _SyncRequest(*there, bool(branch) or there[1] == BRANCH, push, rejoin, dry_run)
             self._settle_edits(asked, edits)
-            talk = RemoteConnection(self._repository, asked.remote)
-            try:
+            with closing(RemoteConnection(self._repository, asked.remote)) as talk:
                 return self._rounds(talk, asked)
-            finally:
-                talk.close()
 
     def unpublished_edits(self) -> list[str]:
         """The files edited by hand whose edits a sync does not leave out without being told to.

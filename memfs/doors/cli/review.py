@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,16 +111,12 @@ def _reviewed(revisions: str, staged: bool) -> tuple[Report, int]:
         if error.path is None:
             raise
         settings = Settings()  # the file is what is reviewed: the report says what is wrong with it
-    with _repository(root) as repository:
-        travel = Travel(repository, settings)
-        try:
-            reviews = Reviews(repository, settings, travel)
-            report = reviews.staged(index_of_hook()) if staged else reviews.report(revisions)
-            if missing is not None and report.empty:
-                raise missing
-            return report, 0 if staged else reviews.uncommitted(report)
-        finally:
-            travel.close()
+    with _repository(root) as repository, closing(Travel(repository, settings)) as travel:
+        reviews = Reviews(repository, settings, travel)
+        report = reviews.staged(index_of_hook()) if staged else reviews.report(revisions)
+        if missing is not None and report.empty:
+            raise missing
+        return report, 0 if staged else reviews.uncommitted(report)
 
 
 def _folder(named: str | None) -> tuple[Path, WorkspaceNotFound | None]:

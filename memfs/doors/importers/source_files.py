@@ -145,11 +145,8 @@ def page(path: Path, name: str = "") -> SourcePage:
 
 
 def _found(path: Path) -> bytes:
-    fd = io.open_file(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    try:
+    with io.descriptor(io.open_file(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)) as fd:
         return io.read_regular(fd, str(path), ITEM_LIMIT)
-    finally:
-        os.close(fd)
 
 
 def refuse_whole(folder: Path) -> None:

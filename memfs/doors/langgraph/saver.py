@@ -314,12 +314,9 @@ class KnownTypes:
     def _append(self, lines: str) -> None:
         path = list_path().parent / FILE
         io.make_private_folder(path.parent)
-        fd = io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        try:
+        with io.descriptor(io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)) as fd:
             io.write_all(fd, f"\n{lines}".encode(), str(path))  # the line before may have been cut
             io.fdatasync(fd, str(path))
-        finally:
-            os.close(fd)
         io.sync_folder(path.parent)
 
     def _read(self) -> frozenset[Name]:

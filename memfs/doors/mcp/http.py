@@ -383,16 +383,13 @@ def _read(path: Path) -> str:
         SettingInvalid: others can read or change it.
         StorageIO, NotRegularFile: it cannot be read.
     """
-    descriptor = io.open_file(os.path.realpath(path), os.O_RDONLY)
-    try:
+    with io.descriptor(io.open_file(os.path.realpath(path), os.O_RDONLY)) as descriptor:
         facts = os.fstat(descriptor)
         if facts.st_uid not in (os.getuid(), 0) or stat.S_IMODE(facts.st_mode) & 0o077:
             raise SettingInvalid(
                 "others can read the token", path=str(path), field="token-file", hint=f"chmod 600 {path}"
             )
         return io.read_regular(descriptor, str(path), _MOST).decode("ascii", "replace")
-    finally:
-        os.close(descriptor)
 
 
 def _checked(written: str, origin: str) -> str:

@@ -434,8 +434,7 @@ def _claimed(files: ResidentFiles) -> Iterator[bool]:
     io.make_private_folder(files.folder)
     if not is_private(str(files.folder)):
         io.chmod(files.folder, 0o700)
-    fd = io.make_file(files.lock, os.O_RDWR)
-    try:
+    with io.descriptor(io.make_file(files.lock, os.O_RDWR)) as fd:
         until = time.monotonic() + _START_SECONDS
         while not locked(fd):
             if io.lives(holder(fd)) or time.monotonic() >= until:
@@ -448,8 +447,6 @@ def _claimed(files: ResidentFiles) -> Iterator[bool]:
         with let_go_in_child(fd):
             yield True
             os.ftruncate(fd, 0)
-    finally:
-        os.close(fd)
 
 
 @contextmanager
