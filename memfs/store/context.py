@@ -66,7 +66,7 @@ class Contexts:
         if not isinstance(values, Mapping):
             raise SchemaInvalid("expected keys and values", field="values", hint='write {"branch": "main"}')
         return self._change(
-            name, f"Set {shortlist(values)} of the context {name}", source, lambda old: {**old, **values}
+            name, f"Set {shortlist(map(str, values), 3)} of the context {name}", source, lambda old: {**old, **values}
         )
 
     def unset(self, keys: Iterable[str], name: str = DEFAULT, *, source: str = "") -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Contexts:
             IdInvalid, ContentError, StorageIO: nothing was changed.
         """
         gone = set(keys)
-        message = f"Take {shortlist(sorted(gone))} from the context {name}"
+        message = f"Take {shortlist(sorted(gone), 3)} from the context {name}"
         return self._change(
             name, message, source, lambda old: {key: value for key, value in old.items() if key not in gone}
         )
