@@ -98,9 +98,17 @@ class Overlay:
     def add(self, item: MemoryItem, stamp: Stamp, *, later: bool = False) -> None:
         """Index an item in place of whatever its path and its id held; ``later`` when somebody asks: a fold that comes
         before needs nothing of it.
+
+        One that comes back as the base has it is the base's again, so that its words count once.
         """
+        is_back = (item.path in self.gone or item.path in self.entries) and self._is_of_base(item, stamp)
         before = self._drop(item.path)
         self.gone.pop(item.path, None)
+        if is_back:
+            self._touch(item.path)
+            self._settle(item.id, before)
+            self.restamped[item.path] = (item.id, stamp)
+            return
         self.restamped.pop(item.path, None)
         self.entries[item.path] = (item.id, stamp)
         self.items[item.id] = item
@@ -177,6 +185,11 @@ class Overlay:
             self._waiting.pop(key, None)
             self._index.remove([key])
         return key
+
+    def _is_of_base(self, item: MemoryItem, stamp: Stamp) -> bool:
+        known, holder = self._base.get(item.path), self._base.holder(item.id)
+        same = known is not None and (known[0], known[1].blob, holder) == (item.id, stamp.blob, item.path)
+        return same and self.items.get(item.id, item).path == item.path
 
     def _base_id(self, path: str) -> str:
         return self._base[path][0] if path in self._base else ""

@@ -81,6 +81,26 @@ def test_a_fold_moves_the_overlay_into_the_base(opened: Opened) -> None:
     assert index.stats().items == 50
 
 
+@pytest.mark.parametrize("engine", STORED)
+def test_what_goes_and_comes_back_counts_once(opened: Opened) -> None:
+    """A checkout and back, or an edit taken back, leave every score as it was; a twin added later still counts."""
+    index = opened()
+    items = corpus(20)
+    index.update(pairs(*items))
+    index.fold()
+    before = [index.search(Query(text=word, limit=50)) for word in WORDS]
+    index.update((), [one.path for one in items[:7]])
+    assert len(ids(index)) == 13
+    index.update(pairs(items[9].replace(content="something else")))
+    index.update(pairs(*items[:7], items[9]))
+    assert [index.search(Query(text=word, limit=50)) for word in WORDS] == before
+    twin = items[0].replace(content="alpha", path="ContextMemory/memories/semantic/elsewhere/twin.yaml")
+    index.update(pairs(twin), [items[0].path])
+    index.update((), [twin.path])
+    index.update(pairs(items[0]))
+    assert [index.search(Query(text=word, limit=50)) for word in WORDS] == before
+
+
 @pytest.mark.parametrize("folded", [41, 86])
 def test_scores_are_the_same_to_the_last_digit_wherever_an_item_lies(opened: Opened, folded: int) -> None:
     """Whatever the engine, and whether base or overlay holds an item, its score is what the formula gives for all."""

@@ -246,6 +246,7 @@ class Resident:
         """Open the workspace, as its configuration is now, and get to know its files."""
         opened.close()
         self._workspace, self._watchers = None, []
+        self._tend_at = self._commit_at = None  # while it cannot be opened there is nothing to look after
         self._settled = _configuration(self.root)
         workspace = open_workspace(self.root, watch=False, one_shot=True)
         self._ending = self._ending or not workspace.settings.resident.use
@@ -408,8 +409,9 @@ def _facts(path: Path) -> tuple[int, ...]:
         found = os.stat(path)
     except OSError:
         return ()
-    changes = () if S_ISDIR(found.st_mode) and path.name == ".git" else (found.st_size, found.st_mtime_ns)
-    return found.st_dev, found.st_ino, found.st_uid, *changes
+    if not S_ISDIR(found.st_mode):
+        return found.st_dev, found.st_ino, found.st_uid, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return found.st_dev, found.st_ino, found.st_uid, 0 if path.name == ".git" else found.st_mtime_ns
 
 
 # -- starting ---------------------------------------------------------------------------------------------------------
