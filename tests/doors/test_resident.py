@@ -23,7 +23,7 @@ from kit.residents import ASKING, NOBODY, Asked
 from memfs import trust
 from memfs.doors.cli.app import run
 from memfs.doors.resident import aftermath, client, place
-from memfs.fs import journal
+from memfs.fs import io, journal
 
 
 def _file(root: Path, name: str) -> Path:
@@ -196,6 +196,7 @@ _STALLED = """
 import os, sys
 sys.path.pop(0)
 from memfs.doors.resident import client
+from memfs.fs import io
 link = client.ChildConnection.to(folder := client.socket_folder(), client._names(folder, ["show"])[0], 60)
 os.kill(link.process, int(sys.argv[1]))
 print(client._ran(link, ["show", "staging"]))
@@ -269,6 +270,21 @@ def test_it_leaves_when_nobody_asks(forked: Path, root: Path) -> None:
     process = place.resident_of(root)
     assert not process or _ends(process)
     assert not place.files_of(root).socket.exists()
+
+
+def test_it_rests_and_leaves_where_its_workspace_cannot_be_opened(forked: Path, root: Path) -> None:
+    """What was due before cannot be done, and keeps it neither busy nor alive."""
+    soon = {"MEMFS_RESIDENT_IDLE_MINUTES": "0.02", "MEMFS_HISTORY_ADOPT_AFTER_SECONDS": "600"}
+    command = [str(forked), "serve", "--detach"]
+    subprocess.run(command, cwd=root, env={**os.environ, **soon}, check=True, timeout=LONG)
+    process = place.resident_of(root)
+    assert process  # it looks after the memory once what was there has rested, ten minutes from now
+    (root / "memfs.toml").write_text("[history\n", encoding="utf-8")
+    until = time.monotonic() + LONG
+    while io.lives(process) and time.monotonic() < until:  # it may not have begun to watch at the first time
+        (root / "ContextMemory/memories/semantic/new.yaml").write_text("content: It sleeps.\n", encoding="utf-8")
+        time.sleep(0.3)
+    assert not io.lives(process)
 
 
 def test_who_takes_memfs_out_of_a_repository_is_not_stopped_by_it(root: Path, resident: int) -> None:
