@@ -227,8 +227,8 @@ QUOTED = 20
 """So many characters in a row are a quotation."""
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 PRIORITIES = (HIGH, MEDIUM, LOW)
-_SHORT = 400
 _LONGEST_INTENTION = 1_000
+_BRIEF = 5
 
 _INTENTIONS = "intentions"
 _HASH = re.compile(r"[#\uff03][ \t\u3000]+(?=[\w\"'`(@/\u00ab\u201c\u201e\u300c])(\S[^\r\n]*)")
@@ -282,19 +282,23 @@ def note(text: str) -> str:
 
 
 def intention(text: str) -> str:
-    """What a message says of work to be done later, in its own words; "" where it says nothing of that.
-
-    A short message is given as a whole, of a longer one the sentences that say so.
+    """The sentences of a message that tell of work to be done later, each with a short one behind it that says how
+    urgent that is; "" where none does. A question tells of none.
     """
-    found = [one for one in sentences(text) if _intends(one)]
-    if not found:
-        return ""
-    return text.strip() if len(text) <= _SHORT else "\n".join(found)[:_LONGEST_INTENTION]
+    found: list[str] = []
+    before = ""
+    for one in sentences(text):
+        if _intends(one):
+            found.append(one)
+        elif found and found[-1] == before and len(one.split()) <= _BRIEF and priority(one) != MEDIUM:
+            found[-1] += f" {one}"
+        before = one
+    return "\n".join(found)[:_LONGEST_INTENTION]
 
 
 def _intends(sentence: str) -> bool:
     """Whether a sentence tells of later work, by words that do not mean something else here."""
-    return any(
+    return not sentence.endswith(("?", "\uff1f")) and any(
         language.pattern(f"{_INTENTIONS}.later", r"\b{}\b").search(
             language.pattern(f"{_INTENTIONS}.otherwise").sub(" ", sentence)
         )
