@@ -14,7 +14,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -236,7 +236,9 @@ class HistoryRewrite:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise self.damaged() from None
+            hint = f"remove {self._record} and erase again"
+            message = "the record of an interrupted erase is damaged"
+            raise CorruptRecord(message, path=str(self._record), hint=hint) from None
         if not made_here:
             raise CorruptRecord(
                 "the record of an interrupted erase was not made here: it came with a copy of the repository",
@@ -244,11 +246,6 @@ class HistoryRewrite:
                 hint=f"remove {self._record}; what was to go is to be erased again",
             )
         return removal, found
-
-    def damaged(self) -> CorruptRecord:
-        """The error for a record from which nobody can tell what was begun."""
-        hint = f"remove {self._record} and erase again"
-        return CorruptRecord("the record of an interrupted erase is damaged", path=str(self._record), hint=hint)
 
     def _begin(self, record: Mapping[str, Any]) -> None:
         io.write_file(self._record, json.dumps({"folder": self._inode(), **record}).encode("ascii"))
@@ -300,6 +297,8 @@ def _removal_of(record: Mapping[str, Any]) -> HistoryRemoval:
     commits, last = record.get("commits", ()), record.get("last", "")
     if not all(map(HEX.fullmatch, (*record["blobs"], *record["gone"], *commits, *([last] if last else ())))):
         raise ValueError("it names no object")
+    if not commits and not (type(record["reference"]) is str and type(record["is_path"]) is bool):
+        raise ValueError("it names neither commits nor an item")
     versions = (frozenset(map(bytes.fromhex, version)) for version in record["versions"])
     return HistoryRemoval(
         blobs=frozenset(record["blobs"]),
@@ -338,7 +337,7 @@ def refuse_kind(repository: Repository) -> None:
     Raises:
         EraseRefused: with the way out.
     """
-    for reason, hint in (*_shared(repository), *_borrowed(repository)):
+    for reason, hint in chain(_shared(repository), _borrowed(repository)):
         raise EraseRefused(reason, hint=hint)
 
 
@@ -646,15 +645,14 @@ class Eraser:
 
         Raises:
             CorruptRecord: nobody can tell.
+            EraseRefused: it was a cut of history that was interrupted.
         """
-        found = self._rewrite.record()
-        if found is None:
+        if (found := self._rewrite.record()) is None:
             return None
         removal, record = found
-        reference, is_path = record.get("reference"), record.get("is_path")
-        if not isinstance(reference, str) or not isinstance(is_path, bool):
-            raise self._rewrite.damaged()
-        return removal, EraseName(reference=reference, is_path=is_path)
+        if removal.commits:
+            raise EraseRefused("a cut of history was interrupted", hint="the next memfs command here ends it")
+        return removal, EraseName(reference=record["reference"], is_path=record["is_path"])
 
     def _remove_files(self, target: Target) -> None:
         """Remove the working files that hold a version; what a person put in their place stays."""

@@ -15,13 +15,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
-from memfs.admin.archive_file import INDEX_LIMIT, PAYLOAD_SUFFIX, Archive, ArchiveMember, decode, index_path, is_name
+from memfs.admin.archive_file import INDEX_LIMIT, PAYLOAD_SUFFIX, Archive, ArchiveMember, decode, index_path
 from memfs.dataclass import dataclass, replace
 from memfs.errors import ArchiveInvalid, CorruptRecord, MemfsError
 from memfs.fs import append_log, io
 from memfs.fs.archive import decompressed, file_chunks
 from memfs.fs.atomic_replace import is_temporary
-from memfs.fs.journal import FileChange, Journal, Operation
+from memfs.fs.journal import FileChange, Journal
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
 from memfs.git.busy import ERASE_FOLDER
@@ -269,7 +269,10 @@ def purge_archives(parts: Parts, target: Target) -> int:
         name = entry.path.removeprefix(f"{ARCHIVE}/")
         if not entry.regular or not (name.endswith(PAYLOAD_SUFFIX) or is_temporary(name)):
             continue
-        archive = _archive(parts, name.removesuffix(PAYLOAD_SUFFIX))
+        path = index_path(name.removesuffix(PAYLOAD_SUFFIX))
+        archive = None
+        with suppress(FileNotFoundError, ArchiveInvalid):  # then nobody can tell what the payload holds
+            archive = Archive(parts.tree, decode(parts.tree.read(path, INDEX_LIMIT).data, path))
         if archive is not None:
             if not _holds(archive, target):
                 continue
@@ -277,17 +280,6 @@ def purge_archives(parts: Parts, target: Target) -> int:
         parts.tree.remove(entry.path)
         count += 1
     return count
-
-
-def _archive(parts: Parts, name: str) -> Archive | None:
-    """The archive; None where it has no index or a damaged one: nobody can tell then what the payload holds."""
-    if not is_name(name):
-        return None
-    path = index_path(name)
-    try:
-        return Archive(parts.tree, decode(parts.tree.read(path, INDEX_LIMIT).data, path))
-    except (FileNotFoundError, ArchiveInvalid):
-        return None
 
 
 def _holds(archive: Archive, target: Target) -> bool:
@@ -359,7 +351,8 @@ def _journal(journal: Journal, parts: Parts, target: Target) -> int:
     """One journal; its file was renewed when history was."""
     waiting = journal.operations()
     touched = [found for found in waiting if any(map(target.holds, found.changes))]
-    kept = [reduced for found in touched if (reduced := _without(found, target)).changes]
+    reduced = ((found, tuple(one for one in found.changes if not target.holds(one))) for found in touched)
+    kept = [replace(found, id=f"{found.id}-e", changes=changes) for found, changes in reduced if changes]
     if kept:
         journal.append(kept)
         for found in kept:
@@ -367,11 +360,6 @@ def _journal(journal: Journal, parts: Parts, target: Target) -> int:
     if touched:
         journal.drop([found.id for found in touched], tip=parts.repository.head_commit() or "")
     return len(touched)
-
-
-def _without(operation: Operation, target: Target) -> Operation:
-    changes = tuple(change for change in operation.changes if not target.holds(change))
-    return replace(operation, id=f"{operation.id}-e", changes=changes)
 
 
 def _uses(parts: Parts, target: Target) -> int:
