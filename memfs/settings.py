@@ -125,10 +125,10 @@ class MemorySettings(SettingsTable, table="memory"):
 
 SOURCE_TABLES: Mapping[str, Mapping[str, Spec]] = {
     "preferences": {  # what a person wishes
-        "max_items": _setting(10, "How many preferences are given.", low=0, high=1000),
+        "max_items": _setting(10, "How many preferences are given.", low=0, high=1000)
     },
     "conventions": {  # what the team agreed on
-        "max_items": _setting(20, "How many conventions are given.", low=0, high=1000),
+        "max_items": _setting(20, "How many conventions are given.", low=0, high=1000)
     },
     "recent_session": {  # what the session before did
         "max_items": _setting(5, "How many lines of the session before are given.", low=0, high=100),
@@ -143,7 +143,7 @@ SOURCE_TABLES: Mapping[str, Mapping[str, Spec]] = {
         "max_warnings": _setting(3, "How many warnings are given.", low=0, high=100),
     },
     "semantic": {  # learned rules
-        "min_confidence": _setting(0.7, "How sure a rule must be.", low=0, high=1),
+        "min_confidence": _setting(0.7, "How sure a rule must be.", low=0, high=1)
     },
 }
 """The tables ``[memory.<source>]`` of the built-in sources."""
@@ -177,9 +177,7 @@ class HistorySettings(SettingsTable, table="history"):
     """``[history]``: when changes become commits."""
 
     commit: str = _setting(
-        "manual",
-        "When waiting changes become a commit.",
-        choices=("interval", "session", "each", "batch", "manual"),
+        "manual", "When waiting changes become a commit.", choices=("interval", "session", "each", "batch", "manual")
     )
     interval_seconds: float = _setting(1.0, "Length of the commit window under 'interval'.", low=0.01, high=86_400)
     adopt: str = _setting("leave", "Whether hand edits are committed by themselves.", choices=("auto", "leave"))

@@ -710,13 +710,7 @@ class Workspace:
         """Turns the working memory of a session that ended into lasting knowledge."""
         from memfs.learning.consolidation import Consolidation
 
-        return Consolidation(
-            self.store,
-            self.usage,
-            self.patterns,
-            self.behaviours.fire,
-            lambda: self.inbox,
-        )
+        return Consolidation(self.store, self.usage, self.patterns, self.behaviours.fire, lambda: self.inbox)
 
     @shared_property
     def conflicts(self) -> Conflicts:

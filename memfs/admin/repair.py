@@ -254,13 +254,7 @@ def _places(checker: Checker) -> dict[str, str]:
 
 BEFORE: tuple[Examine, ...] = (_index,)
 """What is examined before anything is asked of the workspace, which would put it right."""
-DEEP: tuple[Examine, ...] = (
-    _journals,
-    _set_aside,
-    _backups,
-    _objects,
-    lambda checker: checker.checkpoints(),
-)
+DEEP: tuple[Examine, ...] = (_journals, _set_aside, _backups, _objects, lambda checker: checker.checkpoints())
 
 
 _ROUNDS = 100

@@ -115,9 +115,7 @@ def repository_at(root: Path, create: bool, allow_detached: bool, own: bool) -> 
         from shlex import quote  # only this error needs it
 
         raise RepoUnsupported(
-            "this workspace is in no git repository",
-            path=str(root),
-            hint=f"to make one: memfs init {quote(str(root))}",
+            "this workspace is in no git repository", path=str(root), hint=f"to make one: memfs init {quote(str(root))}"
         )
     return Repository.create(root), True
 

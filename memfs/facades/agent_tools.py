@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any
 from memfs.admin.history import RECOVERED
 from memfs.admin.quota import numbers
 from memfs.dataclass import dataclass, replace
-from memfs.errors import (
-    ContentError,
-    HistoryUnavailable,
-    ItemNotFound,
-    MemfsError,
-    QueryInvalid,
-    SettingInvalid,
-)
+from memfs.errors import ContentError, HistoryUnavailable, ItemNotFound, MemfsError, QueryInvalid, SettingInvalid
 from memfs.facades.open_workspaces import Facade
 from memfs.git.refs import require_clean
 from memfs.model import Candidate, MemoryItem, Origin, Query, Recall

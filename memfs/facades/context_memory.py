@@ -331,11 +331,7 @@ class ContextMemory(Facade):
         query = export_query(types, agents, iterations, since, until)
         return self._states.exporter.export(target, format, query, replace=replace)
 
-    def import_from(
-        self,
-        source: str | os.PathLike[str] | BinaryIO,
-        replace: bool = False,
-    ) -> ImportCounts:
+    def import_from(self, source: str | os.PathLike[str] | BinaryIO, replace: bool = False) -> ImportCounts:
         """Store every document of an export as JSON Lines; what is there already with equal content stays as it is.
 
         Everything is checked before the first document is stored. An import that was cut short is taken up by

@@ -385,7 +385,5 @@ def _refuse_long(namespace: Namespace, key: str) -> None:
     for part, size in (("namespace", len(namespace) + sum(map(len, namespace))), ("key", len(key))):
         if size > _LONGEST:
             raise ItemTooLarge(
-                f"has {size} characters, at most {_LONGEST} are allowed",
-                field=part,
-                hint="put the text into the value",
+                f"has {size} characters, at most {_LONGEST} are allowed", field=part, hint="put the text into the value"
             )

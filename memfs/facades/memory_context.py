@@ -79,10 +79,7 @@ class MemoryContext(Facade):
     teaches = True
 
     def __init__(
-        self,
-        config: MemoryConfig | Mapping[str, Any] | PathName = None,
-        path: PathName = None,
-        **where: Unpack[Where],
+        self, config: MemoryConfig | Mapping[str, Any] | PathName = None, path: PathName = None, **where: Unpack[Where]
     ) -> None:
         """As ``Facade``.
 

@@ -276,12 +276,7 @@ class MemoryLayer(Facade):
 
 
 async def record_outcome(
-    state: StateSnapshot,
-    action: Action,
-    outcome: Outcome | str,
-    error: str | None = None,
-    *,
-    path: PathName = None,
+    state: StateSnapshot, action: Action, outcome: Outcome | str, error: str | None = None, *, path: PathName = None
 ) -> Episode:
     """``MemoryLayer.record_outcome`` in the workspace at hand, or in the one that ``path`` names."""
     return await aside(lambda: MemoryLayer(path)._record(state, action, outcome, error))

@@ -350,11 +350,7 @@ class StoragePipeline(ReviewedFacade):
             return intake.store(item, source=SOURCE)
 
     def _extract_memory(
-        self,
-        content: str,
-        memory_type: str,
-        metadata: Mapping[str, Any] | None,
-        context: Mapping[str, Any] | None,
+        self, content: str, memory_type: str, metadata: Mapping[str, Any] | None, context: Mapping[str, Any] | None
     ) -> MemoryItem | Memory:
         """The draft that a text makes; a subclass may read more out of it, by type.
 

@@ -547,11 +547,7 @@ SCHEMAS = {
     KINDS: "kinds",
     QUESTIONS: "questions",
 }
-_STATE_SCHEMAS = {
-    "feedback": "feedback_given",
-    "checkpoint": "checkpoint_manifest",
-    "hypothesis_version": "hypothesis",
-}
+_STATE_SCHEMAS = {"feedback": "feedback_given", "checkpoint": "checkpoint_manifest", "hypothesis_version": "hypothesis"}
 
 
 def schema_of(path: str) -> str:

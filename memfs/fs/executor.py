@@ -27,11 +27,7 @@ class Worker:
     """
 
     def __init__(
-        self,
-        name: str,
-        work: Callable[[], object],
-        failed: Callable[[Exception], object],
-        again: float | None = None,
+        self, name: str, work: Callable[[], object], failed: Callable[[Exception], object], again: float | None = None
     ) -> None:
         """Begin with nothing due and no thread.
 

@@ -396,11 +396,7 @@ class Conflicts:
         return replaced, holding
 
     def _write(
-        self,
-        before: tuple[MemoryItem, MemoryItem],
-        after: tuple[MemoryItem, MemoryItem],
-        message: str,
-        source: str,
+        self, before: tuple[MemoryItem, MemoryItem], after: tuple[MemoryItem, MemoryItem], message: str, source: str
     ) -> tuple[MemoryItem, MemoryItem]:
         with self._store.batch(message, source=source) as batch:
             one, other = (batch.put(new, expected=old.sha256) for old, new in zip(before, after, strict=True))

@@ -144,10 +144,7 @@ class Casebook:
 
     # -- weighing -----------------------------------------------------------------------------------------------------
     def weigh(
-        self,
-        cases: Sequence[TriggerRow],
-        speaks: Callable[[TriggerRow], bool],
-        warnings: Collection[str] = (),
+        self, cases: Sequence[TriggerRow], speaks: Callable[[TriggerRow], bool], warnings: Collection[str] = ()
     ) -> RuleVerdict:
         """What episodes say of a rule.
 

@@ -211,9 +211,7 @@ class PatternStore:
         """
         config = self.config()
         return PatternFinder(
-            config.pattern_threshold,
-            similarity=config.similarity_threshold,
-            min_common_words=config.min_common_words,
+            config.pattern_threshold, similarity=config.similarity_threshold, min_common_words=config.min_common_words
         )
 
     # -- a new one --------------------------------------------------------------------------------------------------

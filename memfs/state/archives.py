@@ -38,15 +38,7 @@ from memfs.admin.archive_file import (
 from memfs.admin.prune import Act, Cleaner, CleanupStep
 from memfs.config import RetentionPolicy, read_retention_policy
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import (
-    ArchiveInvalid,
-    Conflict,
-    ContentError,
-    HistoryError,
-    IterationInvalid,
-    MemfsError,
-    StorageIO,
-)
+from memfs.errors import ArchiveInvalid, Conflict, ContentError, HistoryError, IterationInvalid, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.archive import DigestStream, batches, digest_of, file_chunks
 from memfs.fs.tree import ScanEntry, View
@@ -736,11 +728,7 @@ class Retention:
         return Due(iterations=iterations, archives=self._old_archives(policy, moment))
 
     def run(
-        self,
-        dry_run: bool = False,
-        *,
-        active_days: float | None = None,
-        iterations: Iterable[int] = (),
+        self, dry_run: bool = False, *, active_days: float | None = None, iterations: Iterable[int] = ()
     ) -> RetentionResult:
         """Archive what is due, and delete the archives that the policy no longer wants.
 

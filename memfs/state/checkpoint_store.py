@@ -20,39 +20,15 @@ from typing import Annotated, Any
 
 from memfs.config_names import CONFIGURATION
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import (
-    CheckpointInvalid,
-    ContentError,
-    CorruptRecord,
-    MemfsError,
-    StorageIO,
-    StorageUnavailable,
-)
+from memfs.errors import CheckpointInvalid, ContentError, CorruptRecord, MemfsError, StorageIO, StorageUnavailable
 from memfs.format import json_text
 from memfs.fs import io
-from memfs.fs.archive import (
-    Sha256,
-    TarMember,
-    chunks_of,
-    decoded,
-    decompressed,
-    digest_of,
-    members,
-    verified,
-)
+from memfs.fs.archive import Sha256, TarMember, chunks_of, decoded, decompressed, digest_of, members, verified
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import View
 from memfs.fs.workspace_location import is_own
 from memfs.model import Problem
-from memfs.model.state_paths import (
-    AGGREGATES,
-    CHECKPOINTS,
-    ITERATIONS,
-    MANIFEST,
-    PAYLOAD,
-    manifest_path,
-    payload_path,
-)
+from memfs.model.state_paths import AGGREGATES, CHECKPOINTS, ITERATIONS, MANIFEST, PAYLOAD, manifest_path, payload_path
 from memfs.model.time import EARLIEST, format_time
 from memfs.store import sidecars
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts

@@ -17,15 +17,7 @@ from typing import TYPE_CHECKING, Any
 from memfs.config import SystemConfig, read_retention_policy, read_system_config
 from memfs.config_names import SYSTEM_CONFIG
 from memfs.dataclass import dataclass, replace
-from memfs.errors import (
-    CheckpointInvalid,
-    Conflict,
-    LockTimeout,
-    MemfsError,
-    PathEscape,
-    QuotaExceeded,
-    StorageIO,
-)
+from memfs.errors import CheckpointInvalid, Conflict, LockTimeout, MemfsError, PathEscape, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.fs.append_log import SharedCounter
 from memfs.fs.archive import DigestStream, batches, compressed, digest_of, file_chunks
@@ -225,10 +217,7 @@ def _chosen_tasks(tasks: Sequence[Any], components: Sequence[str] | None) -> lis
 
 
 def _warnings(
-    proved: ProvedCheckpoint,
-    components: Sequence[str] | None,
-    points: Mapping[str, Any],
-    rejected: Mapping[str, str],
+    proved: ProvedCheckpoint, components: Sequence[str] | None, points: Mapping[str, Any], rejected: Mapping[str, str]
 ) -> list[str]:
     newer = "a newer checkpoint" if len(rejected) == 1 else f"{len(rejected)} newer checkpoints"
     said = [f"{newer} cannot be used: {', '.join(rejected)}"] if rejected else []

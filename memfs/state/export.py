@@ -22,15 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import (
-    Conflict,
-    ContentError,
-    ExtraMissing,
-    ItemSyntaxError,
-    ItemTooLarge,
-    MemfsError,
-    QueryInvalid,
-)
+from memfs.errors import Conflict, ContentError, ExtraMissing, ItemSyntaxError, ItemTooLarge, MemfsError, QueryInvalid
 from memfs.format import item_fields, json_text
 from memfs.format.text import BOM, utf8
 from memfs.fs import io
@@ -445,12 +437,7 @@ def _front(pa: Any) -> list[Any]:
 
 
 def _typed(pa: Any, sorts: Mapping[str, str]) -> list[Any]:
-    kinds = {
-        "int": pa.int64(),
-        "float": pa.float64(),
-        "bool": pa.bool_(),
-        "moment": pa.timestamp("us", tz="UTC"),
-    }
+    kinds = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "moment": pa.timestamp("us", tz="UTC")}
     return [pa.field(name, kinds.get(sort, pa.string())) for name, sort in sorts.items()]
 
 

@@ -313,8 +313,7 @@ class Importer:
         if same(plain(self._reader.load(row)), plain(record.document)):
             return None
         raise Conflict(
-            "it is archived with other content",
-            hint=f"unpack it first: memfs admin archive unpack {record.iteration}",
+            "it is archived with other content", hint=f"unpack it first: memfs admin archive unpack {record.iteration}"
         )
 
     def _require_valid(self, record: ExportRecord) -> None:

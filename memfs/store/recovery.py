@@ -13,15 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memfs.errors import (
-    CorruptRecord,
-    HistoryError,
-    ItemTooLarge,
-    NotRegularFile,
-    PathEscape,
-    StorageFull,
-    StorageIO,
-)
+from memfs.errors import CorruptRecord, HistoryError, ItemTooLarge, NotRegularFile, PathEscape, StorageFull, StorageIO
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.journal import FileChange, Operation

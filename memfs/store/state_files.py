@@ -14,15 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from memfs.dataclass import dataclass
-from memfs.errors import (
-    Conflict,
-    ContentError,
-    HistoryError,
-    IndexUnavailable,
-    ItemTooLarge,
-    MemfsError,
-    PathEscape,
-)
+from memfs.errors import Conflict, ContentError, HistoryError, IndexUnavailable, ItemTooLarge, MemfsError, PathEscape
 from memfs.format.codec import schema_of
 from memfs.format.plain import plain
 from memfs.fs.atomic_replace import sha256

@@ -210,8 +210,7 @@ _AT_ONCE = 500
 _NEVER = datetime(1, 1, 1, microsecond=1, tzinfo=UTC)
 """Stands for the time of a file that names none."""
 _STRAY = ContentError(
-    "this folder belongs to no memory type",
-    hint="move the file below memories/<type>/, or add the type to kinds.yaml",
+    "this folder belongs to no memory type", hint="move the file below memories/<type>/, or add the type to kinds.yaml"
 )
 
 _BUILT_IN = frozenset(kind.name for kind in BUILT_IN)
@@ -230,11 +229,7 @@ class RevisionItems:
     """
 
     def __init__(
-        self,
-        files: RevisionFiles,
-        codec: Codec,
-        cache: DocumentCache,
-        progress: Progress | None = None,
+        self, files: RevisionFiles, codec: Codec, cache: DocumentCache, progress: Progress | None = None
     ) -> None:
         """
         Args:
@@ -440,10 +435,7 @@ class Travel:
     """Goes to revisions of one workspace. May be used from several threads."""
 
     def __init__(
-        self,
-        repository: Repository,
-        settings: Settings,
-        by_meaning: Callable[[], bool] = lambda: False,
+        self, repository: Repository, settings: Settings, by_meaning: Callable[[], bool] = lambda: False
     ) -> None:
         """
         Args:
@@ -458,12 +450,7 @@ class Travel:
         self._open: OrderedDict[tuple[str, datetime], Past] = OrderedDict()
 
     def at(
-        self,
-        revision: str,
-        *,
-        now: datetime | None = None,
-        quarantined: bool = False,
-        progress: Progress | None = None,
+        self, revision: str, *, now: datetime | None = None, quarantined: bool = False, progress: Progress | None = None
     ) -> Past:
         """The memory at a revision.
 

@@ -370,12 +370,7 @@ class Blame:
         return self._node(there[0], self._parts.repository.blob(there[1]), parents)
 
     def _node(
-        self,
-        path: str,
-        data: bytes | None,
-        parents: Sequence[str],
-        wait: str = "",
-        operation: Operation | None = None,
+        self, path: str, data: bytes | None, parents: Sequence[str], wait: str = "", operation: Operation | None = None
     ) -> _Node:
         leaves, values = self._fields.read(data, path)
         return _Node(path, leaves, values, tuple(parents), wait, operation)

@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.admin.merge_spool import MergeSpool, can_be_recorded, digest, key_of
 from memfs.admin.store_builder import has_states
-from memfs.errors import (
-    Conflict,
-    ContentError,
-    ItemNotFound,
-    MemfsError,
-    NotRegularFile,
-    PathEscape,
-    SchemaInvalid,
-)
+from memfs.errors import Conflict, ContentError, ItemNotFound, MemfsError, NotRegularFile, PathEscape, SchemaInvalid
 from memfs.format.codec import schema_of
 from memfs.format.field_merge import stands_in, with_lost
 from memfs.format.file_merge import Form, form_of

@@ -17,15 +17,7 @@ from typing import Any
 
 from memfs.admin.merge_spool import SEEN, MergeSpool, can_be_recorded, can_wait, is_due, records_of
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import (
-    Conflict,
-    ContentError,
-    GitBusy,
-    HistoryError,
-    HistoryUnavailable,
-    MemfsError,
-    MergeRefused,
-)
+from memfs.errors import Conflict, ContentError, GitBusy, HistoryError, HistoryUnavailable, MemfsError, MergeRefused
 from memfs.format.field_merge import FieldConflict
 from memfs.format.file_merge import FileMerger
 from memfs.format.secrets import refuse_text

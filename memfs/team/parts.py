@@ -81,13 +81,7 @@ class Teams:
 
         self.store.require_open()
         return Deinit(
-            self.store,
-            self.parts,
-            branches=self.branches,
-            recovered=recovered,
-            block=block,
-            purge=purge,
-            losses=losses,
+            self.store, self.parts, branches=self.branches, recovered=recovered, block=block, purge=purge, losses=losses
         )
 
     @shared_property

@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from memfs.admin.merge_spool import MergeSpool, Record, can_be_recorded, can_wait
 from memfs.dataclass import dataclass, replace
-from memfs.errors import (
-    Conflict,
-    ContentError,
-    HistoryError,
-    ItemNotFound,
-    MergeRefused,
-    NotRegularFile,
-    QueryInvalid,
-)
+from memfs.errors import Conflict, ContentError, HistoryError, ItemNotFound, MergeRefused, NotRegularFile, QueryInvalid
 from memfs.format import item_fields
 from memfs.format.codec import schema_of
 from memfs.format.field_merge import DELETED, OTHER, FieldConflict, merge_lines, settled, stands, value_at

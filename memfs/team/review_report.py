@@ -654,11 +654,7 @@ def _head(report: Report) -> str:
         verdict = "It is worth a look"
     said = summary(report)
     commits = f" ({_counted(report.commits, 'commit')})" if report.commits else ""
-    rows = [
-        f"## Memory review of {code(report.title)}",
-        "",
-        f"**{said[:1].upper()}{said[1:]}.** {verdict}{commits}.",
-    ]
+    rows = [f"## Memory review of {code(report.title)}", "", f"**{said[:1].upper()}{said[1:]}.** {verdict}{commits}."]
     if report.empty:
         rows[2:] = ["No memory changed."]
     return "\n".join(rows) + "\n"

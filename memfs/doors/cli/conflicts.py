@@ -10,18 +10,7 @@ import click
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_ids, opened, remark, verb
 from memfs.doors.cli.options import SOURCE, as_of, land, past_at
-from memfs.doors.cli.output import (
-    Note,
-    Text,
-    count,
-    day,
-    merge,
-    one_line,
-    readable,
-    styled,
-    time_text,
-    width,
-)
+from memfs.doors.cli.output import Note, Text, count, day, merge, one_line, readable, styled, time_text, width
 from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.team import written_by
 from memfs.errors import MemfsError

@@ -125,11 +125,7 @@ def _done_text(done: Deinitialization) -> Text:
         yield Note(f"lost: {loss}")
 
 
-@verb(
-    "deinit",
-    text=_text,
-    exit_code=lambda done, dry_run, force: dry_run and bool(done.plan.refused) and not force,
-)
+@verb("deinit", text=_text, exit_code=lambda done, dry_run, force: dry_run and bool(done.plan.refused) and not force)
 @click.option("--purge", is_flag=True, help="Remove the files, too: ContextMemory/, memfs.toml, blocks in AGENTS.md.")
 @click.option("--private", "with_private", is_flag=True, help="Remove your private memory of the repository, too.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go, what would stay, and what stands in the way.")

@@ -73,11 +73,7 @@ def _clash(one: UntouchedField) -> str:
 @click.option("--session", default="", metavar="NAME", help="What was written in this session.")
 @click.option("--agent", default="", metavar="NAME", help="What this agent wrote; with --session, in that session.")
 @click.option("--commit", "commits", multiple=True, metavar="REV", help="What this commit changed; may be repeated.")
-@click.option(
-    "--since",
-    metavar="WHEN",
-    help="Only what was written since then; alone, what you wrote yourself.",
-)
+@click.option("--since", metavar="WHEN", help="Only what was written since then; alone, what you wrote yourself.")
 @click.option("--dry-run", is_flag=True, help="Only say what would change.")
 @click.option("-m", "--message", default="", help="The commit's message.")
 @click.option("--by", default="", metavar="NAME", help="The agent in whose name it is done; otherwise a person's.")
