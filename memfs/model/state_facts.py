@@ -49,6 +49,15 @@ def participants(result: Mapping[str, Any]) -> tuple[str, ...]:
     return _once((*_single(result).participants, *(name for one in matches(result) for name in one.participants)))
 
 
+def strangers(result: Mapping[str, Any], depth: int = 0) -> tuple[str, ...]:
+    """Winners and losers who are not among the participants that the result, or a match in it, lists by name."""
+    listed = result.get("participants")
+    named = names(listed) if isinstance(listed, list) else []
+    told = (*_winners(result), *names(result.get("loser"))) if named and listed and len(named) == len(listed) else ()
+    inner = (name for one in _inner(result, depth) for name in strangers(one, depth + 1))
+    return _once((*(name for name in told if name not in named), *inner))
+
+
 def names(value: Any) -> list[str]:
     """The names in a value: a text or number, an object with an ``id``, or several of these."""
     values = value if isinstance(value, list | tuple) else (value,)
@@ -56,13 +65,20 @@ def names(value: Any) -> list[str]:
 
 
 def _matches(result: Mapping[str, Any], depth: int) -> Iterator[TournamentMatch]:
-    held = result.get("matches") if depth < _DEEPEST else None
-    inner = [one for one in held if isinstance(one, Mapping)] if isinstance(held, list | tuple) else []
-    found = [match for one in inner for match in _matches(one, depth + 1)]
+    found = [match for one in _inner(result, depth) for match in _matches(one, depth + 1)]
     if found:
         yield from found
     elif (single := _single(result)).participants:
         yield single
+
+
+def _inner(result: Mapping[str, Any], depth: int) -> list[Mapping[str, Any]]:
+    held = result.get("matches") if depth < _DEEPEST else None
+    return [one for one in held if isinstance(one, Mapping)] if isinstance(held, list | tuple) else []
+
+
+def _winners(result: Mapping[str, Any]) -> list[str]:
+    return [name for name in names(result.get("winner")) if name.casefold() not in _NOBODY]
 
 
 def _single(result: Mapping[str, Any]) -> TournamentMatch:
@@ -70,7 +86,7 @@ def _single(result: Mapping[str, Any]) -> TournamentMatch:
     rated = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list | tuple) else []
     ratings = {name: one["rating"] for one in rated if as_number(one.get("rating")) is not None for name in names(one)}
     ratings |= {str(name): of for name, of in as_mapping(result.get("ratings")).items() if as_number(of) is not None}
-    winners = [name for name in names(result.get("winner")) if name.casefold() not in _NOBODY]
+    winners = _winners(result)
     named = (*names(listed), *winners, *names(result.get("loser")), *ratings)
     return TournamentMatch(_once(filter(None, named)), _once(winners), ratings)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from memfs.dataclass import dataclass, replace
 from memfs.errors import Conflict, ContentError, CorruptRecord, IterationInvalid, QueryInvalid, StorageIO
 from memfs.format.text import shown
+from memfs.model.kinds import nearest
 from memfs.model.state_documents import AgentFeedback, FeedbackContent, FeedbackData, FeedbackEffect, MetricChange
 from memfs.model.state_facts import StateQuery, as_mapping
 from memfs.model.state_paths import feedback_path, meta_review_path, system_state_path
@@ -416,7 +417,8 @@ class FeedbackStore:
         }
         text = render(given, parts if most is None else _first(parts, most))
         if not text:
-            said = f"the meta-review of iteration {number} says nothing to {given.agent}"
+            meant = "" if name_in(known, agent) else nearest(agent, {*known, *content.agent_specific})
+            said = f"the meta-review of iteration {number} says nothing to {given.agent}{meant and '; '}{meant}"
             return replace(given, remarks=(*remarks, said))
         given = replace(given, text=text, text_sha256=_digest(text))
         recorded = self._recorded(given, remarks) if record else given

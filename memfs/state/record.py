@@ -39,7 +39,7 @@ from memfs.model.state_documents import (
     StateData,
     StateUpdate,
 )
-from memfs.model.state_facts import Iteration, StateQuery, is_final
+from memfs.model.state_facts import Iteration, StateQuery, is_final, strangers
 from memfs.model.time import format_time, from_timestamp_ns, given_time, parse_time, time_in, utc_now
 from memfs.resources import schema_text
 from memfs.state.aggregates import HypothesisVersion
@@ -184,16 +184,24 @@ class Iterations:
             raise Conflict(error.message, path=error.path) from error
 
     def into(self, number: int | None) -> int:
-        """The iteration that a document goes into: the one asked for, started where it is not there, or the current.
+        """The iteration that a document goes into: the one asked for, started where it is the next, or the current.
 
-        A closed one takes what comes late.
+        A closed one takes what comes late. The first one of all may have any number.
 
         Raises:
-            IterationInvalid: it was archived, or the number is none.
+            IterationInvalid: it was archived, the number is none, or others would be left out before it.
         """
         if number is None:
             return self.current()
-        return number if self.header(number) is not None else self.start(number).number
+        if self.header(number) is not None:
+            return number
+        newest = self.reader.latest_iteration()
+        if newest is not None and number > newest + 1:
+            hint = (
+                f"name one up to {newest + 1}; 'memfs state iteration start {number}' leaves the others out on purpose"
+            )
+            raise IterationInvalid(f"no iteration {number} was started", field="iteration", hint=hint)
+        return self.start(number).number
 
     def header(self, number: int) -> State | None:
         """The header of an iteration in the tree, None where there is none.
@@ -217,6 +225,16 @@ class Iterations:
         newest = self.reader.latest_iteration()
         hint = "'memfs state iteration start' opens one" if newest is None else f"the newest is {newest}"
         return IterationInvalid(f"there is no iteration {number}", field="iteration", hint=hint)
+
+
+def _refuse_strangers(result: Mapping[str, Any]) -> None:
+    """
+    Raises:
+        SchemaInvalid: somebody won or lost who did not take part.
+    """
+    if found := strangers(result):
+        hint = "list them in 'participants', or leave that out: who is named as winner or loser took part"
+        raise SchemaInvalid(f"{', '.join(found[:3])} did not take part", field="winner", hint=hint)
 
 
 def _header_path(number: int) -> str:
@@ -593,6 +611,8 @@ class StateRecorder:
     def tournament_result(self, values: Mapping[str, Any], *, iteration: int | None = None) -> Acknowledgement:
         """Keep one result of the tournament; without an ``id`` it gets one of its own.
 
+        Where participants are listed, who won or lost is among them; else who is named took part.
+
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO, IterationInvalid: nothing was stored.
             Conflict: others never stopped changing it.
@@ -622,6 +642,8 @@ class StateRecorder:
                 begun = dict(base) if base is not None else stored.values if stored else {}
                 ours = {key: value for key, value in {**begun, **values}.items() if value is not None}
                 merged = merge(begun, ours, stored.values, _schema(kind)) if stored else FieldMerge(values=ours)
+                if kind == RESULT and {"participants", "winner", "loser", "matches"} & values.keys():
+                    _refuse_strangers(merged.values)
                 return self._write_shared(number, path, stored, merged, now, _untimed(kind, values, begun, stored))
 
         number, content, new, conflicts = retry_on_conflict(attempt)

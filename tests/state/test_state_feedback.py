@@ -50,6 +50,13 @@ def scout(workspace: Workspace, **options: Any) -> AgentFeedback:
     return workspace.states.feedback.for_agent("Scout", **options)
 
 
+def test_a_mistyped_name_is_told_from_one_that_nothing_is_said_to(workspace: Workspace) -> None:
+    """Who asks for a name that is nearly another one is told which; a new agent is not (S5)."""
+    workspace.states.recorder.meta_review({"iteration_number": 2, "critique": {"agent_feedback": {"Scout": ["look"]}}})
+    assert "did you mean 'Scout'?" in workspace.states.feedback.for_agent("Scuot").remarks[-1]
+    assert "did you mean" not in workspace.states.feedback.for_agent("Librarian").remarks[-1]
+
+
 # -- what a review recommends -------------------------------------------------------------------------------------
 def test_latest_is_the_newest_iteration_with_a_review(workspace: Workspace) -> None:
     """Open or closed: an open iteration without a review is passed over, one with a review counts (S4)."""
