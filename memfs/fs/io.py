@@ -178,6 +178,9 @@ def require_descriptors(path: str) -> None:
             os.close(fd)
 
 
+_ROOM = 512
+
+
 def read_regular(fd: int, path: str, limit: int) -> bytes:
     """The whole content behind a descriptor, if it is a regular file of at most ``limit`` bytes.
 
@@ -192,11 +195,12 @@ def read_regular(fd: int, path: str, limit: int) -> bytes:
     if facts.st_size > limit:
         raise ItemTooLarge(f"{facts.st_size} bytes, limit {limit}", path=path, hint="split it into several items")
     chunks = []
-    room = limit + 1
-    with operation("read", path):
-        while room > 0 and (chunk := os.read(fd, min(room, 1 << 20))):
+    room, left = limit + 1, facts.st_size
+    with operation("read", path):  # in one piece: what is made larger than it turns out costs its pages
+        while room > 0 and (chunk := os.read(fd, min(room, max(left, 0) + _ROOM))):
             chunks.append(chunk)
             room -= len(chunk)
+            left -= len(chunk)
     if room <= 0:
         raise ItemTooLarge(f"more than {limit} bytes", path=path, hint="split it into several items")
     return b"".join(chunks)
