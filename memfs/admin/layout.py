@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from memfs import resources
+from memfs.admin.store_builder import DRIVER, DRIVER_SETTING, has_driver
 from memfs.config import first_policies, first_toml
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
@@ -114,12 +115,10 @@ def _install(store: Store, repository: Repository) -> bool:
         return False
 
 
-DRIVER = "memfs"
 SUFFIXES = ("yaml", "yml", "json")
 _COMMAND = "memfs"
 _NAME = "joins memory files field by field"
 _SECTION = f"merge.{DRIVER}"
-_SETTING = f"{_SECTION}.driver"
 _ANSWERED = 2  # the driver answers 0 or 1; anything above comes of a program that is not there, or knows no such verb
 
 
@@ -145,7 +144,7 @@ def install_driver(repository: Repository) -> bool:
         NotRegularFile: a link leads out of the repository.
         GitFailed: git cannot read the file, or somebody else writes it.
     """
-    place, wanted = _place(repository), {f"{_SECTION}.name": _NAME, _SETTING: driver_command()}
+    place, wanted = _place(repository), {f"{_SECTION}.name": _NAME, DRIVER_SETTING: driver_command()}
     known = read_config(place)
     missing = {name: value for name, value in wanted.items() if known.get(name) != value}
     for name, value in missing.items():
@@ -164,19 +163,12 @@ def uninstall_driver(repository: Repository) -> bool:
 
 def setting_lines() -> tuple[str, ...]:
     """What ``install_driver`` writes, as git's configuration names it."""
-    return f"{_SECTION}.name = {_NAME}", f"{_SETTING} = {driver_command()}"
+    return f"{_SECTION}.name = {_NAME}", f"{DRIVER_SETTING} = {driver_command()}"
 
 
 def is_driver_named(common_dir: Path) -> bool:
     """Whether the repository's own configuration names just this driver."""
-    return read_config(common_dir / "config").get(_SETTING) == driver_command()
-
-
-def has_driver(repository: Repository) -> bool:
-    """Whether git finds a driver of that name, in the repository's configuration or the person's."""
-    if read_config(repository.common_dir / "config").get(_SETTING):
-        return True
-    return any(value for _, value in repository.git.settings(rf"^{_SETTING.replace('.', '[.]')}$"))
+    return read_config(common_dir / "config").get(DRIVER_SETTING) == driver_command()
 
 
 def driver_problems(repository: Repository) -> Iterator[Problem]:

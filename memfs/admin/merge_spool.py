@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 from memfs.dataclass import dataclass
 from memfs.format.codec import schema_of
 from memfs.fs import io
-from memfs.model.conflict import DocumentClash
 from memfs.model.state_paths import MERGES, document_kind, iteration_of
 from memfs.model.time import format_time
 
 if TYPE_CHECKING:
     from memfs.format.field_merge import FieldConflict
     from memfs.git.repository import Repository
+    from memfs.model.conflict import DocumentClash
 
 
 _ENDING = ".json"
@@ -110,6 +110,8 @@ class MergeSpool:
         Raises:
             StorageIO: not all could be kept.
         """
+        from memfs.model.conflict import DocumentClash  # who only looks whether something waits does without
+
         given_up = sorted({digest(one) for one in versions} - {digest(outcome)})
         for record in records_of(path, conflicts, now):
             self._put(key_of(DocumentClash.of("", record)), _ENDING, {"record": record, "given_up": given_up})

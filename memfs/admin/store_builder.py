@@ -28,6 +28,7 @@ from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock, folder_held
 from memfs.fs.tree import Tree, View
 from memfs.fs.workspace_location import find_workspace
+from memfs.git.layout import read_config
 from memfs.git.refs import agent_at
 from memfs.git.repository import Repository
 from memfs.model.ids import in_mount
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 
 
 _MAKING = 10.0
+DRIVER = "memfs"
+DRIVER_SETTING = f"merge.{DRIVER}.driver"
 
 
 class Foundation(NamedTuple):
@@ -222,6 +225,13 @@ def lay_out(store: Store, repository: Repository, repository_made: bool) -> Crea
     from memfs.admin import layout
 
     return layout.lay_out(store, repository, repository_made)
+
+
+def has_driver(repository: Repository) -> bool:
+    """Whether git finds a driver of that name, in the repository's configuration or the person's."""
+    if read_config(repository.common_dir / "config").get(DRIVER_SETTING):
+        return True
+    return any(value for _, value in repository.git.settings(rf"^{DRIVER_SETTING.replace('.', '[.]')}$"))
 
 
 def problems(repository: Repository, agent: str = "") -> Iterator[Problem]:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from memfs.errors import GitFailed, HistoryError, HistoryUnavailable, MemfsError, PathEscape
 from memfs.fs.lock import shared_property
 from memfs.git import objects
-from memfs.git.busy import Obstacle, obstacle, persons_command
 from memfs.git.layout import Facts, Layout, Trusted, discover, facts_of, require_own_folder, require_owner, state_folder
 from memfs.git.objects import Object, Tree, TreeEntry
 from memfs.git.process import GitCommands, StagedEntry, left_out, staged_changes
@@ -24,6 +23,7 @@ from memfs.model.item import object_id
 from memfs.model.time import parse_until, parse_when, utc_now
 
 if TYPE_CHECKING:
+    from memfs.git.busy import Obstacle
     from memfs.git.commit_object import Identity, ParsedCommit
     from memfs.git.signing import Signing
 
@@ -201,8 +201,16 @@ class Repository:
         Args:
             processes: look also for a person's command that has not locked anything yet, or no longer.
         """
+        from memfs.git.busy import obstacle, persons_command  # who only reads asks nobody
+
         found = obstacle(self.layout, self.head(), self.allow_detached)
         return found or (persons_command(self.layout) if processes else None)
+
+    def let_moves_end(self) -> None:
+        """Wait a moment for a person's git that moves files."""
+        from memfs.git.busy import let_moves_end  # as above
+
+        let_moves_end(self.layout)
 
     def require_readable(self) -> None:
         """Refuse to give memory from a quarantined branch (``memfs.git.refs``).

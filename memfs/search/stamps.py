@@ -9,7 +9,6 @@ import contextlib
 import json
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -142,7 +141,7 @@ class StampTable(Mapping[str, Entry]):
 
     def over(self, rows: Rows) -> StampTable:
         """This table with rows over it."""
-        made = copy(self)
+        made = StampTable(self._base)
         made._over = rows
         return made
 

@@ -26,7 +26,6 @@ from memfs.errors import (
 from memfs.format.secrets import refuse_text
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.journal import FileChange, Operation
-from memfs.git.busy import let_moves_end
 from memfs.git.refs import Head
 from memfs.model import Problem
 from memfs.model.time import utc_now
@@ -274,7 +273,7 @@ class Committer:
         done = {operation.id for operation in operations}
         with parts.lock.hold("settle what is committed"):
             found = self._swept(operations) if again else []
-            let_moves_end(parts.repository.layout)
+            parts.repository.let_moves_end()
             head = self._head()
             checked_out = (head.ref or _DETACHED) == ref
             if not checked_out:

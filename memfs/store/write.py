@@ -30,7 +30,6 @@ from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.io import one_of_each
 from memfs.fs.journal import FileChange, Operation
 from memfs.fs.tree import blob_id
-from memfs.git.busy import let_moves_end
 from memfs.model import Problem, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import document_kind
@@ -108,7 +107,7 @@ class FileWriter:
         vet(plans)
         with self._locked("store") as refused, self._parts.tree.holding_folders():
             refused = refused or self._settled()
-            let_moves_end(self._parts.repository.layout)
+            self._parts.repository.let_moves_end()
             self._refuse_outdated(plans, refused)
             edits = self._check(plans)
             self._parts.gate.admit(plans, critical)
@@ -321,7 +320,7 @@ class FileWriter:
         parts = self._parts
         with parts.lock.hold("record edits"):
             self._notice(redo_all(self._parts, self._health))
-            let_moves_end(parts.repository.layout)
+            parts.repository.let_moves_end()
             standing = [edit for edit in edits if self._is_still_theirs(edit)]
             if standing:
                 operation = self._recording(self.branch(), message, standing, batch=True)

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs import private, trust
-from memfs.admin.layout import has_driver
 from memfs.admin.quota import DERIVED, sentence, tally
-from memfs.admin.store_builder import has_states
+from memfs.admin.store_builder import has_driver, has_states
 from memfs.admin.store_builder import problems as branch_problems
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb, wants_json
