@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from datetime import date
+from json.encoder import encode_basestring_ascii
 from typing import Any, Literal
 
 from memfs.dataclass import NamedTuple, dataclass, field
@@ -105,6 +106,8 @@ def same(left: Any, right: Any) -> bool:
 
 def canonical(value: Any) -> str:
     """A text equal for values that JSON Schema calls equal: 1 and 1.0 are, true and 1 are not."""
+    if value.__class__ is str:
+        return encode_basestring_ascii(value)
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, Mapping):

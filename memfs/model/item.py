@@ -258,6 +258,7 @@ class MemoryItem:
 
 
 Value = TypeVar("Value")
+_TEXTS = frozenset({str})
 _SORTS: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
     ("content", str, "text"),
     ("memory_type", str, "the name of a type"),
@@ -298,7 +299,7 @@ def _names(name: str, values: Iterable[str]) -> tuple[str, ...]:
     if not isinstance(values, Iterable):
         raise _unfit(name, "a list of texts", values)
     found = tuple(values)
-    for number, value in enumerate(found):
+    for number, value in enumerate(found) if not _TEXTS.issuperset(map(type, found)) else ():
         if not isinstance(value, str):
             raise _unfit(f"{name}.{number}", "text", value)
     return tuple(dict.fromkeys(found))

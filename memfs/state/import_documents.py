@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -96,6 +96,7 @@ class ImportCounts:
 
 Deeds = tuple[list[DocumentChange], list[FilePlan]]
 """What has to be done for a record: documents to write, or plans for a memory."""
+Due = tuple[ExportRecord, Deeds]
 
 
 @dataclass(slots=True)
@@ -182,8 +183,10 @@ class Importer:
             )
         # each new id would be looked for among all files; what is written meanwhile, the write itself finds out
         with self._opened(source, name) as stream, self._store.looking_once():
-            refused, made = self._check(stream, name, replace, allow_secret, skip_refused)
-            done = self._store_all(stream, name, replace, allow_secret, dry_run, refused, made)
+            refused, made, whole = self._check(stream, name, replace, allow_secret, skip_refused)
+            # a file of which all is known is not read again
+            due = made.values() if whole else self._due(stream, name, replace, allow_secret, refused, made)
+            done = self._store_all(due, name, replace, allow_secret, dry_run, tuple(refused.values()))
         if done.iterations and not dry_run:
             try:
                 self._aggregates.update()
@@ -221,13 +224,13 @@ class Importer:
     # -- checking -------------------------------------------------------------------------------------------------
     def _check(
         self, stream: BinaryIO, name: str, replace: bool, reason: str, skip_refused: bool
-    ) -> tuple[dict[int, MemfsError], dict[int, Deeds]]:
+    ) -> tuple[dict[int, MemfsError], dict[int, Due], bool]:
         """Why records cannot be imported, by their number; without ``skip_refused`` one refuses the whole file.
 
-        Also what has to be done for the others, as far as there is room for it.
+        Also what has to be done for the others, as far as there is room for it, and whether there was for all.
         """
         refused: dict[int, MemfsError] = {}
-        made: dict[int, Deeds] = {}
+        made: dict[int, Due] = {}
         number = room = 0
         seen: dict[str, tuple[int | None, str]] = {}
         self._store.follow()
@@ -238,12 +241,12 @@ class Importer:
                     raise record
                 chosen = _id_of(record) if record.type == MEMORY else ""
                 if _is_repeated(record, chosen, seen):
-                    made[number] = [], []
+                    made[number] = record, ([], [])
                     continue
                 taken = self._taken(record, replace, reason, check=True, chosen=chosen)
                 room += record.size
                 if room < _KEPT_BYTES:
-                    made[number] = taken
+                    made[number] = record, taken
             except StorageIO:  # the disk's doing, not the record's
                 raise
             except MemfsError as error:
@@ -255,7 +258,7 @@ class Importer:
                 refused[number] = error
         if refused and not skip_refused:
             raise _summary(list(refused.values()), number)
-        return refused, made
+        return refused, made, len(refused) + len(made) == number
 
     def _taken(
         self, record: ExportRecord, replace: bool, reason: str, *, check: bool = False, chosen: Any = None
@@ -380,15 +383,13 @@ class Importer:
     # -- storing --------------------------------------------------------------------------------------------------
     def _store_all(
         self,
-        stream: BinaryIO,
+        due: Iterable[Due],
         name: str,
         replace: bool,
         reason: str,
         dry_run: bool,
-        refused: Mapping[int, MemfsError],
-        made: dict[int, Deeds],
+        refused: tuple[MemfsError, ...],
     ) -> ImportCounts:
-        """``made``: what has to be done for some of the records."""
         tally, batch = _Tally(), _Batch()
 
         def store() -> None:
@@ -396,10 +397,7 @@ class Importer:
                 self._carry_out(batch, name, tally, replace, reason)
             tally.add(batch)
 
-        for number, record in enumerate(_records(stream, name), 1):
-            if number in refused or isinstance(record, ContentError):
-                continue
-            deeds = made.pop(number) if number in made else self._taken(record, replace, reason)
+        for record, deeds in due:
             tally.derived += record.type == AGGREGATE
             if not any(deeds):
                 tally.same += record.type != AGGREGATE
@@ -415,9 +413,25 @@ class Importer:
             replaced=tally.replaced,
             same=tally.same,
             derived=tally.derived,
-            refused=tuple(refused.values()),
+            refused=refused,
             iterations=tuple(sorted(tally.touched)),
         )
+
+    def _due(
+        self,
+        stream: BinaryIO,
+        name: str,
+        replace: bool,
+        reason: str,
+        refused: Collection[int],
+        made: dict[int, Due],
+    ) -> Iterator[Due]:
+        """The records that are not refused, with what has to be done for them, ``made`` for some already."""
+        for number, record in enumerate(_records(stream, name), 1):
+            if number in made:
+                yield made.pop(number)
+            elif number not in refused and isinstance(record, ExportRecord):
+                yield record, self._taken(record, replace, reason)
 
     def _carry_out(self, batch: _Batch, name: str, tally: _Tally, replace: bool, reason: str) -> None:
         """Store a batch; what somebody else stored of it at the same moment is left out of it, and counts as there."""
