@@ -410,7 +410,8 @@ class Neighbourhood:
         """Project, and of what lives for a session also that."""
         return _project(item), item.origin.session if item.type in self._short_lived else ""
 
-    def objection(self, draft: MemoryItem, item: MemoryItem) -> str:
+    @staticmethod
+    def objection(draft: MemoryItem, item: MemoryItem) -> str:
         """Why the item speaks against the draft; "" where it does not."""
         if is_momentary(draft) or is_momentary(item) or item.id in draft.supersedes or item.status in OVER:
             return ""

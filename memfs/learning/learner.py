@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import KW_ONLY, dataclass, field, replace
@@ -66,6 +67,7 @@ _SAME_WORDS = 0.75
 _TRIES = 5
 _LOCK_SECONDS = 10.0
 _SUGGESTED = 8
+_COMPARED = 6
 _MOST_WAITING = 1000
 _QUIET_SECONDS = 0.25
 
@@ -200,8 +202,11 @@ class PatternStore:
         like = meaning.like(item, most) if meaning is not None else []
         fresh = [other for key in like if key not in found and (other := self.store.get(key))]
         near = [other for other in (*found.values(), *fresh) if other.id != item.id and self._learnable(other)]
-        pattern = detector.extract_pattern([item, *(other for other in near if detector.are_similar(item, other))])
-        return self._note(pattern, keep) if pattern is not None and item.id in pattern.members else None
+        group = [item, *(other for other in near if detector.are_similar(item, other))]
+        pattern = detector.extract_pattern(group)
+        if pattern is None or item.id not in pattern.members or _disagree(pattern, group):
+            return None
+        return self._note(pattern, keep)
 
     def detector(self) -> PatternFinder:
         """What finds patterns, as the memory context says at present.
@@ -359,7 +364,7 @@ class PatternStore:
             items = [item for item in self._loaded("", kind.name, MOST) if self._learnable(item)]
             read += len(items)
             rest, grown_ones = self._gathered(items, known, detector, keep)
-            noted = (self._note(pattern, keep) for pattern in detector.detect_all(rest))
+            noted = (self._note(pattern, keep) for pattern in detector.detect_all(rest) if not _disagree(pattern, rest))
             found += [*grown_ones, *(item for item in noted if item is not None)]
         return read, found
 
@@ -406,6 +411,15 @@ def _suggestion(pattern: Pattern, made: datetime) -> Suggestion:
         count=pattern.occurrences,
         evidence=_evidence(pattern.members),
     )
+
+
+def _disagree(pattern: Pattern, items: Iterable[MemoryItem]) -> bool:
+    """Whether what shows a pattern speaks against one another: these are answers to one question."""
+    from memfs.intake.contradictions import Neighbourhood
+
+    members = set(pattern.members)
+    shown = [item for item in items if item.id in members][-_COMPARED:]
+    return all(Neighbourhood.objection(one, other) for one, other in pairwise(shown))
 
 
 def _again(waiting: Suggestion, item: MemoryItem, members: Sequence[MemoryItem]) -> Suggestion:
@@ -554,7 +568,7 @@ class Learner:
         if until is None and len(new) > _FEW:
             read, kept = patterns.catch_up()
             self._noted(began - _SLACK_NS)
-            return LearnResult(read=read, written=tuple(one.id for one in kept))
+            return LearnResult(read=read, written=tuple(one.id for one in kept if keep is Keep.WRITE))
         written: dict[str, None] = {}
         for number, (moment, item_id) in enumerate(new):
             if until is not None and time.monotonic() > until:

@@ -225,7 +225,7 @@ class _Attempt:
         except IdExists:
             return True
         except (ContentError, IdInvalid) as error:  # a secret, too: reported by its rule's name
-            self.refused.append(f"a {item.type} memory was not stored: {error.message}")
+            self.refused.append(f"a memory of type {item.type} was not stored: {error.message}")
             return False
         self._new.append(stored)
         self.written.append(stored.id)
@@ -243,7 +243,7 @@ class _Attempt:
         try:
             refuse_item(item)
         except ContentError as error:
-            self.refused.append(f"a {item.type} memory was not suggested: {error.message}")
+            self.refused.append(f"a memory of type {item.type} was not suggested: {error.message}")
             return False
         if item.status not in FINISHED and not self._store.locate(item.id):
             self._quoting[item.id] = item

@@ -29,6 +29,7 @@ from memfs.format import item_fields
 from memfs.format.codec import schema_of
 from memfs.format.plain import canonical, plain, same
 from memfs.format.secrets import allowed, refuse_file
+from memfs.format.text import shortlist
 from memfs.fs import io
 from memfs.fs.atomic_replace import sha256
 from memfs.model.ids import check_id, slug, stem_of, suffix_of
@@ -517,13 +518,18 @@ def _summary(refused: Sequence[MemfsError], total: int) -> MemfsError:
     """One error for all that is wrong with a file."""
     found = refused[0]
     if len(refused) > 1:
+        alike: dict[tuple[str, str | None], list[MemfsError]] = {}
+        for error in refused:
+            alike.setdefault((error.message, error.hint), []).append(error)
         sort = Conflict if all(isinstance(error, Conflict) for error in refused) else ContentError
         many = f"{len(refused):,} of {total:,} records cannot be imported; nothing was stored"
         message = f"{many}. The first: {found.message}"
+        if len(alike) == 1:
+            message += f"; likewise line {shortlist(str(error.line) for error in refused[1:] if error.line)}"
         line = found.line
         found = sort(message, path=found.path, hint=found.hint)
         found.line = line
-        found.also = tuple(refused[:_NAMED])
+        found.also = tuple([same[0] for same in alike.values()][:_NAMED]) if len(alike) > 1 else ()
     found.hint = "; ".join(filter(None, (found.hint, _SKIP)))
     return found
 

@@ -26,6 +26,13 @@ def accepted(root: Path) -> Path:
     return path
 
 
+def test_a_remembered_convention_is_a_proposal(memfs: Memfs) -> None:
+    """It says what is left to do before any agent is told of it, and has the status that says so (K8)."""
+    done = memfs("remember", "--type", "convention", "--id", "issues", "Name branches after issues")
+    assert "no agent is told of it until 'memfs team convention accept issues'" in done.err
+    assert "  proposed" in memfs("recall", "branches after issues").out
+
+
 def test_conventions_are_listed_by_status_and_file(memfs: Memfs, accepted: Path) -> None:
     """With scope, and as JSON."""
     assert "Store times in UTC: Columns hold UTC." in memfs("team", "convention").out

@@ -177,3 +177,13 @@ def test_what_cannot_be_imported_says_why(
     assert done.code in (1, 2)
     assert told in done.err
     assert memfs("list").out == ""
+
+
+def test_what_is_wrong_with_every_line_is_said_once(memfs: Memfs, root: Path) -> None:
+    """A text that is no export is refused in one sentence with the remedy, however many lines it has (X1)."""
+    (root / "notes.txt").write_text("".join(f"{number} words of a text\n" for number in range(1, 31)))
+    done = memfs("import", str(root / "notes.txt"))
+    assert done.code != 0
+    assert "30 of 30 records cannot be imported" in done.err
+    assert "likewise line 2, 3, 4, 5, 6 and 24 more" in done.err
+    assert done.err.count("--from markdown") == 1

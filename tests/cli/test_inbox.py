@@ -179,8 +179,26 @@ def test_a_memory_context_asks_for_what_is_learned(memfs: Memfs, root: Path) -> 
     assert memfs("inbox", "--json", "--set", "learning.patterns=suggest").json["count"] == 1
 
 
-def test_what_private_memory_holds_is_listed(memfs: Memfs, root: Path) -> None:
-    """What could be shared is listed with what is suggested, until it was shared or is to stay private (D1, C6)."""
+def test_nothing_is_said_to_be_written_where_it_is_suggested(memfs: Memfs, root: Path) -> None:
+    """The first look at many memories suggests what it finds, says no more, and counts all of them (D1)."""
+    lines = [json.dumps({"content": f"service {number} listens on port 80{number}"}) for number in range(100)]
+    (root / "many.jsonl").write_text("\n".join(lines))
+    assert memfs("import", str(root / "many.jsonl")).code == 0
+    shown = memfs("inbox")
+    assert "written" not in shown.err
+    assert "100 memories: " in shown.out
+    assert " and 97 more" in shown.out
+
+
+def test_memories_that_contradict_each_other_are_no_pattern(memfs: Memfs) -> None:
+    """Three answers to one question are a conflict to decide, not what they have in common (D1, P7)."""
+    for seconds in (30, 60, 45):
+        memfs("remember", f"The timeout of the payment gateway is {seconds} seconds")
+    assert memfs("inbox", "--json").json["suggestions"] == []
+
+
+def test_what_private_memory_holds_is_counted(memfs: Memfs, root: Path) -> None:
+    """How much could be shared is said beside what is suggested, until it was shared or is to stay private (D1, C6)."""
     assert memfs("inbox", "--json").json["to_share"] == []
     place = find_place(str(root))
     with open_workspace(place.root, watch=False) as private:
@@ -188,9 +206,8 @@ def test_what_private_memory_holds_is_listed(memfs: Memfs, root: Path) -> None:
         private.store.put(MemoryItem("Depot South has no fence.", "semantic", id="fences"))
 
     shown = memfs("inbox")
-    assert "Depot North closes at noon." in shown.out
-    assert "2 memories in private memory could be shared" in shown.err
-    assert "memfs share ID" in shown.err
+    assert shown.out == ""
+    assert "2 memories in private memory could be shared; 'memfs share' lists them" in shown.err
     assert memfs("share", "depots").code == memfs("share", "fences", "--keep-private").code == 0
     assert memfs("inbox", "--json").json["to_share_count"] == 0
 

@@ -139,6 +139,7 @@ class Hook:
         self.memory: Path | None = None
         self._least = 0.0
         self.left = False
+        self.given_up = _thread.allocate_lock()
 
     @property
     def seconds(self) -> float:
@@ -309,8 +310,9 @@ def _interrupt_late(hook: Hook, began: float) -> None:
 
 
 def _give_up(hook: Hook) -> None:
-    hook.report(f"took longer than {hook.seconds:g} s, and was ended")
-    _end(hook)
+    if hook.given_up.acquire(blocking=False):  # of two watches, the first that sees it
+        hook.report(f"took longer than {hook.seconds:g} s, and was ended")
+        _end(hook)
 
 
 def _end(hook: Hook) -> None:

@@ -247,7 +247,7 @@ def _on_hooks(outcome: InstallResult, scope: InstallScope) -> Iterator[str]:
     if scope is InstallScope.LOCAL and outcome.files[0].done.value == "created":
         yield f"{settings} is yours alone: see to it that git ignores it"
     if outcome.files[0].done.value != "same":
-        yield "it works from the next session on; there /hooks lists them"
+        yield "in a session, /hooks lists them"
         option = "" if scope is InstallScope.PROJECT else f" --{scope.value}"
         way_back = f"'memfs agent uninstall claude-code{option}' turns it off"
         yield f"'memfs status --private' shows where and what it keeps; {way_back}"

@@ -5,7 +5,7 @@ leave behind wait here, outside of git, and are not recalled. 'accept' makes a m
 suggests it again.
 
 Suggestions of your private memory of the project are listed with them; their ids begin with 'private:', and what
-is accepted stays private. What private memory holds and nobody else has follows: 'memfs share' copies it.
+is accepted stays private.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import click
 
 from memfs.dataclass import dataclass, field, replace
 from memfs.doors.cli.command import Unclear, opened, remark, verb, wants_json
-from memfs.doors.cli.options import SOURCE, as_of, land, pair, past_at, waiting_text
+from memfs.doors.cli.options import SOURCE, as_of, land, pair, past_at
 from memfs.doors.cli.output import (
     OMIT,
     TEXT_ONLY,
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 _NAMED = 3
-_WHAT = {Source.PATTERN: ("memory", "memories"), Source.RULE: ("failure", "failures")}
+_MEMORIES = ("memory", "memories")
+_WHAT = {Source.PATTERN: _MEMORIES, Source.RULE: ("failure", "failures")}
 _SUGGESTED, _SHOWN = 5, 100
 
 
@@ -120,13 +121,14 @@ def _list_text(found: InboxList, refused: bool) -> Text:
     if found.suggestions and not refused:
         yield Note("'memfs inbox accept ID' makes a memory of one, 'memfs inbox refuse ID' never suggests it again")
     if found.to_share:
-        yield from waiting_text(found.to_share, found.to_share_count)
+        could = f"{count(found.to_share_count, *_MEMORIES)} in private memory could be shared"
+        yield Note(f"{could}; 'memfs share' lists them")
 
 
 def _evidence(one: Suggestion) -> str:
     named = ", ".join(one.evidence[:_NAMED])
-    more = len(one.evidence) - _NAMED
-    listed = f"{named} and {more:,} more" if more > 0 else named
+    more = max(one.count if one.source in _WHAT else 0, len(one.evidence)) - _NAMED
+    listed = f"{named} and {more:,} more" if named and more > 0 else named
     counted = count(one.count, *_WHAT[one.source]) if one.source in _WHAT else ""
     told = " ".join(filter(None, (counted, one.reason)))
     return ": ".join(filter(None, (told, listed))) or "said once"

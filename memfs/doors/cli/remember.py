@@ -14,7 +14,7 @@ from memfs.doors.cli.options import PHASE, SOURCE, allow_secret_option, land, re
 from memfs.doors.cli.output import MERGE, OMIT, Text, merge, one_line, styled, width
 from memfs.errors import IdExists
 from memfs.format.text import findings
-from memfs.model.kinds import OFFERED
+from memfs.model.kinds import CONVENTION, OFFERED, PROPOSED
 
 if TYPE_CHECKING:
     from memfs.doors.cli.editor import FileFault
@@ -159,6 +159,8 @@ def remember(
         if given["type"] is not None:
             workspace.kinds.get(given["type"])
         fresh = wanted.fresh(content)
+        if fresh.type == CONVENTION and not fresh.status:
+            fresh = fresh.replace(status=PROPOSED)
         try:
             with named_as_given(text):
                 if review:
@@ -168,6 +170,8 @@ def remember(
             error.hint = f"choose another, or change that item with 'memfs update {given['id']}'"
             raise
         land(workspace, item)
+    if item.type == CONVENTION and item.status == PROPOSED:
+        remark(f"no agent is told of it until 'memfs team convention accept {item.id}'")
     _advise(given["tags"], item, allow_invisible)
     remark_likely(item)
     return StoredText(id=item.id, item=item, stored=True)
