@@ -7,7 +7,6 @@ What follows from the files is looked at before each fork: a command sees every 
 from __future__ import annotations
 
 import gc
-import importlib
 import mmap
 import os
 import select
@@ -15,6 +14,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -27,9 +27,11 @@ from typing import Any
 from memfs import private, trust
 from memfs.config import load, own_file
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE
+from memfs.dataclass import NamedTuple
 from memfs.doors.resident import answer, upkeep
-from memfs.doors.resident.client import READING, WRITING, identity, is_private
+from memfs.doors.resident.client import identity, is_private
 from memfs.doors.resident.place import ResidentFiles, files_of, has_host, holder, name_process
+from memfs.doors.resident.preload import import_verbs, rehearse, warm
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.inotify import FolderEvents
@@ -37,50 +39,9 @@ from memfs.fs.lock import fork_alone, let_go_in_child, locked
 from memfs.fs.workspace_location import MEMORY_FOLDER, find_workspace
 from memfs.git.busy import RESIDENT
 from memfs.git.layout import common_folder
-from memfs.model import Query
-from memfs.pattern import compile_all
 from memfs.watch import Presence, notes_folder
 from memfs.workspace import Workspace, open_workspace
 
-_VERBS = ("app", "parser", *sorted(READING | WRITING))
-_MORE = (
-    "difflib",
-    "subprocess",
-    "memfs.admin.backup",
-    "memfs.doors.claude_code.answer",
-    "memfs.sessions.store",
-    "memfs.doors.claude_code.installer",
-    "memfs.context.builtin_sources",
-    "memfs.context.plugins",
-    "memfs.format.yaml_text",
-    "memfs.git.signing",
-    "memfs.learning.conventions",
-    "memfs.learning.preferences",
-    "memfs.learning.rules",
-    "memfs.learning.triggers",
-    "memfs.search.trigger_table",
-    "memfs.team.parts",
-    "memfs.sessions.respond",
-    "memfs.sessions.spool",
-    "memfs.admin.history",
-    "memfs.admin.prune",
-    "memfs.doors.cli.draft",
-    "memfs.admin.quota",
-    "memfs.context.mounts",
-    "memfs.git.log",
-    "memfs.git.maintenance",
-    "memfs.learning.inbox",
-    "memfs.learning.learner",
-    "memfs.learning.consolidation",
-    "memfs.git.commits",
-    "memfs.git.transaction",
-    "memfs.store.commits",
-    "memfs.recall.conflict_notes",
-    "memfs.store.hand_edits",
-    "memfs.team.asof",
-    "memfs.team.resolve",
-)
-"""What verbs import while they run."""
 _MOST_CHILDREN = 8
 _WAITING_CLIENTS = 64
 _SAY_SECONDS = 20.0
@@ -89,7 +50,6 @@ _COMPARE_SECONDS = 1.0
 _START_SECONDS = 1.0
 _LONGEST_ADDRESS = 100
 _SHORTEST_REST, _LONGEST_REST = 2.0, 600.0
-_ANY = Query(text="memory", limit=1)
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -107,6 +67,11 @@ class _ForkWatcher:
         self._read = mmap.mmap(-1, 8)
         self._known = self._read[:]
         self._again: set[str] = set()
+
+    @property
+    def heard(self) -> bytes:
+        """Another value once events were read that a process which is there already does not know of."""
+        return self._known
 
     def drain(self) -> list[str] | None:
         """Paths seen to change since the last call; None where every file is to be looked at."""
@@ -139,6 +104,30 @@ class _ForkWatcher:
             self._events.close()
 
 
+class _Spare(NamedTuple):
+    """A child that was forked ahead of its command, the line to it, and what the parent had heard until then."""
+
+    process: int
+    line: socket.socket
+    heard: tuple[bytes, ...]
+
+    def takes(self, link: socket.socket) -> bool:
+        """Let it have a client; false where it is not ready."""
+        try:
+            if not self.line.recv(1, socket.MSG_DONTWAIT):
+                return False
+            socket.send_fds(self.line, [b"1"], [link.fileno()])
+        except OSError:
+            return False
+        return True
+
+    def end(self) -> None:
+        """End it: it has no command yet."""
+        self.line.close()
+        with suppress(ProcessLookupError):
+            os.kill(self.process, signal.SIGKILL)
+
+
 class Resident:
     """The resident of the workspace at one root, from its socket to its children."""
 
@@ -155,6 +144,8 @@ class Resident:
         self._tend_again = _SHORTEST_REST
         self._workspace: Workspace | None = None
         self._watchers: list[_ForkWatcher] = []
+        self._spare: _Spare | None = None
+        self._wants_spare = True
         self._settled: dict[Path, tuple[int, ...]] = {}
         self._identity = identity()  # its children are of what was loaded, whatever is installed by then
 
@@ -197,12 +188,15 @@ class Resident:
                 elif not ready.isdisjoint(heard):
                     look_at = time.monotonic() + _QUIET_SECONDS  # an editor or git may be in the middle of it
                 self._tend()
+                if self._wants_spare and not self._children and look_at is None and threading.active_count() == 1:
+                    self._fork_ahead(listener)  # files that a thread has open would stay open with it
                 if self._workspace is not None and time.monotonic() - said > _SAY_SECONDS:
                     said = time.monotonic()
                     self._presence.say("")
 
     def finish(self) -> None:
         """Wait until nobody looks after the memory any more: who ended the resident may take the workspace away."""
+        self._drop_spare()
         for process in filter(None, (self._tending, self._learning)):
             with suppress(ChildProcessError):
                 os.waitpid(process, 0)
@@ -224,6 +218,9 @@ class Resident:
         with suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
                 self._children.discard(ended[0])
+                if self._spare is not None and ended[0] == self._spare.process:
+                    self._spare.line.close()
+                    self._spare = None  # the next one comes after the next command: what ended it might end all
                 self._session_told |= os.waitstatus_to_exitcode(ended[1]) == answer.SESSION_CODE
                 if ended[0] == self._learning:
                     self._learning = 0
@@ -245,6 +242,7 @@ class Resident:
     def _open(self, opened: ExitStack) -> None:
         """Open the workspace, as its configuration is now, and get to know its files."""
         opened.close()
+        self._drop_spare()
         self._workspace, self._watchers = None, []
         self._tend_at = self._commit_at = None  # while it cannot be opened there is nothing to look after
         self._settled = _configuration(self.root)
@@ -252,13 +250,9 @@ class Resident:
         self._ending = self._ending or not workspace.settings.resident.use
         opened.callback(workspace.close)
         workspace.store.watch_with(lambda: self._watch(self.root), at_once=True)
-        workspace.store.candidates(_ANY)  # the engine, and what reads git, are imported now
-        _ = workspace.repository.git.reader
         if workspace.settings.mounts:
             workspace.sources.mounts.watch_with(self._watch)
-            workspace.sources.mounts.each(lambda mount: mount.store.candidates(_ANY))
-            workspace.sources.mounts.each(lambda mount: mount.triggers.count())
-        workspace.sources.triggers.count()
+        warm(workspace)
         state = workspace.repository.state
         self._presence = Presence(notes_folder(state), state.parent.parent)
         opened.callback(self._presence.close)
@@ -329,6 +323,7 @@ class Resident:
                 return child
             left = 1
             try:
+                self._close_line()
                 answer.reset_signals()
                 left = int(act())
             finally:
@@ -348,6 +343,9 @@ class Resident:
             workspace = self._follow(opened)
             if workspace is None:
                 return
+            self._wants_spare |= self._spare is None
+            if self._hand_over(link):
+                return
             self._release(workspace)
             try:
                 child = fork_alone()
@@ -358,10 +356,72 @@ class Resident:
                 return
             code = 1
             try:
+                self._close_line()
                 listener.close()
                 code = answer.answer(link, workspace, self._identity)
             finally:
                 os._exit(code)
+
+    def _fork_ahead(self, listener: socket.socket) -> None:
+        """Have a child that waits for the next command, and has touched by then what a question touches."""
+        workspace = self._workspace
+        if workspace is None:
+            return
+        self._wants_spare = False
+        self._release(workspace)
+        line, own = socket.socketpair()
+        try:
+            child = fork_alone()
+        except OSError:
+            line.close()
+            own.close()
+            return
+        if child:
+            own.close()
+            self._spare = _Spare(child, line, self._heard())
+            return
+        code = 1
+        try:
+            line.close()
+            listener.close()
+            answer.reset_signals()
+            rehearse(workspace)
+            self._release(workspace)
+            own.send(b"1")
+            given = socket.recv_fds(own, 1, 1, socket.MSG_CMSG_CLOEXEC)[1]
+            own.close()
+            for one in given:
+                code = answer.answer(socket.socket(fileno=one), workspace, self._identity)
+        finally:
+            os._exit(code)
+
+    def _heard(self) -> tuple[bytes, ...]:
+        return tuple(one.heard for one in self._watchers)
+
+    def _hand_over(self, link: socket.socket) -> bool:
+        """Let the child that waits have a client, where it knows all that this process knows."""
+        spare = self._spare
+        if spare is None:
+            return False
+        if spare.heard != self._heard():
+            self._drop_spare()
+            return False
+        if not spare.takes(link):
+            return False
+        self._spare, self._wants_spare = None, True
+        spare.line.close()
+        self._children.add(spare.process)
+        return True
+
+    def _drop_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.end()
+            self._spare, self._wants_spare = None, True
+
+    def _close_line(self) -> None:
+        """Let the child that waits see the end of its parent alone, in another child."""
+        if self._spare is not None:
+            self._spare.line.close()
 
 
 def _is_ours(link: socket.socket) -> bool:
@@ -415,21 +475,6 @@ def _facts(path: Path) -> tuple[int, ...]:
 
 
 # -- starting ---------------------------------------------------------------------------------------------------------
-def _import_verbs() -> None:
-    """Import and compile all that the verbs need, so that no child has to."""
-    for name in _VERBS:
-        importlib.import_module(f"memfs.doors.cli.{name}")
-    for name in _MORE:
-        importlib.import_module(name)
-    with suppress(ImportError):
-        importlib.import_module("jsonschema_rs")
-    compile_all()
-    for name, module in list(sys.modules.items()):
-        for one in list(vars(module).values()) if name.startswith("memfs.") else ():
-            if isinstance(one, type):
-                _ = [getattr(one, made) for made in ("__init__", "__new__")]  # they are compiled when first asked for
-
-
 @contextmanager
 def _claimed(files: ResidentFiles) -> Iterator[bool]:
     """Be the resident while the block runs; false where there is one."""
@@ -493,7 +538,7 @@ def serve(path: str | None, settings: Mapping[str, Any] = MappingProxyType({})) 
     chosen = load(root, settings).resident
     if not chosen.use:
         raise StorageIO("resident processes are switched off here", hint="memfs config --unset resident.use")
-    _import_verbs()
+    import_verbs()
     with _claimed(files) as free:
         if not free:
             return False

@@ -1,0 +1,118 @@
+"""What a resident imports and computes once, so that no child of it has to."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from memfs.doors.resident.client import READING, WRITING
+from memfs.intake.intake import TrivialFilter
+from memfs.model import Query
+from memfs.pattern import compile_all
+from memfs.sessions.event import PROMPT, STOP, TOOL_DONE, TOOL_FAILED, SessionEvent
+from memfs.sessions.extract import MessageJudge, hear
+from memfs.sessions.spool import PendingEvent, SessionNotes
+from memfs.store.access_log import not_handed_out
+from memfs.workspace import Workspace
+
+_VERBS = ("app", "parser", *sorted(READING | WRITING))
+_MORE = (
+    "difflib",
+    "subprocess",
+    "memfs.admin.backup",
+    "memfs.doors.claude_code.answer",
+    "memfs.sessions.store",
+    "memfs.doors.claude_code.installer",
+    "memfs.context.builtin_sources",
+    "memfs.context.plugins",
+    "memfs.format.yaml_text",
+    "memfs.git.signing",
+    "memfs.learning.conventions",
+    "memfs.learning.preferences",
+    "memfs.learning.rules",
+    "memfs.learning.triggers",
+    "memfs.search.trigger_table",
+    "memfs.team.parts",
+    "memfs.sessions.respond",
+    "memfs.sessions.spool",
+    "memfs.admin.history",
+    "memfs.admin.prune",
+    "memfs.doors.cli.draft",
+    "memfs.admin.quota",
+    "memfs.context.mounts",
+    "memfs.git.log",
+    "memfs.git.maintenance",
+    "memfs.learning.inbox",
+    "memfs.learning.learner",
+    "memfs.learning.consolidation",
+    "memfs.git.commits",
+    "memfs.git.transaction",
+    "memfs.store.commits",
+    "memfs.recall.conflict_notes",
+    "memfs.store.hand_edits",
+    "memfs.team.asof",
+    "memfs.team.resolve",
+)
+"""What verbs import while they run."""
+_SAID = (
+    "Remember: the staging server is rebuilt on Sundays.",
+    "No, that's wrong. The base path is /v2, not /v1.",
+    "We decided to keep the parser by hand, because generated ones were slow. Alice says that it works now.",
+    "When you write tests, always use tabs from now on. Could you look at the log file for this one?",
+    "Later we should clean up the cache, otherwise it grows. Please fix the failing test in the parser today!",
+)
+"""What persons say of each sort that is told apart: so all wordings are looked for."""
+
+_ANY = Query(text="memory", limit=1)
+
+
+def import_verbs() -> None:
+    """Import and compile all that the verbs need."""
+    for name in _VERBS:
+        importlib.import_module(f"memfs.doors.cli.{name}")
+    for name in _MORE:
+        importlib.import_module(name)
+    with suppress(ImportError):
+        importlib.import_module("jsonschema_rs")
+    compile_all()
+    for name, module in list(sys.modules.items()):
+        for one in list(vars(module).values()) if name.startswith("memfs.") else ():
+            if isinstance(one, type):
+                _ = [getattr(one, made) for made in ("__init__", "__new__")]  # they are compiled when first asked for
+    _hear()
+
+
+def _hear() -> None:
+    """Read the wordings of the languages, and compile their expressions: a session's events are read with them."""
+    told: list[tuple[str, dict[str, Any]]] = [(PROMPT, {"prompt": text}) for text in _SAID]
+    told.append((STOP, {"last_assistant_message": _SAID[2]}))
+    step = {"tool_name": "Bash", "tool_input": {"command": "make test"}}
+    told += [(TOOL_FAILED, {**step, "error": "1 failed"}), (TOOL_DONE, {**step, "tool_response": {"stdout": "ok"}})]
+    events = [SessionEvent(name, "rehearsal", fields=MappingProxyType(fields)) for name, fields in told]
+    waiting = [PendingEvent(event, str(number), number) for number, event in enumerate(events)]
+    hear(waiting, SessionNotes(), Path("/"), lambda _: (), MessageJudge())
+    for text in _SAID:
+        TrivialFilter().is_trivial(text)
+
+
+def warm(workspace: Workspace) -> None:
+    """Open and read what questions and events are answered from."""
+    workspace.store.candidates(_ANY)
+    _ = workspace.repository.git.reader
+    if workspace.settings.mounts:
+        workspace.sources.mounts.each(lambda mount: mount.store.candidates(_ANY))
+        workspace.sources.mounts.each(lambda mount: mount.triggers.count())
+    workspace.sources.triggers.count()
+
+
+def rehearse(workspace: Workspace) -> None:
+    """Touch what a question touches: what a child shares with its parent is copied when it is first touched."""
+    warm(workspace)
+    if workspace.words_only and not workspace.settings.review.endpoint:  # else others would be asked
+        recaller = workspace.sources.mounts.recall if workspace.settings.mounts else workspace.recaller
+        with not_handed_out():
+            recaller.search(_ANY)
