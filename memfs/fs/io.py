@@ -618,6 +618,13 @@ def swap(source: str, target: str, folder: int) -> None:
         raise _system_error(target)
 
 
+def give_memory_back() -> None:
+    """Give memory that is free back to the system, for a process that stays, where the C library can."""
+    call = _system_call("malloc_trim")
+    if call is not None:
+        call(0)
+
+
 def watch_descriptor() -> int:
     """A descriptor that tells what changes below folders that are added to it.
 

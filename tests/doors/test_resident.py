@@ -350,7 +350,9 @@ def test_what_a_resident_writes_is_what_the_command_itself_writes(ask: Asked, ro
 _FATAL = """
 import os, signal, sys
 sys.path.pop(0)
+from pathlib import Path
 import memfs.doors.resident.answer as answer
+from memfs.doors.resident.place import claimed, files_of
 from memfs.doors.resident.server import serve
 root, spoilt = sys.argv[1:]
 begin = answer.set_witness
@@ -367,7 +369,8 @@ def fatal(witness):
     begin(tell)
 
 answer.set_witness = fatal
-serve(root)
+with claimed(files_of(Path(root))):
+    serve(Path(root))
 """
 """A resident whose children are killed when they have announced a write, before the first byte of the journal."""
 _ASKED = "import sys; sys.path.pop(0); from memfs.__main__ import main; main()"
@@ -379,7 +382,7 @@ def fatal(forked: Path, root: Path, tmp_path: Path) -> Iterator[Path]:
     spoilt = tmp_path / "spoilt"
     served = subprocess.Popen([str(forked), "-c", _FATAL, str(root), str(spoilt)])
     try:
-        assert until(lambda: place.resident_of(root))
+        assert until(lambda: place.answering(root))
         yield spoilt
     finally:
         place.stop(root)

@@ -61,7 +61,7 @@ def serve(detach: bool, stop: bool) -> ServedWorkspace:
     if stop:
         ended = place.stop(root)
         return ServedWorkspace(workspace=str(root), pid=ended or None, state="stopped" if ended else "off")
-    up = place.resident_of(root)
+    up = place.answering(root) if detach else place.resident_of(root)
     if detach and not up:
         if not load(root, dict(asked.settings)).resident.use:
             raise StorageIO("resident processes are switched off here", hint="memfs config --unset resident.use")
@@ -71,5 +71,7 @@ def serve(detach: bool, stop: bool) -> ServedWorkspace:
     note(f"answering for {root}; Ctrl-C ends it")
     from memfs.doors.resident.server import serve as answer_for  # the others do without
 
-    served = answer_for(str(root), dict(asked.settings))
-    return ServedWorkspace(workspace=str(root), pid=os.getpid(), state="stopped" if served else "up")
+    with place.claimed(place.files_of(root)) as free:
+        if free:
+            answer_for(root, dict(asked.settings))
+    return ServedWorkspace(workspace=str(root), pid=os.getpid(), state="stopped" if free else "up")

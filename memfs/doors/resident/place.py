@@ -19,9 +19,9 @@ from memfs.doors.resident.client import OFF, is_private, socket_folder, socket_n
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.executor import Worker
-from memfs.fs.lock import locked, release
+from memfs.fs.lock import let_go_in_child, locked, release
 
-_STOP_SECONDS, _LONGEST_START = 10.0, 30.0
+_STOP_SECONDS, _START_SECONDS, _LONGEST_START = 10.0, 1.0, 30.0
 _LONGEST_REASON, _ID_BYTES = 1 << 12, 8
 _LOOK_SECONDS = 20.0
 _LOCK, _HOSTS = ".lock", ".hosts"
@@ -78,6 +78,59 @@ def resident_of(root: Path) -> int:
         os.close(fd)
 
 
+@contextmanager
+def claimed(files: ResidentFiles) -> Iterator[bool]:
+    """Be the resident while the block runs; false where there is one."""
+    io.make_private_folder(files.folder)
+    if not is_private(str(files.folder)):
+        io.chmod(files.folder, 0o700)
+    fd = io.make_file(files.lock, os.O_RDWR)
+    try:
+        until = time.monotonic() + _START_SECONDS
+        while not locked(fd):
+            if ((other := holder(fd)) and io.lives(other)) or time.monotonic() >= until:
+                yield False
+                return
+            time.sleep(0.01)  # it died, and a child that it had just forked has its files for a moment
+        with io.operation("write", files.lock):
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+            there = os.path.exists(files.lock) and os.path.samestat(os.fstat(fd), os.stat(files.lock))
+        if not there:  # another one swept it up a moment ago
+            with claimed(files) as free:
+                yield free
+            return
+        _sweep(files)
+        with let_go_in_child(fd):
+            yield True
+            os.ftruncate(fd, 0)
+    finally:
+        os.close(fd)
+
+
+def _sweep(files: ResidentFiles) -> None:
+    """Remove the files that residents of other workspaces locked, and left when they ended."""
+    with suppress(OSError):
+        for name in os.listdir(files.folder):
+            if name.endswith(_LOCK) and name != files.lock.name:
+                _clear(files.folder / name, remove=True)
+
+
+def _clear(lock: Path, remove: bool = False) -> None:
+    """Where nobody has a file locked, take out who had; ``remove``: remove it, where nobody is in it."""
+    with suppress(OSError, MemfsError):
+        fd = io.open_file(lock, os.O_RDWR)
+        try:
+            if not locked(fd):
+                return
+            if not remove:
+                os.ftruncate(fd, 0)
+            elif not os.fstat(fd).st_size:
+                io.unlink(lock)
+        finally:
+            os.close(fd)
+
+
 def name_process(name: str) -> None:
     """Let the system list this process by a name, where it can."""
     with suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as own:
@@ -109,6 +162,7 @@ def stop(root: Path) -> int:
         if time.monotonic() >= until:
             raise StorageIO(f"the resident process {process} does not end", hint=f"kill -9 {process}")
         time.sleep(0.01)
+    _clear(files_of(root).lock)  # one that had not come up yet does not do so itself
     return process
 
 
@@ -133,8 +187,11 @@ def start(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> int
         own = int.from_bytes(os.read(said, _ID_BYTES), "big") or -1
         until = time.monotonic() + _LONGEST_START
         ended = False
-        while answering(root) != own and not ended and time.monotonic() < until:
+        while (up := answering(root)) != own and time.monotonic() < until:
+            if ended and (up or not resident_of(root)):  # the other one may be about to come up
+                break
             ended = bool(select.select([said], [], [], 0.01)[0])
+            time.sleep(0.01 * ended)
         if process := answering(root):
             return process
         reason = os.read(said, _LONGEST_REASON) if ended else b""
@@ -227,22 +284,29 @@ def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({}), end: i
         return
     try:
         os.setsid()
-        if not os.fork():
-            if end >= 0:
-                os.write(end, os.getpid().to_bytes(_ID_BYTES, "big"))
-            for one in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM):
-                signal.signal(one, signal.SIG_DFL)
-            os.chdir("/")
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            for number in (0, 1, 2):
-                os.dup2(nowhere, number)
-            if end < 0:  # a hook began it, and the system would go on to list it as one
-                os.execv(sys.executable, _served(root))  # noqa: S606 - the interpreter that runs this
-            from memfs.doors.resident.server import serve  # in the background: it takes a while
+        told, telling = os.pipe()
+        if os.fork():
+            os.close(telling)
+            os.read(told, 1)  # whoever goes on finds that one begins
+            return
+        os.close(told)
+        if end >= 0:
+            os.write(end, os.getpid().to_bytes(_ID_BYTES, "big"))
+        for one in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM):
+            signal.signal(one, signal.SIG_DFL)
+        os.chdir("/")
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(nowhere, number)
+        try:
+            with claimed(files_of(root)) as free:
+                os.close(telling)
+                if free:
+                    from memfs.doors.resident.server import serve  # in the background: it takes a while
 
-            try:
-                serve(str(root), settings)
-            except MemfsError as error:
+                    serve(root, settings)
+        except MemfsError as error:
+            if end >= 0:
                 os.write(end, os.fsencode(str(error)))
     finally:
         os._exit(0)

@@ -29,14 +29,14 @@ from memfs.config import load, own_file
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE
 from memfs.dataclass import NamedTuple
 from memfs.doors.resident import answer, upkeep
-from memfs.doors.resident.client import identity, is_private
-from memfs.doors.resident.place import ResidentFiles, files_of, has_host, holder, name_process
+from memfs.doors.resident.client import identity
+from memfs.doors.resident.place import ResidentFiles, files_of, has_host, name_process
 from memfs.doors.resident.preload import import_verbs, rehearse, warm
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.inotify import FolderEvents
-from memfs.fs.lock import fork_alone, let_go_in_child, locked
-from memfs.fs.workspace_location import MEMORY_FOLDER, find_workspace
+from memfs.fs.lock import fork_alone
+from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.git.busy import RESIDENT
 from memfs.git.layout import common_folder
 from memfs.watch import Presence, notes_folder
@@ -47,7 +47,6 @@ _WAITING_CLIENTS = 64
 _SAY_SECONDS = 20.0
 _QUIET_SECONDS = 0.1
 _COMPARE_SECONDS = 1.0
-_START_SECONDS = 1.0
 _LONGEST_ADDRESS = 100
 _SHORTEST_REST, _LONGEST_REST = 2.0, 600.0
 _CREDENTIALS = struct.Struct("3i")
@@ -150,56 +149,67 @@ class Resident:
         self._identity = identity()  # its children are of what was loaded, whatever is installed by then
 
     # -- the loop ---------------------------------------------------------------------------------------------------
-    def serve(self, listener: socket.socket, files: ResidentFiles) -> None:
+    def serve(self, files: ResidentFiles) -> None:
         """Answer until nobody has asked for long, somebody ends it, or what it stands on has changed."""
-        own = os.stat(files.socket)
         woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         with self._signals(wake), ExitStack() as opened:
-            self._open(opened)
-            program = _program()
-            asked = said = compared = time.monotonic()
-            self._presence.say("")
-            look_at: float | None = None
-            while not self._ending:
-                now = time.monotonic()
-                chores = [one for one in (self._tend_at, self._commit_at) if one is not None]
-                if now - asked > self._idle and not self._children and not chores:
-                    if not has_host(files):
-                        return
-                    asked = now
-                due = [moment - now for moment in (look_at, *([] if self._tending else chores)) if moment is not None]
-                wait = min(_SAY_SECONDS, max(self._idle - (now - asked), 0.1), *due)
-                heard: list[Any] = [one for one in self._watchers if one.fileno() >= 0] if look_at is None else []
-                ready: set[Any] = set(select.select([listener, woken, *heard], [], [], max(wait, 0))[0])
-                self._reap(woken)
-                if not self._stands(files, own):
-                    return
-                if time.monotonic() - compared > _COMPARE_SECONDS:  # some hundred files: not for each of many commands
-                    compared = time.monotonic()
-                    if any(_facts(path) != found for path, found in program.items()):
-                        return
-                if listener in ready:
-                    asked = time.monotonic()
-                    self._accept(listener, opened)
-                    look_at = None
-                elif look_at is not None and time.monotonic() >= look_at:
-                    look_at = None
-                    self._follow(opened)
-                elif not ready.isdisjoint(heard):
-                    look_at = time.monotonic() + _QUIET_SECONDS  # an editor or git may be in the middle of it
-                self._tend()
-                if self._wants_spare and not self._children and look_at is None and threading.active_count() == 1:
-                    self._fork_ahead(listener)  # files that a thread has open would stay open with it
-                if self._workspace is not None and time.monotonic() - said > _SAY_SECONDS:
-                    said = time.monotonic()
-                    self._presence.say("")
+            self._wait_for(self._forked(None, partial(upkeep.index, self.root)))
+            with suppress(MemfsError):  # the commands say so
+                self._open(opened)
+            with _listening(files) as listener:
+                self._answer(listener, files, opened, woken)
+        self._finish()
 
-    def finish(self) -> None:
+    def _answer(self, listener: socket.socket, files: ResidentFiles, opened: ExitStack, woken: int) -> None:
+        own = os.stat(files.socket)
+        program = _program()
+        asked = said = compared = time.monotonic()
+        look_at: float | None = None
+        while not self._ending:
+            now = time.monotonic()
+            chores = [one for one in (self._tend_at, self._commit_at) if one is not None]
+            if now - asked > self._idle and not self._children and not chores:
+                if not has_host(files):
+                    return
+                asked = now
+            due = [moment - now for moment in (look_at, *([] if self._tending else chores)) if moment is not None]
+            wait = min(_SAY_SECONDS, max(self._idle - (now - asked), 0.1), *due)
+            heard: list[Any] = [one for one in self._watchers if one.fileno() >= 0] if look_at is None else []
+            ready: set[Any] = set(select.select([listener, woken, *heard], [], [], max(wait, 0))[0])
+            self._reap(woken)
+            if not self._stands(files, own):
+                return
+            if time.monotonic() - compared > _COMPARE_SECONDS:  # some hundred files: not for each of many commands
+                compared = time.monotonic()
+                if any(_facts(path) != found for path, found in program.items()):
+                    return
+            if listener in ready:
+                asked = time.monotonic()
+                self._accept(listener, opened)
+                look_at = None
+            elif look_at is not None and time.monotonic() >= look_at:
+                look_at = None
+                self._follow(opened)
+            elif not ready.isdisjoint(heard):
+                look_at = time.monotonic() + _QUIET_SECONDS  # an editor or git may be in the middle of it
+            self._tend()
+            if self._wants_spare and not self._children and look_at is None and threading.active_count() == 1:
+                self._fork_ahead(listener)  # files that a thread has open would stay open with it
+            if self._workspace is not None and time.monotonic() - said > _SAY_SECONDS:
+                said = time.monotonic()
+                self._presence.say("")
+
+    def _finish(self) -> None:
         """Wait until nobody looks after the memory any more: who ended the resident may take the workspace away."""
         self._drop_spare()
-        for process in filter(None, (self._tending, self._learning)):
+        for process in (self._tending, self._learning):
+            self._wait_for(process)
+
+    def _wait_for(self, child: int) -> None:
+        if child:
             with suppress(ChildProcessError):
-                os.waitpid(process, 0)
+                os.waitpid(child, 0)
+            self._children.discard(child)
 
     @contextmanager
     def _signals(self, wake: int) -> Iterator[None]:
@@ -226,6 +236,7 @@ class Resident:
                     self._learning = 0
                 if ended[0] == self._tending:
                     self._tending = 0
+                    self._take_up_index()
                     if ended[1]:  # something could not be done yet
                         self._tend_at = time.monotonic() + self._tend_again
                         self._tend_again = min(2 * self._tend_again, _LONGEST_REST)
@@ -241,6 +252,7 @@ class Resident:
     # -- the workspace ----------------------------------------------------------------------------------------------
     def _open(self, opened: ExitStack) -> None:
         """Open the workspace, as its configuration is now, and get to know its files."""
+        gc.unfreeze()
         opened.close()
         self._drop_spare()
         self._workspace, self._watchers = None, []
@@ -256,10 +268,20 @@ class Resident:
         state = workspace.repository.state
         self._presence = Presence(notes_folder(state), state.parent.parent)
         opened.callback(self._presence.close)
+        self._presence.say("")
         self._workspace = workspace
         self._tend_soon()
-        gc.collect()
-        gc.freeze()  # what a child does not touch stays the parent's
+        _compact()
+
+    def _take_up_index(self) -> None:
+        """Read what a child made of the index, and let go what this process had in memory in its place."""
+        if self._workspace is not None:
+            with suppress(MemfsError):
+                self._workspace.store.index_sync.catch_up(())
+                if self._workspace.settings.mounts:
+                    self._workspace.sources.mounts.each(lambda mount: mount.store.index_sync.catch_up(()))
+            self._drop_spare()
+            _compact()
 
     @staticmethod
     def _release(workspace: Workspace) -> None:
@@ -314,9 +336,10 @@ class Resident:
             told, self._session_told, self._unlearned = self._session_told, False, False
             self._learning = self._forked(workspace, partial(upkeep.learn, workspace, told))
 
-    def _forked(self, workspace: Workspace, act: Callable[[], bool]) -> int:
+    def _forked(self, workspace: Workspace | None, act: Callable[[], bool]) -> int:
         """The process id of a child that does something, and ends with 1 where something is left; 0 for none."""
-        self._release(workspace)
+        if workspace is not None:
+            self._release(workspace)
         with suppress(OSError):
             if child := fork_alone():
                 self._children.add(child)
@@ -424,6 +447,13 @@ class Resident:
             self._spare.line.close()
 
 
+def _compact() -> None:
+    """Give back what is not needed, and keep the rest from being looked at: what no child touches is there once."""
+    gc.collect()
+    gc.freeze()
+    io.give_memory_back()
+
+
 def _is_ours(link: socket.socket) -> bool:
     """Whether the other end is a process of this user, in the same group."""
     _, user, group = _CREDENTIALS.unpack(link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
@@ -476,27 +506,6 @@ def _facts(path: Path) -> tuple[int, ...]:
 
 # -- starting ---------------------------------------------------------------------------------------------------------
 @contextmanager
-def _claimed(files: ResidentFiles) -> Iterator[bool]:
-    """Be the resident while the block runs; false where there is one."""
-    io.make_private_folder(files.folder)
-    if not is_private(str(files.folder)):
-        io.chmod(files.folder, 0o700)
-    with io.descriptor(io.make_file(files.lock, os.O_RDWR)) as fd:
-        until = time.monotonic() + _START_SECONDS
-        while not locked(fd):
-            if io.lives(holder(fd)) or time.monotonic() >= until:
-                yield False
-                return
-            time.sleep(0.01)  # it died, and a child that it had just forked has its files for a moment
-        with io.operation("write", files.lock):
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, b"%d\n" % os.getpid(), 0)
-        with let_go_in_child(fd):
-            yield True
-            os.ftruncate(fd, 0)
-
-
-@contextmanager
 def _listening(files: ResidentFiles) -> Iterator[socket.socket]:
     """Listen where clients look."""
     near = os.open(files.folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -523,28 +532,19 @@ def _listening(files: ResidentFiles) -> Iterator[socket.socket]:
             os.close(near)
 
 
-def serve(path: str | None, settings: Mapping[str, Any] = MappingProxyType({})) -> bool:
-    """Be the resident of the workspace at or above a path until it ends; false where one is up.
+def serve(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> None:
+    """Be the resident of the workspace in a folder until it ends, for who has ``place.claimed`` that.
 
     Args:
         settings: values that win over the workspace's.
 
     Raises:
-        WorkspaceNotFound, SettingInvalid: it cannot be one.
+        SettingInvalid: it cannot be one.
         StorageIO: nor here, where settings switch it off.
     """
-    root = find_workspace(path)
-    files = files_of(root)
     chosen = load(root, settings).resident
     if not chosen.use:
         raise StorageIO("resident processes are switched off here", hint="memfs config --unset resident.use")
     import_verbs()
-    with _claimed(files) as free:
-        if not free:
-            return False
-        resident = Resident(root, chosen.idle_minutes * 60)
-        name_process(RESIDENT)
-        with _listening(files) as listener:
-            resident.serve(listener, files)
-        resident.finish()
-    return True
+    name_process(RESIDENT)
+    Resident(root, chosen.idle_minutes * 60).serve(files_of(root))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
+from memfs.doors.resident.preload import warm
 from memfs.errors import MemfsError
 from memfs.fs import append_log
 from memfs.sessions.spool import SessionLocation, known_place, note_error, noted_sessions, whereabouts
@@ -14,6 +16,19 @@ from memfs.workspace import Workspace, open_workspace
 
 _SECONDS, _NICE = 10.0, 10
 _WHO = "resident"
+
+
+def index(root: Path) -> bool:
+    """Make the index of a workspace, and of what it mounts, where there is none, and fold it where it is large.
+
+    The memory that this takes ends with the child.
+    """
+    with suppress(MemfsError), open_workspace(root, watch=False, one_shot=True) as workspace:
+        warm(workspace)
+        workspace.store.fold_if_large()
+        if workspace.settings.mounts:
+            workspace.sources.mounts.each(lambda mount: mount.store.fold_if_large())
+    return False
 
 
 def tend(workspace: Workspace, resting: bool) -> bool:
