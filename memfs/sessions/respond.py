@@ -41,7 +41,7 @@ from memfs.recall.tokens import count_tokens, gist, whole
 from memfs.search.analyzer import terms
 from memfs.search.search_index import TermCounts
 from memfs.search.terms import idf, weights
-from memfs.sessions.event import SessionEvent
+from memfs.sessions.event import SESSION_START, SessionEvent
 from memfs.sessions.extract import MEDIUM, PRIORITIES, own_words
 from memfs.sessions.spool import SessionLocation
 from memfs.sessions.store import open_intentions
@@ -220,7 +220,6 @@ class Responder:
 
         What a session that goes on has already is not repeated, unless it lost it.
         """
-        self._response.sweep()
         return self._begun(self._beginning())
 
     def _begun(self, told: str) -> str:
@@ -354,6 +353,8 @@ class Responder:
     # -- afterwards -------------------------------------------------------------------------------------------------
     def note(self) -> None:
         """Note which items the session got, once they are printed: nothing comes between a claim and its text."""
+        if self._event.name == SESSION_START:
+            self._response.sweep()
         workspace, event = self._workspace, self._event
         served, now = workspace.usage.served, workspace.parts.clock()
         for way, ids, asked in self._handed:

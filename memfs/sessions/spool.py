@@ -347,7 +347,7 @@ def find_place(
     """
     found = whereabouts(cwd, environ, folder=folder)
     place = known_place(found, into)
-    return make_place(found) if place is None or place.private else place
+    return make_place(found, place) if place is None or place.private else place
 
 
 def whereabouts(cwd: str = "", environ: Mapping[str, str] | None = None, *, folder: str = "") -> Whereabouts:
@@ -388,14 +388,17 @@ def known_place(found: Whereabouts, into: str = "") -> SessionLocation | None:
     return SessionLocation(root, _state(root, layout), found.folder, found.memory)
 
 
-def make_place(found: Whereabouts) -> SessionLocation:
+def make_place(found: Whereabouts, known: SessionLocation | None = None) -> SessionLocation:
     """The place in private memory, made where it is not there, and brought up to date where the project has moved.
+
+    Args:
+        known: the place as it was found a moment ago.
 
     Raises:
         RepoUnsupported, StorageIO: memfs cannot keep anything there.
     """
     root = private.claim(found.project)
-    place = known_place(found)
+    place = known if known is not None and known.root == root else known_place(found)
     if place is None:
         from memfs.workspace import open_workspace  # wanted once a project
 

@@ -24,6 +24,7 @@ from memfs import trust
 from memfs.doors.cli.app import run
 from memfs.doors.resident import aftermath, client, place
 from memfs.fs import io, journal
+from memfs.fs.lock import locked
 
 
 def _file(root: Path, name: str) -> Path:
@@ -249,6 +250,27 @@ def test_two_that_start_at_once_make_one(forked: Path, root: Path) -> None:
     assert len(said) == 1
     assert place.stop(root)
     assert not place.stop(root)
+
+
+def test_one_that_is_about_to_come_up_can_be_ended(root: Path) -> None:
+    """Whoever stops it right after it was begun is not told that there is none, and none comes up later."""
+    place.begin(root)
+    assert place.stop(root)
+    assert not place.resident_of(root)
+    assert not place.files_of(root).lock.read_bytes()
+
+
+def test_what_residents_of_other_workspaces_left_is_swept_up(forked: Path, root: Path) -> None:
+    """Their empty files go when another one begins; the file of one that is up, or that was killed, stays."""
+    folder = place.files_of(root).folder
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, text in {"a": "", "b": "", "c": "4000000\n"}.items():
+        (folder / f"{name}.lock").write_text(text)
+    with (folder / "b.lock").open("r+") as held:
+        assert locked(held.fileno())
+        subprocess.run([str(forked), "serve", "--detach"], cwd=root, check=True, capture_output=True)
+        assert sorted(path.stem for path in folder.glob("?.lock")) == ["b", "c"]
+    assert place.stop(root)
 
 
 def _ends(process: int) -> bool:

@@ -205,7 +205,7 @@ class Hook:
             if event.name in MAKES_NONE and found.memory is None:
                 return None
             self._least = MAKING_LIMIT
-        return make_place(found)
+        return make_place(found, place)
 
     def _place_there(self) -> SessionLocation | None:
         """Where to write down that an input cannot be read; nothing is made for that."""

@@ -25,6 +25,8 @@ _STOP_SECONDS, _START_SECONDS, _LONGEST_START = 10.0, 1.0, 30.0
 _LONGEST_REASON, _ID_BYTES = 1 << 12, 8
 _LOOK_SECONDS = 20.0
 _LOCK, _HOSTS = ".lock", ".hosts"
+_LISTENS = b"\n\n"
+"""What follows the process id of a resident in its file from when it listens; the socket before may be another's."""
 
 
 class ResidentFiles(NamedTuple):
@@ -108,6 +110,12 @@ def claimed(files: ResidentFiles) -> Iterator[bool]:
         os.close(fd)
 
 
+def note_listening(files: ResidentFiles) -> None:
+    """Say that this process, which is the resident, listens."""
+    with io.operation("write", files.lock), open(files.lock, "r+b") as lock:
+        lock.write(b"%d%b" % (os.getpid(), _LISTENS))
+
+
 def _sweep(files: ResidentFiles) -> None:
     """Remove the files that residents of other workspaces locked, and left when they ended."""
     with suppress(OSError):
@@ -167,9 +175,13 @@ def stop(root: Path) -> int:
 
 
 def answering(root: Path) -> int:
-    """The process id of a resident whose socket is there."""
+    """The process id of a resident that listens."""
     process = resident_of(root)
-    return process if process and files_of(root).socket.is_socket() else 0
+    with suppress(OSError):
+        files = files_of(root)
+        if process and files.socket.is_socket() and files.lock.read_bytes().endswith(_LISTENS):
+            return process
+    return 0
 
 
 def start(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> int:

@@ -30,7 +30,7 @@ from memfs.config_names import CONFIGURATION, SETTINGS_FILE
 from memfs.dataclass import NamedTuple
 from memfs.doors.resident import answer, upkeep
 from memfs.doors.resident.client import identity
-from memfs.doors.resident.place import ResidentFiles, files_of, has_host, name_process
+from memfs.doors.resident.place import ResidentFiles, files_of, has_host, name_process, note_listening
 from memfs.doors.resident.preload import import_verbs, rehearse, warm
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
@@ -522,6 +522,7 @@ def _listening(files: ResidentFiles) -> Iterator[socket.socket]:
                     os.rmdir(files.name, dir_fd=near)  # somebody made a folder in its place
                 os.rename(fresh, files.name, src_dir_fd=near, dst_dir_fd=near)
                 own = os.stat(files.socket)
+            note_listening(files)
             yield listener
         finally:
             with suppress(OSError):

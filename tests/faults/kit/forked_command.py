@@ -315,7 +315,7 @@ def _have_resident(log: str) -> None:
     client.answered = noted
     with suppress(MemfsError):  # there is no workspace, or it cannot be opened
         root = find_workspace(client.start_of(sys.argv[1:]))
-        if sys.argv[1:2] != ["serve"] and not place.resident_of(root):
+        if sys.argv[1:2] != ["serve"] and not place.answering(root):
             place.start(root)
 
 
