@@ -662,7 +662,7 @@ def test_a_hook_begins_a_resident_for_those_that_follow(
         check=True,
     )
     assert b"Sundays" in done.stdout
-    assert until(lambda: place.resident_of(root))
+    assert until(lambda: place.answering(root))
     listed = Path(f"/proc/{place.resident_of(root)}/cmdline")
     if listed.exists():  # what 'ps' shows is what it does, not what began it
         assert listed.read_bytes().endswith(b"\0serve\0")

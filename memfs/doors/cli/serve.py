@@ -66,12 +66,12 @@ def serve(detach: bool, stop: bool) -> ServedWorkspace:
         if not load(root, dict(asked.settings)).resident.use:
             raise StorageIO("resident processes are switched off here", hint="memfs config --unset resident.use")
         up = place.start(root, dict(asked.settings))
-    if up:
+    if up and up != os.getpid():
         return ServedWorkspace(workspace=str(root), pid=up, state="up")
     note(f"answering for {root}; Ctrl-C ends it")
     from memfs.doors.resident.server import serve as answer_for  # the others do without
 
-    with place.claimed(place.files_of(root)) as free:
-        if free:
+    with place.claimed(place.files_of(root)) as claim:
+        if claim is not None:
             answer_for(root, dict(asked.settings))
-    return ServedWorkspace(workspace=str(root), pid=os.getpid(), state="stopped" if free else "up")
+    return ServedWorkspace(workspace=str(root), pid=os.getpid(), state="up" if claim is None else "stopped")

@@ -81,8 +81,11 @@ def resident_of(root: Path) -> int:
 
 
 @contextmanager
-def claimed(files: ResidentFiles) -> Iterator[bool]:
-    """Be the resident while the block runs; false where there is one."""
+def claimed(files: ResidentFiles) -> Iterator[int | None]:
+    """Be the resident while the block runs: the descriptor that says so; None where there is another one.
+
+    A process that claimed it, and runs another program since, has done so already.
+    """
     io.make_private_folder(files.folder)
     if not is_private(str(files.folder)):
         io.chmod(files.folder, 0o700)
@@ -90,8 +93,12 @@ def claimed(files: ResidentFiles) -> Iterator[bool]:
     try:
         until = time.monotonic() + _START_SECONDS
         while not locked(fd):
+            if holder(fd) == os.getpid() and (own := _opened_before(fd)) is not None:
+                os.close(fd)
+                fd = own
+                break
             if ((other := holder(fd)) and io.lives(other)) or time.monotonic() >= until:
-                yield False
+                yield None
                 return
             time.sleep(0.01)  # it died, and a child that it had just forked has its files for a moment
         with io.operation("write", files.lock):
@@ -99,15 +106,25 @@ def claimed(files: ResidentFiles) -> Iterator[bool]:
             os.pwrite(fd, b"%d\n" % os.getpid(), 0)
             there = os.path.exists(files.lock) and os.path.samestat(os.fstat(fd), os.stat(files.lock))
         if not there:  # another one swept it up a moment ago
-            with claimed(files) as free:
-                yield free
+            with claimed(files) as claim:
+                yield claim
             return
         _sweep(files)
         with let_go_in_child(fd):
-            yield True
+            yield fd
             os.ftruncate(fd, 0)
     finally:
         os.close(fd)
+
+
+def _opened_before(fd: int) -> int | None:
+    """Another descriptor of this process for the same file."""
+    for number in map(int, os.listdir("/proc/self/fd")):
+        with suppress(OSError):
+            if number != fd and os.path.samestat(os.fstat(number), os.fstat(fd)):
+                os.set_inheritable(number, False)
+                return number
+    return None
 
 
 def note_listening(files: ResidentFiles) -> None:
@@ -311,9 +328,12 @@ def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({}), end: i
         for number in (0, 1, 2):
             os.dup2(nowhere, number)
         try:
-            with claimed(files_of(root)) as free:
+            with claimed(files_of(root)) as claim:
                 os.close(telling)
-                if free:
+                if claim is not None and end < 0:  # a hook began it, and the system would go on to list it as one
+                    os.set_inheritable(claim, True)
+                    os.execv(sys.executable, _served(root))  # noqa: S606 - the interpreter that runs this
+                if claim is not None:
                     from memfs.doors.resident.server import serve  # in the background: it takes a while
 
                     serve(root, settings)
