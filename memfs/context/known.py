@@ -17,8 +17,8 @@ from pathlib import Path
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import MemfsError
 from memfs.fs.tree import Tree
-from memfs.intake.contradictions import contradiction
 from memfs.recall.similarity import SAME, TextShape, alike, normalised
+from memfs.recall.versions import contradiction
 
 _LOOKED_AT = 200_000
 _LONGEST_TEXT = 20_000

@@ -152,7 +152,7 @@ def _candidates(texts: Mapping[str, str], changed: Collection[str]) -> Iterator[
 
     Traces take more room than texts: of many items some are looked at in a pass, and made again for the next.
     """
-    from memfs.intake.contradictions import traces
+    from memfs.recall.versions import traces
 
     passes = len(texts) // _AT_ONCE + 1
     for turn in range(passes):
@@ -277,7 +277,7 @@ class Conflicts:
 
     def _objection(self, one: MemoryItem, other: MemoryItem) -> str:
         """Why the two cannot both hold, "" where they can."""
-        from memfs.intake.contradictions import may_meet
+        from memfs.recall.versions import may_meet
 
         if one.id in other.supersedes or other.id in one.supersedes or not may_meet(one, other):
             return ""

@@ -3,12 +3,13 @@
 from memfs.model.item import Link, MemoryItem, Origin, Phase, RecordedConflict, Stamp, Trust
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, MemoryType
 from memfs.model.problem import Problem
-from memfs.model.query import Anchor, Candidate, Freshness, Hit, HitPassage, Query, Recall
+from memfs.model.query import Anchor, Candidate, EarlierVersion, Freshness, Hit, HitPassage, Query, Recall
 
 __all__ = [
     "BUILT_IN",
     "Anchor",
     "Candidate",
+    "EarlierVersion",
     "Freshness",
     "Hit",
     "HitPassage",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import QueryInvalid
-from memfs.model.item import MemoryItem
+from memfs.model.item import VOUCHED, MemoryItem
 from memfs.model.time import given_time, parse_until, parse_when, utc_now
 
 MOST = 10_000
@@ -232,6 +232,27 @@ class HitPassage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierVersion:
+    """What an item said of a fact before another one said it anew.
+
+    Attributes:
+        timestamp: when that was.
+        trust: who stands behind it.
+        text: the beginning of what it says, on one line.
+    """
+
+    id: str
+    timestamp: datetime | None
+    trust: str
+    text: str
+
+    def __str__(self) -> str:
+        day = self.timestamp.date().isoformat() if self.timestamp else ""
+        facts = ", ".join(filter(None, (day, "" if self.trust in VOUCHED else f"by {self.trust}")))
+        return f"{self.id} ({facts}): {self.text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """An item, its score, and the named factors that made the score.
 
@@ -240,6 +261,7 @@ class Hit:
         passage: what of a long content answers best; None for a content that is a single passage, and where nothing
             was asked.
         shortened: whether only the passage had room in the token budget, so that ``text`` is less than the content.
+        earlier: earlier versions of what it says, the latest first, that are no hits of their own.
     """
 
     item: MemoryItem
@@ -248,6 +270,7 @@ class Hit:
     stale: bool = False
     passage: HitPassage | None = None
     shortened: bool = False
+    earlier: tuple[EarlierVersion, ...] = ()
 
     @property
     def text(self) -> str:

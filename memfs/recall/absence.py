@@ -42,7 +42,8 @@ class WhyNot:
     Attributes:
         id: the memory.
         reason: ``hit``: it is one; ``rank``: others are better; ``filter``: it does not pass the filters; ``words``: it
-            shares no word with the question; ``repeat``: it says what a better hit says; ``budget``: it has no room;
+            shares no word with the question; ``repeat``: it says what a better hit says; ``version``: it is an earlier
+            version of what a hit says; ``budget``: it has no room;
             ``trust``: no agent is given it; ``invalid``: its file cannot be read; ``pruned``: it lies in the archive;
             ``missing``: there is none; ``unindexed``: the index lacks it.
         explanation: that in a sentence.
@@ -54,7 +55,7 @@ class WhyNot:
         passage: what of a long content answers best.
         shared, lacking: words of the question that it has, and has not, as they were asked.
         filters: the filters that it does not pass.
-        repeats: the id of the hit that says the same.
+        repeats: the id of the hit that says the same, or says it later.
         notes: what else is to be known of it: that it was superseded, or has expired.
     """
 
@@ -120,6 +121,10 @@ def judged(told: WhyNot, chosen: HitSelection, query: Query) -> WhyNot:
     if told.id in hits:
         place = hits.index(told.id) + 1
         return replace(told, reason="hit", explanation=f"it is hit {place} of {len(hits)}")
+    if other := chosen.versions.get(told.id):
+        return replace(
+            told, reason="version", repeats=other, explanation=f"it is an earlier version of the hit {other}"
+        )
     if other := chosen.duplicates.get(told.id):
         return replace(told, reason="repeat", repeats=other, explanation=f"it says what the hit {other} says")
     if query.max_tokens is not None and (told.id in chosen.misfits or len(hits) < query.limit):

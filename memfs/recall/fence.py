@@ -94,6 +94,7 @@ def _quoted(entry: Hit | MemoryItem) -> list[str]:
         "note": "the file is invalid at present; this is its last good version" if hit.stale else "",
         "title": item.title,
         "passage": _place(hit),
+        "earlier versions": "; ".join(map(str, hit.earlier)),
     }
     lines = [f"{name}: {_line(value)}" for name, value in facts.items() if value]
     return [QUOTE + line for line in (*lines, *shown(hit.text).split("\n"))]

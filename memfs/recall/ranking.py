@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from math import log1p, prod
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from memfs.dataclass import NamedTuple, dataclass, field, replace
 from memfs.errors import QueryInvalid, SettingInvalid
-from memfs.model import Anchor, Candidate, Hit, KindTable, MemoryItem, Query, Recall
+from memfs.model import Anchor, Candidate, EarlierVersion, Hit, KindTable, MemoryItem, Query, Recall
 from memfs.model.kinds import nearest
 from memfs.model.query import MOST
 from memfs.model.time import MONTHS, utc_now
@@ -608,6 +608,9 @@ Mark = Callable[[MemoryItem], Hashable]
 """What items that tell the same have in common; None for one that stands for itself."""
 _COMPARED = 200
 _MISFITS = 20
+_BRIEF = 600
+_NEWEST = "newest"
+"""The factor by which the newest version of a fact takes the place of an earlier one."""
 
 
 class HitSelection:
@@ -618,6 +621,7 @@ class HitSelection:
     Attributes:
         hits: those that were taken.
         duplicates: id of each one that repeats a hit, with that hit's id.
+        versions: id of each one that says what a hit says as it was earlier, with that hit's id.
         misfits: ids of those that had no room in the token budget.
         tokens: what the hits take together, with the frame around them where they are fenced.
     """
@@ -636,6 +640,7 @@ class HitSelection:
         self._plain: dict[str, list[MemoryItem]] = {}
         self.hits: list[Hit] = []
         self.duplicates: dict[str, str] = {}
+        self.versions: dict[str, str] = {}
         self.misfits: list[str] = []
         self.tokens = 0
 
@@ -652,10 +657,12 @@ class HitSelection:
             return False
         shape = TextShape(whole(hit.item)) if self._query.deduplicate else None
         if shape is not None and (repeated := self._repeated(shape, hit.item)):
-            self.duplicates[hit.item.id] = repeated
+            self.duplicates[hit.item.id] = self.versions.get(repeated, repeated)
+            return False
+        if shape is not None and self._joins(hit, shape):
             return False
         most = self._query.max_tokens
-        if most is not None and hit.passage is not None:
+        if self._is_shortened(hit):
             hit = replace(hit, shortened=True)
         cost = self._cost(hit) + (self._frame_cost() if not self.hits else 0)
         if most is not None and self.tokens + cost > most:
@@ -669,6 +676,74 @@ class HitSelection:
             self._plain.setdefault(shape.plain, []).append(hit.item)
             self._shapes.append((hit.item.id, shape, hit.item))
         return True
+
+    def _is_shortened(self, hit: Hit) -> bool:
+        return self._query.max_tokens is not None and hit.passage is not None
+
+    def join(self, hit: Hit) -> bool:
+        """Take a hit for which there is no place as a version of one that was taken; say whether it is."""
+        return self._joins(hit, TextShape(whole(hit.item)))
+
+    def _joins(self, hit: Hit, shape: TextShape) -> bool:
+        """Put a hit beneath the newest version of what it says, or in the place of earlier ones, where there are any.
+
+        Not where the past may be asked for: earlier versions are hits then.
+        """
+        item = hit.item
+        near = [place for place, held in enumerate(self._shapes[:_COMPARED]) if _near(item, shape, held[2], held[1])]
+        if not near or self._of_past:
+            return False
+        from memfs.recall.versions import is_earlier, version_of  # seldom two hits are of one matter
+
+        for place in near:
+            held = self.hits[place]
+            if is_earlier(item, held.item):
+                told = replace(held, earlier=_latest_first(*held.earlier, version_of(item)))
+                return self._exchange([place], told, [item.id], held)
+        places = [place for place in near if is_earlier(self.hits[place].item, item)]
+        if not places:
+            return False
+        earlier = [self.hits[place] for place in places]
+        versions = [one for held in earlier for one in (version_of(held.item), *held.earlier)]
+        best = max(hit.score, earlier[0].score)
+        reasons = {**hit.reasons, _NEWEST: best / hit.score} if best > hit.score > 0 else hit.reasons
+        bare = replace(hit, score=best, reasons=reasons, shortened=self._is_shortened(hit))
+        newest = replace(bare, earlier=_latest_first(*versions))
+        if not self._exchange(places, newest, [one.id for one in versions], bare):
+            return False
+        self._shapes[places[0]] = item.id, shape, item
+        for place in reversed(places[1:]):
+            del self.hits[place], self._shapes[place]
+        return True
+
+    @cached_property
+    def _of_past(self) -> bool:
+        """Whether the question is, or may be, about what was."""
+        text = self._query.text
+        if not text or self._query.until is not None or not _TIME_WORDS.isdisjoint(_WORD.findall(text.casefold())):
+            return True
+        from memfs.recall.versions import asks_for_earlier
+
+        return asks_for_earlier(text)
+
+    def _exchange(self, places: Sequence[int], hit: Hit, earlier: Sequence[str], bare: Hit) -> bool:
+        """Put a hit in the first of some places and count none of the others, where the budget has room.
+
+        Args:
+            earlier: the ids of what is its earlier version from now on.
+            bare: the hit without them, for a budget without room for their lines.
+        """
+        most = self._query.max_tokens
+        rest = self.tokens - sum(self._cost(self.hits[place]) for place in places)
+        for one in (hit, bare):
+            tokens = rest + self._cost(one)
+            if most is None or tokens <= most:
+                self.tokens, self.hits[places[0]] = tokens, one
+                self.versions.update(dict.fromkeys(earlier, hit.item.id))
+                if one is bare:
+                    self.misfits += earlier
+                return True
+        return False
 
     def _repeated(self, shape: TextShape, item: MemoryItem) -> str:
         """The id of the hit that an item repeats, "" for none.
@@ -699,7 +774,7 @@ class HitSelection:
             from memfs.recall.fence import quoted  # for hits that are put before a model alone
 
             return count_tokens(quoted(hit) + "\n\n")
-        return count_tokens("\n".join(filter(None, (hit.item.title, hit.text))))
+        return count_tokens("\n".join(filter(None, (hit.item.title, hit.text, *map(str, hit.earlier)))))
 
     def _frame_cost(self) -> int:
         if not self._fenced:
@@ -707,6 +782,20 @@ class HitSelection:
         from memfs.recall.fence import frame
 
         return count_tokens(frame())
+
+
+def _near(item: MemoryItem, shape: TextShape, other: MemoryItem, held: TextShape) -> bool:
+    """Whether one may be a version of the other: one names the other, or both are brief and share half their words."""
+    if other.id in item.supersedes or item.id in other.supersedes:
+        return True
+    if any(link.to in {item.id, other.id} for link in (*item.links, *other.links)):
+        return True
+    shared = 2 * len(shape.counted & held.counted) if max(len(shape.text), len(held.text)) <= _BRIEF else 0
+    return shared > 0 and shared >= min(len(shape.counted), len(held.counted))
+
+
+def _latest_first(*told: EarlierVersion) -> tuple[EarlierVersion, ...]:
+    return tuple(sorted(told, key=lambda one: one.timestamp.timestamp() if one.timestamp else 0.0, reverse=True))
 
 
 def _same_body(one: MemoryItem, other: MemoryItem) -> bool:

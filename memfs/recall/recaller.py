@@ -125,7 +125,7 @@ class HitCollector:
         self.selection = HitSelection(asked.query, fenced=asked.fenced, mark=asked.mark)
         self._hits: Iterator[Hit] = iter(())
         self._offers: list[Hit] = []
-        self._looked_at = self._loaded_hits = self._known = 0
+        self._looked_at = self._loaded_hits = self._known = self._beyond = 0
         self._absent: Mapping[str, str] = {}
         self.late = False
         self.missing: list[str] = []
@@ -150,7 +150,18 @@ class HitCollector:
             self.selection.offer(hit)
             if self.selection.full:
                 break
+        self._look_for_newer(query.limit if query.deduplicate else 0)
         self.selection.widen()
+
+    def _look_for_newer(self, most: int) -> None:
+        """Look below the last hit, so far, for newer versions of what the hits say; what is said in talks has none."""
+        chosen, late = self.selection, self.late
+        if all(hit.item.origin.sequence is not None for hit in chosen.hits):
+            return
+        for hit in islice(self._hits, most):
+            self._offers.append(hit)
+            self._beyond += not (chosen.join(hit) if chosen.full else chosen.offer(hit))
+        self.late = late
 
     def every(self) -> list[Hit]:
         """All that was found in the order in which it was, or would be, chosen from."""
@@ -160,7 +171,7 @@ class HitCollector:
     def answer(self, unread: Sequence[str]) -> Recall:
         """The answer; ``unread`` are the files the query could concern that cannot be read."""
         chosen, found = self.selection, self._found
-        left = len(self._ranked) - self._looked_at
+        left = len(self._ranked) - self._looked_at + self._beyond
         return Recall(
             query=self._asked.query,
             hits=tuple(self._with_sentences(chosen.hits)),
@@ -188,7 +199,7 @@ class HitCollector:
         """Whether duplicates, or what the asker has, took the places of hits that a wider search may find."""
         chosen = self.selection
         wanting = len(chosen.hits) < self._asked.query.limit and not chosen.misfits and not self.late
-        return bool(wanting and (chosen.duplicates or self._known) and self._found.cut)
+        return bool(wanting and (chosen.duplicates or chosen.versions or self._known) and self._found.cut)
 
     def _together(self, room: int, read: int, most: float) -> int:
         """How many to load together for the first ``room`` hits: with those that their text may lift there."""

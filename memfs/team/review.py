@@ -41,7 +41,7 @@ from memfs.git.commit_object import agent as agent_person
 from memfs.git.log import OWN_PATHS, changed_paths
 from memfs.git.objects import REGULAR
 from memfs.git.repository import Repository, beyond, cut_off, merge_bases
-from memfs.intake.contradictions import Neighbourhood, Neighbours, is_momentary, may_meet
+from memfs.intake.contradictions import Neighbourhood, Neighbours, is_momentary
 from memfs.learning import conflicts
 from memfs.learning.conflicts import covers, holds, record_of
 from memfs.model import MemoryItem, Query
@@ -52,6 +52,7 @@ from memfs.model.state_paths import SIDECAR_SUFFIX, document_kind
 from memfs.recall.conflict_notes import CONTRADICTS, OVER
 from memfs.recall.recaller import Recaller
 from memfs.recall.tokens import gist
+from memfs.recall.versions import may_meet
 from memfs.resources import template_text
 from memfs.settings import MOUNTS, SPECS, Settings
 from memfs.store.parts import CONTENT, READ_LIMIT

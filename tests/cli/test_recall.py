@@ -107,6 +107,30 @@ def test_long_text_is_cut_to_its_first_lines(memfs: Memfs) -> None:
     assert memfs("recall", "word", "--json").json["hits"][0]["content"].split() == text.split()
 
 
+def test_the_newest_version_of_a_fact_is_shown_with_the_earlier_ones(memfs: Memfs) -> None:
+    """One hit with a line for the earlier version, in JSON and quoted too; --no-dedupe, and the past, show both."""
+    memfs("remember", "The deploy window is Tuesday.", "--id", "first", "--time", "2026-03-01")
+    memfs("remember", "The deploy window moved to Thursday.", "--id", "second", "--time", "2026-06-01")
+    line = "first (2026-03-01): The deploy window is Tuesday."
+    shown = memfs("recall", "when", "is", "the", "deploy", "window").out
+    assert shown.startswith("second  ")
+    assert f"\n  earlier: {line}\n" in shown
+    assert "contradicts" not in shown
+    (hit,) = memfs("recall", "deploy window", "--json").json["hits"]
+    assert hit["earlier"] == [
+        {
+            "id": "first",
+            "timestamp": "2026-03-01T00:00:00Z",
+            "trust": "human",
+            "text": "The deploy window is Tuesday.",
+        }
+    ]
+    assert f"\n| earlier versions: {line}\n" in memfs("recall", "deploy window", "--fenced").out
+    assert told(memfs, "deploy window", "--why-not", "first")[0] == "version"
+    assert len(memfs("recall", "deploy window", "--no-dedupe", "--json").json["hits"]) == 2
+    assert len(memfs("recall", "the previous deploy window", "--json").json["hits"]) == 2
+
+
 def told(memfs: Memfs, *arguments: str) -> tuple[str, str]:
     """What became of a memory, as JSON has it: the reason, and the sentence."""
     found = memfs("recall", *arguments, "--json").json

@@ -432,6 +432,21 @@ def test_a_long_memory_is_told_by_its_passage(opened: Opened) -> None:
     using(workspace, work)
 
 
+def test_the_newest_version_of_a_fact_is_told_with_the_earlier_ones(opened: Opened) -> None:
+    """memory_search gives one memory, its earlier version as a quoted line, and as data."""
+    workspace = opened()
+    workspace.remember("The deploy window is Tuesday.", id="first", timestamp="2026-03-01")
+    workspace.remember("The deploy window moved to Thursday.", id="second", timestamp="2026-06-01")
+
+    async def work(talk: Talk) -> None:
+        found = await talk("memory_search", query="deploy window")
+        line = "first (2026-03-01): The deploy window is Tuesday."
+        assert (found["ids"], found["earlier"]) == (["second"], {"second": [line]})
+        assert f"\n| earlier versions: {line}\n" in found["memories"]
+
+    using(workspace, work)
+
+
 def test_what_is_mounted_is_read_and_never_written(opened: Opened, tmp_path: Path) -> None:
     """Another workspace's memories are found and read by their long ids, and no tool changes them (B5, P7)."""
     with opened(tmp_path / "team") as team:

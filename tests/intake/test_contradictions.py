@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memfs.intake.contradictions import contradiction, is_personal
+from memfs.recall.versions import contradiction, is_personal
 
 OPPOSED = [
     ("The timeout is 30 seconds", "The timeout is 60 seconds"),

@@ -10,11 +10,11 @@ import pytest
 
 from memfs.errors import Conflict, ItemNotFound, QueryInvalid, SecretDetected
 from memfs.fs import io
-from memfs.intake.contradictions import traces
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import Action, Episode, StateSnapshot
 from memfs.model.item import Link
 from memfs.recall.fence import fence
+from memfs.recall.versions import traces
 from memfs.search.cache_folders import index_folder
 from memfs.workspace import Workspace, open_workspace
 from tests.intake.test_contradictions import OPPOSED

@@ -44,7 +44,7 @@ from memfs.recall.ranking import relevance_percents, strategy
 from memfs.settings import MOUNTS
 
 if TYPE_CHECKING:
-    from memfs.model import HitPassage, MemoryItem, Problem, Query, Recall, RecordedConflict
+    from memfs.model import EarlierVersion, Hit, HitPassage, MemoryItem, Problem, Query, Recall, RecordedConflict
     from memfs.recall.absence import WhyNot
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
@@ -110,6 +110,7 @@ class FoundItem:
         shortened: whether only the passage had room in the budget.
         conflicts: what was displaced in it when branches were joined, while nobody has decided.
         contradicts: ids of other hits of which only one can hold beside it.
+        earlier: earlier versions of what it says, the latest first.
         reasons: the factors that made the score, where they were asked for.
     """
 
@@ -123,6 +124,7 @@ class FoundItem:
     shortened: bool = field(default=False, metadata=OMIT)
     conflicts: tuple[RecordedConflict, ...] = field(default=(), metadata=OMIT)
     contradicts: tuple[str, ...] = field(default=(), metadata=OMIT)
+    earlier: tuple[EarlierVersion, ...] = field(default=(), metadata=OMIT)
     reasons: Mapping[str, float] = field(default_factory=dict, metadata=OMIT)
 
 
@@ -182,6 +184,8 @@ def _hit_text(hit: FoundItem) -> Text:
         yield f"  {styled(left, fg='yellow')}"
     if hit.contradicts:
         yield f"  {styled('contradicts ' + ', '.join(hit.contradicts), fg='yellow')}"
+    for one in hit.earlier:
+        yield f"  {styled(one_line(f'earlier: {one}', width() - 2), dim=True)}"
     if hit.reasons:
         yield _because(hit.score, hit.reasons)
 
@@ -367,9 +371,16 @@ def _found(answer: Recall, explain: bool) -> Iterator[FoundItem]:
             passage=hit.passage,
             shortened=hit.shortened,
             conflicts=tuple(undecided(hit.item)),
-            contradicts=tuple(against.get(hit.item.id, ())),
+            contradicts=_beside(hit, against),
+            earlier=hit.earlier,
             reasons={name: round(value, 6) for name, value in hit.reasons.items()} if explain else {},
         )
+
+
+def _beside(hit: Hit, against: Mapping[str, list[str]]) -> tuple[str, ...]:
+    """What a hit contradicts, without its own earlier versions: which of these holds is no question."""
+    earlier = {one.id for one in hit.earlier}
+    return tuple(other for other in against.get(hit.item.id, ()) if other not in earlier)
 
 
 def _query(workspace: Workspace, text: str, limit: int | None, chosen: dict[str, Any], past: Past | None) -> Query:

@@ -161,14 +161,17 @@ def _searched_at(desk: Desk, given: Given, revision: str) -> ToolResult:
     return ToolResult("\n\n".join((text or NOTHING, *notes)), data)
 
 
-def _passages(found: Iterable[Hit]) -> dict[str, Any]:
-    """Where in long contents the passages begin and end that answer best; nothing where none is long."""
+def _passages(found: Sequence[Hit]) -> dict[str, Any]:
+    """Where in long contents the passages begin and end that answer best, and the earlier versions of what hits say;
+    nothing where there are none.
+    """
     places = [
         {"id": hit.item.id, "start": one.start, "end": one.end, "line": one.line, "last_line": one.last_line}
         for hit in found
         if (one := hit.passage) is not None
     ]
-    return {"passages": places} if places else {}
+    earlier = {hit.item.id: list(map(str, hit.earlier)) for hit in found if hit.earlier}
+    return ({"passages": places} if places else {}) | ({"earlier": earlier} if earlier else {})
 
 
 def filters(given: Given) -> Query | None:
