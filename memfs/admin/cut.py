@@ -21,7 +21,17 @@ from memfs.fs.workspace_location import place_in
 from memfs.git.commit_object import EXPORT, CommitWriter, compose, encode_commit, parse_commit, trailer_value
 from memfs.git.maintenance import RepositorySnapshot, write_bundle
 from memfs.git.refs import HEADS
-from memfs.git.rewrite import PATIENCE, HistoryRemoval, HistorySurvey, Rewriter, cut_point, listed, reached, staged
+from memfs.git.rewrite import (
+    PATIENCE,
+    HistoryRemoval,
+    HistorySurvey,
+    Rewriter,
+    cut_point,
+    listed,
+    named_in_commit,
+    reached,
+    staged,
+)
 from memfs.model import Problem
 from memfs.model.time import format_time
 from memfs.store import Store
@@ -272,12 +282,12 @@ class _Look:
 def _content_of(parts: Parts, survey: HistorySurvey, removal: HistoryRemoval) -> frozenset[str]:
     """The trees and blobs that nothing but the commits that go holds."""
     git = parts.repository.git
-    old = {survey.commits[commit][0] for commit in removal.commits}
+    old = {survey.commits[commit][0] for commit in removal.commits & survey.commits.keys()}
     later = {tree for commit, (tree, _) in survey.commits.items() if commit not in removal.commits}
     # What no commit holds is somebody's, too.
     named = {survey.tagged(name) for name in survey.of_kind("tag")} | {*survey.names.refs.values()}
     loose = (named - survey.commits.keys()) | (survey.inner.keys() - survey.committed())
-    kept = {survey.commits[removal.last][0]} | later | loose | staged(parts.repository)
+    kept = {named_in_commit(removal.first)[0]} | later | loose | staged(parts.repository)
     request = "".join(f"{name}\n" for name in (*old, *(f"^{one}" for one in kept)))
     out = git.run("rev-list", "--objects", "--stdin", data=request.encode(), timeout=PATIENCE)
     return frozenset(listed(out))

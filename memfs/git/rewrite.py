@@ -437,10 +437,10 @@ class HistorySurvey:
     def leave_out(self, gone: Collection[str]) -> frozenset[str]:
         """Go on as if some objects were not there; return which.
 
-        They are those that an interrupted removal was about to remove, if no name holds them any more: some may be
-        removed already, and what is above those cannot be rewritten. One that is in use again is not left out.
+        They are those that an interrupted removal was about to remove, if no ref or reflog names one any more: some may
+        be removed already, and what is above those cannot be rewritten. One that is in use again is not left out.
         """
-        if self.names.ids() & set(gone):
+        if self.names.ids(heads=False) & set(gone):
             return frozenset()
         out = self._repository.git.run(
             "rev-list", "--objects", "--all", "--reflog", "--indexed-objects", timeout=PATIENCE
@@ -571,7 +571,7 @@ class Rewriter:
         self._bytes = 0
         self._made: set[str] = set()
         self._held: dict[str, frozenset[str]] = {}
-        self.mapped: dict[str, str] = dict.fromkeys(removal.commits, NULL)
+        self.mapped: dict[str, str] = dict.fromkeys((*removal.commits, *removal.gone), NULL)
         self.gone = {*removal.blobs, *removal.commits, *removal.gone}
         self.commits = self.unsigned = 0
         if folder is not None:

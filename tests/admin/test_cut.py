@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 import subprocess
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -287,6 +288,42 @@ def test_stopped_anywhere_it_is_old_or_new_and_the_next_opening_ends_it(
         git(root, "fsck", "--full", "--strict")
         again.store.put(MemoryItem("the bridge has two arches", "knowledge", id="bridge"))
         assert again.store.flush().reason == ""
+
+
+def test_a_stop_is_ended_though_a_fetch_named_what_is_gone(opened: Opened, git: Git, tmp_path: Path) -> None:
+    """An id in ``FETCH_HEAD`` brings nothing back, and does not keep an interrupted cut or erase from its end (S15)."""
+    for number, name in enumerate(("cut", "erase")):
+        root = tmp_path / name
+        workspace = fresh(opened, git, root)
+        old = git(root, "rev-parse", "HEAD").strip()
+
+        def act(workspace: Workspace = workspace, number: int = number) -> None:
+            if number:
+                workspace.eraser.erase("gate")
+            else:
+                workspace.cutter.cut(moment(2083), tmp_path / "old.bundle")
+
+        with injected(OldObjects()), pytest.raises(Stopped):
+            act()
+        workspace.store.close = lambda: None  # type: ignore[method-assign]  the process is dead
+        (root / ".git/FETCH_HEAD").write_text(f"{old}\t\tbranch 'main' of elsewhere\n")
+        again = opened(root)
+        assert [note.code for note in again.store.notes] == ["EraseEnded" if number else "CutEnded"]
+        assert b"marten-2081" not in objects(root)
+        git(root, "fsck", "--full", "--strict")
+
+
+class OldObjects(Fault):
+    """Stops when the tenth of the old objects goes."""
+
+    removed = 0
+
+    def __call__(self, name: str, path: str) -> None:
+        """The hook itself."""
+        self.removed += name == "unlink" and re.search(r"/\.git/objects/[0-9a-f]{2}/", path) is not None
+        if self.removed == 10:
+            raise Stopped
+        super().__call__(name, path)
 
 
 def test_a_failing_disk_changes_nothing_or_is_ended_later(
