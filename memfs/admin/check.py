@@ -433,10 +433,14 @@ class Checker:
         found = content_at(self.parts.seen, path)
         return [Problem.of(error, path) for error in self.parts.codec.errors(found.data, path)] if found else []
 
-    def invalid_edits(self) -> list[str]:
-        """Files that a person changed since the last commit and that are not valid, so that nothing commits them."""
-        invalid = {problem.path for examine in (_items, _documents) for problem in examine(self)}
-        edited = self.store.hand_edits()
+    def invalid_edits(self, edited: Sequence[str] | None = None) -> list[str]:
+        """Files that a person changed since the last commit and that are not valid, so that nothing commits them.
+
+        Args:
+            edited: those that were changed, where that is known; None: they are looked for.
+        """
+        edited = self.store.hand_edits() if edited is None else edited
+        invalid = {problem.path for problem in (*self.item_problems(), *document_problems(self.parts, edited))}
         leaking = set(leaked(self.parts, edited))
         return [path for path in edited if path in invalid or path in leaking]
 

@@ -156,9 +156,12 @@ class ItemCatalog:
             else:
                 keys[path] = self.key(path, stamp.blob)
         facts = self.catalog.found(self._maker, keys.values()) if keys else {}
+        twins = len(facts) < len(keys)
         for path, key in keys.items():
             try:
-                mapping, sha256, obeys = facts.pop(key)  # two items share nothing that can be changed
+                mapping, sha256, obeys = fact = facts.pop(key)  # two items share nothing that can be changed
+                if twins:
+                    facts[key] = json.loads(json.dumps(fact))
                 if checked or self.codec.allows(mapping, path, checked=obeys is True):
                     kind, modified = key[1].removesuffix(".json"), from_timestamp_ns(stamps[path].mtime_ns)
                     fields = fields_of(mapping, kind, modified, id=stem_of(path), path=path, sha256=sha256)

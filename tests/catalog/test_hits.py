@@ -214,3 +214,17 @@ def test_erased_words_are_in_no_catalog(workspace: Workspace) -> None:
     workspace.eraser.erase("gone")
     assert texts(workspace) == [BARN]
     assert not any(b"zqxmark" in path.read_bytes() for path in folder.iterdir())
+
+
+def test_files_that_say_the_same_are_not_parsed(workspace: Workspace, opened: Opened) -> None:
+    """Each is made of the one fact about them, and none shares with another what can be changed."""
+    root = workspace.root / "ContextMemory" / "memories" / "knowledge"
+    for name in ("one", "two", "three"):
+        (root / f"{name}.yaml").write_text('{"content": "the copper kettle", "metadata": {"of": ["tin"]}}\n')
+    assert len(workspace.recaller.search("copper").hits) > 0
+    with mock.patch.object(Codec, "decoded", side_effect=AssertionError("parsed")):
+        store = opened(workspace.root).store
+        items = [store.get(name) for name in ("one", "two", "three")]
+        loaded = [one.item for one in map(store.load, store.candidates(Query(text="copper"))) if one is not None]
+    assert [item and item.id for item in items] == ["one", "two", "three"]
+    assert len({id(item.metadata) for item in loaded}) == len(loaded) == 3

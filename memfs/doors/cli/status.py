@@ -640,7 +640,7 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         pending_commits=pending.count,
         pending_reason=pending.reason,
         pending=tuple(pending.paths),
-        invalid=frozenset(workspace.checker.invalid_edits()) if edits else frozenset(),
+        invalid=frozenset(workspace.checker.invalid_edits(edits)) if edits else frozenset(),
         rows={"workspace": str(workspace.root), "items": f"{store.count():,}", **rows},
         **{part.key: part.value for part in parts if part.key},
     )
