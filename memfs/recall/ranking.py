@@ -10,8 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, cached_property
-from itertools import pairwise
-from math import log1p, prod
+from math import log1p
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -117,7 +116,7 @@ def _shares(one: Candidate, gained: dict[Place, float], sessions: dict[str, floa
 _SECONDS_PER_DAY = 86400.0
 _SPEAKER_NAMED = 1.25
 _TIME_NAMED = 1.4
-_ONE_QUESTION = 40
+ONE_QUESTION = 40
 """A text of more words is a talk, in which much is asked and told."""
 _ASKS = 0.75
 _ASSISTANT = 0.6
@@ -202,7 +201,7 @@ class QueryTerms:
         return cls(
             text=bool(query.text.strip()),
             words=words,
-            times=_named_times(query.text, words, now, brief=len(written) <= _ONE_QUESTION),
+            times=_named_times(query.text, words, now, brief=len(written) <= ONE_QUESTION),
             context=query.context,
         )
 
@@ -800,122 +799,6 @@ def _latest_first(*told: EarlierVersion) -> tuple[EarlierVersion, ...]:
 
 def _same_body(one: MemoryItem, other: MemoryItem) -> bool:
     return not (one.data or other.data) or one.data == other.data
-
-
-_PHRASE = 1.2
-_PHRASES = 32
-_TELLING = 1.0
-_DATED = 1.3
-_IN_PERSON = 1.1
-_PREFERENCE = 1.3
-_READ, _READ_FOR_ADVICE = 2, 4
-"""So many hits for each that is wanted are read."""
-_I = frozenset(("i", "me", "mine", "my", "our", "us", "we"))
-_DATES = frozenset(
-    (
-        *("yesterday", "today", "tonight", "tomorrow", "ago", "recently", "since", "last", "next"),
-        *("week", "weeks", "weekend", "month", "months", "year", "years", "summer", "winter", "spring", "autumn"),
-        *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
-        *(month for month in MONTHS if month != "may"),
-    )
-)
-_CENTURIES = ("19", "20")
-_TIMES = frozenset(("date", "day", "days", "month", "months", "time", "week", "weekend", "weeks", "year", "years"))
-_ADVICE = frozenset(
-    (
-        *("advice", "advise", "best", "help", "idea", "ideas", "option", "options", "should", "tips"),
-        *("recommend", "recommendation", "recommendations", "suggest", "suggestion", "suggestions"),
-    )
-)
-_PREFERENCES = frozenset(("always", "prefer", "preference", "preferences", "preferred", "prefers", "rather"))
-
-
-class TextSigns(NamedTuple):
-    """What in the text of a memory makes it worth more for a question.
-
-    Attributes:
-        phrases: pairs of words that stand side by side in the question, neither of them said of anything: the first 32.
-        words: for the name of each factor, the factor, and the words of which a text must have one.
-        pairs: the two words of each phrase.
-    """
-
-    phrases: tuple[str, ...] = ()
-    words: Mapping[str, tuple[float, frozenset[str]]] = MappingProxyType({})
-    pairs: Sequence[Sequence[str]] = ()
-
-    @classmethod
-    def of(cls, text: str, *, talk: bool) -> TextSigns:
-        """What to look for.
-
-        Args:
-            text: the question.
-            talk: whether what was found is of a talk.
-        """
-        words = _WORD.findall(text.casefold())
-        sought: dict[str, tuple[float, frozenset[str]]] = {}
-        brief = len(words) <= _ONE_QUESTION
-        if brief and _asks_when(words):
-            sought["dated"] = _DATED, _DATES
-        if brief and not _ADVICE.isdisjoint(words):
-            sought["preference"] = _PREFERENCE, _PREFERENCES
-        if talk and words:
-            sought["in_person"] = _IN_PERSON, _I
-        phrases = _phrases(text, words)
-        return cls(phrases, sought, [*map(str.split, phrases)])
-
-    @property
-    def most(self) -> float:
-        """What a text that has all of it counts more."""
-        return prod((factor for factor, _ in self.words.values()), start=_PHRASE if self.phrases else 1.0)
-
-    def read(self, limit: int) -> int:
-        """How many texts to look through for so many hits."""
-        if "preference" in self.words:
-            return _READ_FOR_ADVICE * limit
-        return _READ * limit if self.phrases or self.words else 0
-
-    def factors(self, item: MemoryItem) -> dict[str, float]:
-        """What an item counts more, by name."""
-        text = whole(item).casefold()
-        if not self.words and not any(one in text and other in text for one, other in self.pairs):
-            return {}  # mostly; cutting words is what takes time
-        said = _WORD.findall(text)
-        found = {name: factor for name, (factor, words) in self.words.items() if not words.isdisjoint(said)}
-        if "dated" in self.words and any(
-            len(word) == 4 and word[:2] in _CENTURIES for word in said if word.isdecimal()
-        ):
-            found["dated"] = _DATED
-        if "in_person" in found and (item.origin.sequence is None or item.origin.role in ASSISTANTS):
-            del found["in_person"]
-        if self.phrases:
-            plain = f" {' '.join(said)} "
-            if any(phrase in plain for phrase in self.phrases):
-                found["phrase"] = _PHRASE
-        return found
-
-
-def _asks_when(words: Sequence[str]) -> bool:
-    """Whether a time answers a question, as far as its words tell."""
-    if "when" in words:
-        return True
-    return any(
-        (one == "how" and other == "long") or (one in {"what", "which", "many"} and other in _TIMES)
-        for one, other in pairwise(words)
-    )
-
-
-def _phrases(text: str, words: Iterable[str]) -> tuple[str, ...]:
-    worth = terms.weights(text)
-    found: dict[str, None] = {}
-    before = ""
-    for word in words:
-        telling = any(worth.get(term, 0.0) >= _TELLING for _, parts in analyzer.tokens(word) for term in parts)
-        if telling and before:
-            found[f" {before} {word} "] = None
-            if len(found) == _PHRASES:
-                break
-        before = word if telling else ""
-    return tuple(found)
 
 
 _BY_MEANING = 0.8

@@ -34,12 +34,12 @@ from memfs.recall.ranking import (
     Ranking,
     Shares,
     Strategy,
-    TextSigns,
     gathered,
     nothing_fits,
     reranked,
     strategy,
 )
+from memfs.recall.text_signs import TextSigns, asked_for, asks_for_list, spread
 from memfs.search import terms
 from memfs.search.analyzer import passages, richest_sentence
 
@@ -57,6 +57,7 @@ from memfs.usage import Usage
 
 _PER_HIT = 3
 _IN_TALKS = 150
+_READ_FOR_LIST = 2
 _EVENTS = 10
 """So many memories are looked at for an event that a question counts from."""
 _TRIES = 2
@@ -135,7 +136,7 @@ class HitCollector:
         query = self._asked.query
         room = query.limit if relevance is None else relevance.room(query.limit)
         talk = any(one.match.candidate.sequence is not None for one in self._ranked[:room])
-        signs = TextSigns.of(query.text, talk=talk)
+        signs = TextSigns.of(asked_for(query.text), talk=talk)
         read = min(signs.read(query.limit), _AT_ONCE)
         hits: Iterator[Hit] = self._loaded(self._together(room, read, signs.most), signs, read)
         if relevance is not None:
@@ -144,6 +145,8 @@ class HitCollector:
             )
             self._absent = judged.absent
             hits = chain(judged.hits, hits)
+        if asks_for_list(query.text):
+            hits = chain(spread(islice(hits, _READ_FOR_LIST * query.limit)), hits)
         self._hits = iter(hits)
         for hit in self._hits:
             self._offers.append(hit)
@@ -594,7 +597,7 @@ class Recaller:
         """At least so many candidates, and whether there may be more."""
         in_talks = bool(query.text) and self._store.has_conversations()
         asked = min(max(wanted, _IN_TALKS) if in_talks else wanted, MOST)
-        found = self._store.candidates(replace(query, limit=asked))
+        found = self._store.candidates(replace(query, text=asked_for(query.text), limit=asked))
         cut = len(found) >= asked
         if cut and query.text and not in_talks and self._store.has_conversations():
             return self._candidates(query, wanted)  # the files that were looked at only now hold the first talk

@@ -13,10 +13,11 @@ from kit.patience import LONG, hear_out
 from memfs import MemoryItem, Origin, Query, Workspace
 from memfs.model import Hit
 from memfs.model.time import utc_now
-from memfs.recall.ranking import TextSigns, register_strategy, unregister_strategy
+from memfs.recall.ranking import register_strategy, unregister_strategy
 from memfs.recall.recaller import Helpers, Recaller
 from memfs.recall.review import JUDGED, Relevance, relevance_of
 from memfs.recall.reviewers import Score
+from memfs.recall.text_signs import TextSigns, asked_for
 from memfs.settings import ReviewSettings
 
 Opened = Callable[..., Workspace]
@@ -102,12 +103,18 @@ def test_a_phrase_lifts_a_hit(opened: Opened) -> None:
         ("Which editor would you suggest?", "Ada prefers vim", {"preference": 1.3}),
         ("Which editor is it?", "Ada prefers vim", {}),
         ("when " * 41, "last week", {}),
+        ("What do we never use?", "we do not use Redis", {"denied": 1.2}),
+        ("What do we never use?", "we use Redis", {}),
+        ("What do we never use?", "never on a Sunday, as all of the others know who use it", {}),
+        ("What do we use?", "we do not use Redis", {}),
     ],
 )
 def test_what_a_question_asks_for_is_looked_for_in_texts(
     question: str, content: str, expected: dict[str, float]
 ) -> None:
-    """Where a time answers, a text that says one counts more; where advice is asked for, one that says a preference."""
+    """Where a time answers, a text that says one counts more; where advice is asked for, one that says a preference;
+    where a question denies, one that denies something beside a word of it.
+    """
     assert TextSigns.of(question, talk=False).factors(MemoryItem(content)) == expected
 
 
@@ -125,6 +132,35 @@ def test_what_a_person_says_of_themselves_counts(content: str, origin: Origin, e
     item = MemoryItem(content, origin=origin)
     assert TextSigns.of("where does Ada live", talk=True).factors(item) == expected
     assert TextSigns.of("where does Ada live", talk=False).factors(item) == {}
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Which sports does Ada like besides chess?", "Which sports does Ada like  ?"),
+        ("Which games other than chess does Ada play?", "Which games  does Ada play?"),
+        ("Which cache do we use, not Redis?", "Which cache do we use ?"),
+        ("besides chess", "besides chess"),
+        ("how to live without pain", "how to live without pain"),
+    ],
+)
+def test_what_a_question_leaves_out_is_not_looked_for(question: str, asked: str) -> None:
+    """*Besides*, *other than*, *except* and *, not* take what follows out of the words that are searched."""
+    assert asked_for(question) == asked
+
+
+def test_a_list_is_spread_over_sessions(opened: Opened) -> None:
+    """For a count or a list a further hit of a session counts a little less, which is told; for others it does not."""
+    workspace = opened()
+    for number, session in enumerate(["one", "one", "two"]):
+        origin = Origin(session=session, sequence=number * 10, speaker="Ada")
+        text = f"{'pet' if session == 'one' else 'a pet'}: the {('cat', 'dog', 'owl')[number]}"
+        workspace.store.put(MemoryItem(text, "conversation", id=f"{session}-{number}", origin=origin))
+    listed = workspace.recaller.search("how many pets are there").hits
+    assert "spread" not in listed[0].reasons
+    (second,) = (hit for hit in listed[1:] if hit.item.origin.session == listed[0].item.origin.session)
+    assert second.reasons["spread"] <= 0.98
+    assert all("spread" not in hit.reasons for hit in workspace.recaller.search("where are the pets").hits)
 
 
 def test_a_memory_with_a_time_comes_first_where_one_is_asked_for(opened: Opened) -> None:

@@ -1,0 +1,207 @@
+"""Looks in the texts of hits for what a question asks besides its words: phrases, times, preferences, denials; and for
+what it leaves out, or asks to list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import prod
+from types import MappingProxyType
+
+from memfs.dataclass import NamedTuple, replace
+from memfs.model import Hit, MemoryItem
+from memfs.model.time import MONTHS
+from memfs.pattern import regex
+from memfs.recall.ranking import ASSISTANTS, ONE_QUESTION
+from memfs.recall.tokens import whole
+from memfs.search import analyzer, terms
+
+_WORD = regex(r"\w+")
+_PHRASE = 1.2
+_PHRASES = 32
+_TELLING = 1.0
+_DENIED = 1.2
+_SAME_SESSION = 0.98
+"""What a hit of a list counts for each better one of its session."""
+_DATED = 1.3
+_IN_PERSON = 1.1
+_PREFERENCE = 1.3
+_READ, _READ_FOR_ADVICE = 2, 4
+"""So many hits for each that is wanted are read."""
+_I = frozenset(("i", "me", "mine", "my", "our", "us", "we"))
+_DATES = frozenset(
+    (
+        *("yesterday", "today", "tonight", "tomorrow", "ago", "recently", "since", "last", "next"),
+        *("week", "weeks", "weekend", "month", "months", "year", "years", "summer", "winter", "spring", "autumn"),
+        *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+        *(month for month in MONTHS if month != "may"),
+    )
+)
+_DENIALS = frozenset(
+    (
+        *("not", "never", "no", "nor", "none", "t", "without", "cannot"),
+        *("avoid", "avoids", "avoiding", "hate", "dislike", "stop"),
+    )
+)
+"""Words that deny what stands near them; ``t`` is what is left of *don't*."""
+_NEAR = 4
+_EXCEPT = regex(
+    r"(?:\b(?:besides|other than|except(?: for)?|apart from|aside from|excluding)\b|, not\b)"
+    r"(?:(?!\b(?:do|does|did|has|have|had|is|are|was|were|can|could|will|would|should)\b)[^?.,;!])*",
+    re.IGNORECASE,
+)
+_LISTS = regex(
+    r"\b(?:how (?:many|often)|list|all (?:the|of)|number of|names of|what (?:\w+ )?(?:kinds?|types?|sorts?) of|"
+    r"which (?:\w+ ){0,3}(?:have|has)|what (?:\w+ ){0,2}\w+s (?:has|have))\b",
+    re.IGNORECASE,
+)
+"""What a question has that asks for a count or a list."""
+_CENTURIES = ("19", "20")
+_TIMES = frozenset(("date", "day", "days", "month", "months", "time", "week", "weekend", "weeks", "year", "years"))
+_ADVICE = frozenset(
+    (
+        *("advice", "advise", "best", "help", "idea", "ideas", "option", "options", "should", "tips"),
+        *("recommend", "recommendation", "recommendations", "suggest", "suggestion", "suggestions"),
+    )
+)
+_PREFERENCES = frozenset(("always", "prefer", "preference", "preferences", "preferred", "prefers", "rather"))
+
+
+def asks_for_list(text: str) -> bool:
+    """Whether a question asks how many there are, or for all of them."""
+    return len(_WORD.findall(text)) <= ONE_QUESTION and _LISTS.search(text) is not None
+
+
+def asked_for(text: str) -> str:
+    """A question without what it leaves out, as *besides basketball*; the whole where nothing else would remain."""
+    if len(_WORD.findall(text)) > ONE_QUESTION or not _EXCEPT.search(text):
+        return text
+    rest = _EXCEPT.sub(" ", text)
+    return text if analyzer.STOP_WORDS.issuperset(terms.weights(rest)) else rest
+
+
+class TextSigns(NamedTuple):
+    """What in the text of a memory makes it worth more for a question.
+
+    Attributes:
+        phrases: pairs of words that stand side by side in the question, neither of them said of anything: the first 32.
+        words: for the name of each factor, the factor, and the words of which a text must have one.
+        pairs: the two words of each phrase.
+        denied: the terms near which a text is to deny something.
+    """
+
+    phrases: tuple[str, ...] = ()
+    words: Mapping[str, tuple[float, frozenset[str]]] = MappingProxyType({})
+    pairs: Sequence[Sequence[str]] = ()
+    denied: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, text: str, *, talk: bool) -> TextSigns:
+        """What to look for.
+
+        Args:
+            text: the question.
+            talk: whether what was found is of a talk.
+        """
+        words = _WORD.findall(text.casefold())
+        sought: dict[str, tuple[float, frozenset[str]]] = {}
+        brief = len(words) <= ONE_QUESTION
+        if brief and _asks_when(words):
+            sought["dated"] = _DATED, _DATES
+        if brief and not _ADVICE.isdisjoint(words):
+            sought["preference"] = _PREFERENCE, _PREFERENCES
+        if talk and words:
+            sought["in_person"] = _IN_PERSON, _I
+        denied: frozenset[str] = frozenset()
+        if brief and not _DENIALS.isdisjoint(words):
+            sought["denied"] = _DENIED, _DENIALS
+            denied = frozenset(terms.weights(text)).difference(*map(analyzer.terms, _DENIALS.intersection(words)))
+        phrases = _phrases(text, words)
+        return cls(phrases, sought, [*map(str.split, phrases)], denied)
+
+    @property
+    def most(self) -> float:
+        """What a text that has all of it counts more."""
+        return prod((factor for factor, _ in self.words.values()), start=_PHRASE if self.phrases else 1.0)
+
+    def read(self, limit: int) -> int:
+        """How many texts to look through for so many hits."""
+        if "preference" in self.words:
+            return _READ_FOR_ADVICE * limit
+        return _READ * limit if self.phrases or self.words else 0
+
+    def factors(self, item: MemoryItem) -> dict[str, float]:
+        """What an item counts more, by name."""
+        text = whole(item).casefold()
+        if not self.words and not any(one in text and other in text for one, other in self.pairs):
+            return {}  # mostly; cutting words is what takes time
+        said = _WORD.findall(text)
+        found = {name: factor for name, (factor, words) in self.words.items() if not words.isdisjoint(said)}
+        if "dated" in self.words and any(
+            len(word) == 4 and word[:2] in _CENTURIES for word in said if word.isdecimal()
+        ):
+            found["dated"] = _DATED
+        if "in_person" in found and (item.origin.sequence is None or item.origin.role in ASSISTANTS):
+            del found["in_person"]
+        if "denied" in found and not self._denies(said):
+            del found["denied"]
+        if self.phrases:
+            plain = f" {' '.join(said)} "
+            if any(phrase in plain for phrase in self.phrases):
+                found["phrase"] = _PHRASE
+        return found
+
+    def _denies(self, said: Sequence[str]) -> bool:
+        """Whether a text denies something near a word that was asked for."""
+        near = {
+            place
+            for at, word in enumerate(said)
+            if word in _DENIALS
+            for place in range(max(0, at - _NEAR), min(len(said), at + _NEAR + 1))
+        }
+        return any(not self.denied.isdisjoint(analyzer.terms(said[place])) for place in near)
+
+
+def spread(hits: Iterable[Hit]) -> Iterator[Hit]:
+    """Hits in an order for a list: each counts less for every better one of its session."""
+    left = list(hits)
+    if any(one.score < other.score for one, other in pairwise(left)):  # a strategy has its own order
+        yield from left
+        return
+    given: Counter[str] = Counter()
+    while left:
+        fewer, best = max(
+            ((_SAME_SESSION ** given[hit.item.origin.session], hit) for hit in left),
+            key=lambda row: row[0] * row[1].score,
+        )
+        left.remove(best)
+        given.update(filter(None, [best.item.origin.session]))
+        reasons = best.reasons if fewer == 1 else {**best.reasons, "spread": fewer}
+        yield replace(best, score=best.score * fewer, reasons=reasons)
+
+
+def _asks_when(words: Sequence[str]) -> bool:
+    """Whether a time answers a question, as far as its words tell."""
+    if "when" in words:
+        return True
+    return any(
+        (one == "how" and other == "long") or (one in {"what", "which", "many"} and other in _TIMES)
+        for one, other in pairwise(words)
+    )
+
+
+def _phrases(text: str, words: Iterable[str]) -> tuple[str, ...]:
+    worth = terms.weights(text)
+    found: dict[str, None] = {}
+    before = ""
+    for word in words:
+        telling = any(worth.get(term, 0.0) >= _TELLING for _, parts in analyzer.tokens(word) for term in parts)
+        if telling and before:
+            found[f" {before} {word} "] = None
+            if len(found) == _PHRASES:
+                break
+        before = word if telling else ""
+    return tuple(found)
