@@ -657,6 +657,8 @@ class HitSelection:
         shape = TextShape(whole(hit.item)) if self._query.deduplicate else None
         if shape is not None and (repeated := self._repeated(shape, hit.item)):
             self.duplicates[hit.item.id] = self.versions.get(repeated, repeated)
+            if repeated in self.versions:
+                self.versions[hit.item.id] = self.versions[repeated]
             return False
         if shape is not None and self._joins(hit, shape):
             return False
@@ -738,7 +740,9 @@ class HitSelection:
             tokens = rest + self._cost(one)
             if most is None or tokens <= most:
                 self.tokens, self.hits[places[0]] = tokens, one
-                self.versions.update(dict.fromkeys(earlier, hit.item.id))
+                repeats = [name for name, held in self.duplicates.items() if held in earlier]
+                self.versions.update(dict.fromkeys((*earlier, *repeats), hit.item.id))
+                self.duplicates.update(dict.fromkeys(repeats, hit.item.id))
                 if one is bare:
                     self.misfits += earlier
                 return True

@@ -195,6 +195,20 @@ def test_why_not_says_of_what_it_is_an_earlier_version(opened: Opened) -> None:
     assert told.explanation == "it is an earlier version of the hit new"
 
 
+@pytest.mark.parametrize("question", ["limit 5 requests", "limit 9 requests"])
+def test_what_repeats_an_earlier_version_is_one_too(opened: Opened, question: str) -> None:
+    """Whichever was found first: it is left out with the newest's id, and ``why_not`` calls it an earlier version."""
+    workspace = opened()
+    text = "The limit is 5 requests"
+    answer = asked(
+        workspace, question, item("a", text), item("b", f"{text}!"), item("new", "The limit is 9 requests", NEW)
+    )
+    assert list(shown(answer)) == ["new"]
+    told = {name: workspace.why_not(name, answer.query) for name in ("a", "b")}
+    assert {(one.reason, one.repeats) for one in told.values()} == {("version", "new")}
+    assert set(answer.duplicates.values()) <= {"new"}
+
+
 def test_text_of_less_trust_is_named_as_such(opened: Opened) -> None:
     """An agent's statement that a person corrected is shown as an agent's."""
     answer = asked(
