@@ -463,7 +463,8 @@ class SearchIndex:
                 self._fresh.remove(path)
             self._losses.made_good(gone, (item.path for item, _ in rows))
             for item, stamp in rows:
-                self._fresh.add(item, stamp, later=len(rows) > _MANY_FILES)
+                # an engine that keeps no files folds nothing: there a first question would pay for what was stored
+                self._fresh.add(item, stamp, later=self._engine.stored and len(rows) > _MANY_FILES)
 
     def search(self, query: Query, *, asked: Asked | None = None) -> list[Candidate]:
         """The best ``query.limit`` items of base and overlay on one scale, best first, ties by id.
