@@ -433,8 +433,10 @@ class Recaller:
             raise QueryInvalid(f"expected a Query or a text, got {ascii(query)[:60]}", field="query")
         if self._helpers.repository is not None:
             self._helpers.repository.require_readable()
-        _check_known("layers", query.layers, [layer.value for layer in Layer])
-        _check_known("phases", query.phases, [phase.value for phase in Phase])
+        if query.layers:
+            _check_known("layers", query.layers, [layer.value for layer in Layer])
+        if query.phases:
+            _check_known("phases", query.phases, [phase.value for phase in Phase])
         if self._kinds is not None and query.types:
             _check_known("types", query.types, [kind.name for kind in self._kinds])
         self._strategy(query)

@@ -174,7 +174,11 @@ class StampTable(Mapping[str, Entry]):
 
     def stamp(self, path: str) -> Stamp | None:
         """The stamp of a path, None where it is unknown."""
-        return self[path][1] if path in self else None
+        if path in self._over:
+            row = self._over[path]
+            return row[1] if row else None
+        place = self._base.places.get(path)
+        return self._base.stamp(place) if place is not None else None
 
     def blob(self, path: str) -> str:
         """The id of a path's content, "" where it is unknown."""
