@@ -185,6 +185,6 @@ def _months(first: int, length: int) -> tuple[datetime, datetime]:
 
 
 def format_time(moment: datetime) -> str:
-    """Write a point in time in UTC, to the second where it has no fraction: ``2026-03-01T10:00:00Z``."""
+    """Write a point in time in UTC, to the second, millisecond or microsecond: ``2026-03-01T10:00:00Z``."""
     known = moment if moment.tzinfo is UTC else parse_time(moment)
-    return known.isoformat().replace("+00:00", "Z")
+    return known.isoformat().replace("000+00:00", "Z").replace("+00:00", "Z")

@@ -250,7 +250,8 @@ class Planner:
 
     def _settled(self, item: MemoryItem, chosen: str, existing: MemoryItem | None) -> MemoryItem:
         """The item with its id and times."""
-        now = self._parts.clock().replace(microsecond=0)
+        now = self._parts.clock()
+        now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # finer than one writes, and shorter to read
         first = (existing.created or existing.timestamp) if existing else None
         created = item.created or first or now
         timestamp = item.timestamp or (existing.timestamp if existing else None) or created

@@ -159,7 +159,11 @@ def test_an_unknown_verb_names_the_nearest(bare: Memfs) -> None:
             "Invalid value for '-n' / '--limit': a whole number is wanted, at least 1",
             "see 'memfs log --help'",
         ),
-        ("undo", "what is to be taken back?", "name --session, --agent or both; or --commit HEAD, the newest commit"),
+        (
+            "undo",
+            "what is to be taken back?",
+            "name --session, --agent or both; --commit HEAD, the newest commit; or --since 1h, what you wrote since",
+        ),
     ],
 )
 def test_a_wrong_word_is_answered_with_what_would_be_right(

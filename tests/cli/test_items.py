@@ -58,6 +58,15 @@ def test_show_for_a_person_and_raw(root: Path, memfs: Memfs) -> None:
     assert memfs("show", "x", "--raw").out == (root / path).read_text()
 
 
+def test_what_was_stored_within_a_second_is_listed_newest_first(memfs: Memfs) -> None:
+    """The order is that of storing, and neither list nor status leaves the newest out."""
+    names = ["zeta", "alpha", "mid", "beta"]
+    for name in names:
+        memfs("remember", f"the {name} of it", "--id", name)
+    assert [one["id"] for one in memfs("list", "--json", "--limit", "3").json["items"]] == names[:0:-1]
+    assert [one["id"] for one in memfs("status", "--json").json["knowledge"]["newest"]] == names[:0:-1]
+
+
 def test_list_is_newest_first(memfs: Memfs) -> None:
     """list prints one line an item, and how many on standard error."""
     memfs("remember", "older", "--id", "a", "--time", "2026-01-01")

@@ -236,7 +236,7 @@ def test_a_fresh_file_is_canonical() -> None:
         "tags:\n- database\n- 'no'\n"
         "timestamp: '2026-03-01T00:00:00Z'\n"
         "created: '2026-03-01T10:00:00Z'\n"
-        "updated: '2026-03-02T10:00:00.500000Z'\n"
+        "updated: '2026-03-02T10:00:00.500Z'\n"
         "origin:\n  agent: Evolution Agent\n  session: '2026-03-01'\n  sequence: 0\n  phase: refine\n"
         "trust: agent\n"
         "importance: 2.5\n"
