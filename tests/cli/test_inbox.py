@@ -181,13 +181,13 @@ def test_a_memory_context_asks_for_what_is_learned(memfs: Memfs, root: Path) -> 
 
 def test_nothing_is_said_to_be_written_where_it_is_suggested(memfs: Memfs, root: Path) -> None:
     """The first look at many memories suggests what it finds, says no more, and counts all of them (D1)."""
-    lines = [json.dumps({"content": f"service {number} listens on port 80{number}"}) for number in range(100)]
+    lines = [json.dumps({"content": f"service {number} listens on port 80{number}"}) for number in range(120)]
     (root / "many.jsonl").write_text("\n".join(lines))
     assert memfs("import", str(root / "many.jsonl")).code == 0
     shown = memfs("inbox")
     assert "written" not in shown.err
-    assert "100 memories: " in shown.out
-    assert " and 97 more" in shown.out
+    assert "120 memories: " in shown.out
+    assert " and 117 more" in shown.out
 
 
 def test_memories_that_contradict_each_other_are_no_pattern(memfs: Memfs) -> None:
