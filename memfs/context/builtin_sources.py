@@ -27,7 +27,7 @@ from memfs.learning.triggers import THRESHOLD
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.episode import Episode, Outcome, StateSnapshot, TriggerRow
 from memfs.model.ids import of_mount
-from memfs.model.item import VOUCHED, Trust
+from memfs.model.item import VOUCHED, Origin, Trust
 from memfs.model.kinds import ACCEPTED, nearest
 from memfs.model.time import EARLIEST, utc_now
 from memfs.recall.conflict_notes import FINISHED
@@ -367,8 +367,14 @@ class PreferencesMemory(StoreSource):
         return self.store.get_relevant(state.context, limit=self.max_items)
 
     def _selection(self, found: Iterable[Any] | None) -> ContextSelection:
-        entries = [ContextEntry(text=str(one), **vouched(one, None)) for one in found or ()]
-        return ContextSelection(heading=PREFERENCES_HEADING, entries=entries)
+        return ContextSelection(heading=PREFERENCES_HEADING, entries=[self._entry(one) for one in found or ()])
+
+    def _entry(self, found: Any) -> ContextEntry:
+        """The id names the mount, and of a person's lasting wish nobody needs to know when and to whom it was said."""
+        told = vouched(found, None)
+        if isinstance(origin := getattr(found, "origin", None), Origin) and told["trust"] == Trust.HUMAN:
+            told["origin"] = origin_of(Origin(speaker=origin.speaker))
+        return ContextEntry(text=str(found), **told)
 
 
 RECENT_SESSION_HEADING = "Last session"

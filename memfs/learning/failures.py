@@ -21,7 +21,17 @@ from itertools import chain
 from memfs.dataclass import dataclass, field
 from memfs.format.text import shown
 from memfs.intake.episode_item import MOST_ERROR
-from memfs.learning.situations import APPLIES, GENERIC, PreparedSituation, asked_again, fit, means, same_deed, words_of
+from memfs.learning.situations import (
+    APPLIES,
+    GENERIC,
+    PreparedSituation,
+    asked_again,
+    fit,
+    means,
+    same_deed,
+    telling_words,
+    words_of,
+)
 from memfs.model.episode import RULE, Outcome, TriggerRow
 from memfs.model.rule import is_wild, telling
 from memfs.search.analyzer import terms, tokens
@@ -496,16 +506,18 @@ def _tried(left: Sequence[TriggerRow]) -> Iterator[TriggerRow]:
         if len(members) < LEAST_FAILURES:
             continue
         pattern = pattern_of(_common(members), members)
-        for globs, said in _variants(files, pattern):
+        for globs, said in _variants(files, pattern, members):
             condition = _condition(globs, said, _tool(members))
             if condition not in seen:
                 seen.add(condition)
                 yield condition
 
 
-def _variants(files: tuple[str, ...], pattern: str) -> Iterator[tuple[tuple[str, ...], str]]:
+def _variants(
+    files: tuple[str, ...], pattern: str, members: Sequence[TriggerRow]
+) -> Iterator[tuple[tuple[str, ...], str]]:
     """Files with the words that were said, and without; words alone where they say something."""
-    telling = _tell(words_of(pattern))
+    telling = _tell(words_of(pattern), members)
     if not files:
         yield from [((), pattern)] if telling else []
         return
@@ -552,9 +564,11 @@ def _common(members: Sequence[TriggerRow]) -> tuple[str, ...]:
     return tuple(sorted(shared, key=lambda word: (word in GENERIC, -counted[word], word))[:_MOST_WORDS])
 
 
-def _tell(words: Sequence[str]) -> bool:
-    """Whether words alone name a situation: two of them say more than what people do everywhere."""
-    return sum(word not in GENERIC for word in words) > 1
+def _tell(words: Sequence[str], members: Sequence[TriggerRow]) -> bool:
+    """Whether words alone name a situation: they say enough, or each time a tool was used for just that."""
+    if telling_words(words):
+        return True
+    return len(words) > 1 and not GENERIC.issuperset(words) and all(set(words) == set(row.words) for row in members)
 
 
 def _tool(members: Sequence[TriggerRow]) -> str:

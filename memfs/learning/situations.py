@@ -227,19 +227,28 @@ def same_deed(one: TriggerRow, other: TriggerRow) -> bool:
     return 2 * len(mine & theirs) / (len(mine) + len(theirs)) >= _SAME_DEED
 
 
+def telling_words(words: Sequence[str]) -> bool:
+    """Whether words alone name a situation: two of them say more than what people do everywhere."""
+    return sum(word not in GENERIC for word in words) > 1
+
+
 # -- rules --------------------------------------------------------------------------------------------------------
 def fit(one: PreparedSituation, rule: TriggerRow, worth: Worth) -> float:
     """How well a rule fits a situation, 0 where it does not apply.
 
     A rule with files applies where one of them is at hand, or where none is and its words are; one without files where
-    three fifths of what its words are worth are in the situation; a tool that differs rules it out.
+    three fifths of what its words are worth are in the situation, or all where only one of several tells anything, as
+    in ``npm run build``; a tool that differs rules it out.
     """
     if one.tool and rule.tool and one.tool != rule.tool.casefold():
         return 0.0
     at_hand = _at_hand(one, rule.files) if rule.files and one.files else 0.0
     if rule.files and one.files and not at_hand:
         return 0.0
-    covered = _share(set(one.words).intersection(rule.words), rule.words, worth) if rule.words else 0.0
+    shared = set(one.words).intersection(rule.words)
+    if not rule.files and not telling_words(rule.words) and len(shared) < len(set(rule.words)):
+        return 0.0
+    covered = _share(shared, rule.words, worth) if rule.words else 0.0
     if not rule.words and (at_hand or (not rule.files and rule.tool and one.tool)):
         return APPLIES
     found = 1.0 - (1.0 - at_hand) * (1.0 - covered)

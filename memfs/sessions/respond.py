@@ -244,7 +244,7 @@ class Responder:
         # a long path of memfs, or of the workspace, takes no room from what is remembered
         left = tokens - (count_tokens(_MORE.format("memfs")) if more else 0)
         waiting = self._pending()
-        reminders = _quoted(waiting, _PENDING, int(left * _REMINDERS_SHARE))
+        reminders = _quoted(waiting[:1], _PENDING, int(left * _REMINDERS_SHARE))  # wishes come first
         room = max(left - count_tokens(reminders), 1)
         most = min(workspace.settings.memory.automatic_tokens or room, room)
         state = StateSnapshot(agent=event.agent, session=event.session)

@@ -107,7 +107,7 @@ def test_a_recorded_correction_is_told_with_id_and_trust(opened: Open) -> None:
     (stored,) = workspace.sources.preferences.record("Never push to main.", "Ada", "s1")
     (entry,) = built_in(workspace.sources)["preferences"]().select(StateSnapshot()).entries
     assert (entry.text, entry.id, entry.trust) == ("Never push to main.", stored.id, "human")
-    assert entry.origin == "speaker Ada, session s1"
+    assert entry.origin == "speaker Ada"
 
 
 # -- episodes -----------------------------------------------------------------------------------------------------

@@ -186,9 +186,9 @@ def test_a_wrong_argument_is_taken_for_the_one_that_is_missing() -> None:
 
 
 def test_wishes_have_the_room_that_reminders_leave(opened: Callable[..., Workspace]) -> None:
-    """C6: five short wishes and an intention fit into the beginning of a session as it comes."""
+    """C6: six short wishes and an intention fit into the beginning of a session as it comes."""
     workspace = opened()
-    for number in range(5):
+    for number in range(6):
         workspace.sources.preferences.record(f"Always use tool {number} for job {number}.", session="s0" * 18)
     workspace.store.put(MemoryItem("Rotate the keys later.", memory_type="prospective", status="pending"))
     told = Responder(
@@ -196,7 +196,7 @@ def test_wishes_have_the_room_that_reminders_leave(opened: Callable[..., Workspa
         parse(b'{"hook_event_name": "SessionStart", "session_id": "s1"}'),
         SessionLocation.within(workspace.root, workspace.repository.state),
     ).at_start()
-    assert [f"tool {number} " in told for number in range(5)] == [True] * 5
+    assert [f"tool {number} " in told for number in range(6)] == [True] * 6
     assert "Rotate the keys later." in told
     assert count_tokens(told) <= workspace.settings.hooks.start_tokens
 

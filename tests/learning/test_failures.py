@@ -146,6 +146,23 @@ def test_failures_without_files_become_a_condition_on_words() -> None:
     assert (found.condition.files, set(found.condition.words)) == ((), {"instal", "frontend", "packag"})
 
 
+def test_a_command_that_fails_each_time_becomes_a_condition_on_all_its_words() -> None:
+    """Of ``npm run build`` one word says something: the rule holds for all three, not for ``npm test`` (P4)."""
+    broken, mended = "npm run build", "NODE_ENV=production npm run build"
+    rows = []
+    for number in range(0, 8, 2):
+        values: dict[str, Any] = {"files": (), "tool": "Bash", "session": f"s{number}", "task": ""}
+        rows += [
+            row(number, context=broken, did=broken, error="NODE_ENV is not set", **values),
+            row(number + 1, "success", context=mended, did=mended, **values),
+            row(number + 20, "success", context="npm test", did="npm test", **values),
+        ]
+    (found,) = found_in(sorted(rows, key=lambda one: one.time))
+    assert (found.condition.words, found.condition.tool) == (words_of(broken), "Bash")
+    assert (len(found.verdict.failures), found.verdict.against) == (4, 0)
+    assert f'Consider "{mended}": it worked' in advise(found.verdict.failures, found.verdict.remedies, "").action
+
+
 def test_words_tell_the_failures_in_a_file_from_its_successes() -> None:
     """A file that is edited well a hundred times a year is no warning; one matter in it may be (P4)."""
     rows = [
