@@ -53,6 +53,11 @@ def language_text(name: str) -> str:
     return _text("languages", f"{name}.toml")
 
 
+def times_text() -> str:
+    """The words of time of each language, in JSON: for a question they are to be read quickly."""
+    return _text("languages", "times.json")
+
+
 @cache
 def _files(folder: str) -> dict[str, Path]:
     top = _folder(folder)

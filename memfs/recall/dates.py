@@ -1,27 +1,26 @@
 """Finds the times that a question names: 25.01.2024, 9 May, last spring, two weeks ago, the week after the launch.
 
-The words are those of the table ``times`` of each language (``memfs/languages``); the grammar is the same for all. A
-question is read as one letter for each word, ``nUF`` for *two weeks after*, and searched for what these can stand for.
+The words are those of each language in ``memfs/languages/times.json``; the grammar is the same for all. A question
+is read as one letter for each word, ``nUF`` for *two weeks after*, and searched for what these can stand for.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import cache, partial
 
 from memfs.dataclass import NamedTuple
 from memfs.model import Anchor, Candidate, MemoryItem
 from memfs.pattern import regex
-from memfs.recall.cues import cues
 from memfs.recall.tokens import whole
-from memfs.resources import language_names
+from memfs.resources import times_text
 from memfs.search import analyzer, terms
 from memfs.search.engine import Asked
 
-_TABLE = "times"
 _LETTERS = {
     **dict.fromkeys(("day", "week", "month", "year"), "U"),
     "last": "L",
@@ -170,7 +169,7 @@ def times_in(text: str, now: date, *, brief: bool = True) -> NamedTimes | None:
         brief: whether the text is one question: else it is a talk, of whose times months and years alone count.
     """
     text = text if text.isascii() else unicodedata.normalize("NFKC", text)
-    for language in [name for name in analyzer.written(text) if name in language_names()] or ("en",):
+    for language in [name for name in analyzer.written(text) if name in _tables()] or ("en",):
         found = _Sentence(text, language, now, brief=brief).times
         if any(found):
             return found
@@ -182,7 +181,7 @@ class _Sentence:
 
     def __init__(self, text: str, language: str, now: date, *, brief: bool) -> None:
         self._text, self._words, self._now = text, _words(text, language), now
-        self._tail = cues(language).pattern(f"{_TABLE}.tail", flags=0)
+        self._tail = re.compile("|".join(_tables()[language].get("tail", ["(?!)"])))
         self._months, self._years = set[int](), set[int]()
         self._event, self._order = "", 0
         self._distance: Distance | None = None
@@ -382,21 +381,27 @@ def _figures(token: re.Match[str]) -> tuple[int, int, int] | None:
 
 
 @cache
+def _tables() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    found: Mapping[str, Mapping[str, Sequence[str]]] = json.loads(times_text())
+    return found
+
+
+@cache
 def _lexicon(language: str) -> dict[str, tuple[tuple[str, int], ...]]:
     """What each phrase of a language stands for; one that has a capital is only looked for as it is written."""
-    told = cues(language)
+    told = _tables()[language]
     named = {name: (letter, _LENGTHS.get(name, 0)) for name, letter in _LETTERS.items()}
     named |= {name: ("s", value) for value, name in enumerate(("spring", "summer", "autumn", "winter"), 1)}
     named["yesterday"] = ("E", 1)
     known: dict[str, tuple[tuple[str, int], ...]] = {}
     for name in _LETTERS:
-        known |= {_key(phrase): (named[name],) for phrase in told.phrases(f"{_TABLE}.{name}")}
+        known |= {_key(phrase): (named[name],) for phrase in told.get(name, ())}
     for name, letter in _ROWS.items():
-        for value, row in enumerate(told.phrases(f"{_TABLE}.{name}"), 1):
+        for value, row in enumerate(told.get(name, ()), 1):
             for place, form in enumerate(row.split()):
                 short = letter == "M" and place and form[0].isupper()
                 known[_key(form)] = (("m" if short else letter, value),)
-    for row in told.phrases(f"{_TABLE}.phrases"):
+    for row in told.get("phrases", ()):
         phrase, _, senses = row.partition(": ")
         known[_key(phrase)] = tuple(("n", int(one)) if one.isdecimal() else named[one] for one in senses.split())
     return known
