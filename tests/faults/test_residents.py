@@ -408,17 +408,20 @@ def test_a_full_disk_says_the_same_with_a_resident(
         subprocess.run(["umount", "-l", str(disk)], check=False, capture_output=True)
 
 
-def test_a_command_begins_one_where_that_is_wished(forked: Path, ask: Asked, root: Path) -> None:
+def test_a_command_begins_one_where_that_is_wished(root: Path) -> None:
     """By ``resident.auto``, which a workspace cannot set for others."""
     (root / "memfs.toml").write_text("[resident]\nauto = true\n")
-    ask("list", alone=True)
     env = {**os.environ, "MEMFS_RESIDENT": "20"}
-    subprocess.run([str(forked), "list"], cwd=root, env=env, check=True, capture_output=True)
+    listing = [sys.executable, "-m", "memfs", "list"]
+    subprocess.run(listing, cwd=root, env=env, check=True, capture_output=True)
     assert not place.resident_of(root)
     env["MEMFS_RESIDENT_AUTO"] = "true"
-    subprocess.run([str(forked), "list"], cwd=root, env=env, check=True, capture_output=True)
+    subprocess.run(listing, cwd=root, env=env, check=True, capture_output=True)
     try:
+        assert place.resident_of(root)  # it is about to come up, and can be ended
         assert until(lambda: place.answering(root))
-        assert ask("list", env={"MEMFS_RESIDENT_AUTO": "true"}).returncode == 0
+        asking = [sys.executable, "-c", ASKING.replace("sys.path.pop(0)", ""), "list"]
+        env["MEMFS_RESIDENT"] = str(int(LONG * 100))
+        assert subprocess.run(asking, cwd=root, env=env, check=False).returncode == 0
     finally:
         place.stop(root)
