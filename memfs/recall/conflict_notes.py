@@ -6,7 +6,7 @@ A conflict is named until somebody decides it, by a word or by an edit of the fi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -114,27 +114,36 @@ class MarkedItems:
                 yield self._store.read(path)
 
     def paths(self) -> list[str]:
-        """The files that may be marked; of these very files the catalog knows them at once."""
-        catalog, whole = self._parts.items.catalog, (self._parts.index.content(), "all")
-        if isinstance(known := catalog.found(_SIGNED, [whole]).get(whole), list):
-            return known
-        present = sorted(self._parts.index.stamps().blobs())
+        """The files that may be marked; of those in the index's base the catalog knows them at once."""
+        index, catalog = self._parts.index, self._parts.items.catalog
+        over, base = index.stamps().over_below(""), index.base[1]
+        known = catalog.found(_SIGNED, [(base, "all")]).get((base, "all")) if base else None
+        if not isinstance(known, list):
+            known, whole = self._marked((path, blob) for path, blob in index.base_stamps().blobs() if path not in over)
+            if base and whole:
+                catalog.keep(_SIGNED, {(base, "all"): json.dumps(known)})
+        fresh, _ = self._marked((path, blob) for path, blob in over.items() if blob)
+        return sorted({*fresh, *known} - (over.keys() - fresh))
+
+    def _marked(self, files: Iterable[tuple[str, str]]) -> tuple[list[str], bool]:
+        """Those of some files that may be marked, and whether each could be read as it is known."""
+        catalog, present = self._parts.items.catalog, sorted(files)
         signs: dict[Key, bool] = catalog.found(_SIGNED, [(blob, "") for _, blob in present])
         fresh: dict[Key, str] = {}
         marked = []
-        unread = False
+        whole = True
         with self._parts.tree.holding_folders():
             for path, blob in present:
                 if (sign := signs.get((blob, ""))) is None:
                     try:
                         content = self._parts.seen.read(path, READ_LIMIT)
                     except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
-                        unread = True
+                        whole = False
                         continue
                     sign = any(one in content.data for one in _SIGNS)
                     fresh[content.stamp.blob, ""] = json.dumps(sign)
-                    unread = unread or content.stamp.blob != blob
+                    whole = whole and content.stamp.blob == blob
                 if sign:
                     marked.append(path)
-        catalog.keep(_SIGNED, fresh if unread else fresh | {whole: json.dumps(marked)})
-        return marked
+        catalog.keep(_SIGNED, fresh)
+        return marked, whole

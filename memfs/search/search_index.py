@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Protocol, TypeVar
 from weakref import WeakSet
@@ -396,12 +395,6 @@ class SearchIndex:
             if self._seen is None or self._seen[0] != moment:
                 self._seen = moment, self._fresh.view()
             return self._seen[1]
-
-    def content(self) -> str:
-        """By which what the index holds of all files is known again; another text may stand for the same."""
-        with self._lock:
-            known = self.base[1], sorted(self.stamps().over_below("").items())
-        return sha256(repr(known).encode("utf-8", "surrogatepass")).hexdigest()
 
     def item(self, id: str) -> MemoryItem | None:  # noqa: A002
         """The overlay's own copy of an item; None for one that only the base, or nobody, has."""

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from memfs.catalog.facts import Catalog
 from memfs.errors import Conflict, ItemNotFound, QueryInvalid, SecretDetected
 from memfs.fs import io
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import Action, Episode, StateSnapshot
+from memfs.model.ids import stem_of
 from memfs.model.item import Link
+from memfs.recall.conflict_notes import MarkedItems
 from memfs.recall.fence import fence
 from memfs.recall.versions import traces
 from memfs.search.cache_folders import index_folder
@@ -336,3 +339,25 @@ def test_episodes_tell_what_happened_and_contradict_nothing(workspace: Workspace
         workspace.sources.episodes.record(Episode.create(state, action, "success"))
 
     assert asked(workspace, scan=True) == [("nine", "five")]
+
+
+def test_a_write_does_not_let_all_marks_be_asked_again(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is in the index's base it is known at once what is marked; only what lies over it is asked about."""
+    workspace = opened(index__engine="sqlite")
+    for number in range(5):
+        workspace.store.put(MemoryItem(f"The shed number {number} is green.", "semantic", id=f"plain{number}"))
+    workspace.store.put(MemoryItem("Both conflicts are settled.", "semantic", id="marked"))
+    assert workspace.store.fold()
+    marked = MarkedItems(workspace.store, workspace.parts)
+    assert [stem_of(path) for path in marked.paths()] == ["marked"]
+    workspace.store.put(MemoryItem("No conflicts here.", "semantic", id="other"))
+    workspace.store.put(MemoryItem("All is quiet.", "semantic", id="marked"))
+    asked, found = [], Catalog.found
+
+    def watched(catalog: Catalog, made_by: int, wanted: Any) -> Any:
+        asked.extend(wanted)
+        return found(catalog, made_by, wanted)
+
+    monkeypatch.setattr(Catalog, "found", watched)
+    assert [stem_of(path) for path in marked.paths()] == ["other"]
+    assert len(asked) == 3  # the base as a whole, and two files
