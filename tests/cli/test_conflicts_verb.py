@@ -16,6 +16,19 @@ def hand_written(root: Path) -> None:
     (folder / "never.yaml").write_text("content: We never deploy on Friday.\ncreated: 2026-03-01\n")
 
 
+def test_what_a_person_remembers_is_compared_by_a_scan(memfs: Memfs) -> None:
+    """It is stored without a look at the rest; the list says how to look, and recall gives the newer one (P7)."""
+    memfs("remember", "--id", "half", "The timeout of the payment gateway is 30 seconds")
+    memfs("remember", "--id", "whole", "The timeout of the payment gateway is 60 seconds")
+    assert "'--scan' also compares what you remembered" in memfs("team", "conflicts").err
+    assert memfs("team", "conflicts", "--scan", "--json").json["conflicts"][0]["ids"] in (
+        ["half", "whole"],
+        ["whole", "half"],
+    )
+    (hit,) = memfs("recall", "timeout of the payment gateway", "--json").json["hits"]
+    assert (hit["id"], [one["id"] for one in hit["earlier"]]) == ("whole", ["half"])
+
+
 def test_conflicts_are_scanned_shown_and_decided(memfs: Memfs, root: Path) -> None:
     """Each with its reason and the command that decides; the decision is committed (P7)."""
     hand_written(root)

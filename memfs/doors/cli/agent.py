@@ -565,6 +565,8 @@ def _analysis_text(analysis: EpisodeAnalysis) -> Text:
     words = {"brought up to date": done.changed, "retired": done.retired, "doubtful": done.doubted}
     yield from (f"{rule_id}  {styled(word, dim=True)}" for word, ids in words.items() for rule_id in ids)
     waits = "; 'memfs inbox' accepts or refuses them" if found and not writes else ""
+    if done.read and not found:
+        waits = "; it takes failures with one error in one sort of situation of which no rule tells yet"
     yield Note(f"read {count(done.read, 'episode')}: {count(len(found), 'rule')} found{waits}")
 
 

@@ -98,7 +98,11 @@ def _list_text(found: ConflictList, scan: bool, as_of: str | None) -> Text:
         what = styled(_what(str(record["field"])), fg="yellow")
         yield f"{what} {record['document']!s}, to be decided when the merge is over"
     if found.conflicts or not left.count:
-        more = "" if found.conflicts or scan or as_of else "; '--scan' also looks at files written by hand or pulled"
+        more = (
+            ""
+            if found.conflicts or scan or as_of
+            else "; '--scan' also compares what you remembered, wrote by hand or pulled"
+        )
         yield Note(count(len(found.conflicts), "conflict") + more)
     if left.count or left.others or left.situation:
         yield Note(_summary(left))
