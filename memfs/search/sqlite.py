@@ -146,8 +146,10 @@ class SqliteIndex:
             if len(self._lengths) > _MOST_PENDING:
                 self._write_segment(base)
 
-    def _write_segment(self, base: sqlite3.Connection) -> None:
-        """Make a segment of what is pending, joined with those before it that are not much larger."""
+    def _write_segment(self, base: sqlite3.Connection) -> int:
+        """Make a segment of what is pending, joined with those before it that are not much larger; return the number of
+        its first passage.
+        """
         known = self._passages()
         number, lengths, places = len(known.lengths), self._lengths, bytes(self._places)
         pending = self._pending
@@ -170,6 +172,7 @@ class SqliteIndex:
             ),
         )
         self._forget()
+        return number
 
     def remove(self, ids: Iterable[str]) -> None:
         gone = list(dict.fromkeys(ids))
@@ -184,9 +187,10 @@ class SqliteIndex:
     def flush(self) -> None:
         if self._dirty and self._open is not None:
             with io.operation("index:commit", self._path), self._reported():
-                if self._lengths:
-                    self._write_segment(self._open)
+                first = self._write_segment(self._open) if self._lengths else None
                 self._open.commit()
+                if first == 0:  # all was written anew, in an order that leaves pages half empty
+                    self._open.execute("VACUUM")
             self._dirty = False
 
     def clear(self) -> None:
