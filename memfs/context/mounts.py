@@ -457,6 +457,10 @@ class Mounts:
         """Whether any is named, be it readable or not."""
         return bool(self._paths)
 
+    def begin_anew_in_child(self) -> None:
+        """What could not be read before concerns no answer of this process."""
+        self._gone_at = {}
+
     # -- asking -----------------------------------------------------------------------------------------------------
     @shared_property
     def recall(self) -> Recaller:

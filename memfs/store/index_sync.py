@@ -77,6 +77,10 @@ class ItemFiles:
             if f"{listing.folder}/".startswith(inside) and "/." not in listing.folder:
                 yield listing.without_hidden()
 
+    def may_hold(self, path: str) -> bool:
+        """Whether a scan comes by a path, if it is an item or not."""
+        return "/." not in path and path.startswith(tuple(f"{folder}/" for folder in self._folders()))
+
     def _folders(self) -> list[str]:
         return sorted({f"{CONTENT}/{kind.folder.partition('/')[0]}" for kind in self._kinds})
 
@@ -348,7 +352,16 @@ class IndexSync:
         with self._lock:
             if paths is None:
                 return self._refresh_all(progress)
-            return self._look_at({path: self.files.entry(path) for path in paths if self.is_item(path)}, progress)
+            found = {path: self.files.entry(path) for path in paths}
+            if any(self._needs_scan(path, entry) for path, entry in found.items()):
+                return self._refresh_all(progress)
+            return self._look_at({path: entry for path, entry in found.items() if self.is_item(path)}, progress)
+
+    def _needs_scan(self, path: str, entry: ScanEntry | None) -> bool:
+        """Whether only a look at every file tells what is wrong: it is no file, or in a wrong place, or was."""
+        if entry is None or self.is_item(path):
+            return path in self._rejected if entry is None else not entry.regular
+        return may_count(entry) and self._item_files.may_hold(path)
 
     def survey(self) -> Survey:
         """As ``refresh`` of every file."""

@@ -552,6 +552,26 @@ def test_what_is_new_is_embedded_by_the_resident(ask: Asked, root: Path, residen
     assert until(embedded)
 
 
+def test_what_is_no_file_or_in_a_wrong_place_is_a_problem_while_it_is_there(
+    ask: Asked, root: Path, resident: int
+) -> None:
+    """A pipe, a link and a file in no folder of a type are counted, and not once they are gone."""
+    memories = root / "ContextMemory/memories"
+    odd = [memories / name for name in ("pipe.yaml", "semantic/pipe.yaml", "link.yaml", "stray.yaml")]
+    for one in odd:
+        one.parent.mkdir(exist_ok=True)
+    os.mkfifo(odd[0])
+    os.mkfifo(odd[1])
+    odd[2].symlink_to("nowhere")
+    odd[3].write_text("content: It strayed.\n")
+    for one in odd:
+        assert b"problem" in (served := ask("list")).stderr
+        assert served.stderr == ask("list", alone=True).stderr
+        one.unlink()
+    assert b"problem" not in (served := ask("list")).stderr
+    assert served.stderr == ask("list", alone=True).stderr
+
+
 def test_what_is_mounted_is_followed(ask: Asked, root: Path, resident: int, opened: Callable[..., Any]) -> None:
     """A new memory of another workspace, an edit there, and one that is mounted no more."""
     other = opened(root.parent / "other")
@@ -566,6 +586,11 @@ def test_what_is_mounted_is_followed(ask: Asked, root: Path, resident: int, open
     _file(other.root, "zebra").write_text("content: Lynxes lurk\n")
     assert b"team:zebra" in ask("recall", "lynxes").stdout
     assert b"team:zebra" not in ask("recall", "zebras graze").stdout
+    other.root.rename(root.parent / "away")
+    assert b"is left out" in ask("recall", "lynxes").stderr
+    (root.parent / "away").rename(other.root)
+    back = ask("recall", "lynxes")
+    assert (b"team:zebra" in back.stdout, back.stderr) == (True, ask("recall", "lynxes", alone=True).stderr)
     (root / "memfs.toml").write_text(settings, encoding="utf-8")
     assert b"team:" not in ask("recall", "lynxes").stdout
     other.close()
