@@ -829,7 +829,10 @@ def _opened(
         workspace.quota.chores.append(workspace._keep_up)
         if os.path.lexists(repository.state / ERASE_FOLDER) and not workspace.cutter.take_up():
             workspace.eraser.take_up()
-        store.take_up()
+        if one_shot:  # it ends before a thread would commit; a resident's children do, and a fork copies no thread
+            store.notice_commits()
+        else:
+            store.take_up()
         undone.pop_all()
     return workspace
 
