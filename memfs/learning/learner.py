@@ -604,7 +604,7 @@ class Learner:
 
     def _from_failures(self) -> None:
         rules = self.rules()
-        if rules.due():
+        if rules.has_news():
             try:
                 rules.analyze(seconds=0.0, keep=self.keep("rules"))
             except LockTimeout:  # another process is at it

@@ -502,6 +502,7 @@ def _links(rule: Rule) -> tuple[Link, ...]:
 
 EVERY = 100
 """After so many episodes failures are analysed."""
+_SMALL = 500
 _COUNT = "episodes.count"
 _LOCK = "rules.lock"
 _WAIT_SECONDS = 60.0
@@ -620,6 +621,10 @@ class Rules:
         """Whether ``EVERY`` episodes were recorded since failures were last analysed, by whatever process."""
         self.store.require_open()
         return self._tally.count() >= EVERY
+
+    def has_news(self) -> bool:
+        """Whether failures are worth a look: they are ``due``, or anything is new in a small memory."""
+        return self.due() or (self._tally.count() > 0 and self.store.count() <= _SMALL)
 
     def count(self, *, analyze: bool) -> None:
         """Count an episode that was recorded; ``analyze``: analyse failures now, and write what they teach, if due."""
