@@ -22,6 +22,7 @@ from memfs.errors import (
 )
 from memfs.format.codec import Codec, parse
 from memfs.format.secrets import refuse_item, refuse_text
+from memfs.intake.episode_item import episode_of
 from memfs.intake.import_service import FROM, Arrival, Became, ImportResult, ImportService, id_of
 from memfs.learning.conventions import STATUSES, Conventions, require_status
 from memfs.model import MemoryItem, Query
@@ -391,12 +392,17 @@ class ShareService:
 
 
 def waiting(private: Store, limit: int = _MOST) -> list[MemoryItem]:
-    """What private memory holds that could be shared and was not, the newest first; what is over is left out."""
+    """What private memory holds that could be shared and was not, the newest first; what is over is left out, and
+    so are episodes: what they teach is shared as a rule.
+    """
     found = private.select(Query(limit=limit))
     return [
         item
         for item in found
-        if item.type not in _NOT_OFFERED and SHARED_AS not in item.metadata and item.status not in OVER
+        if item.type not in _NOT_OFFERED
+        and SHARED_AS not in item.metadata
+        and item.status not in OVER
+        and episode_of(item) is None
     ]
 
 

@@ -23,6 +23,7 @@ from memfs.intake.import_service import ImportResult
 from memfs.learning import exchange
 from memfs.learning.exchange import SharedFile
 from memfs.model import MemoryItem
+from memfs.model.episode import Action, Episode, StateSnapshot
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -328,3 +329,11 @@ def test_a_decision_keeps_the_edit_of_the_same_moment(platform: Workspace, monke
     stored = platform.store.get("idea")
     assert stored is not None
     assert stored.data == {"accepted": "2025-02-03"}
+
+
+def test_episodes_are_not_offered(shop: Workspace) -> None:
+    """What went wrong in a session is nobody's news: the rule that it teaches is (C6)."""
+    episode = Episode.create(StateSnapshot.create(context="npm run build"), Action("Bash", "built"), "failure", "no")
+    shop.sources.episodes.record(episode)
+    shop.store.put(MemoryItem("Depot North closes at noon.", "semantic", id="depots"))
+    assert [item.id for item in exchange.waiting(shop.store)] == ["depots"]
