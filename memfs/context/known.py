@@ -101,7 +101,7 @@ class KnownText:
         plain = bare(text)
         if self._said(plain) or self._said(_SCOPE.sub("", plain)):
             return True
-        parts = list(_finest(text))
+        parts = [part for block in _blocks(text) for part in (list(_sentences(block)) or [block])]
         return 1 < len(parts) <= _MOST_PARTS and all(map(self._said, parts))
 
     def _said(self, text: str) -> bool:
@@ -129,10 +129,6 @@ def _parts(text: str) -> Iterator[str]:
         yield from _sentences(block)
         if "\n" in block:
             yield from filter(None, map(str.strip, block.split("\n")))
-
-
-def _finest(text: str) -> Iterator[str]:
-    return (part for block in _blocks(text) for part in (list(_sentences(block)) or [block]))
 
 
 def _blocks(text: str) -> Iterator[str]:

@@ -301,9 +301,7 @@ def _require_owner(folder: Path, layout: Layout | None) -> None:
     strangers = (owners | (layout.foreign_owners if layout is not None else frozenset())) - allowed
     if strangers and not trust.is_trusted(folder):
         raise RepoUntrusted(
-            "it belongs to another user",
-            path=str(folder),
-            hint=f"if you trust that user: {trust.command(folder)}",
+            "it belongs to another user", path=str(folder), hint=f"if you trust that user: {trust.command(folder)}"
         )
 
 

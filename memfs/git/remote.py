@@ -454,7 +454,7 @@ class RemoteHistory:
         What a person pushed or fetched with git counts. A note of an earlier rewriting, which the remote has not
         followed yet, stays.
         """
-        seen = {_unseen(name): commit for name, commit in self._listed(_SEEN).items()}
+        seen = {re.sub("%(.)", r"\1", name): commit for name, commit in self._listed(_SEEN).items()}
         tracked, notes = self._listed(_TRACKING), self._noted()
         tips: dict[str, str] = {}
         for name in {**tracked, **seen}:
@@ -535,10 +535,6 @@ class RemoteHistory:
 def _seen(name: str) -> str:
     """The ref for a branch of a remote, none of which is a folder of another's: "a" may be gone, and "a/b" be there."""
     return f"{_SEEN}/{name.replace('%', '%%').replace('/', '%/')}"
-
-
-def _unseen(name: str) -> str:
-    return re.sub("%(.)", r"\1", name)
 
 
 def _are_commits(found: object) -> bool:

@@ -99,7 +99,7 @@ class Neighbourhood:
                 against.append((item, reason))
             elif likeness >= SAME:
                 near.append(item)
-            elif likeness >= _RELATED_FROM or _share_names(draft, item):
+            elif likeness >= _RELATED_FROM or len(_names(draft) & _names(item)) >= _COMMON_NAMES:
                 related.append((likeness, item))
         related.sort(key=lambda row: (-row[0], row[1].id))
         return Neighbours(
@@ -180,10 +180,6 @@ def _words(text: str) -> dict[str, str]:
         for stem in stems[:1]:
             found.setdefault(stem, word)
     return found
-
-
-def _share_names(one: MemoryItem, other: MemoryItem) -> bool:
-    return len(_names(one) & _names(other)) >= _COMMON_NAMES
 
 
 def _names(item: MemoryItem) -> set[str]:

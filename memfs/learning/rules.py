@@ -421,7 +421,7 @@ def item_of(rule: Rule) -> MemoryItem:
         status=rule.status,
         pinned=rule.pinned,
         data=_data(rule, {}),
-        links=_links(rule),
+        links=tuple(Link(to=one, relation="learned_from") for one in rule.learned_from[-LINKED:] if one),
     )
 
 
@@ -494,10 +494,6 @@ def _data(rule: Rule, known: Mapping[str, Any]) -> dict[str, Any]:
 def _title(rule: Rule) -> str:
     words = " ".join((rule.pattern or ", ".join(rule.files) or rule.tool).split())
     return words if len(words) <= _TITLE else words[: _TITLE - 3].rstrip() + "..."
-
-
-def _links(rule: Rule) -> tuple[Link, ...]:
-    return tuple(Link(to=one, relation="learned_from") for one in rule.learned_from[-LINKED:] if one)
 
 
 EVERY = 100

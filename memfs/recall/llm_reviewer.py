@@ -64,12 +64,7 @@ _NUMBER: Mapping[str, Any] = {"type": "number"}
 
 
 def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 _STORAGE_SHAPE = _object(score=_NUMBER, reason={"type": "string"})

@@ -205,7 +205,7 @@ def _is_another_value(said: _Statement, mine: Sequence[str], theirs: Sequence[st
         return True
     if len(mine) == len(theirs) == 1 and "is" in before and _ONE_ONLY & {*before, *after}:
         return True
-    return _are_names(mine, theirs) and _excludes(before, after)
+    return all(_NAME.fullmatch(word) for word in (mine[0], theirs[0])) and _excludes(before, after)
 
 
 def _tells_where(before: Sequence[str]) -> bool:
@@ -225,10 +225,6 @@ def _units(words: Sequence[str]) -> list[str]:
     """What is beside the number: two values are of one thing only where that is the same."""
     beside = [word.casefold().rstrip("s") for word in words if not _FIGURE.fullmatch(word)]
     return beside + [re.sub(r"[\d.,:]+", "", word) for word in _figures(words)]
-
-
-def _are_names(mine: Sequence[str], theirs: Sequence[str]) -> bool:
-    return all(_NAME.fullmatch(word) for word in (mine[0], theirs[0]))
 
 
 def _excludes(before: Sequence[str], after: Sequence[str]) -> bool:

@@ -117,7 +117,7 @@ class EndpointEmbedder:
         for start in range(0, len(texts), _BATCH):
             part = texts[start : start + _BATCH]
             # a service refuses a text of nothing, and one that is no text
-            sent = [_sendable(text) if text.strip() else "-" for text in part]
+            sent = [text[:_TEXT_LIMIT].encode("utf-8", "replace").decode() if text.strip() else "-" for text in part]
             made = self._counted(self._service.embed(self.name, sent), len(part))
             vectors += [self._checked(vector, text) for vector, text in zip(made, part, strict=True)]
         return vectors
@@ -140,10 +140,6 @@ class EndpointEmbedder:
         return unit(vector) if text.strip() else [0.0] * len(vector)
 
 
-def _sendable(text: str) -> str:
-    return text[:_TEXT_LIMIT].encode("utf-8", "replace").decode()
-
-
 def unit(vector: Vector) -> Vector:
     """The vector brought to length 1; one of zeros stays."""
     length = sqrt(sum(value * value for value in vector))
@@ -162,11 +158,7 @@ def _wordllama() -> Embedder:
     return WordLlamaEmbedder()
 
 
-LOCAL: Mapping[str, Callable[[], Embedder]] = {
-    "hashing": HashingEmbedder,
-    "wordllama": _wordllama,
-    "minilm": _minilm,
-}
+LOCAL: Mapping[str, Callable[[], Embedder]] = {"hashing": HashingEmbedder, "wordllama": _wordllama, "minilm": _minilm}
 """The embedders that need nobody else, by the name settings give them."""
 _registered: dict[str, Callable[[], Embedder]] = {}
 _ALSO = {"all-minilm-l6-v2": "minilm", "sentence-transformers/all-minilm-l6-v2": "minilm"}

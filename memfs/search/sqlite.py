@@ -34,7 +34,7 @@ from memfs.search import analyzer, terms
 from memfs.search.columns import pack_json, unpack_numbers
 from memfs.search.documents import Filter, IndexRow, Place, moment, row_of
 from memfs.search.engine import Asked, IndexStats, TermStatistics
-from memfs.search.terms import HeldPostings, PassageScores, Postings
+from memfs.search.terms import PassageScores, PostingCache, Postings
 
 _FILE = "index.sqlite"
 # What a damaged file makes of a query, or of the reading of its rows.
@@ -102,7 +102,7 @@ class SqliteIndex:
         self._open: sqlite3.Connection | None = None
         self._writable = False
         self._dirty = False
-        self._held = HeldPostings()
+        self._held = PostingCache()
         self._known: dict[int, Candidate] = {}
         self._table: PassageTable | None = None
         self._talks: bool | None = None
@@ -507,10 +507,6 @@ def _storable(text: str) -> str | bytes:
     return text
 
 
-def _text(stored: bytes) -> str:
-    return stored.decode("utf-8", "surrogatepass")
-
-
 def _narrow(numbers: array[int]) -> bytes:
     """Numbers in as few bytes each as the largest takes; the first byte says how many those are."""
     most = max(numbers, default=0)
@@ -538,7 +534,7 @@ def _scored(one: Candidate, similarity: float, passage: int) -> Candidate:
 
 def _candidate(row: Sequence[Any]) -> Candidate:
     if bytes in map(type, row):
-        row = [_text(value) if isinstance(value, bytes) else value for value in row]
+        row = [value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value for value in row]
     _, key, path, kind, time, importance, context, *talk, asks, pinned = row
     about = kind, moment(time), importance, json.loads(context) if context else {}, *talk, bool(asks), bool(pinned)
     return Candidate._make((key, _whole(path, key), 0.0, *about, 0.0, 0))

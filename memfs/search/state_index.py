@@ -27,13 +27,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 _WORD, _TEXT = "word", "text"
 """What a focus says, in ``names``: each word, and all of them together."""
-_ROLE = {
-    "parents": "parent",
-    "hypotheses": "hypothesis",
-    "names": "name",
-    "agents": "agent",
-    "components": "component",
-}
+_ROLE = {"parents": "parent", "hypotheses": "hypothesis", "names": "name", "agents": "agent", "components": "component"}
 """By the field of a question, what ``names`` calls it; of several the first that has one name leads."""
 
 _ROW = "d.facts, d.sha256, d.bytes, d.stamp, d.archive"

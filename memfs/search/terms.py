@@ -184,7 +184,7 @@ _HELD_NUMBERS = 300_000
 _HELD_TERMS = 1_000
 
 
-class HeldPostings:
+class PostingCache:
     """The postings of the terms that an engine was asked for last."""
 
     def __init__(self) -> None:

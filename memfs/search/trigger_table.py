@@ -177,12 +177,7 @@ class TriggerTable:
 
     # -- candidates -------------------------------------------------------------------------------------------------
     def candidates(
-        self,
-        pool: Pool,
-        names: Iterable[str],
-        weights: Mapping[str, float],
-        share: float,
-        most: int = _MOST_CANDIDATES,
+        self, pool: Pool, names: Iterable[str], weights: Mapping[str, float], share: float, most: int = _MOST_CANDIDATES
     ) -> list[TriggerRow]:
         """Rows of a pool that have one of the file names, or words worth so great a share of all that are given.
 

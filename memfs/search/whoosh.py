@@ -28,7 +28,7 @@ from memfs.search import analyzer, terms
 from memfs.search.columns import DocumentColumns
 from memfs.search.documents import Filter, IndexRow, Place, row_of
 from memfs.search.engine import Asked, IndexStats, TermStatistics
-from memfs.search.terms import HeldPostings, PassageScores, Postings
+from memfs.search.terms import PassageScores, PostingCache, Postings
 
 # Whoosh imports asyncio and a client of HTTP, which take longer than all of Whoosh, for one name each: a decorator that
 # ``functools`` has, and ``urlretrieve``, which it never calls. Another thread could take a stand-in for the module.
@@ -268,7 +268,7 @@ class WhooshIndex:
         self._leaves: list[tuple[SegmentReader, int]] | None = None
         self._average: float | None = None
         self._open_writer: WhooshWriter | None = None
-        self._held = HeldPostings()
+        self._held = PostingCache()
         self._frequencies: dict[str, int] = {}
 
     # -- writing ----------------------------------------------------------------------------------------------------

@@ -383,13 +383,7 @@ class Importer:
 
     # -- storing --------------------------------------------------------------------------------------------------
     def _store_all(
-        self,
-        due: Iterable[Due],
-        name: str,
-        replace: bool,
-        reason: str,
-        dry_run: bool,
-        refused: tuple[MemfsError, ...],
+        self, due: Iterable[Due], name: str, replace: bool, reason: str, dry_run: bool, refused: tuple[MemfsError, ...]
     ) -> ImportCounts:
         tally, batch = _Tally(), _Batch()
 
@@ -419,13 +413,7 @@ class Importer:
         )
 
     def _due(
-        self,
-        stream: BinaryIO,
-        name: str,
-        replace: bool,
-        reason: str,
-        refused: Collection[int],
-        made: dict[int, Due],
+        self, stream: BinaryIO, name: str, replace: bool, reason: str, refused: Collection[int], made: dict[int, Due]
     ) -> Iterator[Due]:
         """The records that are not refused, with what has to be done for them, ``made`` for some already."""
         for number, record in enumerate(_records(stream, name), 1):

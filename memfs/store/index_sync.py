@@ -424,10 +424,7 @@ class IndexSync:
         return self._owners
 
     def _refresh_all(
-        self,
-        progress: Progress | None,
-        listings: Iterable[FolderScan] | None = None,
-        found: ScanFindings | None = None,
+        self, progress: Progress | None, listings: Iterable[FolderScan] | None = None, found: ScanFindings | None = None
     ) -> SyncResult:
         """``found`` is filled with what comes of it."""
         known = self.index.stamps()

@@ -144,11 +144,7 @@ class Hook:
     @property
     def seconds(self) -> float:
         """How long all of it may take."""
-        return max(self._least, self._usual)
-
-    @property
-    def _usual(self) -> float:
-        return LIMITS.get(self.name, UNKNOWN_LIMIT if self.name else max(LIMITS.values()))
+        return max(self._least, LIMITS.get(self.name, UNKNOWN_LIMIT if self.name else max(LIMITS.values())))
 
     def run(self, data: bytes) -> None:
         """Keep the event, and answer it. Never raises."""
@@ -239,10 +235,7 @@ class Hook:
 
 
 def main(
-    arguments: Sequence[str],
-    folder: str = "",
-    settings: Mapping[str, Any] = _NO_SETTINGS,
-    host: HookHost | None = None,
+    arguments: Sequence[str], folder: str = "", settings: Mapping[str, Any] = _NO_SETTINGS, host: HookHost | None = None
 ) -> None:
     """Answer the event of this process, and end the process with 0.
 

@@ -162,7 +162,7 @@ def _follow(one: SourcePage, written: str, folder: Path, taken: SourceContent, s
     elif name not in seen and depth <= _DEEPEST_IMPORT and (folder / name).is_file():
         seen.add(name)
         try:
-            if _leads_out(folder, name):
+            if not (folder / name).resolve().is_relative_to(folder.resolve()):
                 raise ContentError("a link that leads elsewhere")
             text = decoded(named(folder / name, ITEM_LIMIT), name)
         except MemfsError as error:
@@ -170,7 +170,3 @@ def _follow(one: SourcePage, written: str, folder: Path, taken: SourceContent, s
             return
         if name.endswith((".md", ".mdc", ".txt")):
             _take(SourcePage(name=name, path=folder / name, text=text, changed=one.changed), folder, taken, seen, depth)
-
-
-def _leads_out(folder: Path, name: str) -> bool:
-    return not (folder / name).resolve().is_relative_to(folder.resolve())

@@ -26,17 +26,7 @@ from memfs.config_names import RESIDENT_SWITCH, VARIABLES, WORKSPACE_VARIABLE
 from memfs.dataclass import NamedTuple
 from memfs.doors.claude_code import hook
 from memfs.doors.cli import command
-from memfs.doors.resident.client import (
-    CODE,
-    DECLINED,
-    GREETING,
-    OUTPUT,
-    WRITES,
-    WRITING,
-    WROTE,
-    is_event,
-    verb_of,
-)
+from memfs.doors.resident.client import CODE, DECLINED, GREETING, OUTPUT, WRITES, WRITING, WROTE, is_event, verb_of
 from memfs.doors.resident.place import name_process
 from memfs.fs.journal import set_witness
 from memfs.fs.workspace_location import find_workspace
