@@ -14,6 +14,7 @@ from memfs.model import Hit, MemoryItem
 from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED
 from memfs.model.kinds import ACCEPTED, CONVENTION
+from memfs.model.time import format_time
 from memfs.recall.conflict_notes import CONTRADICTS, unresolved_note
 
 QUOTE = "| "
@@ -87,7 +88,7 @@ def _quoted(entry: Hit | MemoryItem) -> list[str]:
         "trust": _TRUST_IN_WORDS.get(item.trust, "unknown (UNTRUSTED)"),
         "mount": of_mount(item.id),
         "from": _origin(item),
-        "when": item.timestamp.isoformat() if item.timestamp else "",
+        "when": format_time(item.timestamp.replace(microsecond=0)) if item.timestamp else "",
         "status": item.status,
         "contradicts": ", ".join(link.to for link in item.links if link.relation == CONTRADICTS),
         "undecided": unresolved_note(item),

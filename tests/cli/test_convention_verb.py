@@ -72,8 +72,8 @@ def test_a_convention_is_proposed_accepted_and_replaced(memfs: Memfs, accepted: 
     assert "proposed flags" in memfs("team", "convention", "propose", "flags").out
 
     shown = memfs("recall", "columns hold utc").out.splitlines()
-    assert [line.split()[0] for line in shown if line and line[0] != " "] == ["utc-with-a-z", "times-utc"]
-    assert "retired" in next(line for line in shown if line.startswith("times-utc"))
+    assert [line.split()[0] for line in shown if line and line[0] != " "] == ["utc-with-a-z"]
+    assert any(line.startswith("  earlier: times-utc") for line in shown)
     fenced = memfs("recall", "columns hold utc", "--fenced").out
     assert "utc-with-a-z" in fenced
     assert "times-utc" not in fenced

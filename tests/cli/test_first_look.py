@@ -117,14 +117,17 @@ def test_p4_a_slip_in_warned_and_a_secret_are_told(memfs: Memfs) -> None:
     assert memfs("agent", "episode", "record", "y", "--outcome", "success", "--warned", "team:rule").err == ""
 
 
-def test_p7_recall_marks_what_is_superseded(memfs: Memfs) -> None:
-    """For people behind the score, for programs as ``status``."""
+def test_p7_recall_tells_what_is_superseded_as_an_earlier_version(memfs: Memfs) -> None:
+    """Beneath what replaced it; alone, and as its own hit with --no-dedupe, it is marked."""
     for name, seconds in (("t30", 30), ("t60", 60)):
         memfs("remember", f"The timeout of the gateway is {seconds} seconds", "--id", name)
     memfs("team", "conflicts", "resolve", "t30", "t60", "--keep", "t60")
     lines = memfs("recall", "gateway timeout").out.splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("t")] == ["t60"]
+    assert any(line.startswith("  earlier: t30 (") for line in lines)
+    lines = memfs("recall", "gateway timeout", "--no-dedupe").out.splitlines()
     assert [line.endswith("  superseded") for line in lines if line.startswith("t")] == [False, True]
-    hits = memfs("recall", "gateway timeout", "--json").json["hits"]
+    hits = memfs("recall", "gateway timeout", "--no-dedupe", "--json").json["hits"]
     assert [hit.get("status") for hit in hits] == [None, "superseded"]
 
 

@@ -50,7 +50,9 @@ def test_a_contradiction_is_shown_when_stored_recalled_and_shown(memfs: Memfs) -
     stored = memfs("remember", "--review", "Decided to use MySQL for transactions", "--json").json
     new = stored["id"]
     assert stored["contradicts"] == [old]
-    hits = {hit["id"]: hit for hit in memfs("recall", "transactions", "--json").json["hits"]}
+    (hit,) = memfs("recall", "transactions", "--json").json["hits"]
+    assert (hit["id"], hit["contradicts"], [one["id"] for one in hit["earlier"]]) == (new, [old], [old])
+    hits = {hit["id"]: hit for hit in memfs("recall", "transactions", "--no-dedupe", "--json").json["hits"]}
     assert (hits[new]["contradicts"], hits[old]["contradicts"]) == ([old], [new])
     assert f"contradicts {old}" in memfs("recall", "transactions").out
     assert f"contradicts: {old}" in memfs("recall", "transactions", "--fenced").out

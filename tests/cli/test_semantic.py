@@ -163,7 +163,7 @@ def test_a_command_embeds_few_new_items(memfs: Memfs, monkeypatch: pytest.Monkey
         memfs("remember", f"the truck is {colour}")
     shown = memfs("recall", "trucks", "--json").json
     assert (shown["semantic"], shown["partial"], "'memfs semantic on' makes it" in shown["cut"]) == (True, True, True)
-    assert len(shown["hits"]) == 4
+    assert len(shown["hits"][0]["earlier"]) == 3  # another colour is another version
     monkeypatch.undo()
     assert memfs("recall", "trucks", "--json").json["partial"] is False
     assert memfs("semantic", "status", "--json").json["waiting"] == 0

@@ -59,7 +59,7 @@ def test_a_state_update_is_kept_whole_and_shown_by_its_iteration(rig: Rig) -> No
     assert (ack.bytes, ack.revision, ack.checkpoint_id, ack.durability) == (len(data), "", "", "file")
     assert ack.sha256 == rig.workspace.states.files.read(ack.path).sha256
     assert ack.duration_ms > 0
-    assert stored == {**UPDATE, "timestamp": "2026-03-01T12:00:00.250000Z"}
+    assert stored == {**UPDATE, "timestamp": "2026-03-01T12:00:00.250Z"}
     assert rig.read("iteration_001/system_state.json")["update"] == stored
     facts = {"kind": "state_update", "path": ack.path, "iteration": 1, "update_type": "periodic"}
     assert rig.told == [("state_stored", facts)]

@@ -44,7 +44,7 @@ from memfs.recall.ranking import relevance_percents, strategy
 from memfs.settings import MOUNTS
 
 if TYPE_CHECKING:
-    from memfs.model import EarlierVersion, Hit, HitPassage, MemoryItem, Problem, Query, Recall, RecordedConflict
+    from memfs.model import EarlierVersion, HitPassage, MemoryItem, Problem, Query, Recall, RecordedConflict
     from memfs.recall.absence import WhyNot
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
@@ -371,16 +371,10 @@ def _found(answer: Recall, explain: bool) -> Iterator[FoundItem]:
             passage=hit.passage,
             shortened=hit.shortened,
             conflicts=tuple(undecided(hit.item)),
-            contradicts=_beside(hit, against),
+            contradicts=tuple(against.get(hit.item.id, ())),
             earlier=hit.earlier,
             reasons={name: round(value, 6) for name, value in hit.reasons.items()} if explain else {},
         )
-
-
-def _beside(hit: Hit, against: Mapping[str, list[str]]) -> tuple[str, ...]:
-    """What a hit contradicts, without its own earlier versions: which of these holds is no question."""
-    earlier = {one.id for one in hit.earlier}
-    return tuple(other for other in against.get(hit.item.id, ()) if other not in earlier)
 
 
 def _query(workspace: Workspace, text: str, limit: int | None, chosen: dict[str, Any], past: Past | None) -> Query:
