@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 _PACKAGE = Path(__file__).resolve().parent
 _SCHEMA_SUFFIX = ".schema.json"
@@ -55,7 +58,14 @@ def language_text(name: str) -> str:
 
 def times_text() -> str:
     """The words of time of each language, in JSON: for a question they are to be read quickly."""
-    return _text("languages", "times.json")
+    return (_folder("languages") / "times.json").read_text(encoding="utf-8")
+
+
+@cache
+def word_lists() -> Mapping[str, Any]:
+    """The words by which texts are judged, from ``languages/words.json``, which says first what each list is of."""
+    found: Mapping[str, Any] = json.loads((_folder("languages") / "words.json").read_bytes())
+    return found
 
 
 @cache

@@ -26,6 +26,7 @@ from memfs.recall.cues import spoken
 from memfs.recall.review import Review
 from memfs.recall.reviewers import reviewers_of
 from memfs.recall.tokens import gist
+from memfs.resources import word_lists
 from memfs.search.analyzer import STOP_WORDS, tokens
 from memfs.search.terms import COMMON_WORDS
 from memfs.settings import ReviewSettings
@@ -223,11 +224,7 @@ def _added(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]
 MOST_KEYWORDS = 5
 MOST_NAMES = 8
 _LOOKED_AT = 5_000
-_MORE_EMPTY_WORDS = (
-    "we they them he she us was were been being also than into onto out via per whether within without among "
-    "however therefore because since while though although dont doesnt didnt wont cant"
-)
-_EMPTY_WORDS = STOP_WORDS | COMMON_WORDS | frozenset(_MORE_EMPTY_WORDS.split())
+_EMPTY_WORDS = STOP_WORDS | COMMON_WORDS | frozenset(word_lists()["entities"]["empty"].split())
 _NAME_LENGTH = 60
 
 _NAMES = re.compile(
@@ -244,12 +241,7 @@ _NAMES = re.compile(
 )
 _SENTENCE_END = re.compile(r"(?:^|[.!?:\n\u2022*#>-])[\s\"'(\u201c]*$")
 
-_CALENDAR_WORDS = (
-    "monday tuesday wednesday thursday friday saturday sunday "
-    "january jan february feb march mar april apr may june jun july jul august aug september sept sep october oct "
-    "november nov december dec"
-)
-_NO_KEYWORDS = _EMPTY_WORDS | frozenset(_CALENDAR_WORDS.split())
+_NO_KEYWORDS = _EMPTY_WORDS | frozenset(word_lists()["entities"]["calendar"].split())
 
 
 def keywords(text: str) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from memfs.model.item import VOUCHED
 from memfs.model.rule import fits, is_wild
 from memfs.model.shape import text_in, texts_in
 from memfs.model.time import EPOCH
+from memfs.resources import word_lists
 from memfs.search.analyzer import identity, terms
 
 Worth = Callable[[str], float]
@@ -45,14 +46,7 @@ _MOST_FILES = 200
 _LONGEST_FILE = 500
 _MOST_GLOBS, _MOST_TRIED = 50, 50
 _MENTION = re.compile(r"(?<![\w/.~-])(?:[\w.~-]{0,80}/){0,20}[\w.-]{1,80}\.[A-Za-z][A-Za-z0-9]{0,7}(?![\w/])", re.ASCII)
-_COMMON = (
-    "__init__.py __main__.py app.py base.py build.gradle cargo.toml cmakelists.txt config.json config.py config.yaml "
-    "conftest.py constants.py dockerfile errors.py go.mod helpers.py index.css index.html index.js index.ts index.tsx "
-    "lib.rs main.c main.cpp main.go main.js main.py main.rs main.ts makefile mod.rs models.py package-lock.json "
-    "package.json pom.xml pyproject.toml readme.md requirements.txt routes.py schema.py settings.py setup.cfg setup.py "
-    "test.py tests.py tsconfig.json types.py types.ts urls.py utils.js utils.py utils.ts views.py"
-)
-_COMMON_NAMES = frozenset(_COMMON.split())
+_COMMON_NAMES = frozenset(word_lists()["file_names"].split())
 
 
 @dataclass(frozen=True)
@@ -279,14 +273,7 @@ def _is_ordinary(name: str) -> bool:
     return name.casefold() in _COMMON_NAMES
 
 
-_LITTLE = (
-    "add adjust agent apply attempt build call change check clean code command continue create delete do edit ensure "
-    "execute file find finish fix function get give go handle help implement improve introduce issue let line look "
-    "make method modify module move need new next old open part path please prepare problem project put read remove "
-    "rename replace retry return review rewrite run save script see set show start step stop task test tests thing "
-    "tool try update use user want work write"
-)
-GENERIC = frozenset(terms(_LITTLE))
+GENERIC = frozenset(terms(word_lists()["steps"]))
 """Words that most steps of an agent have, and that tell little of what it is about."""
 
 

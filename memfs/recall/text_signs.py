@@ -13,10 +13,10 @@ from types import MappingProxyType
 
 from memfs.dataclass import NamedTuple, replace
 from memfs.model import Hit, MemoryItem
-from memfs.model.time import MONTHS
 from memfs.pattern import regex
 from memfs.recall.ranking import ASSISTANTS, ONE_QUESTION
 from memfs.recall.tokens import whole
+from memfs.resources import word_lists
 from memfs.search import analyzer, terms
 
 _WORD = regex(r"\w+")
@@ -32,20 +32,7 @@ _PREFERENCE = 1.3
 _READ, _READ_FOR_ADVICE = 2, 4
 """So many hits for each that is wanted are read."""
 _I = frozenset(("i", "me", "mine", "my", "our", "us", "we"))
-_DATES = frozenset(
-    (
-        *("yesterday", "today", "tonight", "tomorrow", "ago", "recently", "since", "last", "next"),
-        *("week", "weeks", "weekend", "month", "months", "year", "years", "summer", "winter", "spring", "autumn"),
-        *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
-        *(month for month in MONTHS if month != "may"),
-    )
-)
-_DENIALS = frozenset(
-    (
-        *("not", "never", "no", "nor", "none", "t", "without", "cannot"),
-        *("avoid", "avoids", "avoiding", "hate", "dislike", "stop"),
-    )
-)
+_DATES, _DENIALS, _ADVICE = (frozenset(word_lists()["signs"][name].split()) for name in ("dates", "denials", "advice"))
 """Words that deny what stands near them; ``t`` is what is left of *don't*."""
 _NEAR = 4
 _EXCEPT = regex(
@@ -61,12 +48,6 @@ _LISTS = regex(
 """What a question has that asks for a count or a list."""
 _CENTURIES = ("19", "20")
 _TIMES = frozenset(("date", "day", "days", "month", "months", "time", "week", "weekend", "weeks", "year", "years"))
-_ADVICE = frozenset(
-    (
-        *("advice", "advise", "best", "help", "idea", "ideas", "option", "options", "should", "tips"),
-        *("recommend", "recommendation", "recommendations", "suggest", "suggestion", "suggestions"),
-    )
-)
 _PREFERENCES = frozenset(("always", "prefer", "preference", "preferences", "preferred", "prefers", "rather"))
 
 

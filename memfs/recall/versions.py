@@ -7,7 +7,7 @@ Precision comes before recall: two statements that may both be true are left alo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 
@@ -21,6 +21,7 @@ from memfs.pattern import regex
 from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, OVER
 from memfs.recall.similarity import normalised
 from memfs.recall.tokens import gist
+from memfs.resources import word_lists
 from memfs.search.analyzer import terms
 
 LOOKED_INTO = 5_000
@@ -31,70 +32,18 @@ _MOST_CHANGED = 3
 
 _WORD = regex(r"[\w$€£#~@/+-]+(?:[.,:'/@+-]\w+)*%?|[=]")
 _SENTENCE = regex(r"(?<=[.!?;])\s+|\n+")
-_SHORT_FORMS = {
-    "don't": "do not", "doesn't": "does not", "didn't": "did not", "isn't": "is not", "aren't": "are not",
-    "wasn't": "was not", "weren't": "were not", "can't": "can not", "cannot": "can not", "won't": "will not",
-    "shouldn't": "should not", "mustn't": "must not", "hasn't": "has not", "haven't": "have not", "it's": "it is",
-    "dont": "do not", "doesnt": "does not", "needn't": "need not", "wouldn't": "would not", "couldn't": "could not",
-}  # fmt: skip
+_WORDS = word_lists()["statements"]
+_SHORT_FORMS: Mapping[str, str] = _WORDS["short_forms"]
 _DENIALS = frozenset({"not", "never", "no", "nobody", "nothing", "none", "neither", "without"})
-# Words that may come or go without changing what is said to hold.
-_IDLE_WORDS = (
-    "a an the we i you they it that do does did must may might should can could will would shall have has now "
-    "currently actually already also just still please always anymore longer any more decided agreed chose to "
-    "ever really simply today henceforth again our"
+_IDLE, _NUMBERED, _HOLDS, _HAPPENED = (
+    frozenset(_WORDS[name].split()) for name in ("idle", "numbered", "holds", "happened")
 )
-_IDLE = frozenset(_IDLE_WORDS.split())
 _FORMS = {"are": "is", "was": "is", "were": "is", "be": "is", "been": "is", "=": "is", "equals": "is"}
-_OPPOSITES = (
-    "enabled disabled|enable disable|on off|true false|allowed forbidden|allowed prohibited|allow forbid|"
-    "permitted forbidden|always never|required optional|mandatory optional|likes dislikes|like dislike|"
-    "loves hates|love hate|likes hates|like hate|prefers avoids|prefer avoid|use avoid|uses avoids|"
-    "accept reject|accepts rejects|public private|open closed|up down|active inactive|safe unsafe|"
-    "supported unsupported|synchronous asynchronous|sync async|mutable immutable|sorted unsorted|"
-    "encrypted unencrypted|tabs spaces|tab space|first last|before after|possible impossible|valid invalid|"
-    "known unknown|stateless stateful|manual automatic|manually automatically|online offline|"
-    "increases decreases|increase decrease|faster slower|fast slow|minimum maximum|include exclude|"
-    "includes excludes|present absent|done pending|alive dead|single married|vegetarian carnivore|"
-    "single-threaded multi-threaded|works fails|passes fails|works broken|stable unstable|green red|"
-    "lower upper|lowercase uppercase|left right|ascending descending"
-)
-_OPPOSED = frozenset(frozenset(pair.split()) for pair in _OPPOSITES.split("|"))
-_CLASSES = tuple(
-    frozenset(names.split())
-    for names in (
-        "monday tuesday wednesday thursday friday saturday sunday",
-        "january february march april may june july august september october november december",
-        "red green blue yellow black white orange purple grey gray brown pink",
-        "daily weekly monthly yearly hourly nightly quarterly",
-        "staging production development",
-        "low medium high critical",
-    )
-)
-# A number after one of these names a thing; another number then is another thing.
-_NUMBERED_WORDS = (
-    "task issue ticket pr step chapter iteration session test case line row page day week month phase round "
-    "run attempt item user node server host worker job build sprint experiment hypothesis customer order "
-    "invoice commit bug release level part section figure table rule example note entry batch shard room bus "
-    "flight episode season request"
-)
-_NUMBERED = frozenset(_NUMBERED_WORDS.split())
+_OPPOSED = frozenset(frozenset(pair.split()) for pair in _WORDS["opposites"])
+_CLASSES = tuple(frozenset(names.split()) for names in _WORDS["classes"])
+# A number after a numbered word names a thing; another number then is another thing.
 _FIGURE = regex(r"[$€£v~]?\d[\d.,:]*(?:%|[a-zA-Z]{1,3})?")
 _NAME = regex(r".*[A-Z0-9_./:@].*")
-_HOLDS_WORDS = (
-    "is uses use using runs run listens takes expires costs keeps keep needs requires require defaults "
-    "default starts ends lives stored belongs set limit limited at named called located hosted written built "
-    "deployed contains holds lasts returns owns owned serves retries waits changes happens opens closes "
-    "points connects prefers prefer speaks maximum minimum port version timeout retention"
-)
-_HOLDS = frozenset(_HOLDS_WORDS.split())
-_HAPPENED_WORDS = (
-    "added fixed met deployed shipped released migrated implemented merged removed created finished completed "
-    "found saw went visited bought said asked reported tested ran wrote reviewed upgraded updated sent "
-    "received failed crashed started joined left called opened closed processed handled imported exported "
-    "tried discussed ate drank played watched read made took gave got moved logged resolved investigated"
-)
-_HAPPENED = frozenset(_HAPPENED_WORDS.split())
 _CONDITIONS = frozenset({"if", "when", "while", "unless", "until", "whether", "where"})
 _FOR = frozenset({"for", "as", "in", "on", "when", "during", "instead", "by", "with"})
 _ONE_ONLY = frozenset({"chosen", "choice", "default", "primary", "only", "main", "official", "standard"})

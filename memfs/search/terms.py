@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 
 from memfs.model import MemoryItem
 from memfs.pattern import regex
+from memfs.resources import word_lists
 from memfs.search import analyzer, language
 from memfs.search.engine import Asked, TermStatistics
 
@@ -31,21 +32,8 @@ _SHORTEST_SLIP = 5
 _SLIPS = 3
 _LINE = regex(r"\s*([^\W\d_][\w .-]{0,30}?)\s*:\s")
 _ASSISTANTS = frozenset({"ai", "assistant", "bot", "model", "system"})
-# Words of talk that narrow nothing down. They are searched for, as they may be all that was said.
-_COMMON_WORDS = (
-    "actually already always another anybody anyone anything ask asked asks bit came come comes describe "
-    "described describes discuss discussed discusses even ever everybody everyone everything feel feeling feels "
-    "felt first gave get gets getting give given gives go goes going gone good got great happen happened "
-    "happening happens hello hey hi hmm indeed keep keeps kept kind kinds know known knows last lately let lets "
-    "like likes long look looked looking looks lot lots made make makes making many may maybe mention mentioned "
-    "mentions might much must need needed needs never new nice nobody nope nothing often oh ok okay one ones "
-    "perhaps please possibly probably put quite really recent recently right said saw say saying says see seem "
-    "seemed seems seen share shared shares show showed shows somebody someone something sometimes sort sorts "
-    "still sure take taken takes talk talked talking talks tell tells thank thanks thing things think thinks "
-    "today told tomorrow took tried tries try trying two type types use used uses using usually want wanted wants "
-    "way ways well went wow yeah yep yes yesterday yet"
-)
-COMMON_WORDS = frozenset(_COMMON_WORDS.split())
+COMMON_WORDS = frozenset(word_lists()["talk"].split())
+"""Words of talk that narrow nothing down. They are searched for, as they may be all that was said."""
 
 
 @lru_cache(maxsize=64)  # the search, the reviewers and what shows passages ask for those of one question
