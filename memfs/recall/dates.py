@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from calendar import monthrange
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import cache, partial
+from itertools import product
 
 from memfs.dataclass import NamedTuple
 from memfs.model import Anchor, Candidate, MemoryItem
@@ -152,6 +154,26 @@ class NamedTimes(NamedTuple):
         """These, where the event was on a day."""
         return self._replace(days=(*self.days, *(self.distance or Distance()).days(day)))
 
+    def spans(self, now: date) -> list[tuple[date, date]]:
+        """The first and the last day of each time, in order; without a year, of this year and the last."""
+        lately = (now.year - 1, now.year)
+        found: list[tuple[int, int]] = []
+        for one in self.days:
+            for year in lately if one.yearly else (one.day.year,):
+                start = one.day.replace(year=year).toordinal()
+                found.append((start + one.first, start + one.last))
+        if not self.days:
+            years = self.years or (lately if self.months else ())
+            for year, month in product(sorted(years), sorted(self.months) or range(1, 13)):
+                start = date(year, month, 1).toordinal()
+                found.append((start, start + monthrange(year, month)[1] - 1))
+        joined: list[tuple[int, int]] = []
+        for first, last in sorted(found):
+            if joined and first <= joined[-1][1] + 1:
+                first, last = joined[-1][0], max(last, joined.pop()[1])
+            joined.append((first, last))
+        return [(_day(first), _day(last)) for first, last in joined]
+
 
 class _Word(NamedTuple):
     letter: str
@@ -286,6 +308,10 @@ def _around(year: int, month: int, number: int, relation: str) -> Iterator[Named
     else:
         yield NamedDay(day, 0, 1, _THEN, yearly)
         yield NamedDay(day, -1, _TOLD, yearly=yearly)
+
+
+def _day(number: int) -> date:
+    return date.fromordinal(min(max(number, 1), date.max.toordinal()))
 
 
 def _date(year: int, month: int, number: int) -> date | None:

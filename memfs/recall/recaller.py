@@ -11,7 +11,8 @@ import time
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
-from datetime import datetime
+from datetime import UTC, datetime
+from datetime import time as clock
 from functools import partial
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
     from memfs.git.repository import Repository
     from memfs.recall.absence import WhyNot
+    from memfs.recall.dates import NamedTimes
     from memfs.recall.embeddings import VectorSearch
     from memfs.recall.review import Relevance
     from memfs.recall.use_weights import UseWeights
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     from memfs.store.reader import Readable
 from memfs.usage import Usage
 
+_BREADTH = 20
+"""An answer of fewer hits is the beginning of one of so many: what is looked at does not depend on the limit."""
 _PER_HIT = 3
 _IN_TALKS = 150
 _READ_FOR_LIST = 2
@@ -97,6 +101,7 @@ class CandidateSet(NamedTuple):
     could be found by words alone, ``semantic`` where meaning was searched at all.
     """
 
+    asked: QueryTerms
     matches: Sequence[RankCandidate] = ()
     cut: bool = False
     behind: bool = False
@@ -134,10 +139,11 @@ class HitCollector:
     def take(self, relevance: Relevance | None) -> None:
         """Load the best, look for what counts in their texts, have them judged, and choose."""
         query = self._asked.query
+        breadth = max(query.limit, _BREADTH)
         room = query.limit if relevance is None else relevance.room(query.limit)
-        talk = any(one.match.candidate.sequence is not None for one in self._ranked[:room])
+        talk = any(one.match.candidate.sequence is not None for one in self._ranked[:breadth])
         signs = TextSigns.of(asked_for(query.text), talk=talk)
-        read = min(signs.read(query.limit), _AT_ONCE)
+        read = min(signs.read(breadth), _AT_ONCE)
         hits: Iterator[Hit] = self._loaded(self._together(room, read, signs.most), signs, read)
         if relevance is not None:
             judged = relevance.judged(
@@ -146,14 +152,14 @@ class HitCollector:
             self._absent = judged.absent
             hits = chain(judged.hits, hits)
         if asks_for_list(query.text):
-            hits = chain(spread(islice(hits, _READ_FOR_LIST * query.limit)), hits)
+            hits = chain(spread(islice(hits, _READ_FOR_LIST * breadth)), hits)
         self._hits = iter(hits)
         for hit in self._hits:
             self._offers.append(hit)
             self.selection.offer(hit)
             if self.selection.full:
                 break
-        self._look_for_newer(query.limit if query.deduplicate else 0)
+        self._look_for_newer(max(query.limit, breadth - len(self._offers)) if query.deduplicate else 0)
         self.selection.widen()
 
     def _look_for_newer(self, most: int) -> None:
@@ -537,9 +543,10 @@ class Recaller:
             judge: whether reviewers are asked.
         """
         query = asked.query
-        ranking, ranked = self._ordered(query, found.matches if found is not None else ())
-        collector = HitCollector(self._store, asked, found or CandidateSet(), ranking, ranked)
-        collector.late = found is None
+        late, found = found is None, found or CandidateSet(QueryTerms.of(query, self._clock()))
+        ranking, ranked = self._ordered(query, found)
+        collector = HitCollector(self._store, asked, found, ranking, ranked)
+        collector.late = late
         if ranked:
             collector.take(self._helpers.relevance() if query.text and judge else None)
         return collector
@@ -577,59 +584,72 @@ class Recaller:
         """
         return strategy(query.strategy or self._preset_name)
 
-    def _find(self, query: Query, wider: int = 1, *, prepared: bool = False) -> CandidateSet:
-        """The candidates for a query, ``wider`` times as many as usual."""
-        found, cut = self._candidates(query, query.limit * _PER_HIT * wider)
+    def _find(self, query: Query, wider: int = 1, named: QueryTerms | None = None) -> CandidateSet:
+        """The candidates for a query, ``wider`` times as many as usual.
+
+        Args:
+            named: what it names, where that is known and all else is prepared.
+        """
+        asked = named or self._named(query)
+        found, cut = self._candidates(query, asked, max(query.limit, _BREADTH) * _PER_HIT * wider)
         if not query.text:
-            return CandidateSet(matches=[RankCandidate(one) for one in found], cut=cut)
+            return CandidateSet(asked, [RankCandidate(one) for one in found], cut)
         together: Sequence[tuple[Candidate, Shares]] = gathered(found, lambda places: self._store.beside(places, query))
         meaning = self._helpers.meaning()
         if meaning is None:
-            return CandidateSet(matches=[RankCandidate(*one) for one in together], cut=cut)
-        if not prepared:
+            return CandidateSet(asked, [RankCandidate(*one) for one in together], cut)
+        if named is None:
             meaning.prepare([query])
-        return CandidateSet(
-            matches=[RankCandidate(*one) for one in meaning.joined(together, query)],
-            cut=cut,
-            behind=meaning.behind(),
-            semantic=meaning.knows(query),
-        )
+        matches = [RankCandidate(*one) for one in meaning.joined(together, query)]
+        return CandidateSet(asked, matches, cut, meaning.behind(), meaning.knows(query))
 
-    def _candidates(self, query: Query, wanted: int) -> tuple[list[Candidate], bool]:
-        """At least so many candidates, and whether there may be more."""
+    def _candidates(self, query: Query, asked: QueryTerms, wanted: int) -> tuple[list[Candidate], bool]:
+        """At least so many candidates, best first, and whether there may be more."""
         in_talks = bool(query.text) and self._store.has_conversations()
-        asked = min(max(wanted, _IN_TALKS) if in_talks else wanted, MOST)
-        found = self._store.candidates(replace(query, text=asked_for(query.text), limit=asked))
-        cut = len(found) >= asked
+        wide = replace(query, text=asked_for(query.text), limit=min(max(wanted, _IN_TALKS if in_talks else 0), MOST))
+        found = self._store.candidates(wide)
+        cut = len(found) >= wide.limit
         if cut and query.text and not in_talks and self._store.has_conversations():
-            return self._candidates(query, wanted)  # the files that were looked at only now hold the first talk
+            return self._candidates(query, asked, wanted)  # the files looked at only now hold the first talk
+        if cut and asked.times is not None:
+            known = {one.id for one in found}
+            found += [one for one in self._then(wide, asked.times) if one.id not in known]
         return found, cut
+
+    def _then(self, query: Query, times: NamedTimes) -> list[Candidate]:
+        """The best candidates of some times."""
+        found: list[Candidate] = []
+        for first, last in times.spans(self._clock().date()):
+            since, until = datetime.combine(first, clock.min, UTC), datetime.combine(last, clock.max, UTC)
+            since, until = max(since, query.since or since), min(until, query.until or until)
+            found += self._store.candidates(replace(query, since=since, until=until)) if since <= until else []
+        return sorted(found, key=lambda one: -one.similarity)
 
     def _find_together(self, queries: Sequence[Query]) -> list[CandidateSet]:
         """The candidates for several queries, all in one state of the index."""
         if (meaning := self._helpers.meaning()) is not None:
             meaning.prepare(queries)
+        named = [self._named(query) for query in queries]  # this may open files
         for _ in range(_TRIES):
             try:
                 with self._store.held():
-                    return [self._find(query, prepared=True) for query in queries]
+                    return [self._find(query, named=one) for query, one in zip(queries, named, strict=True)]
             except IndexUnavailable:
                 self._store.refresh()
         return [self._find(query) for query in queries]
 
-    def _ordered(self, query: Query, found: Sequence[RankCandidate]) -> tuple[Ranking, Sequence[RankedCandidate]]:
+    def _ordered(self, query: Query, found: CandidateSet) -> tuple[Ranking, Sequence[RankedCandidate]]:
         """What was found, ordered by the query's strategy, and what scored it."""
         chosen = self._strategy(query)
         learned = self._helpers.learned() if query.strategy in _LEARNING else None
-        now = self._clock()
-        asked = self._anchored(query, QueryTerms.of(query, now))
-        ranking = Ranking(query, chosen.weights, now, self._kinds, learned, asked)
+        ranking = Ranking(query, chosen.weights, self._clock(), self._kinds, learned, found.asked)
         usage = self._helpers.usage if ranking.counts_use else None
-        uses = usage.of(match.candidate.id for match in found) if usage is not None else {}
-        return ranking, reranked(chosen, query, ranking.ranked(ranking.completed(found, uses)))
+        uses = usage.of(match.candidate.id for match in found.matches) if usage is not None else {}
+        return ranking, reranked(chosen, query, ranking.ranked(ranking.completed(found.matches, uses)))
 
-    def _anchored(self, query: Query, asked: QueryTerms) -> QueryTerms:
+    def _named(self, query: Query) -> QueryTerms:
         """What a query names, with the days that it counts from an event; that is looked up by its words."""
+        asked = QueryTerms.of(query, self._clock())
         if asked.times is None or not asked.times.event:
             return asked
         from memfs.recall.dates import anchor_of  # few questions count from an event

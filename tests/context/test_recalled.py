@@ -43,10 +43,10 @@ def test_p1_no_number_of_failures_hides_the_rule_they_taught(monkeypatch: pytest
     monkeypatch.setattr("memfs.recall.recaller._WIDE", 1)
     with MemoryLayer(":memory:") as layer:
         layer.workspace.sources.rules.add_rule(Rule("carrier codes", "Regenerate the table.", 0.9))
-        for number in range(12):
+        for number in range(70):
             fail(layer, number, "AssertionError: the codes of the carrier are stale, map the codes of the carrier")
         answer = told(layer, "map codes of carrier stale", limit=3)
-        assert "| (and 8 more like it)" in answer
+        assert "| (and 59 more like it)" in answer
         assert "Regenerate the table." in answer
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from memfs import MemoryItem, Query, Workspace, open_workspace
 from memfs.recall.dates import times_in
 from memfs.recall.ranking import QueryTerms
+from memfs.recall.recaller import Recaller
 from memfs.resources import times_text
 
 TODAY = date(2026, 3, 10)
@@ -274,3 +276,43 @@ def test_the_first_and_the_last_time_are_told_by_the_times(tmp_path: Path) -> No
         "m2",
         "m1",
     ]
+
+
+SUNDAY = datetime(2026, 11, 29, 9, tzinfo=UTC)
+FIXES = [f"fix-{number}" for number in range(120)]
+
+
+@pytest.fixture
+def fixes(tmp_path: Path) -> Iterator[Workspace]:
+    """A workspace in which many old memories have the words of a question, and one of last week has some of them."""
+    with open_workspace(tmp_path / "fixes", create=True) as workspace:
+        for number, name in enumerate(FIXES):
+            moment = f"2026-0{number % 2 + 1}-{number % 28 + 1:02}"
+            workspace.store.put(MemoryItem(f"Ada fixed test {number}", id=name, timestamp=moment))
+        deploy = "Ada deployed version 4.2 of the shop, which many asked for, and a rollback was needed"
+        workspace.store.put(MemoryItem(deploy, id="deploy", timestamp="2026-11-24"))
+        yield workspace
+
+
+def asked(workspace: Workspace, text: str, limit: int, until: str | None = None) -> list[str]:
+    """The ids of the hits of a question that is asked on a Sunday, best first."""
+    recall = Recaller(workspace.store, "default", lambda: SUNDAY, workspace.kinds)
+    return [hit.item.id for hit in recall.search(Query(text=text, limit=limit, until=until)).hits]
+
+
+@pytest.mark.parametrize("question", ["what did Ada do last week", "what did Ada do in November", "Ada on 24 November"])
+def test_a_memory_of_the_time_that_is_named_is_found_beside_many_that_fit_the_words(
+    fixes: Workspace, question: str
+) -> None:
+    """What is of the time asked for is looked for apart, within the filters of the question."""
+    assert "deploy" in asked(fixes, question, limit=3)
+    assert "deploy" not in asked(fixes, question, limit=3, until="2026-10-01")
+
+
+@pytest.mark.parametrize("question", ["what did Ada do last week", "Ada fixed test 7", "how many tests did Ada fix"])
+def test_a_smaller_limit_gives_the_beginning_of_the_same_answer(fixes: Workspace, question: str) -> None:
+    """How many hits are wanted does not decide which are the best."""
+    twenty = asked(fixes, question, limit=20)
+    assert len(twenty) == 20
+    for limit in (1, 3, 10):
+        assert asked(fixes, question, limit) == twenty[:limit]
