@@ -220,9 +220,15 @@ LOGOS = [f"{month}-{day}" for month in range(1, 7) for day in ("04", "18")]
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Workspace:
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    """A new workspace."""
+    with open_workspace(tmp_path / "w", create=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def shop(workspace: Workspace) -> Workspace:
     """A workspace of a shop whose logo changes all the time, beside a few events."""
-    workspace = open_workspace(tmp_path / "shop", create=True)
     rows = [
         ("launch", "The launch of the shop went live on May 3, 2026", "2026-04-20"),
         ("checklist", "The launch checklist has nine steps", "2026-04-10"),
@@ -259,9 +265,8 @@ def test_a_time_counts_from_a_remembered_event(shop: Workspace, question: str, a
     assert best(shop, question) == (anchor, logos)
 
 
-def test_the_first_and_the_last_time_are_told_by_the_times(tmp_path: Path) -> None:
+def test_the_first_and_the_last_time_are_told_by_the_times(workspace: Workspace) -> None:
     """Of memories that fit as well as the best, the oldest comes first, or the newest, with the factor that did it."""
-    workspace = open_workspace(tmp_path / "w", create=True)
     for month in (3, 1, 2):
         workspace.store.put(MemoryItem("The shop was deployed", id=f"m{month}", timestamp=f"2026-0{month}-01"))
     workspace.store.put(MemoryItem("A shop", id="worse", timestamp="2020-01-01"))
