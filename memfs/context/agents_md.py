@@ -268,14 +268,12 @@ def _behind(line: str) -> str:
 
 
 def _escaped(line: str) -> str:
-    text = _TAG.sub("&lt;", line).replace("-->", "--&gt;").replace("![", "!\\[")
-    return shown(_IMPORT.sub(r"\@", text))
+    return shown(_IMPORT.sub(r"\@", _TAG.sub("&lt;", line).replace("-->", "--&gt;").replace("![", "!\\[")))
 
 
 def _in_code(text: str) -> str:
     """A text for between backticks, in which no escape is read."""
-    line = shown(" ".join(text.split())).replace("`", "'")
-    return line.replace("<!--", "<! --").replace("-->", "-- >")
+    return shown(" ".join(text.split())).replace("`", "'").replace("<!--", "<! --").replace("-->", "-- >")
 
 
 def _fences_close(lines: Iterable[str]) -> bool:
@@ -362,8 +360,7 @@ class AgentsBlock:
     # -- what it says ---------------------------------------------------------------------------------------------
     def text(self, preferences: bool = False) -> str:
         """The text between the marks: what is agreed on and a person vouches for; "" for nothing."""
-        wishes = self._preferences() if preferences else ()
-        return block_text(vouched(self._conventions.holding()), wishes)
+        return block_text(vouched(self._conventions.holding()), self._preferences() if preferences else ())
 
     def left_out(self) -> list[Convention]:
         """What is agreed on and yet left out, as nobody vouches for it."""
@@ -384,8 +381,7 @@ class AgentsBlock:
         """
         place = self._place(path)
         data = atomic_replace.read(place)
-        block = find(data, place.name) if data is not None else None
-        return self._looked(place, block, preferences)
+        return self._looked(place, find(data, place.name) if data is not None else None, preferences)
 
     def write(
         self, path: str | os.PathLike[str] | None = None, *, preferences: bool | None = None, force: bool = False

@@ -214,8 +214,7 @@ class KnownFiles:
 
     def _aim(self, path: str) -> tuple[str, ...]:
         """Where a link leads within the repository: ``CLAUDE.md`` is often one to ``AGENTS.md``."""
-        target = os.readlink(self._top / path)
-        return _within(path, target)
+        return _within(path, os.readlink(self._top / path))
 
 
 def _text(tree: Tree, path: str) -> str:

@@ -490,8 +490,7 @@ class Mounts:
     def get(self, item_id: str) -> MemoryItem | None:
         """The item with an id such as ``team:ID``; None where there is none, or it cannot be read at present."""
         name = of_mount(item_id)
-        found = self.each(lambda mount: mount.get(item_id) if mount.name == name else None)
-        return found.get(name)
+        return self.each(lambda mount: mount.get(item_id) if mount.name == name else None).get(name)
 
     def each(self, ask: Callable[[Mount], Given]) -> dict[str, Given]:
         """What each mount that can be read answers, by its name; one that fails is left out and named as a problem."""

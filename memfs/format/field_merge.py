@@ -396,9 +396,7 @@ def _never(_base: Any, _ours: Any, _theirs: Any) -> Any:
 
 def _latest(_base: Any, ours: Any, theirs: Any) -> Any:
     moments = [time_in(one.get("timestamp")) if isinstance(one, Mapping) else None for one in (ours, theirs)]
-    if moments[0] is not None and moments[1] is not None and moments[1] > moments[0]:
-        return theirs
-    return ours
+    return theirs if moments[0] is not None and moments[1] is not None and moments[1] > moments[0] else ours
 
 
 def _number(value: Any) -> bool:

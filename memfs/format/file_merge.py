@@ -297,9 +297,7 @@ def laid_out(form: Form, wanted: Mapping[str, Any], base: bytes, ours: FileVersi
     if joined.clean and _says(form, joined.data, wanted):
         return joined.data
     data = form.write(wanted, ours.parsed).data
-    if ours.parsed.is_json:
-        return data
-    return _with_comments(form, data, wanted, base, ours, theirs)
+    return data if ours.parsed.is_json else _with_comments(form, data, wanted, base, ours, theirs)
 
 
 def _says(form: Form, data: bytes, wanted: Mapping[str, Any]) -> bool:

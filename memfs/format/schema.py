@@ -83,8 +83,7 @@ class Schemas:
         Raises:
             SettingInvalid: the kind names a body that does not exist.
         """
-        name = f"item {kind.body}" if kind.body else "item"
-        return self._check(name).errors(mapping)
+        return self._check(f"item {kind.body}" if kind.body else "item").errors(mapping)
 
     def check_document(self, mapping: Mapping[str, Any], schema: str) -> list[SchemaError]:
         """What is wrong with a document: ``system_config``, ``memory_context``, ...

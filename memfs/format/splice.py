@@ -164,9 +164,7 @@ class _Edits:
         if node.style == "block" and node.kind == "scalar":
             header = _BLOCK_HEADER.match(self.text, node.start)
             return header.end() if header else node.start
-        if self.text.find("\n", colon, node.start) >= 0:
-            return colon
-        return node.end
+        return colon if self.text.find("\n", colon, node.start) >= 0 else node.end
 
     # -- sequences ------------------------------------------------------------------------------------------------
     def _sequence(self, node: Node, old: list[Any], new: list[Any]) -> None:

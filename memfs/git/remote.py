@@ -123,9 +123,7 @@ def protocol_of(address: str) -> str:
     if _HELPER.match(address):
         raise _not_taken(address.partition("::")[0] + "::")
     before, colon, _ = address.partition(":")
-    if colon and "/" not in before:
-        return "ssh"
-    return "file"
+    return "ssh" if colon and "/" not in before else "file"
 
 
 def _not_taken(scheme: str) -> RemoteInvalid:

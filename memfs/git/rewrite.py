@@ -648,8 +648,7 @@ class Rewriter:
         """Whether a commit wrote, changed or removed the item: its message may name it in a word."""
 
         def held(name: str) -> frozenset[str]:
-            tree = self._survey.commits.get(name, ("", ()))[0]
-            return self._held.get(tree, frozenset())
+            return self._held.get(self._survey.commits.get(name, ("", ()))[0], frozenset())
 
         parents = self._survey.commits[commit][1]
         return any(held(parent) != held(commit) for parent in parents) or (not parents and bool(held(commit)))

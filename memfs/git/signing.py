@@ -382,5 +382,4 @@ def _path(named: str) -> Path:
 
 def _problem(error: MemfsError, mode: str) -> Problem:
     what = "commits wait" if mode == REQUIRE else "commits are not signed"
-    message = f"{what}: {error.message}"
-    return Problem.warning(error.path or "", error.code, message, error.hint or _HINT)
+    return Problem.warning(error.path or "", error.code, f"{what}: {error.message}", error.hint or _HINT)

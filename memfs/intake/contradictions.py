@@ -111,8 +111,7 @@ class Neighbourhood:
 
     def against(self, item: MemoryItem, now: datetime) -> tuple[str, ...]:
         """Ids of the items that a stored item contradicts, or that contradict it, as their links say."""
-        near = self._nearest(item, now)
-        return tuple(disputes([item, *near]).get(item.id, ()))
+        return tuple(disputes([item, *self._nearest(item, now)]).get(item.id, ()))
 
     # -- finding --------------------------------------------------------------------------------------------------
     def _nearest(self, draft: MemoryItem, now: datetime) -> list[MemoryItem]:

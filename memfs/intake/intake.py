@@ -157,9 +157,7 @@ def _fragment(words: list[str], text: str) -> str:
     if len(words) < _FEWEST_WORDS or letters < _FEWEST_LETTERS:
         says = re.search(r"\w[=:@/]\w", text)  # ``editor=vim``, a link, an address: short, and yet a fact
         return "" if says else "too short"
-    if len(set(words)) == 1:
-        return "one word over and over"
-    return ""
+    return "one word over and over" if len(set(words)) == 1 else ""
 
 
 def merged(existing: MemoryItem, draft: MemoryItem) -> MemoryItem:

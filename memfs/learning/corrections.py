@@ -152,9 +152,7 @@ class _Reader:
         if order is not None:
             return not any(map(self._only_points, filter(None, order.groupdict().values())))
         found = self._cue("rule").match(said)
-        if found is not None:
-            return not self._reported(found.group())
-        return self._is("personal", said)
+        return not self._reported(found.group()) if found is not None else self._is("personal", said)
 
     def _contrasts(self, said: str) -> bool:
         """Whether a statement sets right a name or a figure by itself: "the base path is /v2, not /v1"."""

@@ -144,8 +144,7 @@ def share_needed(least: float, by_files: float = FOLDER) -> float:
 
     Without an argument for the files, of an episode that has none of the same name.
     """
-    by_words = 1.0 - (1.0 - least) / (1.0 - by_files)
-    return max(by_words, 0.0) ** 2
+    return max(1.0 - (1.0 - least) / (1.0 - by_files), 0.0) ** 2
 
 
 def is_repetition(one: PreparedSituation, row: TriggerRow) -> bool:

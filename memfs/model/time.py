@@ -34,8 +34,7 @@ def utc_now() -> datetime:
 
 def from_timestamp_ns(nanoseconds: int) -> datetime:
     """A file's time as a point in time; one that no datetime can hold becomes the nearest that can."""
-    seconds = min(max(nanoseconds / 1e9, _FIRST), _LAST)
-    return datetime.fromtimestamp(seconds, UTC)
+    return datetime.fromtimestamp(min(max(nanoseconds / 1e9, _FIRST), _LAST), UTC)
 
 
 class Moment(datetime):

@@ -19,18 +19,7 @@ if TYPE_CHECKING:
 
     from memfs.recall.ranking import HitSelection
 
-_NAMED = {
-    "types": "type",
-    "layers": "layer",
-    "tags": "tag",
-    "agents": "agent",
-    "sessions": "session",
-    "phases": "phase",
-    "since": "since",
-    "until": "until",
-    "path": "path",
-}
-FILTERS = tuple(_NAMED)
+FILTERS = ("types", "layers", "tags", "agents", "sessions", "phases", "since", "until", "path")
 """The fields of a query that restrict what is found."""
 _SHOWN = 8
 
@@ -77,7 +66,7 @@ class WhyNot:
 
 def failed_filters(query: Query, item: MemoryItem, kinds: KindTable | None) -> tuple[str, ...]:
     """The filters of a query that an item does not pass, by their names on the command line."""
-    return tuple(shown for name, shown in _NAMED.items() if not _passes(query, name, item, kinds))
+    return tuple(name.removesuffix("s") for name in FILTERS if not _passes(query, name, item, kinds))
 
 
 def _passes(query: Query, name: str, item: MemoryItem, kinds: KindTable | None) -> bool:

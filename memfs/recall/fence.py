@@ -41,9 +41,7 @@ def fence(found: Iterable[Hit | MemoryItem], mark: str = "") -> str:
         mark: the random part of the marks, for tests; made again each time by default.
     """
     shown_items = [quoted(entry) for entry in found]
-    if not shown_items:
-        return ""
-    return _around("\n\n".join(shown_items), mark or os.urandom(8).hex())
+    return _around("\n\n".join(shown_items), mark or os.urandom(8).hex()) if shown_items else ""
 
 
 def enclosed(lines: Iterable[str], introduction: str) -> str:

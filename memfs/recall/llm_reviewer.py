@@ -164,9 +164,7 @@ def _numbered(items: Sequence[MemoryItem], letters: int) -> list[MemoryItem]:
 
 
 def _clean(item: MemoryItem) -> MemoryItem:
-    if find("\n".join(_written(item))):
-        return MemoryItem(_WITHHELD, item.type)
-    return item
+    return MemoryItem(_WITHHELD, item.type) if find("\n".join(_written(item))) else item
 
 
 def _cut(item: MemoryItem, letters: int) -> MemoryItem:

@@ -128,8 +128,7 @@ def _between(said: _Statement, start: int, end: int) -> tuple[str, ...]:
 
 
 def _are_opposites(mine: Sequence[str], theirs: Sequence[str]) -> bool:
-    pair = frozenset({" ".join(mine).casefold(), " ".join(theirs).casefold()})
-    return pair in _OPPOSED
+    return frozenset({" ".join(mine).casefold(), " ".join(theirs).casefold()}) in _OPPOSED
 
 
 def _is_another_value(said: _Statement, mine: Sequence[str], theirs: Sequence[str], start: int, end: int) -> bool:
@@ -348,5 +347,4 @@ def project_of(item: MemoryItem) -> str:
 
 def may_meet(draft: MemoryItem, item: MemoryItem) -> bool:
     """Whether both can be of one project: one that names none is of all."""
-    projects = {project_of(draft), project_of(item)} - {""}
-    return len(projects) < 2
+    return len({project_of(draft), project_of(item)} - {""}) < 2

@@ -57,9 +57,7 @@ def language_of(word: str) -> str:
 
 def stem(word: str, code: str = "en") -> str:
     """The stem of a word in lower case, accents kept; the word itself where there are no rules for its language."""
-    if len(word) > LONGEST:
-        return word
-    return str(_stemmer(code)(word)) or word
+    return word if len(word) > LONGEST else str(_stemmer(code)(word)) or word
 
 
 @cache

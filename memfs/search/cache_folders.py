@@ -56,8 +56,7 @@ def folder_named(root: Path, reader: str = "") -> Path:
     """The same, without making it."""
     facts = root.stat()
     named = f"{root}\0{facts.st_ino}\0{os.getuid()}" + (f"\0{reader}" if reader else "")
-    key = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:20]
-    return cache_home() / key
+    return cache_home() / hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
 
 def cache_home() -> Path:

@@ -155,9 +155,7 @@ class IndexDocument(NamedTuple):
 
     def at(self, moment: int) -> IndexDocument:
         """The same, with this time in microseconds where its file names none."""
-        if self.timed:
-            return self
-        return self._replace(row=self.row._replace(time=moment), since=moment)
+        return self if self.timed else self._replace(row=self.row._replace(time=moment), since=moment)
 
 
 def document_of(item: MemoryItem, size: int, timed: bool) -> IndexDocument:

@@ -316,14 +316,13 @@ class SqliteIndex:
 
     def _postings(self, term: str) -> Postings:
         """The passages that hold a term, and its weight in each."""
-        return self._held.get(term) or self._held.hold(term, *self._read_postings(term))
-
-    def _read_postings(self, term: str) -> Postings:
+        if (held := self._held.get(term)) is not None:
+            return held
         numbers, weights = array("I"), array("d")
         for _, some, theirs in _read(self._connection(), "WHERE term = ? ORDER BY first", term):
             numbers.extend(some)
             weights.extend([weight * analyzer.EXTRA_WEIGHT for weight in theirs])
-        return numbers, weights
+        return self._held.hold(term, numbers, weights)
 
     def _passing(self, conditions: Sequence[str], values: Sequence[Any]) -> set[int]:
         """The items that pass filters."""
@@ -333,10 +332,9 @@ class SqliteIndex:
     def _without(self, hidden: Collection[str], *, gone: bool) -> set[int]:
         """The items that are hidden, and if wanted those that are gone."""
         sql = f"SELECT r.docid FROM json_each(?) p CROSS JOIN rows r ON {_IS}"  # noqa: S608
-        found = {row[0] for row in self._connection().execute(sql, (json.dumps([*hidden]),))} if hidden else set()
-        return (
-            found.union(docid for (docid,) in self._connection().execute("SELECT docid FROM gone")) if gone else found
-        )
+        found = self._connection().execute(sql, (json.dumps([*hidden]),)).fetchall() if hidden else []
+        found += self._connection().execute("SELECT docid FROM gone").fetchall() if gone else []
+        return {docid for (docid,) in found}
 
     def _scores(
         self, worth: Mapping[str, float], statistics: TermStatistics, passing: Collection[int] | None
@@ -351,10 +349,7 @@ class SqliteIndex:
             numbers, weights = self._postings(term)
             rows: Iterable[tuple[int, float]] = zip(numbers, weights, strict=True)
             if passing is not None:
-                if known.several:
-                    rows = [row for row in rows if row[0] - places[row[0]] in passing]
-                else:
-                    rows = [row for row in rows if row[0] in passing]
+                rows = [row for row in rows if row[0] - places[row[0]] in passing]
             shares = {number: factor * weight / (weight + first + second * lengths[number]) for number, weight in rows}
             if known.several:
                 firsts.update(known.firsts(shares))
@@ -396,9 +391,7 @@ class SqliteIndex:
     def _connection(self) -> sqlite3.Connection:
         """The open connection; one made for reading trusts that nobody changes the file."""
         if self._open is None:
-            place = quote(str(self._path))
-            self._open = sqlite3.connect(f"file:{place}?mode=ro&immutable=1", uri=True, check_same_thread=False)
-            self._prepare(self._open)
+            self._open = self._connected("mode=ro&immutable=1")
         return self._open
 
     @contextmanager
@@ -410,21 +403,18 @@ class SqliteIndex:
                 self.close()
                 if mode == "rwc":
                     io.make_private_file(self._path)
-                self._open = sqlite3.connect(
-                    f"file:{quote(str(self._path))}?mode={mode}", uri=True, check_same_thread=False
-                )
+                self._open = self._connected(f"mode={mode}")
                 # Durability is the generation's business: it syncs the finished file.
-                self._open.execute("PRAGMA journal_mode = OFF")
-                self._open.execute("PRAGMA synchronous = OFF")
-                self._open.executescript(_SCHEMA)
-                self._prepare(self._open)
+                self._open.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA}")
                 self._writable = True
             self._dirty = True
             yield self._open
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute("PRAGMA mmap_size = 268435456")
+    def _connected(self, options: str) -> sqlite3.Connection:
+        made = sqlite3.connect(f"file:{quote(str(self._path))}?{options}", uri=True, check_same_thread=False)
+        made.execute("PRAGMA temp_store = MEMORY")
+        made.execute("PRAGMA mmap_size = 268435456")
+        return made
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -449,12 +439,8 @@ def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
     """SQL conditions on a row ``r``, and their values."""
     conditions: list[str] = []
     values: list[Any] = []
-    for column, names in (
-        ("type", wanted.types),
-        ("agent", wanted.agents),
-        ("session", wanted.sessions),
-        ("phase", wanted.phases),
-    ):
+    for column in ("type", "agent", "session", "phase"):
+        names: Collection[str] = getattr(wanted, f"{column}s")
         if len(names) == 1:
             conditions.append(f"r.{column} = ?")
             values += map(_storable, names)

@@ -217,9 +217,7 @@ class WhooshWriter:
     def _place(self, key: int) -> int:
         if key == NO_KEY:
             raise unavailable("the numbers of its documents are gone")
-        if key >= self._next_key:
-            return len(self._before) + key - self._next_key
-        return self._places[key]
+        return len(self._before) + key - self._next_key if key >= self._next_key else self._places[key]
 
     @cached_property
     def _places(self) -> dict[int, int]:

@@ -437,8 +437,7 @@ def pending(workspace: Workspace, limit: int = MOST) -> tuple[Reminder, ...]:
     theirs = map(private.outward, open_intentions(private.store)) if private is not None else ()
     items = [*theirs, *open_intentions(workspace.store)]
     found = sorted(items, key=lambda item: item.timestamp or EARLIEST, reverse=True)
-    ordered = sorted(map(_reminder, found), key=lambda one: PRIORITIES.index(one.priority))
-    return tuple(ordered[:limit])
+    return tuple(sorted(map(_reminder, found), key=lambda one: PRIORITIES.index(one.priority))[:limit])
 
 
 def _reminder(item: MemoryItem) -> Reminder:

@@ -314,8 +314,7 @@ def _effect(metric: str, before: Summary, after: Summary, change: float) -> floa
         return None
     spread = math.sqrt((before[0] * before[2] ** 2 + after[0] * after[2] ** 2) / count)
     size = change / spread if spread else math.copysign(_MOST_EFFECT, change) if change else 0.0
-    better = -size if less_is_better(metric) else size
-    return round(min(max(better, -_MOST_EFFECT), _MOST_EFFECT), 3)
+    return round(min(max(-size if less_is_better(metric) else size, -_MOST_EFFECT), _MOST_EFFECT), 3)
 
 
 def _verdict(changes: Sequence[MetricChange], n_before: int, n_after: int) -> tuple[str, str]:
@@ -421,8 +420,7 @@ class FeedbackStore:
             said = f"the meta-review of iteration {number} says nothing to {given.agent}{meant and '; '}{meant}"
             return replace(given, remarks=(*remarks, said))
         given = replace(given, text=text, text_sha256=_digest(text))
-        recorded = self._recorded(given, remarks) if record else given
-        return replace(recorded, remarks=tuple(remarks))
+        return replace(self._recorded(given, remarks) if record else given, remarks=tuple(remarks))
 
     def effectiveness(
         self, agent: str | None = None, iterations: Sequence[int] | None = None

@@ -662,8 +662,7 @@ class StateRecorder:
         if here is not None and state_paths.document_kind(path) == HYPOTHESIS:
             changes.append(self._version(number, values["id"], here))
         written = self._files.write(changes, _sentence(path, merged), alone=bool(records))
-        fields = tuple(clash.field for clash in merged.conflicts)
-        return number, written[0], True, fields
+        return number, written[0], True, tuple(clash.field for clash in merged.conflicts)
 
     def _version(self, number: int, name: str, given_way: State) -> DocumentChange:
         """What keeps the displaced version, under its own time."""
@@ -767,8 +766,7 @@ def _untimed(kind: str, values: Mapping[str, Any], begun: Mapping[str, Any], sto
 
 def _name_of(values: Mapping[str, Any]) -> str:
     """A name for a document that has none: the same for the same content, so that storing it again is no second one."""
-    text = json.dumps(values, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def _records(number: int, path: str, stored: State, merged: FieldMerge, now: datetime) -> list[DocumentChange]:

@@ -705,8 +705,7 @@ def _described(state: Any) -> tuple[StateFacts, Any]:
         raise QueryInvalid("expected keys and values", field="state", hint="give a state update")
     if "system_statistics" not in values and "orchestration_state" not in values:
         values = {"system_statistics": values}
-    path = update_path(0, utc_now())
-    return describe(path, values), plain(state)
+    return describe(update_path(0, utc_now()), values), plain(state)
 
 
 def _candidates(reader: StateReader, given: StateFacts, wanted: int) -> list[StateRow]:

@@ -312,8 +312,7 @@ class RevisionItems:
             raise
         except MemfsError as error:
             return Problem.of(error, path)
-        timed = item.created is not None or item.timestamp != _NEVER
-        return document_of(item, len(data), timed)
+        return document_of(item, len(data), item.created is not None or item.timestamp != _NEVER)
 
     @property
     def index(self) -> TreeIndex:

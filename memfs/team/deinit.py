@@ -210,9 +210,7 @@ class Deinit:
 
     def _blocks(self) -> list[str]:
         """The files for agents that hold a block of memfs, named from the folder they lie in."""
-        if not self._purge:
-            return []
-        return [name for name in _AGENT_FILES if self._block_at(name) is not None]
+        return [name for name in _AGENT_FILES if self._block_at(name) is not None] if self._purge else []
 
     def _block_at(self, name: str) -> BlockStatus | None:
         with suppress(MemfsError):
@@ -413,8 +411,7 @@ def _kept_in(state: Path) -> Iterator[tuple[str, str]]:
 
 
 def _refs(repository: Repository) -> tuple[str, ...]:
-    out = repository.git.run("for-each-ref", "--format=%(refname)", _REFS)
-    return tuple(os.fsdecode(out).splitlines())
+    return tuple(os.fsdecode(repository.git.run("for-each-ref", "--format=%(refname)", _REFS)).splitlines())
 
 
 def _remove_state(record: Path, state: Path, whole: bool, keep_key: bool) -> None:

@@ -373,8 +373,7 @@ def made(key: str, value: Any) -> str:
 
 
 def _rendered(value: Any, newline: str, unit: str, indent: str) -> str:
-    lines = json.dumps(value, ensure_ascii=False, indent=unit).split("\n")
-    return (newline + indent).join(lines)
+    return (newline + indent).join(json.dumps(value, ensure_ascii=False, indent=unit).split("\n"))
 
 
 def _quoted(key: object) -> str:

@@ -128,8 +128,7 @@ def gc(workspace: Workspace, dry_run: bool) -> GcReport:
         planned = tuple(workspace.cleaner.plan())
         return GcReport(planned, sum(step.bytes for step in planned))
     steps = list(workspace.cleaner.clean())
-    care = _care(workspace, steps)
-    return GcReport(tuple(steps), sum(step.bytes for step in steps), care)
+    return GcReport(tuple(steps), sum(step.bytes for step in steps), _care(workspace, steps))
 
 
 def _care(workspace: Workspace, steps: list[CleanupStep]) -> CareReport:

@@ -361,8 +361,7 @@ def search(
     start, end = when(since, "since"), when(until, "until", end=True)
     workspace.repository.require_readable()
     states = state_at(workspace, as_of)
-    found = search_states(states.reading, text, start=start, end=end, **given)
-    return FoundDocuments(text, tuple(found))
+    return FoundDocuments(text, tuple(search_states(states.reading, text, start=start, end=end, **given)))
 
 
 # -- resume -------------------------------------------------------------------------------------------------------
@@ -492,8 +491,7 @@ def _checkpoint_list(workspace: Workspace, as_of: str | None) -> tuple[Checkpoin
         memfs state checkpoint list --as-of 2026-03-01
     """
     past = past_at(workspace, as_of)
-    found = workspace.states.checkpoints.list(past.files if past else None)
-    return tuple(found)
+    return tuple(workspace.states.checkpoints.list(past.files if past else None))
 
 
 # -- checkpoint verify --------------------------------------------------------------------------------------------

@@ -418,8 +418,7 @@ def _convention_export(
             return None
         with out_file(workspace.root, Path(file), replace) as target:
             target.write(data)
-    found = tuple(one.id for one in shared.conventions)
-    return ConventionExport(file, shared.workspace, found, len(data))
+    return ConventionExport(file, shared.workspace, tuple(one.id for one in shared.conventions), len(data))
 
 
 # -- convention import --------------------------------------------------------------------------------------------
@@ -517,8 +516,7 @@ def blame(workspace: Workspace, id: str, field: str, as_of: str | None) -> tuple
         memfs team blame use-postgresql-for-transactions-7h2k9q
         memfs team blame use-postgresql title --as-of 2026-03-01
     """
-    target = named(workspace, id) or id
-    return tuple(workspace.teams.blame.fields(target, field, as_of))
+    return tuple(workspace.teams.blame.fields(named(workspace, id) or id, field, as_of))
 
 
 # -- bisect -------------------------------------------------------------------------------------------------------

@@ -54,8 +54,7 @@ def front_matter(text: str) -> tuple[dict[str, Any], str, int]:
     found = _FRONT.match(text)
     if found is None:
         return {}, text, 1
-    body = text[found.end() :]
-    return _fields(found[1]), body, text.count("\n", 0, found.end()) + 1
+    return _fields(found[1]), text[found.end() :], text.count("\n", 0, found.end()) + 1
 
 
 def _fields(written: str) -> dict[str, Any]:

@@ -97,8 +97,7 @@ def identity() -> bytes:
     own = os.stat(__file__)
     installed = (package, own.st_ino, own.st_mtime_ns)  # another version writes each file again
     interpreter = (sys.executable, sys.prefix, sys.version, tuple(sys.flags), sys.path[1:], named)
-    facts = (installed, interpreter, os.getgid())
-    return repr(facts).encode("utf-8", "surrogateescape")
+    return repr((installed, interpreter, os.getgid())).encode("utf-8", "surrogateescape")
 
 
 def socket_folder() -> str:

@@ -20,43 +20,18 @@ from memfs.store.access_log import not_handed_out
 from memfs.workspace import Workspace
 
 _VERBS = ("app", "parser", *sorted(READING | WRITING))
-_MORE = (
-    "difflib",
-    "subprocess",
-    "memfs.admin.backup",
-    "memfs.doors.claude_code.answer",
-    "memfs.sessions.store",
-    "memfs.doors.claude_code.installer",
-    "memfs.context.builtin_sources",
-    "memfs.context.plugins",
-    "memfs.format.yaml_text",
-    "memfs.git.signing",
-    "memfs.learning.conventions",
-    "memfs.learning.preferences",
-    "memfs.learning.rules",
-    "memfs.learning.triggers",
-    "memfs.search.trigger_table",
-    "memfs.team.parts",
-    "memfs.sessions.respond",
-    "memfs.sessions.spool",
-    "memfs.admin.history",
-    "memfs.admin.prune",
-    "memfs.doors.cli.draft",
-    "memfs.admin.quota",
-    "memfs.context.mounts",
-    "memfs.git.log",
-    "memfs.git.maintenance",
-    "memfs.learning.inbox",
-    "memfs.learning.learner",
-    "memfs.learning.consolidation",
-    "memfs.git.commits",
-    "memfs.git.transaction",
-    "memfs.store.commits",
-    "memfs.recall.conflict_notes",
-    "memfs.store.hand_edits",
-    "memfs.team.asof",
-    "memfs.team.resolve",
-)
+_MORE = {
+    "admin": "backup prune",
+    "context": "builtin_sources mounts plugins",
+    "doors.claude_code": "answer installer",
+    "format": "yaml_text",
+    "git": "commits signing transaction",
+    "learning": "consolidation conventions inbox learner preferences rules triggers",
+    "search": "trigger_table",
+    "sessions": "respond",
+    "store": "commits hand_edits",
+    "team": "asof parts resolve",
+}
 """What verbs import while they run."""
 _SAID = (
     "Remember: the staging server is rebuilt on Sundays.",
@@ -74,8 +49,9 @@ def import_verbs() -> None:
     """Import and compile all that the verbs need."""
     for name in _VERBS:
         importlib.import_module(f"memfs.doors.cli.{name}")
-    for name in _MORE:
-        importlib.import_module(name)
+    for folder, names in _MORE.items():
+        for name in names.split():
+            importlib.import_module(f"memfs.{folder}.{name}")
     with suppress(ImportError):
         importlib.import_module("jsonschema_rs")
     compile_all()
