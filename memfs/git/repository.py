@@ -210,6 +210,7 @@ class Repository:
         """Wait a moment for a person's git that moves files."""
         from memfs.git.busy import let_moves_end  # as above
 
+        self.git.require_open()
         let_moves_end(self.layout)
 
     def require_readable(self) -> None:
@@ -399,6 +400,7 @@ class Repository:
 
     def unchanged(self, commit: str, trees: Mapping[str, str]) -> dict[str, str]:
         """Those of some folders, by path, that have these trees at a commit."""
+        self.git.require_open()
         found = ((path, self.entry(commit, path)) for path in trees)
         return {path: one.id for path, one in found if one and one == TreeEntry(objects.FOLDER, trees[path])}
 
