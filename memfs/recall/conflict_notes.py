@@ -116,10 +116,11 @@ class MarkedItems:
     def paths(self) -> list[str]:
         """The files that may be marked; of those in the index's base the catalog knows them at once."""
         index, catalog = self._parts.index, self._parts.items.catalog
-        over, base = index.stamps().over_below(""), index.base[1]
+        with index.held():  # else another thread may fold the overlay into a new base between
+            over, base, below = index.stamps().over_below(""), index.base[1], index.base_stamps()
         known = catalog.found(_SIGNED, [(base, "all")]).get((base, "all")) if base else None
         if not isinstance(known, list):
-            known, whole = self._marked((path, blob) for path, blob in index.base_stamps().blobs() if path not in over)
+            known, whole = self._marked((path, blob) for path, blob in below.blobs() if path not in over)
             if base and whole:
                 catalog.keep(_SIGNED, {(base, "all"): json.dumps(known)})
         fresh, _ = self._marked((path, blob) for path, blob in over.items() if blob)

@@ -625,13 +625,17 @@ class HitSelection:
         tokens: what the hits take together, with the frame around them where they are fenced.
     """
 
-    def __init__(self, query: Query, *, fenced: bool = False, mark: Mark | None = None) -> None:
+    def __init__(
+        self, query: Query, *, fenced: bool = False, mark: Mark | None = None, times: NamedTimes | None = None
+    ) -> None:
         """
         Args:
             fenced: the hits will be shown as quoted data, whose overhead counts.
             mark: of items with the same mark the best one is taken, and the others repeat it.
+            times: those that the query names.
         """
         self._query = query
+        self._times = times
         self._mark = mark or (lambda _: None)
         self._marked: dict[Hashable, str] = {}
         self._fenced = fenced
@@ -650,15 +654,10 @@ class HitSelection:
 
     def offer(self, hit: Hit) -> bool:
         """Take a hit, unless it repeats one that was taken or has no room; say whether it was taken."""
-        mark = self._mark(hit.item)
-        if mark is not None and mark in self._marked:
-            self.duplicates[hit.item.id] = self._marked[mark]
+        if self._repeats(hit.item, self._marked.get(self._mark(hit.item), "")):
             return False
         shape = TextShape(whole(hit.item)) if self._query.deduplicate else None
-        if shape is not None and (repeated := self._repeated(shape, hit.item)):
-            self.duplicates[hit.item.id] = self.versions.get(repeated, repeated)
-            if repeated in self.versions:
-                self.versions[hit.item.id] = self.versions[repeated]
+        if shape is not None and self._repeats(hit.item, self._repeated(shape, hit.item)):
             return False
         if shape is not None and self._joins(hit, shape):
             return False
@@ -671,8 +670,7 @@ class HitSelection:
             return False
         self.hits.append(hit)
         self.tokens += cost
-        if mark is not None:
-            self._marked[mark] = hit.item.id
+        self._note_mark(hit.item)
         if shape is not None:
             self._plain.setdefault(shape.plain, []).append(hit.item)
             self._shapes.append((hit.item.id, shape, hit.item))
@@ -683,7 +681,17 @@ class HitSelection:
 
     def join(self, hit: Hit) -> bool:
         """Take a hit for which there is no place as a version of one that was taken; say whether it is."""
-        return self._joins(hit, TextShape(whole(hit.item)))
+        item = hit.item
+        repeats = self._repeats(item, self._marked.get(self._mark(item), ""))
+        return not repeats and self._joins(hit, TextShape(whole(item)))
+
+    def _repeats(self, item: MemoryItem, taken: str) -> bool:
+        """Note that an item repeats a hit, or what is now an earlier version of one; whether ``taken`` names any."""
+        if taken:
+            self.duplicates[item.id] = self.versions.get(taken, taken)
+            if taken in self.versions:
+                self.versions[item.id] = self.versions[taken]
+        return bool(taken)
 
     def _joins(self, hit: Hit, shape: TextShape) -> bool:
         """Put a hit beneath the newest version of what it says, or in the place of earlier ones, where there are any.
@@ -700,7 +708,7 @@ class HitSelection:
             held = self.hits[place]
             if is_earlier(item, held.item):
                 told = replace(held, earlier=_latest_first(*held.earlier, version_of(item)))
-                return self._exchange([place], told, [item.id], held)
+                return self._exchange([place], told, item, [item.id], held)
         places = [place for place in near if is_earlier(self.hits[place].item, item)]
         if not places:
             return False
@@ -710,7 +718,7 @@ class HitSelection:
         reasons = {**hit.reasons, _NEWEST: best / hit.score} if best > hit.score > 0 else hit.reasons
         bare = replace(hit, score=best, reasons=reasons, shortened=self._is_shortened(hit))
         newest = replace(bare, earlier=_latest_first(*versions))
-        if not self._exchange(places, newest, [one.id for one in versions], bare):
+        if not self._exchange(places, newest, item, [one.id for one in versions], bare):
             return False
         self._shapes[places[0]] = item.id, shape, item
         for place in reversed(places[1:]):
@@ -719,18 +727,21 @@ class HitSelection:
 
     @cached_property
     def _of_past(self) -> bool:
-        """Whether the question is, or may be, about what was."""
-        text = self._query.text
-        if not text or self._query.until is not None or not _TIME_WORDS.isdisjoint(_WORD.findall(text.casefold())):
+        """Whether the question is, or may be, about what was: it names a time, or says so."""
+        text, times = self._query.text, self._times
+        if not text or self._query.until is not None:
+            return True
+        if times is not None and (any(times[:4]) or times.order < 0):
             return True
         from memfs.recall.versions import asks_for_earlier
 
         return asks_for_earlier(text)
 
-    def _exchange(self, places: Sequence[int], hit: Hit, earlier: Sequence[str], bare: Hit) -> bool:
+    def _exchange(self, places: Sequence[int], hit: Hit, item: MemoryItem, earlier: Sequence[str], bare: Hit) -> bool:
         """Put a hit in the first of some places and count none of the others, where the budget has room.
 
         Args:
+            item: what is taken thereby.
             earlier: the ids of what is its earlier version from now on.
             bare: the hit without them, for a budget without room for their lines.
         """
@@ -741,12 +752,19 @@ class HitSelection:
             if most is None or tokens <= most:
                 self.tokens, self.hits[places[0]] = tokens, one
                 repeats = [name for name, held in self.duplicates.items() if held in earlier]
-                self.versions.update(dict.fromkeys((*earlier, *repeats), hit.item.id))
+                # of some there may be no line, for want of room
+                older = [name for name, held in self.versions.items() if held in earlier]
+                self.versions.update(dict.fromkeys((*earlier, *repeats, *older), hit.item.id))
                 self.duplicates.update(dict.fromkeys(repeats, hit.item.id))
+                self._note_mark(item)
                 if one is bare:
                     self.misfits += earlier
                 return True
         return False
+
+    def _note_mark(self, item: MemoryItem) -> None:
+        if (mark := self._mark(item)) is not None:
+            self._marked[mark] = item.id
 
     def _repeated(self, shape: TextShape, item: MemoryItem) -> str:
         """The id of the hit that an item repeats, "" for none.

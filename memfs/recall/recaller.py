@@ -128,7 +128,7 @@ class HitCollector:
         """``ranked``: the candidates, best first, as ``ranking`` scored them."""
         self._store, self._asked, self._found = store, asked, found
         self._ranking, self._ranked = ranking, ranked
-        self.selection = HitSelection(asked.query, fenced=asked.fenced, mark=asked.mark)
+        self.selection = HitSelection(asked.query, fenced=asked.fenced, mark=asked.mark, times=ranking.asked.times)
         self._hits: Iterator[Hit] = iter(())
         self._offers: list[Hit] = []
         self._looked_at = self._loaded_hits = self._known = self._beyond = 0

@@ -246,8 +246,9 @@ _ACTIVE = regex(
 )
 _PAST = regex(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|earlier|past|history|used to|at first|"
-    r"chang(?:e|es|ed)|old(?:er)?|back then|at the time|until|previo\w*|anterior\w*|avant|antes|prima|eerder|voorheen|"
-    r"fr\u00fcher\w*|vorher\w*|bisher\w*|urspr\u00fcnglich\w*|\u0440\u0430\u043d\u044c\u0448\u0435|\u043f\u0440\u0435\u0436\u0434\u0435)\b|\u4ee5\u524d|\u4e4b\u524d",
+    r"chang(?:e|es|ed)|old(?:er)?|prior|back then|at the time|until|previo\w*|anterior\w*|avant|antes|prima|eerder|"
+    r"voorheen|fr\u00fcher\w*|vorher\w*|"
+    r"bisher\w*|urspr\u00fcnglich\w*|\u0440\u0430\u043d\u044c\u0448\u0435|\u043f\u0440\u0435\u0436\u0434\u0435)\b|\u4ee5\u524d|\u4e4b\u524d",
     re.I,
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from memfs.recall.conflict_notes import MarkedItems
 from memfs.recall.fence import fence
 from memfs.recall.versions import traces
 from memfs.search.cache_folders import index_folder
+from memfs.search.search_index import SearchIndex
 from memfs.workspace import Workspace, open_workspace
 from tests.intake.test_contradictions import OPPOSED
 
@@ -361,3 +363,25 @@ def test_a_write_does_not_let_all_marks_be_asked_again(opened: Opened, monkeypat
     monkeypatch.setattr(Catalog, "found", watched)
     assert [stem_of(path) for path in marked.paths()] == ["other"]
     assert len(asked) == 3  # the base as a whole, and two files
+
+
+def test_a_fold_in_another_thread_loses_no_mark(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies over the index's base, and the base itself, are of one moment: what a fold moves stays marked."""
+    workspace = opened(index__engine="sqlite")
+    workspace.store.put(MemoryItem("Nothing to decide.", "semantic", id="plain"))
+    assert workspace.store.fold()
+    workspace.store.put(MemoryItem("Both conflicts are settled.", "semantic", id="marked"))
+    fold, seen = threading.Thread(target=workspace.store.fold), SearchIndex.stamps
+
+    def then_folded(index: SearchIndex) -> Any:
+        found = seen(index)
+        if fold.ident is None:
+            fold.start()
+            fold.join(0.3)
+        return found
+
+    monkeypatch.setattr(SearchIndex, "stamps", then_folded)
+    marked = MarkedItems(workspace.store, workspace.parts)
+    for _ in range(2):
+        assert [stem_of(path) for path in marked.paths()] == ["marked"]
+        fold.join()

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from memfs import MemoryItem, Query, Workspace
-from memfs.model import Recall
+from memfs.model import Hit, Recall
 from memfs.model.item import Link, Origin
+from memfs.recall.ranking import HitSelection
 from memfs.recall.versions import asks_for_earlier, is_earlier
 
 Opened = Callable[..., Workspace]
@@ -225,3 +226,52 @@ def test_questions_about_the_past_are_known() -> None:
     assert asks_for_earlier("what did it use to be, I mean what used to be the limit")
     assert asks_for_earlier("wie war das früher")
     assert not asks_for_earlier("when is the deploy window")
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["which port does this orders service listen on", "which port may the orders service listen on first and last"],
+)
+def test_ordinary_words_are_no_question_about_the_past(opened: Opened, question: str) -> None:
+    """Words that may stand in a time, but name none here, leave the newest version alone as the hit."""
+    old = item("old", "The orders service port is 5000")
+    new = item("new", "The orders service port is 6000", NEW)
+    answer = asked(opened(), question, old, new)
+    assert shown(answer) == {"new": ["old"]}
+
+
+@pytest.mark.parametrize("question", ["limit in March", "limit last year", "limit before", "limit prior to the move"])
+def test_a_named_time_brings_each_version(opened: Opened, question: str) -> None:
+    """A question that names a time, or says that it asks for what was, has each version as a hit."""
+    old, new = item("old", "The limit is 5 requests"), item("new", "The limit is 9 requests", NEW)
+    assert set(shown(asked(opened(), question, old, new))) == {"old", "new"}
+
+
+def test_what_stands_beneath_a_hit_is_named_by_that_hit_under_a_tight_budget() -> None:
+    """An earlier version for whose line the budget had no room is one of the hit that takes the place of its own."""
+    texts = [f"The limit is {number} requests" for number in (5, 7, 9)]
+    first, second, third = (item(str(at), text, f"2026-0{at + 1}-01") for at, text in enumerate(texts))
+    chosen = HitSelection(Query(text="limit requests", deduplicate=True, max_tokens=12))
+    assert chosen.offer(Hit(item=second, score=3.0))
+    chosen.offer(Hit(item=first, score=2.0))
+    chosen.offer(Hit(item=third, score=1.0))
+    assert [hit.item.id for hit in chosen.hits] == ["2"]
+    assert chosen.versions == {"0": "2", "1": "2"}
+
+
+def test_a_mark_is_that_of_versions_too() -> None:
+    """What has the mark of an earlier version, or of the newest one, repeats the hit."""
+    one, other = item("old", "The limit is 5 requests"), item("new", "The limit is 9 requests", NEW)
+    again = [item("a", "Five at most", tags=("m-old",)), item("b", "Nine at most", tags=("m-new",))]
+    marks = {"old": "m-old", "new": "m-new"}
+    chosen = HitSelection(
+        Query(text="limit requests", deduplicate=True, limit=9),
+        mark=lambda held: marks.get(held.id) or held.tags[0],
+    )
+    for held in (one, other, *again):
+        chosen.offer(Hit(item=held, score=1.0))
+    assert [hit.item.id for hit in chosen.hits] == ["new"]
+    assert chosen.duplicates == {"a": "new", "b": "new"}
+    assert chosen.versions == {"old": "new", "a": "new"}
+    assert not chosen.join(Hit(item=item("c", "Nine", tags=("m-new",)), score=0.5))
+    assert chosen.duplicates["c"] == "new"
