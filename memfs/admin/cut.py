@@ -60,6 +60,7 @@ class CutPlan:
         export: the bundle, None of a plan.
         sha256: of its bytes.
         head: HEAD's commit now, None of a plan.
+        ended: what an interrupted cut was that has been ended before, "" where there was none.
     """
 
     before: datetime
@@ -75,21 +76,28 @@ class CutPlan:
     export: Path | None = None
     sha256: str = ""
     head: str | None = None
+    ended: str = ""
 
 
 class HistoryCut:
-    """Cuts the history of one repository."""
+    """Cuts the history of one repository.
+
+    Attributes:
+        ended: what the interrupted cut was that this has ended, "" where there was none.
+    """
 
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store = store
         self._parts = parts
         self._repository = parts.repository
         self._rewrite = HistoryRewrite(parts, "cut of history", code="CutUnfinished")
+        self._begun: CutPlan | None = None  # what this one is carrying out, once its record is written
+        self.ended = ""
 
     def plan(self, before: datetime) -> CutPlan:
         """What ``cut`` would do; changes nothing."""
         look = _Look(self._parts, before, HistorySurvey(self._repository))
-        plan = look.plan
+        plan = replace(look.plan, ended=self.ended)
         if plan.commit:
             done = Rewriter(self._repository, look.survey, look.removal(""))
             plan = replace(plan, rewritten=done.commits, unsigned=done.unsigned)
@@ -109,7 +117,8 @@ class HistoryCut:
             export: a new file, outside of the workspace: ``git clone`` and ``git fetch`` read it.
 
         Returns:
-            What was done; with ``commit`` "" nothing was: nothing is older, or lines of history run side by side.
+            What was done; with ``commit`` "" nothing was: nothing is older, or lines of history run side by side. One
+            that had been interrupted is ended first.
 
         Raises:
             EraseRefused: history cannot be cut as things stand; nothing was changed.
@@ -118,11 +127,13 @@ class HistoryCut:
         self._require_own()
         refuse_kind(self._repository)
         self._require_free(export)
+        if self._known() is not None:
+            self._end(LOCK_WAIT)
         flushed = self._store.flush(adopt=False)
         if flushed.reason:
             raise EraseRefused(flushed.reason, hint="cut when that is over")
         try:
-            return self._carry_out((before, export), LOCK_WAIT)
+            return replace(self._carry_out((before, export), LOCK_WAIT), ended=self.ended)
         except MemfsError:
             if not self._rewrite.begun:
                 io.unlink(export, missing_ok=True)
@@ -136,13 +147,22 @@ class HistoryCut:
         """
         if self._known() is None:
             return False
-        if self._rewrite.end_at_opening(self._store, lambda wait: self._carry_out(None, wait), _AGAIN) is not None:
-            message = "a cut of history was interrupted, and has been ended now"
-            self._store.notes.append(Problem.warning("", "CutEnded", message, ""))
+        self._rewrite.end_at_opening(self._store, self._end, _AGAIN)
         return True
 
     # -- the steps ------------------------------------------------------------------------------------------------
+    def _end(self, patience: float) -> None:
+        """End the interrupted cut, and note what it was."""
+        known = self._known()
+        self._carry_out(None, patience)
+        if known is not None:
+            exported = parse_commit(known.first).trailers.get(EXPORT, ("a bundle",))[-1]
+            self.ended = f"{len(known.commits)} commits up to {known.last[:10]}, exported to {exported}"
+            message = f"an interrupted cut of history was ended: {self.ended}"
+            self._store.notes.append(Problem.warning("", "CutEnded", message, ""))
+
     def _carry_out(self, wanted: tuple[datetime, Path] | None, patience: float) -> CutPlan:
+        self._begun = None
         with self._rewrite.alone(patience):
             done = self._rewrite.attempts(lambda: self._attempt(wanted), patience)
             self._rewrite.clear(ended=True)
@@ -151,9 +171,13 @@ class HistoryCut:
 
     def _attempt(self, wanted: tuple[datetime, Path] | None) -> CutPlan:
         """Cut, or end what a killed process had begun to cut."""
+        if wanted is not None and self._begun is None and self._rewrite.begun:
+            raise EraseRefused(
+                "an erase or a cut of history was interrupted", hint="the next memfs command here ends it"
+            )
         known = self._known()
         survey, left_out = self._rewrite.survey(known)
-        plan = CutPlan(before=datetime.now(UTC))
+        plan = self._begun or CutPlan(before=datetime.now(UTC))
         if known is not None:
             removal = replace(known, gone=left_out or _content_of(self._parts, survey, known))
         elif wanted is not None:
@@ -166,8 +190,9 @@ class HistoryCut:
         else:  # another process ended it meanwhile
             return plan
         with self._rewrite.swapped(survey, removal, {}) as done:
-            pass
-        return replace(plan, rewritten=done.commits, unsigned=done.unsigned, head=self._repository.head_commit())
+            if self._begun is None:  # a second attempt would count only what the first has left
+                self._begun = plan = replace(plan, rewritten=done.commits, unsigned=done.unsigned)
+        return replace(plan, head=self._repository.head_commit())
 
     def _known(self) -> HistoryRemoval | None:
         """What the cut that has begun removes; None where none has. What no cut wrote is left to erase, which tells."""

@@ -213,8 +213,11 @@ class HistoryRewrite:
             return None
         except (MemfsError, OSError) as error:
             message = f"an interrupted {self._what} cannot be ended: {error}"
-            remedy = (isinstance(error, CorruptRecord) and error.hint) or hint
-            store.notes.append(Problem(path="", code=self._code, message=message, hint=remedy))
+            if isinstance(error, CorruptRecord):
+                hint = error.hint or hint
+                if error.path == str(self._record):  # of which nobody can say whether it was an erase's
+                    message = str(error)
+            store.notes.append(Problem(path="", code=self._code, message=message, hint=hint))
             return None
 
     # -- the record -----------------------------------------------------------------------------------------------
@@ -236,14 +239,15 @@ class HistoryRewrite:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            hint = f"remove {self._record} and erase again"
-            message = "the record of an interrupted erase is damaged"
+            hint = f"remove {self._record}, then erase or cut again"
+            message = "the record of an interrupted erase or cut of history is damaged"
             raise CorruptRecord(message, path=str(self._record), hint=hint) from None
         if not made_here:
             raise CorruptRecord(
-                "the record of an interrupted erase was not made here: it came with a copy of the repository",
+                "the record of an interrupted erase or cut of history was not made here: it came with a copy of the "
+                "repository",
                 path=str(self._record),
-                hint=f"remove {self._record}; what was to go is to be erased again",
+                hint=f"remove {self._record}, then erase or cut again",
             )
         return removal, found
 
@@ -600,12 +604,12 @@ class Eraser:
     def _carry_out(self, named: EraseName | None, patience: float) -> EraseResult | None:
         """Erase what is named, or what a dead process had begun to; None where neither is."""
         with self._rewrite.alone(patience):
-            done = self._rewrite.attempts(lambda: self._attempt(named), LOCK_WAIT)
+            done = self._rewrite.attempts(lambda: self._attempt(named), patience)
         if done is None:
             return None
         target, plan, unsigned, purged = done
         purged["backups"], left = self._replace_backups()
-        with self._parts.commit_lock.hold("erase", timeout=LOCK_WAIT):
+        with self._parts.commit_lock.hold("erase", timeout=patience):
             proof = Prover(self._parts, target).prove()
             self._rewrite.clear(ended=True)
         self._store.refresh()

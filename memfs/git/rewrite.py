@@ -220,7 +220,7 @@ def _replace_id(line: bytes, fields: Collection[bytes], replaced: Mapping[str, s
 
 _HEADER = b"# pack-refs with: sorted \n"
 _HEADS = re.compile(r"[A-Z_]*HEAD|AUTO_MERGE")
-_MESSAGES = re.compile(r"[A-Z_]+(?:_EDITMSG|_MSG|_DESCRIPTION)|ADD_EDIT\.patch|SQUASH_MSG|MERGE_MSG")
+_MESSAGES = re.compile(r"[A-Z_]+(?:_EDITMSG|_MSG|_DESCRIPTION)|ADD_EDIT\.patch")
 _SMALL = 1 << 26
 
 
@@ -740,7 +740,7 @@ class Rewriter:
         _sync(target)
 
     def _compare(self) -> None:
-        """Check that the tree of each commit that a ref names is, minus the item, that of the one in its place."""
+        """Check that each commit that a ref names and the one in its place have the same tree, but for what goes."""
         refs = self._survey.names.refs
         notes = {found for ref, found in refs.items() if ref.startswith("refs/notes/")}
         for old in (set(refs.values()) & self._survey.commits.keys() & self.mapped.keys()) - notes:
@@ -752,7 +752,7 @@ class Rewriter:
             blobs, paths = self._removal.blobs, self._removal.paths
             if {path: row for path, row in before.items() if row.id not in blobs and path not in paths} != after:
                 raise EraseRefused(
-                    f"the rewritten commit {new} differs from {old} in more than the item",
+                    f"the rewritten commit {new} differs from {old} in more than what was to go",
                     hint="nothing was changed; please report this",
                 )
 
@@ -881,7 +881,7 @@ def cut_point(parents: Parents, times: Mapping[str, int], tips: Iterable[str], b
     latest: dict[str, int] = {}
     for commit in order:
         above = (latest[parent] for parent in parents[commit] if parent in latest)
-        latest[commit] = max(times[commit], *above, times[commit])
+        latest[commit] = max((times[commit], *above))
     open_lines = {commit for commit in tips if commit in parents}
     for commit in reversed(order):
         if open_lines == {commit} and latest[commit] < before:

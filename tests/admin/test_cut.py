@@ -20,7 +20,7 @@ from memfs.admin.erase import is_shared
 from memfs.doors.cli.app import run
 from memfs.errors import BranchQuarantined
 from memfs.git.refs import quarantined
-from memfs.git.rewrite import cut_point, reached
+from memfs.git.rewrite import MovedRef, Rewriter, cut_point, reached
 from memfs.testing.faults import DISK_ERROR, Fault, Stopped, injected
 from memfs.workspace import Workspace
 
@@ -311,6 +311,96 @@ def test_a_stop_is_ended_though_a_fetch_named_what_is_gone(opened: Opened, git: 
         assert [note.code for note in again.store.notes] == ["EraseEnded" if number else "CutEnded"]
         assert b"marten-2081" not in objects(root)
         git(root, "fsck", "--full", "--strict")
+
+
+def test_a_cut_that_had_to_look_again_says_what_it_did(
+    opened: Opened, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a ref moves after the swap, the outcome names all that was cut, not only the rest (S15)."""
+    workspace = opened()
+    root = aged(workspace, git)
+    planned, real, raised = workspace.cutter.plan(moment(2083)), Rewriter.finish, []
+
+    def moved(rewriter: Rewriter) -> None:
+        if not raised:
+            raised.append(rewriter)
+            raise MovedRef
+        real(rewriter)
+
+    monkeypatch.setattr(Rewriter, "finish", moved)
+    done = workspace.cutter.cut(moment(2083), tmp_path / "old.bundle")
+    assert (done.commit, done.cut, done.rewritten) == (planned.commit, 5, 4)
+    assert done.export == tmp_path / "old.bundle"
+    assert done.sha256 == hashlib.sha256((tmp_path / "old.bundle").read_bytes()).hexdigest()
+    assert b"marten-2081" not in objects(root)
+    git(root, "fsck", "--full", "--strict")
+
+
+def stopped(workspace: Workspace, export: Path) -> None:
+    """A cut at 2083 that is killed while the old objects go."""
+    with injected(OldObjects()), pytest.raises(Stopped):
+        workspace.cutter.cut(moment(2083), export)
+
+
+def test_an_interrupted_cut_is_ended_and_named_before_the_next_one(opened: Opened, git: Git, tmp_path: Path) -> None:
+    """Asked for another cut while one stands, memfs ends that one, says so, and does what was asked for (S15)."""
+    workspace = opened()
+    root = aged(workspace, git)
+    stopped(workspace, tmp_path / "old.bundle")
+    done = workspace.cutter.cut(moment(2084), tmp_path / "more.bundle")
+    assert done.commit
+    assert "old.bundle" in done.ended
+    assert [note.code for note in workspace.store.notes] == ["CutEnded"]
+    assert b"marten-2082" not in objects(root)
+    assert (tmp_path / "more.bundle").exists()
+
+
+def test_the_command_says_that_opening_ended_a_cut(
+    opened: Opened, git: Git, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever repeats the command after a crash reads what was cut, not an error about the file (S15)."""
+    workspace = opened()
+    root = aged(workspace, git)
+    stopped(workspace, tmp_path / "old.bundle")
+    workspace.store.close = lambda: None  # type: ignore[method-assign]  the process is dead
+    wanted = ("admin", "cut", "2083-01-01T00:00Z", "--yes", "--export", str(tmp_path / "old.bundle"))
+    assert run(["-C", str(root), *wanted]) == 0
+    said = capsys.readouterr().out
+    assert "Ended the cut that was interrupted: 5 commits up to" in said
+    assert "exported to old.bundle, sha256" in said
+
+
+def test_a_cut_does_not_take_the_place_of_an_interrupted_erase(
+    opened: Opened, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an erase has begun is not forgotten for a cut, which is refused until that has ended (S15, B6)."""
+    workspace = opened()
+    root = aged(workspace, git)
+
+    def fail(*_: object) -> None:
+        raise EraseRefused("stopped here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("memfs.git.rewrite.Rewriter.finish", fail)
+        with pytest.raises(EraseRefused, match="stopped here"):
+            workspace.eraser.erase("note-2084")
+    with pytest.raises(EraseRefused, match="was interrupted"):
+        workspace.cutter.cut(moment(2083), tmp_path / "old.bundle")
+    assert not (tmp_path / "old.bundle").exists()
+    assert [note.code for note in opened(root).store.notes] == ["EraseEnded"]
+
+
+def test_a_damaged_record_of_a_cut_is_not_called_an_erase(opened: Opened, git: Git, tmp_path: Path) -> None:
+    """Of a record that cannot be read nobody can say what it was about, and the note does not (S15)."""
+    workspace = opened()
+    aged(workspace, git)
+    stopped(workspace, tmp_path / "old.bundle")
+    workspace.store.close = lambda: None  # type: ignore[method-assign]  the process is dead
+    record = workspace.repository.state / "erase/record.json"
+    record.write_bytes(record.read_bytes()[:100])
+    (note,) = opened(workspace.root).store.notes
+    assert "record of an interrupted erase or cut of history is damaged" in note.message
+    assert note.hint == f"remove {record}, then erase or cut again"
 
 
 class OldObjects(Fault):

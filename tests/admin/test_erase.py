@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from memfs.admin.backup import Backups, own_folder
 from memfs.admin.merge_spool import MergeSpool
 from memfs.format.field_merge import FieldConflict
 from memfs.fs import io
+from memfs.fs.lock import FileLock
 from memfs.git.rewrite import Rewriter
 from memfs.model.time import utc_now
 from memfs.workspace import Workspace
@@ -547,6 +549,33 @@ def test_an_interrupted_erase_that_the_disk_stops_is_a_note_not_an_error(
         again = opened(workspace.root)
     assert [note.code for note in again.store.notes] == ["EraseUnfinished"]
     assert opened(workspace.root).eraser.ended is not None
+
+
+def test_opening_does_not_wait_for_a_lock_that_ending_an_erase_needs(
+    opened: Opened, git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer keeps an interrupted erase for the next opening; this one waits for no lock as an erase would."""
+    workspace = opened()
+    put(workspace)
+    with monkeypatch.context() as patched:
+        patched.setattr("memfs.admin.erase.purge", stop)
+        with pytest.raises(EraseRefused, match="stopped here"):
+            workspace.eraser.erase("gate")
+    waited, real = [], FileLock.hold
+
+    def hold(lock: FileLock, what: str, timeout: float, **more: Any) -> AbstractContextManager[Any]:
+        if what == "erase":
+            waited.append(timeout)
+        return real(lock, what, timeout=timeout, **more)
+
+    monkeypatch.setattr(FileLock, "hold", hold)
+    assert opened(workspace.root).eraser.ended is not None
+    assert len(waited) >= 3
+    assert max(waited) < 1
+
+
+def stop(*_: object) -> None:
+    raise EraseRefused("stopped here")
 
 
 def a_folder(path: Path) -> None:

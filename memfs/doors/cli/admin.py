@@ -153,6 +153,8 @@ def _care(workspace: Workspace, steps: list[CleanupStep]) -> CareReport:
 # -- cut ----------------------------------------------------------------------------------------------------------
 def _cut_text(plan: CutPlan) -> Text:
     done = plan.export is not None
+    if plan.ended:
+        yield f"Ended the cut that was interrupted: {plan.ended}"
     if not plan.commit or plan.time is None:
         yield f"Nothing to cut: no history before {time_text(plan.before)} can go"
     else:
@@ -193,11 +195,11 @@ def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutPlan:
     except (ValueError, OverflowError):
         raise Unclear(f"{before!r} is no date", "write 2025-01-01, or an age such as '2 years ago'") from None
     with opened() as workspace:
-        if dry_run or not yes:
+        if dry_run or not yes or workspace.cutter.ended:  # which may be all that was asked for
             plan = workspace.cutter.plan(moment)
             if dry_run or not plan.commit:
                 return plan
-            if not plan.refused:
+            if not plan.refused and not yes:
                 confirm_rewrite("Cut it?", _cut_text(plan))
         if export is None:
             raise EraseRefused(
