@@ -216,8 +216,7 @@ class _ConfigSource:
     """The values found so far, over those of other settings, and where each came from."""
 
     def __init__(self, base: Settings, root: Path | None = None) -> None:
-        self._base = base
-        self._root = root
+        self._base, self._root = base, root
         self._values = {key: base.get(key) for key in SPECS}
         self._origins = {**dict.fromkeys(SPECS, "default"), **base.origins}
         self._sources = {name: table for name, table in base.memory.sources.items() if name not in SOURCE_TABLES}
@@ -610,9 +609,7 @@ class FollowedContext:
 
     def __init__(self, tree: View, name: str, report: Callable[[Exception], None]) -> None:
         """``report`` is called for an edit that is not valid."""
-        self._tree = tree
-        self._name = name
-        self._report = report
+        self._tree, self._name, self._report = tree, name, report
         self._known: MemoryConfig | None = None
         self._seen: dict[str, bytes | None] = {}
         self._again = 0.0

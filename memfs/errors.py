@@ -32,12 +32,8 @@ class MemfsError(Exception):
         hint: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.message = message
-        self.path = path
-        self.line = line
-        self.column = column
-        self.field = field
-        self.hint = hint
+        self.message, self.path, self.line = message, path, line
+        self.column, self.field, self.hint = column, field, hint
         self.also: tuple[MemfsError, ...] = ()
 
     @property
@@ -176,8 +172,7 @@ class Conflict(MemfsError):
         lasting: bool = False,
     ) -> None:
         super().__init__(message, path=path, hint=hint)
-        self.current = current
-        self.lasting = lasting
+        self.current, self.lasting = current, lasting
 
 
 class LockTimeout(MemfsError):

@@ -367,7 +367,6 @@ def _difference(recorded: Mapping[str, Any] | None, root: Path, wants: tuple[Plu
     """Why a record does not vouch for the folder as it is; "" when it does."""
     if recorded is None:
         return _NEVER_ASKED
-    identity = _identity(root)
-    if any(recorded.get(name) != value for name, value in identity.items()):
+    if any(recorded.get(name) != value for name, value in _identity(root).items()):
         return _ANOTHER
     return "" if recorded.get("enables") == _digest(wants) else _CHANGED

@@ -114,8 +114,7 @@ class FileEvents:
 
         ``hopeless`` says why another attempt would be no better, "" where it might be.
         """
-        self._folder = folder
-        self._heard = heard
+        self._folder, self._heard = folder, heard
         self._log = _overflow_log(missed)
         self._refused = ""
         self._gap = ""
@@ -387,9 +386,7 @@ class Watcher:
             listener: called with each round that found something.
             notes: the folder where other processes read how this one watches.
         """
-        self._store = store
-        self._root = root
-        self._settings = settings
+        self._store, self._root, self._settings = store, root, settings
         self._quiet = quiet_seconds
         self._listener = listener
         self._paths: set[str] = set()

@@ -363,9 +363,7 @@ class Backups:
     """The backups of one workspace."""
 
     def __init__(self, parts: Parts, settings: BackupSettings, fire: Fire) -> None:
-        self._parts = parts
-        self._settings = settings
-        self._fire = fire
+        self._parts, self._settings, self._fire = parts, settings, fire
         self._lock = FileLock(parts.repository.state / _LOCK)
         self._looked = -_LOOK_EVERY
 

@@ -87,8 +87,7 @@ class HistoryCut:
     """
 
     def __init__(self, store: Store, parts: Parts) -> None:
-        self._store = store
-        self._parts = parts
+        self._store, self._parts = store, parts
         self._repository = parts.repository
         self._rewrite = HistoryRewrite(parts, "cut of history", code="CutUnfinished")
         self._begun: CutPlan | None = None  # what this one is carrying out, once its record is written

@@ -531,9 +531,7 @@ class Eraser:
     """
 
     def __init__(self, store: Store, parts: Parts, backups: Backups) -> None:
-        self._store = store
-        self._parts = parts
-        self._backups = backups
+        self._store, self._parts, self._backups = store, parts, backups
         self._repository = parts.repository
         self._rewrite = HistoryRewrite(parts, "erase", code="EraseUnfinished")
         self.ended: EraseResult | None = None

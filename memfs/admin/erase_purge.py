@@ -113,9 +113,7 @@ class TargetFinder:
     def __init__(
         self, parts: Parts, survey: HistorySurvey, named: EraseName, known: HistoryRemoval | None = None
     ) -> None:
-        self._parts = parts
-        self._survey = survey
-        self._named = named
+        self._parts, self._survey, self._named = parts, survey, named
         self._known = known
 
     def find(self) -> Target:
@@ -349,8 +347,7 @@ def _journals(parts: Parts, target: Target) -> int:
 
 def _journal(journal: Journal, parts: Parts, target: Target) -> int:
     """One journal; its file was renewed when history was."""
-    waiting = journal.operations()
-    touched = [found for found in waiting if any(map(target.holds, found.changes))]
+    touched = [found for found in journal.operations() if any(map(target.holds, found.changes))]
     reduced = ((found, tuple(one for one in found.changes if not target.holds(one))) for found in touched)
     kept = [replace(found, id=f"{found.id}-e", changes=changes) for found, changes in reduced if changes]
     if kept:
@@ -608,8 +605,7 @@ class Prover:
     """Looks for one target in one workspace."""
 
     def __init__(self, parts: Parts, target: Target) -> None:
-        self._parts = parts
-        self._target = target
+        self._parts, self._target = parts, target
         self._traces = target.traces
         self._words = target.traces.telling
         self._hits: list[str] = []
@@ -639,8 +635,7 @@ class Prover:
     def _objects(self, survey: HistorySurvey) -> None:
         removal = self._target.removal
         self._hits += [f"object {blob} is still there" for blob in sorted(removal.blobs & survey.facts.keys())]
-        folder = self._parts.repository.full(CONTENT)
-        left = survey.versions(folder, removal.paths.__contains__)
+        left = survey.versions(self._parts.repository.full(CONTENT), removal.paths.__contains__)
         self._hits += [
             f"{os.fsdecode(path)} is still in a commit" for path in sorted(set().union(*left.blobs.values()))
         ]

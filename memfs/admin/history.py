@@ -48,9 +48,7 @@ class History:
     """Reads and rewinds the history of one workspace's memory."""
 
     def __init__(self, store: Store, repository: Repository, commit_lock: FileLock) -> None:
-        self._store = store
-        self._repository = repository
-        self._commit_lock = commit_lock
+        self._store, self._repository, self._commit_lock = store, repository, commit_lock
 
     def log(
         self, target: str | None = None, limit: int = 20, since: datetime | None = None, revision: str = ""
@@ -307,8 +305,7 @@ class RecoveryCopies:
     """The displaced contents of one workspace."""
 
     def __init__(self, store: Store, repository: Repository) -> None:
-        self._store = store
-        self._repository = repository
+        self._store, self._repository = store, repository
         self._folder: Path = repository.state / FOLDER
 
     def list(self) -> list[Recoverable]:

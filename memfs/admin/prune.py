@@ -49,9 +49,7 @@ class PrunedItems:
 
     def __init__(self, store: Store, parts: Parts, files: View | None = None) -> None:
         """``files``: of another time, to be read instead of those that there are."""
-        self._store = store
-        self._parts = parts
-        self._files = files
+        self._store, self._parts, self._files = store, parts, files
 
     def list(self) -> Sequence[MemoryItem]:
         """The pruned items that can be read, newest first; their ``path`` says where each lies now."""
@@ -180,9 +178,7 @@ class Pruner:
 
     def __init__(self, store: Store, parts: Parts, usage: Usage, config: Callable[[], MemoryConfig]) -> None:
         """``config`` gives ``max_memories`` and ``prune_below`` as they are now."""
-        self._store = store
-        self._parts = parts
-        self._usage = usage
+        self._store, self._parts, self._usage = store, parts, usage
         self._config = config
         self._looked = -_EVERY
 

@@ -149,8 +149,7 @@ def _committed(parts: Parts, head: str | None) -> int:
     repository = parts.repository
     own = [os.fsdecode(repository.full(path)) for path in (CONTENT, SETTINGS_FILE)]
     try:
-        answer = repository.git.run("rev-list", "--objects", "--disk-usage", head, "--", *own)
-        return int(answer)
+        return int(repository.git.run("rev-list", "--objects", "--disk-usage", head, "--", *own))
     except (HistoryError, ValueError):
         return 0
 
@@ -335,8 +334,7 @@ class Quota(Gate):
         Args:
             fire: raises an occasion (``memfs.workspace.Behaviours.fire``).
         """
-        self._parts = parts
-        self._fire = fire
+        self._parts, self._fire = parts, fire
         self._ledger = Ledger(parts.repository.state)
         self.written = False
         self.chores: list[Callable[[], object]] = []

@@ -295,8 +295,7 @@ class Repairer:
     """Puts right what is damaged in one workspace."""
 
     def __init__(self, store: Store, parts: Parts) -> None:
-        self._store = store
-        self._parts = parts
+        self._store, self._parts = store, parts
 
     def repair(self, paths: Sequence[str] = (), *, dry_run: bool = False, deep: bool = True) -> list[Repair]:
         """Put right what is damaged, and tell of each what was done.

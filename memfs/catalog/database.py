@@ -85,8 +85,7 @@ class Database:
         self._path = path or Path(_MEMORY)
         self._schema = schema
         self._version = crc32(f"{schema}\0{made_by}".encode()) >> 1 | 1
-        self._what = what
-        self._home = home
+        self._what, self._home = what, home
         self._pragmas = (*_PRAGMAS, _SYNCED[durable], *([_OVERWRITTEN, _SHORT_LOG] if home is not None else []))
         self._lock = threading.RLock()
         self._open: sqlite3.Connection | None = None

@@ -343,8 +343,7 @@ class AgentsBlock:
         """
         self._root = Path(os.path.realpath(root))
         self._top = Path(os.path.realpath(top))
-        self._conventions = conventions
-        self._preferences = preferences
+        self._conventions, self._preferences = conventions, preferences
 
     @property
     def folder(self) -> Path:

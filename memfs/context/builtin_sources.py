@@ -329,8 +329,7 @@ class SemanticMemory(StoreSource):
         self, store: Any, items: Callable[[str], MemoryItem | None] | None = None, *, whole: bool = False
     ) -> None:
         super().__init__(store)
-        self._items = items
-        self._whole = whole
+        self._items, self._whole = items, whole
 
     def _ask(self, state: StateSnapshot) -> Any:
         return self.store.find_matching_rules(
@@ -414,10 +413,8 @@ class RecentSessionMemory(StoreSource):
     def _ask(self, state: StateSnapshot) -> Any:
         """What the session that wrote last, other than this one, left behind, the newest first."""
         since = self._clock() - timedelta(days=self.max_age_days)
-        asked = Query(types=_KINDS, since=since, limit=_LOOKED_AT)
-        candidates = self.store.candidates(asked)
-        others = (one.session for one in candidates if one.session not in ("", state.session))
-        last = next(others, None)
+        candidates = self.store.candidates(Query(types=_KINDS, since=since, limit=_LOOKED_AT))
+        last = next((one.session for one in candidates if one.session not in ("", state.session)), None)
         if last is None:
             return ()
         return self.store.select(Query(types=_KINDS, sessions=frozenset({last}), limit=_LOOKED_AT))

@@ -539,8 +539,7 @@ class Deliverer:
 
     def __init__(self, sources: Sources, plugins: Plugins) -> None:
         """``plugins``: who is asked, and the settings that hold."""
-        self._sources = sources
-        self.plugins = plugins
+        self._sources, self.plugins = sources, plugins
         self._failing: dict[str, Problem] = {}
 
     @property

@@ -330,8 +330,7 @@ class JointReader:
     """Reads a workspace and its mounts as one (``memfs.store.reader.Readable``)."""
 
     def __init__(self, own: Store, mounts: Mounts) -> None:
-        self._own = own
-        self._mounts = mounts
+        self._own, self._mounts = own, mounts
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -436,11 +435,8 @@ class Mounts:
 
     def __init__(self, root: Path, store: Store, parts: Parts, recall: Recaller, settings: Settings) -> None:
         """All of the workspace that mounts the others."""
-        self._root = root
-        self._store = store
-        self._parts = parts
-        self._recall = recall
-        self._settings = settings
+        self._root, self._store, self._parts = root, store, parts
+        self._recall, self._settings = recall, settings
         self._paths: Mapping[str, str] = {name: path for name, path in settings.mounts.items() if path.strip()}
         self._open: dict[str, Mount] = {}
         self._retired: dict[str, Mount] = {}

@@ -189,8 +189,7 @@ class MemoryContext(Facade):
         Raises:
             ItemNotFound, QueryInvalid, Conflict, StorageIO: nothing was changed.
         """
-        workspace = self.workspace
-        changed = workspace.feedback.give(memory_id, positive, reason)
+        changed = self.workspace.feedback.give(memory_id, positive, reason)
         self._make_room(changed)
         return changed.importance
 

@@ -204,8 +204,7 @@ class _Judge:
     """One of the judges an ``AgentReview`` names, as a reviewer."""
 
     def __init__(self, review: AgentReview, name: str) -> None:
-        self.name = name
-        self._review = review
+        self.name, self._review = name, review
 
     def score_storage(self, item: MemoryItem) -> Score:
         return Score(*self._review._score_storage(item, self.name))

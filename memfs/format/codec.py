@@ -247,9 +247,7 @@ class Codec:
     """
 
     def __init__(self, schemas: Schemas, kinds: KindTable, allow_invisible: bool = False) -> None:
-        self._schemas = schemas
-        self._kinds = kinds
-        self._allow_invisible = allow_invisible
+        self._schemas, self._kinds, self._allow_invisible = schemas, kinds, allow_invisible
 
     @property
     def schemas(self) -> Schemas:

@@ -666,8 +666,7 @@ class FileMerger:
             if form is None:
                 return _by_lines(request)
             ours = _read_version(form, request.ours, "ours")
-            theirs = _read_version(form, request.theirs, "theirs")
-            return _by_fields(request, form, ours, theirs)
+            return _by_fields(request, form, ours, _read_version(form, request.theirs, "theirs"))
         except _Unreadable as error:
             return _unread(request, str(error))
         except MemfsError as error:

@@ -150,8 +150,7 @@ class _Scanner:
     """One pass over a JSON text with a stack of open collections."""
 
     def __init__(self, text: str, first: int) -> None:
-        self.text = text
-        self.first = first
+        self.text, self.first = text, first
         self.at = 0
         self.line = first
         self.line_start = 0

@@ -264,8 +264,7 @@ class _Resolver:
     """Fills in the references of one schema, within bounds."""
 
     def __init__(self, root: Mapping[str, Any], name: str) -> None:
-        self._root = root
-        self._name = name
+        self._root, self._name = root, name
         self._made = 0
         self.patterns: list[Any] = []
 

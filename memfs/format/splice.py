@@ -215,8 +215,7 @@ class _Edits:
             header = _BLOCK_HEADER.match(self.text, last.start)
             if header and "+" in header[0]:
                 return last.end
-            content = self.text[: last.end].rstrip(" \t\r\n")
-            return self._next_line(max(len(content), last.start))
+            return self._next_line(max(len(self.text[: last.end].rstrip(" \t\r\n")), last.start))
         return self._next_line(last.end)
 
     def line_start(self, offset: int) -> int:
@@ -237,8 +236,7 @@ class _Edits:
 
 def _ranks(order: Order, new: Mapping[str, Any]) -> dict[str, int]:
     """Rank of each key: canonical where there is an order, else as in the new mapping, behind the canonical ones."""
-    names = [*order, *(key for key in new if key not in order)]
-    return {name: rank for rank, name in enumerate(names)}
+    return {name: rank for rank, name in enumerate([*order, *(key for key in new if key not in order)])}
 
 
 def _changes(old: list[Any], new: list[Any]) -> list[tuple[str, int, int, int, int]]:

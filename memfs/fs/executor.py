@@ -211,8 +211,7 @@ class Deadline:
 
     def __init__(self, seconds: float | None, tick: Callable[[], float] = time.monotonic) -> None:
         """``tick`` tells the time in seconds."""
-        self._tick = tick
-        self.seconds = seconds
+        self._tick, self.seconds = tick, seconds
         self._end = None if seconds is None else tick() + seconds
 
     @property

@@ -249,8 +249,7 @@ class Journal:
 
     def __init__(self, path: Path, *, salvaging: bool = False) -> None:
         """``salvaging``: read on where the header is damaged; see ``salvage``."""
-        self.path = path
-        self._salvaging = salvaging
+        self.path, self._salvaging = path, salvaging
         self.waiting: dict[str, Operation] = {}
         self.applied: set[str] = set()
         self.taken: set[str] = set()

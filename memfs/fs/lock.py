@@ -205,8 +205,7 @@ class FileLock:
 
     def __init__(self, path: Path, home: Path | None = None) -> None:
         """``home``: a folder above it; while that is there, folders that are missing in between are made again."""
-        self.path = path
-        self._home = home
+        self.path, self._home = path, home
         self._second = path.with_name(f".{path.name}.second")
         self._queue = path.with_name(f".{path.name}.queue")
         self._threads = threading.Lock()

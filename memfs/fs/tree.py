@@ -611,8 +611,7 @@ class _Folder:
     __slots__ = ("fd", "name")
 
     def __init__(self, fd: int, name: str) -> None:
-        self.fd = fd
-        self.name = name
+        self.fd, self.name = fd, name
 
     def __enter__(self) -> tuple[int, str]:
         return self.fd, self.name

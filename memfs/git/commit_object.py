@@ -106,8 +106,7 @@ def parse_commit(data: bytes) -> ParsedCommit:
         name, _, value = line.partition(" ")
         if name:
             fields.setdefault(name, []).append(value)
-    text = message.decode(_encoding(fields), "replace").strip("\n")
-    paragraphs = text.split("\n\n")
+    paragraphs = message.decode(_encoding(fields), "replace").strip("\n").split("\n\n")
     trailers = _trailers(paragraphs[-1]) if len(paragraphs) > 1 else {}
     body = "\n\n".join(paragraphs[1 : -1 if trailers else None]).strip("\n")
     author, _ = _person(fields.get("author", [""])[0])

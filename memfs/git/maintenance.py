@@ -117,8 +117,7 @@ def examine(repository: Repository) -> list[FsckFinding]:
     Raises:
         GitFailed: git took too long or is missing, so that nobody can tell.
     """
-    process = repository.git.open("fsck", *_ARGUMENTS, variables={})
-    _, out, err = finish(process, b"", PATIENCE)
+    _, out, err = finish(repository.git.open("fsck", *_ARGUMENTS, variables={}), b"", PATIENCE)
     lines = [*out.decode("utf-8", "replace").splitlines(), *err.splitlines()]
     found: dict[str, FsckFinding] = {}
     for line in lines:

@@ -375,8 +375,7 @@ class TreeEditor:
     """Applies changes to trees; new tree objects land in ``objects``, and ``made`` keeps them as names."""
 
     def __init__(self, read: ReadTree, objects: Objects) -> None:
-        self._read = read
-        self._objects = objects
+        self._read, self._objects = read, objects
         self.made: dict[str, Tree] = {}
 
     def tree(self, tree_id: str) -> Tree:

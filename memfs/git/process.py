@@ -208,8 +208,7 @@ class GitCommands:
     """
 
     def __init__(self, layout: Layout | None, folder: Path) -> None:
-        self.layout = layout
-        self.folder = folder
+        self.layout, self.folder = layout, folder
         self._lock = threading.Lock()
         renewed_in_child(self)
         self._reader: Git | None = None
@@ -635,8 +634,7 @@ def staged_changes(
     against = commit or EMPTY_TREE
     options: tuple[str, ...] = ("--cached", "--raw", "-z", "--no-abbrev", "--no-renames")
     options += () if planned else ("--ita-invisible-in-index",)
-    out = git.run("diff-index", *options, against, "--", variables=variables)
-    fields = out.split(b"\0")[:-1]
+    fields = git.run("diff-index", *options, against, "--", variables=variables).split(b"\0")[:-1]
     changes = {}
     for facts, path in zip(fields[::2], fields[1::2], strict=True):
         _, mode, _, blob, status = facts.decode().split(" ")

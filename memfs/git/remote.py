@@ -202,8 +202,7 @@ class RemoteConnection:
     """A conversation with one remote. Its folder belongs to the holder of the workspace's sync lock."""
 
     def __init__(self, repository: Repository, remote: Remote) -> None:
-        self._repository = repository
-        self._remote = remote
+        self._repository, self._remote = repository, remote
         # A name of its own: git may outlive a sync that was killed, and still write what that one asked for.
         self._folder = repository.state / FOLDER / secrets.token_hex(8)
 

@@ -379,8 +379,7 @@ class Repository:
             expected: what may be there; where a folder has just that, its trees are not read.
             known: folders below it with the ids of their trees; what is in one that has that tree is left out.
         """
-        commit = self.resolve(revision)
-        entry = self.entry(commit, folder)
+        entry = self.entry(self.resolve(revision), folder)
         if entry is None or entry.mode != objects.FOLDER:
             return {}
         inside = f"{folder}/"

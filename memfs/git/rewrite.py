@@ -563,8 +563,7 @@ class Rewriter:
         """
         self._repository = repository
         self._git = repository.git
-        self._survey = survey
-        self._removal = removal
+        self._survey, self._removal = survey, removal
         self._folder = folder or Path()
         self._stores = folder is not None
         self._waiting: dict[str, Object] = {}

@@ -251,8 +251,7 @@ class Signing:
 
     def __init__(self, git: GitCommands, mode: str = OFF) -> None:
         """``mode``: ``off``; ``try`` signs where there is a key that works; with ``require`` commits wait else."""
-        self.mode = mode
-        self._git = git
+        self.mode, self._git = mode, git
         self._notes: list[Problem] = []
         self._guard = threading.Lock()
         renewed_in_child(self)

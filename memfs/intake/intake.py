@@ -382,11 +382,8 @@ class Intake:
         """
         self._store = store
         self._clock = parts.clock
-        self._usage = usage
-        self._judge = judge
-        self._extraction = extraction
-        self._threshold = threshold
-        self._fire = fire
+        self._usage, self._judge, self._extraction = usage, judge, extraction
+        self._threshold, self._fire = threshold, fire
         self._trivial = TrivialFilter()
         self._neighbourhood = Neighbourhood(store, parts.kinds)
         self._turn = threading.RLock()

@@ -191,8 +191,7 @@ class Conflicts:
     """
 
     def __init__(self, store: Store, parts: Parts) -> None:
-        self._store = store
-        self._parts = parts
+        self._store, self._parts = store, parts
         from memfs.intake.contradictions import Neighbourhood
 
         self._neighbourhood = Neighbourhood(store, parts.kinds)

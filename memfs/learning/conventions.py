@@ -102,8 +102,7 @@ class Conventions:
     """Reads the conventions of one workspace. May be used from several threads."""
 
     def __init__(self, store: Reader, clock: Callable[[], datetime]) -> None:
-        self._store = store
-        self._clock = clock
+        self._store, self._clock = store, clock
 
     def holding(self, files: Iterable[str] = (), status: str = ACCEPTED) -> list[Convention]:
         """The conventions of a status that hold for any of the files, or all of them without files.
@@ -175,9 +174,7 @@ class Agreements:
     """Decides about the conventions of one workspace."""
 
     def __init__(self, store: Store, conventions: Conventions, clock: Callable[[], datetime]) -> None:
-        self._store = store
-        self._conventions = conventions
-        self._clock = clock
+        self._store, self._conventions, self._clock = store, conventions, clock
 
     def propose(
         self,

@@ -166,9 +166,7 @@ class ConventionExchange:
     """Exports and imports conventions of one workspace."""
 
     def __init__(self, store: Store, parts: Parts, conventions: Conventions) -> None:
-        self._store = store
-        self._parts = parts
-        self._conventions = conventions
+        self._store, self._parts, self._conventions = store, parts, conventions
 
     def export(self, statuses: Iterable[str] = (ACCEPTED,), ids: Sequence[str] = (), name: str = "") -> SharedFile:
         """The conventions of these statuses, or those named, as others may have them.
@@ -330,8 +328,7 @@ class ShareService:
             private: where the items are.
             import_service: takes in what comes to the other workspace.
         """
-        self._private = private
-        self._import_service = import_service
+        self._private, self._import_service = private, import_service
 
     def items(self, references: Iterable[str]) -> list[MemoryItem]:
         """The items that a person means, each once.

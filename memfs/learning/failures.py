@@ -202,8 +202,7 @@ class _Sheet:
     """
 
     def __init__(self, warnings: set[str], strict: bool = False) -> None:
-        self._warnings = warnings
-        self._strict = strict
+        self._warnings, self._strict = warnings, strict
         self._open: TriggerRow | None = None
         self._deeds: dict[tuple[str, ...], TriggerRow] = {}
         self.events: list[tuple[float, bool]] = []  # when, and whether it went well
@@ -505,8 +504,7 @@ def _tried(left: Sequence[TriggerRow]) -> Iterator[TriggerRow]:
     for files, members in (*_folders(left), *_files(left), ((), left)):
         if len(members) < LEAST_FAILURES:
             continue
-        pattern = pattern_of(_common(members), members)
-        for globs, said in _variants(files, pattern, members):
+        for globs, said in _variants(files, pattern_of(_common(members), members), members):
             condition = _condition(globs, said, _tool(members))
             if condition not in seen:
                 seen.add(condition)

@@ -112,8 +112,7 @@ class PatternFinder:
         _in_range("pattern_threshold", threshold, threshold >= 2, "2 or more")
         _in_range("similarity_threshold", similarity, 0 < similarity <= 1, "above 0, at most 1")
         _in_range("min_common_words", min_common_words, min_common_words >= 1, "1 or more")
-        self.threshold = threshold
-        self.similarity = similarity
+        self.threshold, self.similarity = threshold, similarity
         self.min_common_words = min_common_words
 
     def detect_pattern(self, memories: Iterable[Any]) -> Pattern | None:

@@ -102,9 +102,7 @@ class FailureAnalyst:
         self, store: Store, parts: Parts, triggers: Triggers, config: Callable[[], MemoryConfig], inbox: Inbox
     ) -> None:
         self._store, self._inbox = store, inbox
-        self._parts = parts
-        self._triggers = triggers
-        self._config = config
+        self._parts, self._triggers, self._config = parts, triggers, config
         self._tops = (str(parts.repository.work_tree), str(parts.tree.root))
         self._half_life = _OUTLIVES * parts.kinds.get(EPISODIC).half_life_days
         # by id: where others write meanwhile, it takes several tries

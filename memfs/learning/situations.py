@@ -128,8 +128,7 @@ def alike(
         least: a likeness that is of no use below this may be returned as less than it is.
     """
     by_files = files_alike(one, row.files)
-    needed = share_needed(least, by_files)
-    by_words = words_alike(weights, row, worth, needed)
+    by_words = words_alike(weights, row, worth, share_needed(least, by_files))
     if by_words >= _ONE_WORD - 0.01 and is_repetition(one, row):
         return 1.0
     if one.tool and row.tool and one.tool != row.tool.casefold():

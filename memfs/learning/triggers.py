@@ -131,8 +131,7 @@ class Triggers:
             clock: tells what counts as the present.
             ageing: whether what is old counts less (``memory.decay``).
         """
-        self._store = store
-        self._clock = clock
+        self._store, self._clock = store, clock
         self._rows = TriggerRows(store)
         half_lives = {kind.name: kind.half_life_days for kind in store.kinds}
         self._half_life = half_lives[EPISODIC] if ageing else 0.0
@@ -325,9 +324,7 @@ class Episodes:
     """The episodes of one workspace. May be used from several threads."""
 
     def __init__(self, store: Store, triggers: Triggers, fire: Fire = lambda _occasion, _facts: None) -> None:
-        self._store = store
-        self._triggers = triggers
-        self._fire = fire
+        self._store, self._triggers, self._fire = store, triggers, fire
 
     def record(self, episode: Episode, *, trust: str = Trust.AGENT.value, source: str = _SOURCE) -> Episode:
         """Store an episode; on return it survives power loss, and a situation like it brings it to mind.

@@ -189,8 +189,7 @@ def _match(parts: Sequence[Part], names: Sequence[str]) -> bool:
     reached = {0}
     for at, part in enumerate(parts):
         if part == _FOLDERS:
-            least = min(reached) + (at == len(parts) - 1)
-            reached = set(range(least, len(names) + 1))
+            reached = set(range(min(reached) + (at == len(parts) - 1), len(names) + 1))
         else:
             reached = {place + 1 for place in reached if place < len(names) and _takes(part, names[place])}
         if not reached:

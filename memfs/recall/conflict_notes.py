@@ -104,8 +104,7 @@ class MarkedItems:
     """
 
     def __init__(self, store: Store, parts: Parts) -> None:
-        self._store = store
-        self._parts = parts
+        self._store, self._parts = store, parts
 
     def __iter__(self) -> Iterator[MemoryItem]:
         """In the order of their paths; those that may be marked, by what stands in their files."""

@@ -29,8 +29,7 @@ class Cues:
             language: its ISO 639 code.
             tables: what its file holds.
         """
-        self.language = language
-        self._tables = tables
+        self.language, self._tables = language, tables
         self._compiled: dict[tuple[str, str, int], re.Pattern[str]] = {}
 
     def has(self, table: str) -> bool:

@@ -94,9 +94,7 @@ class Embeddings:
         self.embedder = embedder
         self._table, self._brief = table, brief
         self._vectors, self._held, self._missing = VectorStore(brief=brief), dict[str, str](), dict[str, Lacking]()
-        self._index = index
-        self._read = read
-        self._report = report
+        self._index, self._read, self._report = index, read, report
         self._turn = threading.Lock()
         self._step = threading.RLock()
         renewed_in_child(self)
@@ -366,9 +364,7 @@ class VectorSearch:
             resident: whether items are embedded in the background. Else questions are, and few new items; none while
                 no item has a vector: the model is not loaded for an answer that it cannot change.
         """
-        self.embeddings = embeddings
-        self._resident = resident
-        self._store = store
+        self.embeddings, self._resident, self._store = embeddings, resident, store
         self._asked: OrderedDict[str, Vector | None] = OrderedDict()
         self._failed = float("-inf")
 
@@ -533,9 +529,7 @@ class EmbeddingIndex:
             config: gives the memory context; an endpoint in it is one that the user trusts.
             resident: whether items may be embedded in the background; else only questions are.
         """
-        self._store = store
-        self._index = index
-        self._config = config
+        self._store, self._index, self._config = store, index, config
         self._resident = resident
         self._current: tuple[tuple[str, str], VectorSearch] | None = None
         self._changing = threading.RLock()

@@ -35,9 +35,7 @@ class ForeignFailure(Exception):
 
     def __init__(self, reason: str = "", hint: str = "", *, late: bool = False) -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.hint = hint
-        self.late = late
+        self.reason, self.hint, self.late = reason, hint, late
 
 
 def error_line(error: BaseException) -> str:

@@ -234,8 +234,7 @@ class Relevance:
             alone: whether their word alone is the score, and not a factor of it.
         """
         self._review = Review(reviewers, seconds)
-        self.seconds = seconds
-        self._alone = alone
+        self.seconds, self._alone = seconds, alone
         self._groups = {one.name: _group(one) for one in reviewers}
 
     def room(self, limit: int) -> int:

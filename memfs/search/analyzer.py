@@ -380,8 +380,7 @@ class _Memo(dict[str, tuple[str, ...]]):
     """The terms of each word of a spaced script that was met in texts of some languages; see ``_cut_all``."""
 
     def __init__(self, told: tuple[str, ...], alone: bool = False) -> None:
-        self._told = told
-        self._alone = alone
+        self._told, self._alone = told, alone
 
     def __missing__(self, token: str) -> tuple[str, ...]:
         if len(self) >= _MEMO_LIMIT:

@@ -89,8 +89,7 @@ class Generations:
     """The generations of one index folder for one engine."""
 
     def __init__(self, folder: Path, engine: Engine) -> None:
-        self._folder = folder
-        self._engine = engine
+        self._folder, self._engine = folder, engine
 
     # -- reading ----------------------------------------------------------------------------------------------------
     def named(self) -> int:

@@ -218,8 +218,7 @@ class SqliteIndex:
         self.flush()
         if self._empty:
             return []
-        wanted = Filter.of(query)
-        conditions, values = _conditions(wanted)
+        conditions, values = _conditions(Filter.of(query))
         with self._reported():
             if not query.text:
                 where = [*conditions, _NOT_HIDDEN]

@@ -47,8 +47,7 @@ class _Columns:
             blobs: as git writes them, or the bytes of them all.
         """
         self._given = paths, blobs
-        self.strange = strange
-        self.numbers = numbers
+        self.strange, self.numbers = strange, numbers
         self._made: dict[int, Stamp] = {}
 
     def __len__(self) -> int:

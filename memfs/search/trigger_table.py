@@ -197,8 +197,7 @@ class TriggerTable:
         for word in words:
             places.update(self.rules.words.get(word, ()))
         newest = heapq.nlargest(_MOST_RULES, places) if len(places) > _MOST_RULES else places
-        rows = map(self.rules.rows.__getitem__, newest)
-        return (row for row in rows if row is not None)
+        return (row for row in map(self.rules.rows.__getitem__, newest) if row is not None)
 
 
 def _sharing(pool: Pool, weights: Mapping[str, float], share: float) -> list[int]:

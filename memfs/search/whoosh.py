@@ -136,8 +136,7 @@ class WhooshWriter:
     """One open Whoosh writer and the rows it will leave behind."""
 
     def __init__(self, folder: Path, before: DocumentColumns) -> None:
-        self._folder = folder
-        self._before = before
+        self._folder, self._before = folder, before
         self._rows: list[IndexRow] = []
         self._passages: list[int] = []
         self._lengths: list[int] = []

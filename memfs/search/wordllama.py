@@ -145,8 +145,7 @@ class WordLlamaEmbedder:
         np = numeric()
         with self._lock:
             _check(self._folder / _TABLE, self._table, _TABLE_SHA256)
-            rows = np.frombuffer(self._table, dtype="<f2", offset=_START)
-            return rows.reshape(-1, _DIMENSIONS)
+            return np.frombuffer(self._table, dtype="<f2", offset=_START).reshape(-1, _DIMENSIONS)
 
 
 def _folder() -> Path:

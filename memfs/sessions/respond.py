@@ -272,8 +272,7 @@ class Responder:
     def _pending(self) -> list[ContextEntry]:
         """What is pending here, the most urgent first."""
 
-        found = pending(self._workspace)
-        waiting = [(one, self._workspace.sources.item(one.id)) for one in found]
+        waiting = [(one, self._workspace.sources.item(one.id)) for one in pending(self._workspace)]
         return [
             ContextEntry(text=str(one), id=one.id, undecided=unresolved_note(item) if item else "")
             for one, item in waiting
@@ -320,8 +319,7 @@ class Responder:
         query = Query(text=prompt, limit=_CANDIDATES, deduplicate=True, strategy=strategy, seconds=seconds)
         now = workspace.parts.clock()
         answer = workspace.sources.mounts.recall.search(query, leave_out=withheld)
-        hits = (hit for hit in answer.hits if self._new(hit, had, now))
-        self._hits = list(fit.among(hits))[:most]
+        self._hits = list(fit.among(hit for hit in answer.hits if self._new(hit, had, now)))[:most]
         return [_entry(hit) for hit in self._hits]
 
     def _new(self, hit: Hit, had: frozenset[str], now: datetime) -> bool:

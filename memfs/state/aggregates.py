@@ -428,8 +428,7 @@ def fitting(agents: Mapping[str, Any]) -> dict[str, Any]:
 def fold_patterns(total: Entry, iteration: int, entry: Entry) -> dict[str, Any]:
     """When each pattern was first and last seen, how often, and in how many reviews."""
     patterns = dict(as_mapping(total.get("patterns")))
-    named = as_mapping(entry.get("patterns"))
-    for key, one in named.items():
+    for key, one in as_mapping(entry.get("patterns")).items():
         before = as_mapping(patterns.get(key))
         patterns[key] = {
             "name": one["name"],

@@ -190,9 +190,7 @@ class AgentAnalyst:
     """Analyses agents of one workspace. May be used from several threads."""
 
     def __init__(self, reader: StateReader, aggregates: Aggregates, feedback: FeedbackStore) -> None:
-        self._reader = reader
-        self._aggregates = aggregates
-        self._feedback = feedback
+        self._reader, self._aggregates, self._feedback = reader, aggregates, feedback
 
     def analyze(self, agent: str, iterations: int = 10) -> Analysis:
         """How an agent did over the last iterations, open one included, as the documents say it now.
@@ -213,8 +211,7 @@ class AgentAnalyst:
         analysis = self._analysis(name, numbers, everybody)
         weight, source = self._weight(name)
         analysis = replace(analysis, current_weight=weight, weight_source=source)
-        peers = _peers(name, analysis.improvement_basis, everybody)
-        weight, reasons = suggested(analysis, peers)
+        weight, reasons = suggested(analysis, _peers(name, analysis.improvement_basis, everybody))
         return replace(analysis, suggested_weight=weight, reasons=reasons)
 
     def _analysis(self, name: str, numbers: Sequence[int], everybody: Mapping[int, Mapping[str, Any]]) -> Analysis:

@@ -123,8 +123,7 @@ class Archives:
 
     def __init__(self, parts: Parts, revision: View | None = None) -> None:
         """``revision``: the files to find archives in, in place of the present ones."""
-        self._parts = parts
-        self._revision = revision
+        self._parts, self._revision = parts, revision
         self._closed: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._decoded = lru_cache(_MOST_INDEXES)(self._decode)
 
@@ -380,9 +379,7 @@ class Archiver:
     """Packs and unpacks iterations of one workspace; one process at a time."""
 
     def __init__(self, store: Store, parts: Parts, files: StateFiles, archives: Archives) -> None:
-        self._store = store
-        self._parts = parts
-        self._files = files
+        self._store, self._parts, self._files = store, parts, files
         self._archives = archives
         self._worker = 0
         self._lock = archive_lock(parts)
@@ -425,8 +422,7 @@ class Archiver:
                 self._parts.tree.sweep(ARCHIVE)
             self._store.flush(adopt=False)
             files = self._originals(closed)
-            held = self._held(closed)
-            made, left = self._pack(files, held, level)
+            made, left = self._pack(files, self._held(closed), level)
             flushed = self._store.flush(adopt=False)
             reason = flushed.reason if flushed.waiting else ""
             removed = 0 if reason else self._remove(files, self._held(closed, trusted=made), left)
@@ -695,9 +691,7 @@ class Retention:
     """Obeys the retention policy of one workspace."""
 
     def __init__(self, parts: Parts, reader: StateReader, archives: Archives, archiver: Archiver) -> None:
-        self._parts = parts
-        self._reader = reader
-        self._archives = archives
+        self._parts, self._reader, self._archives = parts, reader, archives
         self._archiver = archiver
         self._looked = -_EVERY
 

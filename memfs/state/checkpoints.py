@@ -264,9 +264,7 @@ class Checkpoints:
 
     def __init__(self, store: Store, parts: Parts, reader: StateReader, archives: Archives) -> None:
         """``archives``: what they hold belongs to the work that is done, and a restore leaves it there."""
-        self._store = store
-        self._parts = parts
-        self._reader = reader
+        self._store, self._parts, self._reader = store, parts, reader
         self._archives = archives
         self._shelf = Shelf(parts)
         self._folder, self._lock = self._shelf.home, self._shelf.lock

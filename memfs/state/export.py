@@ -570,8 +570,7 @@ class Exporter:
     """Writes documents to a stream, one after the other."""
 
     def __init__(self, reader: StateReader, store: Store) -> None:
-        self._reader = reader
-        self._store = store
+        self._reader, self._store = reader, store
         self._parts = reader.parts
 
     def export(

@@ -346,8 +346,7 @@ class FeedbackStore:
 
     def __init__(self, reader: StateReader, aggregates: Aggregates) -> None:
         self._files = reader.files
-        self._reader = reader
-        self._aggregates = aggregates
+        self._reader, self._aggregates = reader, aggregates
         self._parts = reader.parts
 
     def get(self, iteration: int | str = LATEST, agent_type: str | None = None) -> FeedbackData:

@@ -146,8 +146,7 @@ class Importer:
 
     def __init__(self, reader: StateReader, store: Store, aggregates: Aggregates) -> None:
         self._files = reader.files
-        self._reader = reader
-        self._store = store
+        self._reader, self._store = reader, store
         self._parts = reader.parts
         self._planner = Planner(reader.parts, store.index_sync)
         self._aggregates = aggregates

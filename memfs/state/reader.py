@@ -80,9 +80,7 @@ class StateScan:
     """Keeps the index of state documents in step with the files. May be used from several threads."""
 
     def __init__(self, files: StateFiles, index: StateIndex, archives: Archives, parts: Parts) -> None:
-        self._files = files
-        self._index = index
-        self._archives = archives
+        self._files, self._index, self._archives = files, index, archives
         self._parts = parts
         self._root = parts.tree.root
         self._turn = threading.RLock()
@@ -350,11 +348,8 @@ class StateReader:
     def __init__(
         self, files: StateFiles, index: StateIndex, archives: Archives, parts: Parts, looking: StateScan
     ) -> None:
-        self.files = files
-        self.index = index
-        self.parts = parts
-        self.looking = looking
-        self._archives = archives
+        self.files, self.index, self.parts = files, index, parts
+        self.looking, self._archives = looking, archives
         self._looked = -math.inf
 
     # -- asking -------------------------------------------------------------------------------------------------------

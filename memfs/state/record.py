@@ -444,8 +444,7 @@ class StateRecorder:
         """``checkpoint`` creates a checkpoint that has the given update, and returns its id."""
         self._reader, self._clock, self._fire = iterations.reader, iterations.clock, iterations.fire
         self._files = iterations.reader.files
-        self._iterations = iterations
-        self._continuations = continuations
+        self._iterations, self._continuations = iterations, continuations
         self._checkpoint = checkpoint
         self._turn = threading.Lock()
         renewed_in_child(self)

@@ -140,8 +140,7 @@ class StateCollector:
     def __init__(self, reader: StateReader, wanted: StateQuestion, deadline: Deadline) -> None:
         self._reader = reader
         self._index = reader.index
-        self._wanted = wanted
-        self._deadline = deadline
+        self._wanted, self._deadline = wanted, deadline
         self._full, self._summary = wanted.request_type == "full", wanted.request_type == "summary"
         self.missing: list[str] = []
         self.moments: list[datetime] = []
@@ -330,8 +329,7 @@ class StateCollector:
             return {"count": len(rows), "participants": len({name for row in rows for name in row.facts.hypotheses})}
         if wanted.present:
             question = replace(question, iterations=())
-        found = self._last(question, PRESENT_HYPOTHESES, "tournament results")
-        results = [one.values for one in found]
+        results = [one.values for one in self._last(question, PRESENT_HYPOTHESES, "tournament results")]
         return {"count": len(results), "standings": metrics.standings(results), "results": results}
 
     def _feedback(self) -> list[dict[str, Any]]:

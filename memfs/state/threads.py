@@ -157,8 +157,7 @@ class Threads:
             files: reads and writes the documents.
             clock: says when one was first written.
         """
-        self.files = files
-        self._clock = clock
+        self.files, self._clock = files, clock
 
     # -- writing ------------------------------------------------------------------------------------------------
     def save(self, made: ThreadSnapshot, reason: str = "") -> set[str]:

@@ -58,8 +58,7 @@ class Committer:
         self._people = PersonCommits(parts)
         self._asked = False  # this and the next: of the holder of the commit lock
         self._below: tuple[str, ...] = ()
-        self._writer = writer
-        self._edits = edits
+        self._writer, self._edits = writer, edits
 
     def flush(
         self,
@@ -337,8 +336,7 @@ def _pieces(operations: Sequence[Operation], message: str) -> list[list[Operatio
     All that waits, in one, would have to start over whenever somebody else moves the branch meanwhile: beside a busy
     person a long queue would never land. Cuts lie between commits.
     """
-    cut = _cut(operations, message)
-    starts = {members[0].id for members in cut[_PIECE::_PIECE]}
+    starts = {members[0].id for members in _cut(operations, message)[_PIECE::_PIECE]}
     pieces: list[list[Operation]] = [[]]
     for operation in operations:
         if operation.id in starts:

@@ -29,9 +29,7 @@ class Contexts:
 
     def __init__(self, store: Store, parts: Parts, files: View | None = None) -> None:
         """``files``: of another time, to be read instead of those that there are."""
-        self._store = store
-        self._parts = parts
-        self._files = files
+        self._store, self._parts, self._files = store, parts, files
 
     def names(self) -> list[str]:
         """The names of the contexts there are, sorted."""

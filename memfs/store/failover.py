@@ -82,8 +82,7 @@ class Secondary:
             root: the workspace.
             home: the workspace's own journal.
         """
-        self.place = place
-        self.root = root
+        self.place, self.root = place, root
         self.folder = place / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
         self.journal = Journal(self.folder / "journal")
         self.lock = FileLock(self.folder / "lock")
@@ -238,8 +237,7 @@ class Secondary:
             StorageIO: they stay here; the workspace's journal knows them.
         """
         if self.journal.damage:
-            damaged = self.folder / f"{DAMAGED}{time.time_ns()}"
-            io.write_file(damaged, io.read_file(self.journal.path))
+            io.write_file(self.folder / f"{DAMAGED}{time.time_ns()}", io.read_file(self.journal.path))
             self.journal.damage.clear()
         self.journal.drop(operation_ids)
         io.sweep(self.folder)
@@ -274,8 +272,7 @@ class FileView:
 
     def __init__(self, tree: Tree, secondary: Secondary) -> None:
         self.root = tree.root
-        self._tree = tree
-        self._secondary = secondary
+        self._tree, self._secondary = tree, secondary
         self._verdicts: dict[str, tuple[ScanEntry | None, PendingWrite, bool]] = {}
 
     def read(self, path: str, limit: int) -> Content:

@@ -51,8 +51,7 @@ class HandEdits:
     """Finds a person's changes in one workspace."""
 
     def __init__(self, parts: Parts, index_sync: IndexSync) -> None:
-        self._parts = parts
-        self._index_sync = index_sync
+        self._parts, self._index_sync = parts, index_sync
         self._read: dict[str, Stamp] = {}
 
     def find(self, include_staged: bool, quiet_seconds: float = 0) -> EditSet:

@@ -35,8 +35,7 @@ class Health:
 
     def __init__(self, root: Path, state: Path) -> None:
         self.reason = ""
-        self._root = root
-        self._state = state
+        self._root, self._state = root, state
         self._ballast_known = False
 
     # -- degraded or not ------------------------------------------------------------------------------------------

@@ -36,8 +36,7 @@ class ItemFiles:
     """The item files of one tree."""
 
     def __init__(self, tree: View, kinds: KindTable) -> None:
-        self._tree = tree
-        self._kinds = kinds
+        self._tree, self._kinds = tree, kinds
         self._typed: dict[str, bool] = {}
 
     def holds(self, path: str) -> bool:
@@ -224,9 +223,7 @@ class IndexSync:
     ) -> None:
         """``git``: in which earlier versions of files that are invalid now are looked up; None for none."""
         self.files = tree
-        self._items = items
-        self.kinds = kinds
-        self.index = index
+        self._items, self.kinds, self.index = items, kinds, index
         self._repository = git
         self._rejected: dict[str, RejectedFile] = {}
         self._owners: dict[str, str] | None = None

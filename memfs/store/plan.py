@@ -140,8 +140,7 @@ class Planner:
     """Turns items into plans against the files as they are now."""
 
     def __init__(self, parts: Parts, index_sync: IndexSync) -> None:
-        self._parts = parts
-        self._index_sync = index_sync
+        self._parts, self._index_sync = parts, index_sync
 
     def put(
         self, item: MemoryItem, expected: str | None, allow_secret: str = "", *, plain: bool = False

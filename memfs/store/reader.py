@@ -476,8 +476,7 @@ class ChangeDetector:
 
     def __init__(self, index_sync: IndexSync, writing: FileWriter | None = None) -> None:
         """``writing`` tells what other processes wrote, and brings home what waits; None where nobody writes."""
-        self._index_sync = index_sync
-        self._writing = writing
+        self._index_sync, self._writing = index_sync, writing
         self._watcher: FileWatcher | None = None
         self._make: Callable[[], FileWatcher] | None = None
         self._made: Callable[[], FileWatcher] | None = None
@@ -700,8 +699,7 @@ class Extracts(Generic[Extract]):
 
     def __init__(self, store: FolderReader, read: Callable[[MemoryItem], Extract]) -> None:
         """``read`` returns what callers share and must not change."""
-        self._store = store
-        self._read = read
+        self._store, self._read = store, read
         self._kept: dict[str, tuple[str, Extract]] = {}
 
     def of(self, query: Query) -> list[Extract]:

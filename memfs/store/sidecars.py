@@ -279,8 +279,7 @@ def _checked(reference: Any, path: str) -> tuple[str, str, int]:
 def _value(reference: Any, path: str, field: FieldPath, read: Read) -> Any:
     try:
         beside, digest, size = _checked(reference, path)
-        data = _read(read, beside, digest, size)
-        return json_text.load(data.decode("utf-8"), parts=None)
+        return json_text.load(_read(read, beside, digest, size).decode("utf-8"), parts=None)
     except FileNotFoundError:
         raise ContentError(
             f"the value lies in {beside}, which is not here",

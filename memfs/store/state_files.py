@@ -79,9 +79,7 @@ class StateFiles:
             index: what is known of the documents of iterations; it learns what is written.
             revision: see above.
         """
-        self._store = store
-        self._parts = parts
-        self._index = index
+        self._store, self._parts, self._index = store, parts, index
         self.revision = revision
         self.parsed = lru_cache(_MOST_KEPT)(self._as_bytes)
 

@@ -63,8 +63,7 @@ class FileWriter:
 
     def __init__(self, parts: Parts, index_sync: IndexSync) -> None:
         """``index_sync`` learns of every write before anybody else can write."""
-        self._parts = parts
-        self._index_sync = index_sync
+        self._parts, self._index_sync = parts, index_sync
         self._health = Health(parts.tree.root, parts.repository.state)
         self._files = JournaledFiles(parts, self._health)
         self._away = SecondaryBacklog((parts.repository.state, parts.index.folder))
@@ -478,8 +477,7 @@ class JournaledFiles:
 
     def __init__(self, parts: Parts, health: Health) -> None:
         self.noticed: list[Problem] = []
-        self._parts = parts
-        self._health = health
+        self._parts, self._health = parts, health
 
     def write(self, operations: Sequence[Operation], plans: Sequence[FilePlan], came: bool = False) -> dict[str, Stamp]:
         """Carry out the last operation; those before it record what is in place already.
@@ -600,9 +598,7 @@ class ReturnHome:
 
     def __init__(self, parts: Parts, health: Health, files: JournaledFiles, away: SecondaryBacklog) -> None:
         self.came: set[str] = set()
-        self._parts = parts
-        self._health = health
-        self._files = files
+        self._parts, self._health, self._files = parts, health, files
         self._away = away
 
     def waiting(self) -> int:

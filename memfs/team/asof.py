@@ -441,9 +441,7 @@ class Travel:
             settings: the workspace's at present.
             by_meaning: whether the present is searched by meaning, too.
         """
-        self._repository = repository
-        self._settings = settings
-        self._by_meaning = by_meaning
+        self._repository, self._settings, self._by_meaning = repository, settings, by_meaning
         self._turn = threading.RLock()
         renewed_in_child(self)
         self._open: OrderedDict[tuple[str, datetime], Past] = OrderedDict()

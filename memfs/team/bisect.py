@@ -387,8 +387,7 @@ class Bisect:
 
     def __init__(self, travel: Travel, repository: Repository) -> None:
         """``travel`` opens the memory at a revision."""
-        self._travel = travel
-        self._repository = repository
+        self._travel, self._repository = travel, repository
 
     def find(
         self,
@@ -565,8 +564,7 @@ class AnswerDiff:
 
     def __init__(self, travel: Travel, repository: Repository) -> None:
         """``travel`` opens the memory at a revision."""
-        self._travel = travel
-        self._repository = repository
+        self._travel, self._repository = travel, repository
 
     def between(self, query: Query, older: str, newer: str = "HEAD") -> Difference:
         """How the answer differs from one revision to another, both asked at the later one's time.

@@ -231,9 +231,7 @@ class Blame:
     """Tells who taught what in one workspace. Reads only; may be used from several threads."""
 
     def __init__(self, store: Store, parts: Parts, history: History) -> None:
-        self._store = store
-        self._parts = parts
-        self._history = history
+        self._store, self._parts, self._history = store, parts, history
         self._fields = Fields(parts.kinds)
 
     def fields(self, target: str, field: str = "", revision: str | None = None) -> list[LearnedFrom]:

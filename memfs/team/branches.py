@@ -216,8 +216,7 @@ class Branches:
         self._refuse_quarantined(ref)
         self._repository.require_readable()
         self._refuse_own(ref)
-        row = read_list(self._common).get(ref)
-        layout = self._layout(row)
+        layout = self._layout(read_list(self._common).get(ref))
         flushed, edited = (FlushResult(), ()) if dry_run else self._flush(layout)
         if flushed.reason:
             hint = "merge again when that is over"

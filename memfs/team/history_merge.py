@@ -451,9 +451,7 @@ class Merger:
 
     def __init__(self, store: Store, parts: Parts, sum_up: Callable[[Sequence[str]], None]) -> None:
         """``sum_up`` gets the files that a merge changed, to bring up to date what follows from them."""
-        self._sum_up = sum_up
-        self._store = store
-        self._parts = parts
+        self._sum_up, self._store, self._parts = sum_up, store, parts
         self._histories = HistoryJoin(parts)
 
     def merge(

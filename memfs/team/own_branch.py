@@ -214,8 +214,7 @@ def _from_remote(repository: Repository) -> tuple[str, str]:
     """
     for name in sorted(configured(repository), key=lambda name: (name != "origin", name)):
         known = repository.ref_commit(f"refs/remotes/{name}/{BRANCH}")
-        lock = FileLock(repository.state / LOCK)
-        with lock.hold("look for the memory", _PATIENCE):
+        with FileLock(repository.state / LOCK).hold("look for the memory", _PATIENCE):
             talk = RemoteConnection(repository, remote_of(repository, name))
             try:
                 if BRANCH not in talk.branches():

@@ -351,8 +351,7 @@ def neighbour_findings(
         message = f"{len(fresh):,} memories come or change; the first {_MOST} were compared with the others"
         yield finding("NotCompared", message, hint="'memfs team conflicts --scan' compares all of them")
     for item in fresh[:_MOST]:
-        found = neighbourhood.of(item, after.time)
-        for one in _told(item, found):
+        for one in _told(item, neighbourhood.of(item, after.time)):
             pair = conflicts.in_order(one.id, one.other)
             if pair not in told:
                 told.add(pair)
@@ -625,9 +624,7 @@ class Reviews:
     """
 
     def __init__(self, repository: Repository, settings: Settings, travel: Travel) -> None:
-        self._repository = repository
-        self._settings = settings
-        self._travel = travel
+        self._repository, self._settings, self._travel = repository, settings, travel
 
     def report(self, revisions: str = "") -> Report:
         """What a range of commits does to memory: from what both ends began with to its head.

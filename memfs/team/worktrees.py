@@ -80,8 +80,7 @@ def lay_out(repository: Repository, folder: Path, ref: str, commit: str) -> Layo
     entries = files_of(repository.git, commit)
     for path in entries:
         require_path(path)
-    laid = _lay_files(repository, folder, entries)
-    _write_index(repository, layout, entries, laid)
+    _write_index(repository, layout, entries, _lay_files(repository, folder, entries))
     if is_locked(layout) == _BEGUN:
         io.unlink(layout.git_dir / "locked")
     io.sync_everything(str(folder))

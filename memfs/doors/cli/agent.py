@@ -756,8 +756,7 @@ def _context_get(workspace: Workspace, key: str | None, name: str, as_of: str | 
     Examples:
         memfs agent context get branch
     """
-    past = past_at(workspace, as_of)
-    contexts = _of(workspace, past)
+    contexts = _of(workspace, past_at(workspace, as_of))
     values, others = contexts.read(name), contexts.names()
     if key is not None and key not in values:
         hint = nearest(key, values) or f"memfs agent context set {key}=VALUE"
@@ -785,8 +784,7 @@ def _context_set(workspace: Workspace, pairs: tuple[str, ...], name: str) -> Con
         memfs agent context set branch=main ticket=SHOP-12
         memfs agent context set 'open:=["SHOP-12", "SHOP-13"]'
     """
-    values = dict(map(_pair, pairs))
-    left = workspace.contexts.set(values, name, source=SOURCE)
+    left = workspace.contexts.set(dict(map(_pair, pairs)), name, source=SOURCE)
     land(workspace)
     return ContextValues(name, left)
 
@@ -850,8 +848,7 @@ def _context_list(workspace: Workspace, as_of: str | None) -> tuple[ContextSize,
         memfs agent context list
     """
     rows: list[ContextSize] = []
-    past = past_at(workspace, as_of)
-    contexts = _of(workspace, past)
+    contexts = _of(workspace, past_at(workspace, as_of))
     for name in contexts.names():
         try:
             rows.append(ContextSize(name, len(contexts.read(name))))

@@ -169,8 +169,7 @@ def pages(folder: Path, wanted: Callable[[str], bool], taken: SourceContent) -> 
     Raises:
         ContentError: there are too many. StorageIO: the folder cannot be listed.
     """
-    found = sorted(_files(folder, "", taken))
-    chosen = [name for name in found if wanted(name)]
+    chosen = [name for name in sorted(_files(folder, "", taken)) if wanted(name)]
     if len(chosen) > _MOST_FILES:
         raise ContentError(f"{len(chosen):,} files, limit {_MOST_FILES:,}", path=str(folder), hint="import parts of it")
     for name in chosen:
