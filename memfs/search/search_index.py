@@ -323,6 +323,8 @@ Answer = TypeVar("Answer")
 
 _MANY_FILES, _MANY_LEFT, _MANY_AGAIN = 32, 200, 16
 _MANY_BYTES = 256 * 1024
+_USUAL_SIZE = 10_000
+"""So many memories the numbers above are for; where there are more, a fold takes longer in proportion."""
 _REBUILD_WAIT = 60.0
 _ATTEMPTS = 3
 
@@ -425,14 +427,15 @@ class SearchIndex:
             asked: whether the process asked anything; one that only writes leaves the fold to those that do.
         """
         with self._lock:
+            size = max(1.0, len(self._stamps()) / _USUAL_SIZE)  # a fold writes the whole base anew
             if not asked:
-                return self.overlay_size() > _MANY_LEFT
+                return self.overlay_size() > _MANY_LEFT * size
             weight = sum(stamp.size for _, stamp in self._fresh.entries.values())
             again = sum(not stamp.racy for _, stamp in self._fresh.restamped.values())
             return (
-                self.overlay_size() > _MANY_FILES
-                or weight > _MANY_BYTES
-                or again > _MANY_AGAIN
+                self.overlay_size() > _MANY_FILES * size
+                or weight > _MANY_BYTES * size
+                or again > _MANY_AGAIN * size
                 or (self.generation == 0 and len(self.stamps()) > 0)
             )
 
