@@ -678,7 +678,13 @@ class Deliverer:
         for one in (*whole, *told):
             if one.given is not None and one.selection.entries:
                 one.given(state)
-        given = self._counted(told, (*filter(None, texts), *ready), problems)
+        given = DeliveryResult(
+            texts=(*filter(None, texts), *ready),
+            ids=_ids(entry for one in told for entry in one.selection.entries),
+            repeated=_ids(entry for one in told for entry in one.repeated),
+            left_out=sum(one.left_out for one in told),
+            problems=problems,
+        )
         self._served(delivery.value, given.ids, state)
         if given.texts:
             context = MappingProxyType({"delivery": delivery.value, "memories": given.texts})
@@ -706,28 +712,13 @@ class Deliverer:
         )
         return replace(said, selection=replace(said.selection, entries=marked))
 
-    def _counted(
-        self, told: Sequence[SourceReply], texts: tuple[str, ...], problems: tuple[Problem, ...]
-    ) -> DeliveryResult:
-        """What was delivered; each item in it was used."""
-        ids = _ids(entry for one in told for entry in one.selection.entries)
-        if ids:
-            self._sources.usage.touch(ids, self._sources.parts.clock())
-        return DeliveryResult(
-            texts=texts,
-            ids=ids,
-            repeated=_ids(entry for one in told for entry in one.repeated),
-            left_out=sum(one.left_out for one in told),
-            problems=problems,
-        )
-
     def _served(
         self, way: str, ids: Iterable[str], state: StateSnapshot, question: str = "", hits: Sequence[Hit] = ()
     ) -> None:
-        """Note which items an agent was given."""
-        now = self._sources.parts.clock()
-        served = self._sources.usage.served
-        served.note(way, ids, now, agent=state.agent, session=state.session, question=question, hits=hits)
+        """Count and note which items an agent was given."""
+        usage, now = self._sources.usage, self._sources.parts.clock()
+        usage.touch(ids, now)
+        usage.served.note(way, ids, now, agent=state.agent, session=state.session, question=question, hits=hits)
 
     def _tokens(self, setting: str, asked: int | None) -> int | None:
         """The budget; None where there is no bound."""

@@ -249,6 +249,7 @@ class Entries(SignedFacade):
                     found[entry.namespace, entry.key] = EntryHit(entry)
         chosen = list(found.values())[offset : offset + limit]
         self._served([answer.entry.id for answer in chosen], "recall", text)
+        self.workspace.usage.touch([one.entry.id for one in chosen if one.score is not None], self._now())
         return chosen
 
     def _asked(self, prefix: Namespace, fits: Callable[[Entry], bool], text: str, count: int) -> list[EntryHit]:

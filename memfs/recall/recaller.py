@@ -43,6 +43,7 @@ from memfs.recall.ranking import (
 from memfs.recall.text_signs import TextSigns, asked_for, asks_for_list, spread
 from memfs.search import terms
 from memfs.search.analyzer import passages, richest_sentence
+from memfs.store.access_log import recipient
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -453,7 +454,7 @@ class Recaller:
         """``found``: what was found already."""
         query = asked.query
         answer = self._answered(asked, found).answer(self._store.unread(query))
-        usage = self._helpers.usage if answer.hits else None
+        usage = self._helpers.usage if answer.hits and recipient() is not None else None
         if usage is not None:
             places, now = {hit.item.id: hit.item.path for hit in answer.hits}, self._clock()
             usage.touch(places, now)

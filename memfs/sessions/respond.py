@@ -354,10 +354,11 @@ class Responder:
         if self._event.name == SESSION_START:
             self._response.sweep()
         workspace, event = self._workspace, self._event
-        served, now = workspace.usage.served, workspace.parts.clock()
+        usage, now = workspace.usage, workspace.parts.clock()
         for way, ids, asked in self._handed:
             hits = self._hits if way == "recall" else ()
-            served.note(way, ids, now, agent=event.agent, session=event.session, question=asked, hits=hits)
+            usage.touch([hit.item.id for hit in hits if hit.item.id in ids], now)
+            usage.served.note(way, ids, now, agent=event.agent, session=event.session, question=asked, hits=hits)
 
 
 def _told_of(event: SessionEvent, place: SessionLocation) -> Response:

@@ -20,7 +20,7 @@ import pytest
 
 from kit.patience import LONG, until
 from kit.residents import ASKING, NOBODY, Asked
-from memfs import trust
+from memfs import open_workspace, trust
 from memfs.doors.cli.app import run
 from memfs.doors.resident import aftermath, client, place
 from memfs.fs import io, journal
@@ -516,6 +516,15 @@ def test_status_says_whether_a_resident_is_up(ask: Asked, root: Path, resident: 
     assert json.loads(ask("status", "--json").stdout)["resident"] == {"pid": resident}
     place.stop(root)
     assert json.loads(ask("status", "--json", alone=True).stdout)["resident"] == {"pid": None}
+
+
+def test_what_a_resident_does_ahead_is_no_use_of_a_memory(ask: Asked, root: Path, resident: int) -> None:
+    """Each child that waits for a command has asked a question before: nothing of it is counted."""
+    for _ in range(3):
+        assert ask("remember", "A memory like any other", "--id", "memory").returncode in (0, 1)
+    time.sleep(0.5)  # counts are gathered for a quarter of a second
+    with open_workspace(root, watch=False) as workspace:
+        assert not workspace.usage.all()
 
 
 def test_a_hook_is_answered_by_a_resident(forked: Path, ask: Asked, root: Path, resident: int) -> None:
