@@ -58,12 +58,14 @@ _TOKEN = regex(
 )
 _ORDINAL = regex(r"(\d{1,2})(?:st|nd|rd|th|er?|de|-?го|º|ª)?")
 _DAY = r"(?:D|d\|?o*[Mm][o|]*y?|[Mm]o?d\|?y?|(?:yU)?MdU?)"
-_SPOKEN_FOR = r"(?![nd]*o?U|[LT](?:[nd]*[UW]|M|s)|[KV][nd]+o?U|[Esy]|M(?!o?d))"
+_COUNT, _SOME = "[nd]{1,4}", "[nd]{0,4}"
+"""Numbers before what they count; without a bound, a long run of them would be read again from each."""
+_SPOKEN_FOR = rf"(?!{_SOME}o?U|[LT](?:{_SOME}[UW]|M|s)|[KV]{_COUNT}o?U|[Esy]|M(?!o?d))"
 """What follows *before* or *since* and is a time by itself."""
 _GRAMMAR = regex(
-    rf"(?P<ago>[KV][nd]+o?U|(?<!e)[nd]+o?U[AQ])|(?P<turned>e?[FQB]e?[nd]*U)|"
-    rf"(?P<relation>e?(?:[LT]?t?[nd]*o?[UW]o?)?[BVFSPQ][ot]*+{_SPOKEN_FOR}{_DAY}?)|(?P<bound>[pR][ot]*{_DAY})|"
-    r"(?P<last>[LT](?:[nd]*o?[UW]|M|s)|[nd]+[LT]U|[nd]*[UW]o?G|[Ms]o?G)|(?P<yesterday>E)|"
+    rf"(?P<ago>[KV]{_COUNT}o?U|(?<!e){_COUNT}o?U[AQ])|(?P<turned>e?[FQB]e?{_SOME}U)|"
+    rf"(?P<relation>e?(?:[LT]?t?{_SOME}o?[UW]o?)?[BVFSPQ][ot]*+{_SPOKEN_FOR}{_DAY}?)|(?P<bound>[pR][ot]*{_DAY})|"
+    rf"(?P<last>[LT](?:{_SOME}o?[UW]|M|s)|{_COUNT}[LT]U|{_SOME}[UW]o?G|[Ms]o?G)|(?P<yesterday>E)|"
     rf"(?P<day>{_DAY})|(?P<month>M)|(?P<season>(?<=[ILTUSBFVPo])s|(?<=[ISBFVP]t)s|s(?=o*y))|(?P<year>y)|(?P<order>[19])"
 )
 _EARLIER = frozenset("BVPpQ")
@@ -75,6 +77,8 @@ _EVER = 36_500
 _EXACT = 2
 _FITS = 0.6
 """What share of the words of an event a memory must have, each by how rare it is."""
+_READ = 4_000
+"""So many characters of a memory are read for the day of an event."""
 _SAYS_A_DAY, _ASKS = 1.5, 0.75
 _SENTENCE = regex(r"(?<=[.!?])\s|[\u3002\uff01\uff1f\n]")
 
@@ -262,12 +266,18 @@ class _Sentence:
         elif name == "ago":
             about = length // 2 + 1
             yield NamedDay(now, -number * length - about, -number * length + about)
+        elif weekday and this:
+            apart = weekday - 1 - now.weekday()
+            yield NamedDay(now, apart, max(apart, 0))
         elif weekday:
             yield NamedDay(now, -((now.weekday() - weekday) % 7) - 1, 0)
         elif number and length:
             yield NamedDay(now, -number * length, 0)
         elif 0 < length <= 7:
             yield NamedDay(now, -length * (1 if this else 2), 0)
+        elif this and length:
+            self._months |= {now.month} if length == _LENGTHS["month"] else set()
+            self._years.add(now.year)
         elif not this:
             self._last(length, _value(here, "M"), _value(here, "s"))
 
@@ -337,11 +347,12 @@ def anchor_of(event: str, asked: Asked, told: Iterable[tuple[Candidate, MemoryIt
     for one, item in told:
         share = sum(weights.get(term, 0.0) for term in terms.held_terms(event, item))
         text = whole(item)
-        sentence = _SENTENCE.split(text[analyzer.richest_sentence(text, weights) :], 1)[0]
+        start = analyzer.richest_sentence(text, weights)
+        sentence = _SENTENCE.split(text[start : start + _READ], 1)[0]
         times = times_in(sentence, one.timestamp.date())
         if share < least or (times is not None and times.event):
             continue
-        day = _one_day(times, one.timestamp) or _one_day(times_in(text, one.timestamp.date()), one.timestamp)
+        day = _one_day(times, one.timestamp) or _one_day(times_in(text[:_READ], one.timestamp.date()), one.timestamp)
         score = share * one.similarity * (_SAYS_A_DAY if day else 1.0) * (_ASKS if one.asks else 1.0)
         if score > best:
             best, found = score, Anchor(id=item.id, day=day or one.timestamp.date(), event=event)
@@ -353,7 +364,7 @@ def _one_day(times: NamedTimes | None, written: datetime) -> date | None:
     for one in times.days if times is not None else ():
         if one.last - one.first <= _EXACT:
             near = one.day.replace(year=written.year) if one.yearly else one.day
-            return near + timedelta(days=(one.first + one.last) // 2)
+            return _day(near.toordinal() + (one.first + one.last) // 2)
     return None
 
 

@@ -26,6 +26,10 @@ TABLE = {
         "What did we do last week?": LAST_WEEK,
         "What did we decide last month?": LAST_MONTH,
         "What did we decide last year?": LAST_YEAR,
+        "What did we decide this month?": "month 3, year 2026",
+        "What did we decide this year?": "year 2026",
+        "What is planned this Friday?": "2026-03-10 3..3",
+        "What did we do this Monday?": "2026-03-10 -1..0",
         "What did we decide three months ago?": THREE_MONTHS_AGO,
         "What did we decide in May?": IN_MAY,
         "What happened on 9 May 2023?": THAT_DAY,
@@ -263,6 +267,31 @@ def best(workspace: Workspace, question: str) -> tuple[str, set[str]]:
 def test_a_time_counts_from_a_remembered_event(shop: Workspace, question: str, anchor: str, logos: set[str]) -> None:
     """The event is looked up; the day that its memory names counts, or its own; where none fits, nothing changes."""
     assert best(shop, question) == (anchor, logos)
+
+
+@pytest.mark.parametrize("day", ["the day before 0001-01-01", "the day after 9999-12-31", "9999-12-31", "0001-01-01"])
+def test_a_day_at_the_end_of_all_time_ends_no_question(workspace: Workspace, day: str) -> None:
+    """A memory of a day beside which there is none is counted from like others, whichever way."""
+    workspace.store.put(MemoryItem(f"The zebra launch was {day}.", id="launch", timestamp="2026-05-03"))
+    for distance in ("two weeks after", "a year before", "the day before", "since"):
+        answer = workspace.recall(f"what happened {distance} the zebra launch")
+        assert answer.anchor is not None
+        assert answer.anchor.id == "launch"
+    assert workspace.recall(f"what happened two years before {day}") is not None
+
+
+def test_of_many_numbers_the_last_one_counts() -> None:
+    """Numbers are read however many there are, and the one that stands beside the unit is meant."""
+    found = times_in(f"What was it {'7 ' * 40}2 weeks ago?", TODAY)
+    assert found is not None
+    assert [(one.first, one.last) for one in found.days] == [(-18, -10)]
+
+
+def test_the_day_of_an_event_is_looked_for_where_a_memory_begins(workspace: Workspace) -> None:
+    """Of a long memory the beginning, and what follows the words of the event, tell the day."""
+    numbers = "7 8 9 " * 10_000
+    workspace.store.put(MemoryItem(f"{numbers}\nThe zebra launch was on May 3, 2026", id="l", timestamp="2026-06-03"))
+    assert best(workspace, "the logo two weeks after the zebra launch")[0] == "l 2026-05-03"
 
 
 def test_the_first_and_the_last_time_are_told_by_the_times(workspace: Workspace) -> None:
