@@ -267,9 +267,9 @@ class SecuritySettings(SettingsTable, table="security"):
 
 
 class WatchSettings(SettingsTable, table="watch"):
-    """``[watch]``: how a resident process notices changed files."""
+    """``[watch]``: how a long-lived process notices changed files."""
 
-    enabled: bool = _setting(True, "Whether resident processes watch the files.")
+    enabled: bool = _setting(True, "Whether long-lived processes watch the files.")
     debounce_ms: int = _setting(100, "How long events must pause before they are acted on.", low=1, high=60_000)
     scan_seconds: float = _setting(60.0, "How often all files are compared all the same.", low=1, high=86_400)
 

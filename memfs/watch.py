@@ -248,7 +248,7 @@ _SILENT_AFTER = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchStatus:
-    """How one resident process watches: ``reason`` says why it cannot rely on events, "" when it can."""
+    """How one long-lived process watches: ``reason`` says why it cannot rely on events, "" when it can."""
 
     pid: int
     host: str
@@ -586,7 +586,7 @@ def notes_folder(state: Path) -> Path:
 def summary(found: list[WatchStatus]) -> str:
     """How the watchers are, in words: the worst first."""
     if not found:
-        return "off (no resident process; every question compares the files first)"
+        return "off (no long-lived process; every question compares the files first)"
     pids = ", ".join(str(row.pid) for row in found if row.state == found[0].state)
     others = sum(row.state != found[0].state for row in found)
     return f"{found[0].state}, pid {pids}" + (f"; {others} more" if others else "")

@@ -637,7 +637,7 @@ class Workspace:
         """What finds by meaning, as the settings, or else the memory context, ask for it."""
         from memfs.recall.embeddings import EmbeddingIndex
 
-        return EmbeddingIndex(self.store, self.parts.index, lambda: self.memory_config, resident=not self.one_shot)
+        return EmbeddingIndex(self.store, self.parts.index, lambda: self.memory_config, background=not self.one_shot)
 
     @property
     def by_meaning(self) -> bool:

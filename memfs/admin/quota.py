@@ -403,7 +403,7 @@ class Quota(Gate):
                     self._barren = (self._ledger.read() or account).total >= account.total
 
     def tend(self) -> None:
-        """Do what is due from time to time; a resident process calls this now and then, in the background."""
+        """Do what is due from time to time; a long-lived process calls this now and then, in the background."""
         if self.limits().bytes and self._is_stale(self._ledger.read()):
             with suppress(MemfsError):  # the next time does it
                 self.measure()

@@ -366,7 +366,7 @@ class PatternMatcher(Facade):
     async def analyze_failures(self) -> list[Rule]:
         """Look at what failed repeatedly, and bring the rules in step with it; returns those that came with this.
 
-        ``record_outcome`` does so by itself every 100 episodes. Doing it again changes nothing.
+        ``record_outcome`` does so by itself after every 100 episodes. Doing it again changes nothing.
 
         Raises:
             StorageIO: rules could not be stored.

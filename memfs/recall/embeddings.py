@@ -357,21 +357,22 @@ _ALIKE = 0.8
 class VectorSearch:
     """Finds by meaning in one workspace. May be used from several threads."""
 
-    def __init__(self, store: Store, embeddings: Embeddings, *, resident: bool = True) -> None:
+    def __init__(self, store: Store, embeddings: Embeddings, *, background: bool = True) -> None:
         """
         Args:
             embeddings: the vectors of the store's items.
-            resident: whether items are embedded in the background. Else questions are, and few new items; none while
-                no item has a vector: the model is not loaded for an answer that it cannot change.
+            background: whether items are embedded in the background, as in a long-lived process. Else a question embeds
+                itself and a few new items first, unless no item has a vector yet: the model is not loaded for an answer
+                that it cannot change.
         """
-        self.embeddings, self._resident, self._store = embeddings, resident, store
+        self.embeddings, self._background, self._store = embeddings, background, store
         self._asked: OrderedDict[str, Vector | None] = OrderedDict()
         self._failed = float("-inf")
 
     def prepare(self, queries: Iterable[Query]) -> None:
         """Do what may take a moment: see that new items get their vectors, and embed the questions."""
         try:
-            if self._resident:
+            if self._background:
                 self.embeddings.keep_up(_PATIENCE_SECONDS)
             else:
                 self.embeddings.catch_up_few()
@@ -392,7 +393,7 @@ class VectorSearch:
 
     def behind(self) -> bool:
         """Whether some items have no vector yet, or the last question has none: words alone find those."""
-        if self._resident:
+        if self._background:
             late = self.embeddings.behind
         else:
             standing = self.embeddings.standing()
@@ -419,7 +420,7 @@ class VectorSearch:
 
     def _vector(self, item: MemoryItem) -> Vector:
         """The vector of an item; where items are not embedded here, the one that is kept for it, if any."""
-        if self._resident:
+        if self._background:
             return self.embeddings.embed([whole(item)])[0]
         return (self.embeddings.vectors.get(item.id) if item.id else None) or ()
 
@@ -522,15 +523,16 @@ class EmbeddingIndex:
     """
 
     def __init__(
-        self, store: Store, index: SearchIndex, config: Callable[[], MemoryConfig], *, resident: bool = True
+        self, store: Store, index: SearchIndex, config: Callable[[], MemoryConfig], *, background: bool = True
     ) -> None:
         """
         Args:
             config: gives the memory context; an endpoint in it is one that the user trusts.
-            resident: whether items may be embedded in the background; else only questions are.
+            background: whether items may be embedded in the background; else questions are, and a few new items with
+                them.
         """
         self._store, self._index, self._config = store, index, config
-        self._resident = resident
+        self._background = background
         self._current: tuple[tuple[str, str], VectorSearch] | None = None
         self._changing = threading.RLock()
         renewed_in_child(self)
@@ -573,8 +575,8 @@ class EmbeddingIndex:
     def _made(self, model: str, address: str) -> VectorSearch:
         chosen = embedder(model, service_of(address) if address else None)
         table, report = VectorTable(self._index.folder, chosen.name), self._store.note_failure
-        made = Embeddings(chosen, table, self._index, self._store.read, report, brief=not self._resident)
-        return VectorSearch(self._store, made, resident=self._resident)
+        made = Embeddings(chosen, table, self._index, self._store.read, report, brief=not self._background)
+        return VectorSearch(self._store, made, background=self._background)
 
     def close(self) -> None:
         """Stop embedding and release the vectors; the next query starts over."""

@@ -2,7 +2,7 @@
 
 An engine keeps one folder of files and answers queries from it. It is a cache: it never decides what is true, it may be
 deleted at any time, and it is only ever opened from the user's own cache folder. A new engine is a module that passes
-the contract class in ``memfs.testing``, and a row in the table.
+the contract in ``tests/contract/index_contract.py``, and a row in the table.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class PassageTable:
 
 
 class SqliteIndex:
-    """An FTS5 index in a folder. See ``memfs.search.engine.Index`` for the promises."""
+    """An index in one SQLite file in a folder. See ``memfs.search.engine.Index`` for the promises."""
 
     name = "sqlite"
 

@@ -49,7 +49,7 @@ class Gate:
         """Raise the occasion of a refusal, which may make room, and count again. No lock is held."""
 
     def tend(self) -> None:
-        """Do what is due from time to time: called by a resident process, on a thread of its own."""
+        """Do what is due from time to time: called by a long-lived process, on a thread of its own."""
 
 
 CONTENT = "ContextMemory"

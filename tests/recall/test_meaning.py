@@ -191,7 +191,7 @@ def test_a_process_that_answers_once_embeds_no_item(workspace: Workspace, senses
     """It asks for the question's vector where items have some, and compares items by those that are kept (D3)."""
     put(workspace, a="An automobile", b="A vehicle")
     once = EmbeddingIndex(
-        workspace.store, workspace.parts.index, lambda: workspace.memory_config, resident=False
+        workspace.store, workspace.parts.index, lambda: workspace.memory_config, background=False
     ).wanted()
     assert once is not None
     query = Query(text="car")
@@ -215,7 +215,7 @@ def test_a_command_embeds_a_few_new_items_with_a_light_model(workspace: Workspac
 
     def command() -> VectorSearch:
         index, config = workspace.parts.index, workspace.memory_config
-        made = EmbeddingIndex(workspace.store, index, lambda: config, resident=False).wanted()
+        made = EmbeddingIndex(workspace.store, index, lambda: config, background=False).wanted()
         assert made is not None
         made.prepare([Query(text="car")])
         return made

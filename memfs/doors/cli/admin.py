@@ -116,7 +116,7 @@ def gc(workspace: Workspace, dry_run: bool) -> GcReport:
 
     Also packs the history of a repository that memfs joined, writes the commit-graph that makes log quick, folds fresh
     items into the index, learns from what is new, embeds what waits where memories are searched by meaning, and makes
-    the backup that is due. The room is made by itself when a quota fills up, the rest by resident processes.
+    the backup that is due. The room is made by itself when a quota fills up, the rest by long-lived processes.
 
     Exit code 1: a step failed; the others were done.
 

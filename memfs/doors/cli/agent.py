@@ -572,7 +572,7 @@ def _analysis_text(analysis: EpisodeAnalysis) -> Text:
 
 @verb("analyze", text=_analysis_text, lands=True)
 def _episode_analyze(workspace: Workspace) -> EpisodeAnalysis:
-    """Analyse the failures into rules now, as is done after every 100 episodes.
+    """Analyse the failures into rules now, without waiting for the next time that memfs learns.
 
     Rules wait in 'memfs inbox' unless learning.rules is 'write'.
 
