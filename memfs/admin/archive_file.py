@@ -19,25 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from memfs.dataclass import dataclass, field
 from memfs.errors import ArchiveInvalid, CorruptRecord
-from memfs.fs import io
-from memfs.fs.archive import (
-    BLOCK,
-    END,
-    Digest,
-    DigestStream,
-    Sha256,
-    Stream,
-    batches,
-    chunks_of,
-    compressed,
-    decoded,
-    decompressed,
-    digest_of,
-    file_chunks,
-    header,
-    tar_file,
-    verified,
-)
+from memfs.fs import archive, io
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree, View
 from memfs.fs.workspace_location import is_own
@@ -89,14 +71,14 @@ class ArchiveMember:
 
     path: str
     bytes: int
-    sha256: Sha256
+    sha256: archive.Sha256
     blob: Annotated[str, _BLOB]
     frame: int
     offset: int
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def digest(self) -> Digest:
+    def digest(self) -> archive.Digest:
         """Of the document."""
         return self.bytes, self.sha256
 
@@ -117,13 +99,13 @@ class ArchiveIndex:
     created: datetime
     closed: Mapping[int, datetime]
     bytes: int
-    sha256: Sha256
+    sha256: archive.Sha256
     frames: tuple[Frame, ...]
     members: tuple[ArchiveMember, ...]
     unpacked: Mapping[int, datetime] = field(default_factory=dict)
 
     @property
-    def digest(self) -> Digest:
+    def digest(self) -> archive.Digest:
         """Of the payload."""
         return self.bytes, self.sha256
 
@@ -160,13 +142,13 @@ class ArchivePacker:
         Raises:
             ArchiveInvalid: a file had another size than it says; the payload is of no use then.
         """
-        for some in batches(files, _room, FRAME_BYTES, _FRAME_FILES):
+        for some in archive.batches(files, _room, FRAME_BYTES, _FRAME_FILES):
             yield from self._frame(self._tar(some))
-        yield from self._frame([END])
+        yield from self._frame([archive.END])
 
     def _frame(self, content: Iterable[bytes]) -> Iterator[bytes]:
         self._raw, start = 0, self._size
-        for data in compressed(self._counted(content), self._level):
+        for data in archive.compressed(self._counted(content), self._level):
             self._size += len(data)
             yield data
         self.frames.append(Frame(offset=start, packed=self._size - start, raw=self._raw))
@@ -178,8 +160,8 @@ class ArchivePacker:
 
     def _tar(self, files: Iterable[ArchiveInput]) -> Iterator[bytes]:
         for one in files:
-            offset, hashed = self._raw + len(header(one.path, one.size)), DigestStream(one.chunks)
-            yield from tar_file(one.path, hashed, one.size)
+            offset, hashed = self._raw + len(archive.header(one.path, one.size)), archive.DigestStream(one.chunks)
+            yield from archive.tar_file(one.path, hashed, one.size)
             size, digest = hashed.digest
             if size != one.size:
                 raise ArchiveInvalid("the file changed while it was archived", path=one.path, hint="try again")
@@ -192,7 +174,7 @@ class ArchivePacker:
 
 def _room(one: ArchiveInput) -> int:
     """How many bytes of the tar a file takes: of a small one most are not its own."""
-    return len(header(one.path, one.size)) + one.size + -one.size % BLOCK
+    return len(archive.header(one.path, one.size)) + one.size + -one.size % archive.BLOCK
 
 
 class Archive:
@@ -222,11 +204,11 @@ class Archive:
             if frame.raw <= _LARGEST_KEPT:
                 found: Iterable[bytes] = [self._whole(frame)[member.offset : member.offset + member.bytes]]
             else:
-                stream = Stream(self._frame(frame))
+                stream = archive.Stream(self._frame(frame))
                 for _ in stream.take(member.offset):
                     pass
                 found = stream.take(member.bytes)
-            yield from verified(found, member.digest, member.path)
+            yield from archive.verified(found, member.digest, member.path)
         except FileNotFoundError:
             raise ArchiveInvalid("the archive's payload is not here", path=self._path, hint=MISSING) from None
         except CorruptRecord as error:
@@ -239,7 +221,7 @@ class Archive:
             FileNotFoundError: it is not here.
         """
         self._whole.cache_clear()
-        found = digest_of(file_chunks(self._tree, self._path))
+        found = archive.digest_of(archive.file_chunks(self._tree, self._path))
         wrong = {member.path: reason for member in self.index.members if (reason := self._damage(member))}
         if not wrong and found != self.index.digest:
             wrong[""] = "the payload's bytes are not those that were written"
@@ -259,7 +241,7 @@ class Archive:
     def _frame(self, frame: Frame) -> Iterator[bytes]:
         with io.descriptor(self._tree.open_read(self._path)) as fd:
             os.lseek(fd, min(frame.offset, os.fstat(fd).st_size), os.SEEK_SET)
-            yield from decompressed(chunks_of(fd, frame.packed, self._path), frame.raw, self._path)
+            yield from archive.decompressed(archive.chunks_of(fd, frame.packed, self._path), frame.raw, self._path)
 
 
 def damaged(reason: str, path: str) -> ArchiveInvalid:
@@ -353,7 +335,7 @@ def decode(data: bytes, path: str) -> ArchiveIndex:
 
 def _index(values: Mapping[str, Any], path: str) -> ArchiveIndex:
     payload = values["payload"]
-    index: ArchiveIndex = decoded(ArchiveIndex, {
+    index: ArchiveIndex = archive.decoded(ArchiveIndex, {
         "name": values["name"], "created": values["created"], "closed": values["iterations"],
         "unpacked": values.get("unpacked", {}), "bytes": payload["bytes"], "sha256": payload["sha256"],
         "frames": values["frames"], "members": [_whole(row) for row in values["documents"]],

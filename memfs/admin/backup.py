@@ -19,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+from memfs import errors
 from memfs.admin.backup_file import (
     FALLBACK,
     FILES,
@@ -33,16 +34,6 @@ from memfs.admin.backup_file import (
 )
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, replace
-from memfs.errors import (
-    BackupInvalid,
-    Conflict,
-    CorruptRecord,
-    HistoryError,
-    LockTimeout,
-    MemfsError,
-    SettingInvalid,
-    StorageIO,
-)
 from memfs.fs import io
 from memfs.fs.archive import END, Digest, TreePacker, chunks_of, decoded, digest_of, tar_file
 from memfs.fs.atomic_replace import is_temporary
@@ -90,7 +81,9 @@ def make(parts: Parts, target: Path, origin: str) -> BackupManifest:
         manifest = _assemble(parts, packer, history, (packed, bundled, whole), origin)
         io.fsync(whole.fd, str(whole.path))
         if verify(whole.path) != manifest:
-            raise BackupInvalid("the backup does not read back as it was written", path=str(target), hint="try again")
+            raise errors.BackupInvalid(
+                "the backup does not read back as it was written", path=str(target), hint="try again"
+            )
         _give_name(whole.path, target)
         io.sync_folder(target.parent)
     return manifest
@@ -113,7 +106,7 @@ def _temporary(target: Path, what: str) -> Iterator[_Open]:
         yield _Open(path, fd)
     finally:
         os.close(fd)
-        with suppress(MemfsError):
+        with suppress(errors.MemfsError):
             io.unlink(path, missing_ok=True)
 
 
@@ -124,9 +117,9 @@ def _beside(target: Path, what: str) -> Path:
 def _give_name(temporary: Path, target: Path) -> None:
     try:
         io.link(str(temporary), str(target))
-    except StorageIO:  # no hard links here
+    except errors.StorageIO:  # no hard links here
         if os.path.lexists(target):
-            raise Conflict("something is there already", path=str(target), hint="try again") from None
+            raise errors.Conflict("something is there already", path=str(target), hint="try again") from None
         io.rename(str(temporary), str(target))
 
 
@@ -164,7 +157,9 @@ class WorkspacePacker(TreePacker):
             self._take_fallback()
             try:
                 self.history = snapshot(parts.repository)
-            except HistoryError as error:  # when git is damaged the files are needed most: then they go without it
+            except (
+                errors.HistoryError
+            ) as error:  # when git is damaged the files are needed most: then they go without it
                 self.left_out[HISTORY] = error.message
         yield from self.end()
 
@@ -188,7 +183,7 @@ class WorkspacePacker(TreePacker):
         """The counts of uses; where they are damaged the backup goes without, as only counts are lost."""
         try:
             counts = uses(self._parts.repository.state / USES)
-        except CorruptRecord as error:
+        except errors.CorruptRecord as error:
             self.left_out[USES] = error.message
             self.on_purpose.add(USES)
             return
@@ -229,7 +224,7 @@ def _bundled(parts: Parts, packer: WorkspacePacker, file: _Open, target: Path) -
         write_bundle(parts.repository, history, file.fd, str(file.path))
         if history.refs:
             prove_history(_from_start(file), history, _beside(target, "proof"))
-    except HistoryError as error:
+    except errors.HistoryError as error:
         packer.left_out[HISTORY] = error.message
         return replace(history, refs={})
     return history
@@ -383,7 +378,7 @@ class Backups:
         for place in places:
             try:
                 made.append(self._make_in(place))
-            except MemfsError as error:
+            except errors.MemfsError as error:
                 failed = failed or error
         if made:
             last = _Last(self._parts.clock(), str(made[0].path), made[0].bytes)
@@ -451,7 +446,7 @@ class Backups:
     def _all_places(self) -> Sequence[Path]:
         return list(dict.fromkeys([*self.places(), *map(Path, self._record().places)]))
 
-    def renew(self, failed: Callable[[MemfsError], None]) -> tuple[int, list[Path]]:
+    def renew(self, failed: Callable[[errors.MemfsError], None]) -> tuple[int, list[Path]]:
         """Put a new backup in the place of all there are, those that killed processes left unfinished among them.
 
         One that is being made ends first: it may hold what was there before.
@@ -471,12 +466,12 @@ class Backups:
                 old = self.kept()
                 for place in self._all_places():
                     io.sweep(place, _OURS, folders=True)
-            except MemfsError:  # a place that is none any more holds nothing that could be found
+            except errors.MemfsError:  # a place that is none any more holds nothing that could be found
                 return 0, []
             made: set[Path] = set()
             try:
                 made = {found.path for found in self._make(self.places())} if old else set()
-            except MemfsError as error:
+            except errors.MemfsError as error:
                 failed(error)
             for path in old:
                 if path.parent in {found.parent for found in made} and path not in made:
@@ -540,9 +535,9 @@ class Backups:
                 if not self.state().due:
                     return False
                 self._make(self.places())
-        except LockTimeout:  # another process is at it
+        except errors.LockTimeout:  # another process is at it
             return False
-        except MemfsError:
+        except errors.MemfsError:
             self._looked = now + _RETRY_AFTER
             return False
         return True
@@ -570,13 +565,13 @@ class Backups:
             data = io.read_file(self._parts.repository.state / BACKUPS, _SMALL)
             found: _Record = decoded(_Record, json.loads(data))
             path, inode = self._home()
-        except (FileNotFoundError, ValueError, RecursionError, MemfsError):
+        except (FileNotFoundError, ValueError, RecursionError, errors.MemfsError):
             return None
         is_here = found.home is None or path == found.home[0] or inode == found.home[1]
         return found if is_here else None
 
     def _note(self, **facts: Any) -> None:
-        with suppress(StorageIO):  # a full disk does not undo a backup on another one
+        with suppress(errors.StorageIO):  # a full disk does not undo a backup on another one
             self._store(replace(self._record(), **facts))
 
     def _store(self, record: _Record) -> None:
@@ -595,17 +590,19 @@ def _is_whole(path: Path) -> bool:
     try:
         with opened(path) as (manifest, _):
             return manifest.whole
-    except MemfsError:
+    except errors.MemfsError:
         return False
 
 
 def _usable(place: Path, parts: Parts) -> Path:
     if not place.is_absolute():
-        raise SettingInvalid(f"{str(place)!r} is not absolute", field="backup.targets", hint="name the whole path")
+        raise errors.SettingInvalid(
+            f"{str(place)!r} is not absolute", field="backup.targets", hint="name the whole path"
+        )
     resolved = Path(os.path.realpath(place))
     for inside in (parts.tree.root / CONTENT, parts.repository.common_dir, parts.repository.git_dir):
         if resolved.is_relative_to(inside):
-            raise SettingInvalid(
+            raise errors.SettingInvalid(
                 f"{str(place)!r} lies inside what is backed up", field="backup.targets", hint="name another folder"
             )
     return resolved

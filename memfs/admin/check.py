@@ -12,19 +12,12 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from memfs.admin import store_builder
+from memfs import errors
+from memfs.admin import layout, store_builder
 from memfs.admin.archive_file import Archive, archive_lock, indexes_in, payload_path
 from memfs.admin.archive_file import damaged as damage_in
 from memfs.admin.format import problems as format_problems
 from memfs.admin.history import RecoveryCopies
-from memfs.admin.layout import (
-    asks_for_driver,
-    attribute_lines,
-    driver_problems,
-    first_files,
-    ignore_problems,
-    install_driver,
-)
 from memfs.admin.prune import PrunedItems, remove_leftovers
 from memfs.admin.repair import (
     BEFORE,
@@ -39,18 +32,6 @@ from memfs.admin.repair import (
 from memfs.config import memory_context_problems
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, replace
-from memfs.errors import (
-    ArchiveInvalid,
-    AttributeConflict,
-    ContentError,
-    CorruptRecord,
-    FormatUnsupported,
-    HistoryError,
-    LockTimeout,
-    MemfsError,
-    SchemaInvalid,
-    SecretDetected,
-)
 from memfs.format.codec import remarks, schema_of
 from memfs.format.secrets import SecretFinding, find_likely, found_in_file, reason_in_file, secret_error
 from memfs.format.text import decode, shortlist
@@ -89,7 +70,7 @@ def _times(checker: Checker) -> Iterator[datetime]:
         head = repository.head_commit()
         if head is not None:
             yield repository.commit_object(head).time
-    except MemfsError:
+    except errors.MemfsError:
         pass  # said by those who examine history
     for operation in checker.parts.journal.operations():
         yield datetime.fromtimestamp(operation.time, UTC)
@@ -105,7 +86,7 @@ CHANGING = ("text", "eol", "filter", "ident", "working-tree-encoding")
 _HARMLESS = ("unset", "unspecified")
 
 
-def attribute_conflicts(repository: Repository, paths: Sequence[str]) -> list[AttributeConflict]:
+def attribute_conflicts(repository: Repository, paths: Sequence[str]) -> list[errors.AttributeConflict]:
     """One error for each attribute by which git would change the bytes of one of the paths; no filter runs."""
     top = f"{repository.work_tree}/".replace("//", "/")
     names = [top + os.fsdecode(repository.full(path)) for path in paths]
@@ -115,7 +96,7 @@ def attribute_conflicts(repository: Repository, paths: Sequence[str]) -> list[At
     fields = os.fsdecode(out).split("\0")[:-1]
     shown = dict(zip(names, paths, strict=True))
     return [
-        AttributeConflict(
+        errors.AttributeConflict(
             f"the git attribute {name} is {value}",
             path=shown[path],
             hint="set '-text -filter -ident -working-tree-encoding' for it in ContextMemory/.gitattributes",
@@ -180,7 +161,7 @@ def remove_left(parts: Parts) -> int:
 
     None while iterations go into an archive or come back: sidecars lie there without their documents meanwhile.
     """
-    with suppress(LockTimeout), archive_lock(parts).hold("remove sidecars", timeout=0):
+    with suppress(errors.LockTimeout), archive_lock(parts).hold("remove sidecars", timeout=0):
         with parts.lock.hold("remove sidecars"):
             found = unreferred(parts)
             for path in found:
@@ -210,7 +191,7 @@ def _referred_to(parts: Parts, sidecar: str, document: str) -> bool:
     """Whether any version of its document that may be needed refers to a sidecar; so too where history is damaged."""
     try:
         return any(sidecar in sidecars.named_in(data, document) for data in _versions(parts, document))
-    except HistoryError:
+    except errors.HistoryError:
         return True
 
 
@@ -235,7 +216,7 @@ def _referring(parts: Parts) -> Iterator[tuple[str, bytes]]:
 def archives(checker: Checker) -> Iterator[Problem]:
     """Indexes of archives that cannot be read and, where every byte is, payloads that are not what these say."""
     for path, found in indexes_in(checker.parts.tree):
-        if isinstance(found, ArchiveInvalid):
+        if isinstance(found, errors.ArchiveInvalid):
             yield Problem.of(found, path)
         elif checker.deep:
             payload, archive = payload_path(found.name), Archive(checker.parts.tree, found)
@@ -254,7 +235,7 @@ def contents(checker: Checker) -> Iterator[Problem]:
     """
     invalid = checker.store.problems()
     broken = {row.path for row in invalid}
-    known = {(row.path, row.line) for row in invalid if row.code == SecretDetected.__name__}
+    known = {(row.path, row.line) for row in invalid if row.code == errors.SecretDetected.__name__}
     committed = _committed(checker.parts)
     with checker.parts.tree.holding_folders():
         for path in sorted({*ROOT_FILES, *checker.own_paths()}):
@@ -263,7 +244,7 @@ def contents(checker: Checker) -> Iterator[Problem]:
                 continue
             data = content.data
             if path not in broken and not schema_of(path) and checker.store.index_sync.is_item(path):
-                with suppress(ContentError):  # it was valid when it was looked at
+                with suppress(errors.ContentError):  # it was valid when it was looked at
                     yield from remarks(decode(data), path)
             kept = committed.pop(path, "") == content.stamp.blob
             problems = [_in_file(finding, path, kept) for finding in _unallowed(data, path)]
@@ -312,7 +293,7 @@ def _in_head(parts: Parts, path: str) -> Iterator[Problem]:
     try:
         head = parts.repository.head().commit
         data = parts.repository.read(head, path) if head else None
-    except HistoryError:
+    except errors.HistoryError:
         return  # reported by the look at history
     for finding in _unallowed(data, path) if data else ():
         message = f"the last commit has {finding.what} (rule {finding.rule} at line {finding.line})"
@@ -329,7 +310,7 @@ def _committed(parts: Parts) -> dict[str, str]:
             blob = parts.repository.head_blob(path)
             if blob is not None:
                 found[path] = blob
-    except HistoryError:
+    except errors.HistoryError:
         return {}
     return found
 
@@ -390,7 +371,7 @@ class Checker:
         for examine in examinations:
             try:
                 found.extend(examine(self))
-            except MemfsError as error:
+            except errors.MemfsError as error:
                 found.append(Problem.of(error, severity=UNKNOWN))
         return found
 
@@ -411,7 +392,7 @@ class Checker:
         done += [f"removed {left} large value(s) that no document refers to"] if left else []
         if _restore_attributes(self):
             done.append(f"rewrote {ATTRIBUTES}")
-        if install_driver(self.parts.repository):
+        if layout.install_driver(self.parts.repository):
             done.append("installed the merge driver")
         if self.store.take_up(at_once=True):
             done.append("committed what was left by a process that ended before it could")
@@ -424,7 +405,7 @@ class Checker:
         """What is wrong with the item files: of each that is invalid, everything that can be known."""
         found: list[Problem] = []
         for problem in self.store.problems():
-            found += self._faults(problem.path) if problem.code == SchemaInvalid.__name__ else ()
+            found += self._faults(problem.path) if problem.code == errors.SchemaInvalid.__name__ else ()
             if not found or found[-1].path != problem.path:
                 found.append(problem)
         return found
@@ -460,7 +441,7 @@ def _documents(checker: Checker) -> Iterator[Problem]:
 def _embedder(checker: Checker) -> Iterator[Problem]:
     try:
         checker.embedder()
-    except MemfsError as error:
+    except errors.MemfsError as error:
         yield Problem.of(error)
 
 
@@ -494,7 +475,7 @@ def _attributes(checker: Checker) -> Iterator[Problem]:
 
 
 def _joined_by_field(checker: Checker) -> bool:
-    return asks_for_driver(checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data)
+    return layout.asks_for_driver(checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data)
 
 
 def _history(checker: Checker) -> Iterator[Problem]:
@@ -548,7 +529,7 @@ def _suggestions(checker: Checker) -> Iterator[Problem]:
     """What is suggested lies in a file that somebody may have damaged."""
     try:
         Inbox(checker.store, checker.parts).all()
-    except (CorruptRecord, FormatUnsupported) as error:
+    except (errors.CorruptRecord, errors.FormatUnsupported) as error:
         yield Problem.of(error)
 
 
@@ -566,8 +547,8 @@ EXAMINATIONS: tuple[Examine, ...] = (
     left,
     archives,
     _attributes,
-    lambda checker: driver_problems(checker.parts.repository),
-    lambda checker: ignore_problems(checker.parts.repository),
+    lambda checker: layout.driver_problems(checker.parts.repository),
+    lambda checker: layout.ignore_problems(checker.parts.repository),
     lambda checker: store_builder.problems(checker.parts.repository, checker.parts.policy.agent),
     _history,
     _waiting,
@@ -580,12 +561,12 @@ EXAMINATIONS: tuple[Examine, ...] = (
 
 
 def _restore_attributes(checker: Checker) -> bool:
-    wanted = first_files({})[ATTRIBUTES]
+    wanted = layout.first_files({})[ATTRIBUTES]
     if checker.parts.tree.entry(ATTRIBUTES) is not None:
         if _joined_by_field(checker):
             return False
         present = checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data
-        wanted = present + (b"" if present.endswith(b"\n") else b"\n") + attribute_lines().encode()
+        wanted = present + (b"" if present.endswith(b"\n") else b"\n") + layout.attribute_lines().encode()
     plans = checker.store.plan_restore({ATTRIBUTES: wanted})
     checker.store.carry_out(plans, "Restore the git attributes of memory files", source="check")
     return bool(plans)

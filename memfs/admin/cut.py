@@ -18,20 +18,10 @@ from memfs.errors import EraseRefused, MemfsError
 from memfs.fs import io
 from memfs.fs.archive import DigestStream, chunks_of
 from memfs.fs.workspace_location import place_in
+from memfs.git import rewrite
 from memfs.git.commit_object import EXPORT, CommitWriter, compose, encode_commit, parse_commit, trailer_value
 from memfs.git.maintenance import RepositorySnapshot, write_bundle
 from memfs.git.refs import HEADS
-from memfs.git.rewrite import (
-    PATIENCE,
-    HistoryRemoval,
-    HistorySurvey,
-    Rewriter,
-    cut_point,
-    listed,
-    named_in_commit,
-    reached,
-    staged,
-)
 from memfs.model import Problem
 from memfs.model.time import format_time
 from memfs.store import Store
@@ -95,10 +85,10 @@ class HistoryCut:
 
     def plan(self, before: datetime) -> CutPlan:
         """What ``cut`` would do; changes nothing."""
-        look = _Look(self._parts, before, HistorySurvey(self._repository))
+        look = _Look(self._parts, before, rewrite.HistorySurvey(self._repository))
         plan = replace(look.plan, ended=self.ended)
         if plan.commit:
-            done = Rewriter(self._repository, look.survey, look.removal(""))
+            done = rewrite.Rewriter(self._repository, look.survey, look.removal(""))
             plan = replace(plan, rewritten=done.commits, unsigned=done.unsigned)
         try:
             self._require_own()
@@ -193,7 +183,7 @@ class HistoryCut:
                 self._begun = plan = replace(plan, rewritten=done.commits, unsigned=done.unsigned)
         return replace(plan, head=self._repository.head_commit())
 
-    def _known(self) -> HistoryRemoval | None:
+    def _known(self) -> rewrite.HistoryRemoval | None:
         """What the cut that has begun removes; None where none has. What no cut wrote is left to erase, which tells."""
         try:
             found = self._rewrite.record()
@@ -227,11 +217,11 @@ class HistoryCut:
 class _Look:
     """A repository looked at once: where it would be cut, and what that means."""
 
-    def __init__(self, parts: Parts, before: datetime, survey: HistorySurvey) -> None:
+    def __init__(self, parts: Parts, before: datetime, survey: rewrite.HistorySurvey) -> None:
         self._parts = parts
         self._repository = parts.repository
         self.survey = survey
-        out = self._repository.git.run("rev-list", "--glob=refs/notes/*", timeout=PATIENCE)
+        out = self._repository.git.run("rev-list", "--glob=refs/notes/*", timeout=rewrite.PATIENCE)
         notes = out.decode("ascii", "replace").split()
         self._parsed = {name: parse_commit(data) for name, data in survey.contents(survey.of_kind("commit"))}
         self._parents = {name: found.parents for name, found in self._parsed.items() if name not in notes}
@@ -245,11 +235,11 @@ class _Look:
         names = self.survey.names.refs
         stays = {ref: one for ref, one in names.items() if one in self._parents and ref.startswith(_STAYS)}
         tips = set(stays.values())
-        point = cut_point(self._parents, self._times, tips, moment)
+        point = rewrite.cut_point(self._parents, self._times, tips, moment)
         # The branches that keep a later cut from being made than the one that is.
         head = self._repository.head_commit()
-        alone = cut_point(self._parents, self._times, [head], moment) if head else None
-        holding = [ref for ref, one in stays.items() if alone and alone not in reached(self._parents, [one])]
+        alone = rewrite.cut_point(self._parents, self._times, [head], moment) if head else None
+        holding = [ref for ref, one in stays.items() if alone and alone not in rewrite.reached(self._parents, [one])]
         plan = CutPlan(
             before=before,
             held_by=tuple(sorted(ref.removeprefix(HEADS) for ref in holding)) if alone != point else (),
@@ -257,8 +247,8 @@ class _Look:
         )
         if point is None:
             return plan
-        old = reached(self._parents, [point])
-        stray = self._parents.keys() - old - reached(self._parents, tips, old)
+        old = rewrite.reached(self._parents, [point])
+        stray = self._parents.keys() - old - rewrite.reached(self._parents, tips, old)
         self._gone = old | {commit for commit in stray if self._times[commit] < moment}
         for ref, found in names.items():
             if self.survey.tagged(found) in self._gone - {point}:
@@ -277,7 +267,7 @@ class _Look:
         refs = {branch: self.plan.commit}
         for ref, found in self._cut_refs.items():
             refs[ref if ref.startswith(_TAGS) else f"refs/cut/{ref.removeprefix('refs/')}"] = found
-        stray = self._gone - reached(self._parents, map(self.survey.tagged, refs.values()))
+        stray = self._gone - rewrite.reached(self._parents, map(self.survey.tagged, refs.values()))
         for commit in stray - {parent for one in stray for parent in self._parents[one]}:
             refs[f"refs/cut/{commit}"] = commit
         history = RepositorySnapshot(head=branch, refs=refs)
@@ -290,7 +280,7 @@ class _Look:
             prove_history(iter(read), history, target.with_name(f".{target.name}.proof.{os.getpid()}.tmp"))
             return read.digest[1]
 
-    def removal(self, exported: str) -> HistoryRemoval:
+    def removal(self, exported: str) -> rewrite.HistoryRemoval:
         """What goes, and the commit that stands for it: what that one says, no agent wrote."""
         point = self._parsed[self.plan.commit]
         committer = self._repository.identity().committer
@@ -299,11 +289,11 @@ class _Look:
         text = f"Cut the history before {format_time(self.plan.before)}\n\nIt led to {self.plan.commit}."
         text = compose("\n".join((text, *([""] if lines else []), *lines)), [CommitWriter(source=CUT)])
         first = encode_commit(point.tree, (), committer, committer, point.time, text)
-        removal = HistoryRemoval(commits=frozenset(self._gone), last=self.plan.commit, first=first)
+        removal = rewrite.HistoryRemoval(commits=frozenset(self._gone), last=self.plan.commit, first=first)
         return replace(removal, gone=_content_of(self._parts, self.survey, removal))
 
 
-def _content_of(parts: Parts, survey: HistorySurvey, removal: HistoryRemoval) -> frozenset[str]:
+def _content_of(parts: Parts, survey: rewrite.HistorySurvey, removal: rewrite.HistoryRemoval) -> frozenset[str]:
     """The trees and blobs that nothing but the commits that go holds."""
     git = parts.repository.git
     old = {survey.commits[commit][0] for commit in removal.commits & survey.commits.keys()}
@@ -311,7 +301,7 @@ def _content_of(parts: Parts, survey: HistorySurvey, removal: HistoryRemoval) ->
     # What no commit holds is somebody's, too.
     named = {survey.tagged(name) for name in survey.of_kind("tag")} | {*survey.names.refs.values()}
     loose = (named - survey.commits.keys()) | (survey.inner.keys() - survey.committed())
-    kept = {named_in_commit(removal.first)[0]} | later | loose | staged(parts.repository)
+    kept = {rewrite.named_in_commit(removal.first)[0]} | later | loose | rewrite.staged(parts.repository)
     request = "".join(f"{name}\n" for name in (*old, *(f"^{one}" for one in kept)))
-    out = git.run("rev-list", "--objects", "--stdin", data=request.encode(), timeout=PATIENCE)
-    return frozenset(listed(out))
+    out = git.run("rev-list", "--objects", "--stdin", data=request.encode(), timeout=rewrite.PATIENCE)
+    return frozenset(rewrite.listed(out))

@@ -18,6 +18,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from memfs import errors
 from memfs.admin.erase_purge import (
     EraseName,
     EraseProof,
@@ -31,24 +32,11 @@ from memfs.admin.erase_purge import (
 )
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, replace
-from memfs.errors import (
-    CorruptRecord,
-    EraseRefused,
-    GitBusy,
-    GitFailed,
-    ItemNotFound,
-    ItemTooLarge,
-    LockTimeout,
-    MemfsError,
-    NotRegularFile,
-    PathEscape,
-    StorageIO,
-)
 from memfs.fs import append_log, io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
-from memfs.git import maintenance
+from memfs.git import maintenance, rewrite
 from memfs.git.busy import ERASE_FOLDER, ERASE_RECORD, running_git, situation
 from memfs.git.commit_object import SOURCE, parse_commit
 from memfs.git.commits import recover
@@ -57,17 +45,6 @@ from memfs.git.process import entries_of, staged_changes
 from memfs.git.refs import HEX
 from memfs.git.remote import LOCK, RemoteHistory
 from memfs.git.repository import Repository
-from memfs.git.rewrite import (
-    PATIENCE,
-    SWAP_LOCK,
-    HistoryRemoval,
-    HistorySurvey,
-    MovedRef,
-    Rewriter,
-    Traces,
-    fsck,
-    release,
-)
 from memfs.model import Problem
 from memfs.model.item import object_id
 from memfs.store import Store
@@ -115,7 +92,7 @@ class HistoryRewrite:
             for path in locked:
                 try:
                     locks.enter_context(FileLock(path).hold(self._what, timeout=patience))
-                except StorageIO:
+                except errors.StorageIO:
                     if path.parent.exists():  # else its branch was dropped meanwhile, and nobody syncs there
                         raise
             locks.enter_context(self._parts.commit_lock.hold(self._what, timeout=patience))
@@ -137,21 +114,21 @@ class HistoryRewrite:
                     for lock in writers:
                         locks.enter_context(lock.hold(self._what, timeout=patience))
                     return attempt()
-            except MovedRef:
+            except rewrite.MovedRef:
                 continue
-            except MemfsError as error:
-                with suppress(MemfsError):
+            except errors.MemfsError as error:
+                with suppress(errors.MemfsError):
                     self._sweep()
-                if isinstance(error, GitBusy):
-                    raise EraseRefused(error.message, path=error.path, hint=error.hint) from error
+                if isinstance(error, errors.GitBusy):
+                    raise errors.EraseRefused(error.message, path=error.path, hint=error.hint) from error
                 raise
         self._sweep()
-        raise EraseRefused(
+        raise errors.EraseRefused(
             "the repository changes again and again meanwhile",
             hint="try again when nobody works in it; the next memfs command ends what was begun",
         )
 
-    def survey(self, known: HistoryRemoval | None) -> tuple[HistorySurvey, frozenset[str]]:
+    def survey(self, known: rewrite.HistoryRemoval | None) -> tuple[rewrite.HistorySurvey, frozenset[str]]:
         """Look at everything, after removing what an earlier attempt left.
 
         Args:
@@ -164,11 +141,13 @@ class HistoryRewrite:
         self.clear(ended=False)
         refuse_busy(self._repository)
         RemoteHistory(self._repository).note_all()
-        survey = HistorySurvey(self._repository)
+        survey = rewrite.HistorySurvey(self._repository)
         return survey, survey.leave_out(known.gone) if known else frozenset()
 
     @contextmanager
-    def swapped(self, survey: HistorySurvey, removal: HistoryRemoval, record: Mapping[str, Any]) -> Iterator[Rewriter]:
+    def swapped(
+        self, survey: rewrite.HistorySurvey, removal: rewrite.HistoryRemoval, record: Mapping[str, Any]
+    ) -> Iterator[rewrite.Rewriter]:
         """Take something out of the repository; the block removes its files, while all locks are held.
 
         Args:
@@ -182,7 +161,7 @@ class HistoryRewrite:
         """
         strict = refuse_damage(self._repository)
         # Never a folder that an earlier attempt's git could still be writing to.
-        rewriter = Rewriter(self._repository, survey, removal, self._folder / f"new-{secrets.token_hex(4)}")
+        rewriter = rewrite.Rewriter(self._repository, survey, removal, self._folder / f"new-{secrets.token_hex(4)}")
         rewriter.build(strict)
         RemoteHistory(self._repository).note_erased(rewriter.first_replaced())
         with rewriter.locked():
@@ -195,8 +174,8 @@ class HistoryRewrite:
         for journal in journals_of(self._parts):
             if os.path.lexists(journal.path):
                 journal.drop([], tip=head)  # the commit behind the last drop has a new id
-        with suppress(GitFailed):  # a cache, and somebody else may be writing it
-            maintenance.write_graph(self._repository, PATIENCE)
+        with suppress(errors.GitFailed):  # a cache, and somebody else may be writing it
+            maintenance.write_graph(self._repository, rewrite.PATIENCE)
 
     def end_at_opening(self, store: Store, end: Callable[[float], T], hint: str) -> T | None:
         """End what a killed process began when a workspace is opened; None where that is not done.
@@ -209,11 +188,11 @@ class HistoryRewrite:
         """
         try:
             return end(_PATIENCE_AT_OPENING)
-        except LockTimeout:
+        except errors.LockTimeout:
             return None
-        except (MemfsError, OSError) as error:
+        except (errors.MemfsError, OSError) as error:
             message = f"an interrupted {self._what} cannot be ended: {error}"
-            if isinstance(error, CorruptRecord):
+            if isinstance(error, errors.CorruptRecord):
                 hint = error.hint or hint
                 if error.path == str(self._record):  # of which nobody can say whether it was an erase's
                     message = str(error)
@@ -226,7 +205,7 @@ class HistoryRewrite:
         """Whether one has begun here and not ended; nothing is removed before that is durable."""
         return os.path.lexists(self._record)
 
-    def record(self) -> tuple[HistoryRemoval, dict[str, Any]] | None:
+    def record(self) -> tuple[rewrite.HistoryRemoval, dict[str, Any]] | None:
         """What the one that has begun removes, and all that it noted; None where none has.
 
         Raises:
@@ -241,9 +220,9 @@ class HistoryRewrite:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             hint = f"remove {self._record}, then erase or cut again"
             message = "the record of an interrupted erase or cut of history is damaged"
-            raise CorruptRecord(message, path=str(self._record), hint=hint) from None
+            raise errors.CorruptRecord(message, path=str(self._record), hint=hint) from None
         if not made_here:
-            raise CorruptRecord(
+            raise errors.CorruptRecord(
                 "the record of an interrupted erase or cut of history was not made here: it came with a copy of the "
                 "repository",
                 path=str(self._record),
@@ -266,15 +245,15 @@ class HistoryRewrite:
             io.unlink(self._record, missing_ok=True)
         if not self._folder.is_dir():
             return
-        release(self._repository, self._folder / SWAP_LOCK)
-        io.unlink(self._folder / SWAP_LOCK, missing_ok=True)
+        rewrite.release(self._repository, self._folder / rewrite.SWAP_LOCK)
+        io.unlink(self._folder / rewrite.SWAP_LOCK, missing_ok=True)
         for name in sorted(os.listdir(self._folder)):
             # a git process that outlived its eraser may still write there: then it stays for the next time
             if name != self._record.name:
-                with suppress(StorageIO):
+                with suppress(errors.StorageIO):
                     io.remove_all(self._folder / name)
         if not self.begun:
-            with suppress(StorageIO):
+            with suppress(errors.StorageIO):
                 io.remove_all(self._folder)
             io.sync_folder(self._folder.parent)
 
@@ -284,7 +263,7 @@ class HistoryRewrite:
             self.clear(ended=True)
 
 
-def _noted(removal: HistoryRemoval) -> dict[str, Any]:
+def _noted(removal: rewrite.HistoryRemoval) -> dict[str, Any]:
     """What ``_removal_of`` makes the removal of again, where it is interrupted."""
     return {
         "paths": sorted(os.fsdecode(path) for path in removal.paths),
@@ -297,17 +276,17 @@ def _noted(removal: HistoryRemoval) -> dict[str, Any]:
     }
 
 
-def _removal_of(record: Mapping[str, Any]) -> HistoryRemoval:
+def _removal_of(record: Mapping[str, Any]) -> rewrite.HistoryRemoval:
     commits, last = record.get("commits", ()), record.get("last", "")
     if not all(map(HEX.fullmatch, (*record["blobs"], *record["gone"], *commits, *([last] if last else ())))):
         raise ValueError("it names no object")
     if not commits and not (type(record["reference"]) is str and type(record["is_path"]) is bool):
         raise ValueError("it names neither commits nor an item")
     versions = (frozenset(map(bytes.fromhex, version)) for version in record["versions"])
-    return HistoryRemoval(
+    return rewrite.HistoryRemoval(
         blobs=frozenset(record["blobs"]),
         paths=frozenset(map(os.fsencode, record["paths"])),
-        traces=Traces(versions=tuple(versions), names=tuple(map(bytes.fromhex, record["names"]))),
+        traces=rewrite.Traces(versions=tuple(versions), names=tuple(map(bytes.fromhex, record["names"]))),
         commits=frozenset(commits),
         last=last,
         first=bytes.fromhex(record.get("first", "")),
@@ -342,7 +321,7 @@ def refuse_kind(repository: Repository) -> None:
         EraseRefused: with the way out.
     """
     for reason, hint in chain(_shared(repository), _borrowed(repository)):
-        raise EraseRefused(reason, hint=hint)
+        raise errors.EraseRefused(reason, hint=hint)
 
 
 def refuse_damage(repository: Repository) -> bool:
@@ -352,12 +331,12 @@ def refuse_damage(repository: Repository) -> bool:
         EraseRefused: it is damaged.
     """
     try:
-        fsck(repository, strict=True)
-    except GitFailed:
+        rewrite.fsck(repository, strict=True)
+    except errors.GitFailed:
         try:
-            fsck(repository, strict=False)
-        except GitFailed as error:
-            raise EraseRefused(
+            rewrite.fsck(repository, strict=False)
+        except errors.GitFailed as error:
+            raise errors.EraseRefused(
                 f"the repository is damaged: {error.message}", hint="'git fsck --full' names what is missing"
             ) from error
         return False
@@ -378,7 +357,7 @@ def refuse_busy(repository: Repository) -> None:
             return
         if (found and not found.transient) or time.monotonic() >= until:
             hint = "'git switch' to a branch first" if reason == "HEAD is detached" else "finish it first"
-            raise EraseRefused(reason, hint=hint)
+            raise errors.EraseRefused(reason, hint=hint)
         time.sleep(_PAUSE)
 
 
@@ -447,7 +426,7 @@ def is_shared(repository: Repository) -> bool:
     head = repository.head_commit()
     if head is None:
         return repository.prefix != ""
-    roots = repository.git.run("rev-list", "--max-parents=0", head, timeout=PATIENCE).decode().split()
+    roots = repository.git.run("rev-list", "--max-parents=0", head, timeout=rewrite.PATIENCE).decode().split()
     if len(roots) != 1 or repository.prefix:
         return True
     first = parse_commit(repository.object(roots[0]).data)
@@ -542,10 +521,10 @@ class Eraser:
         Raises:
             ItemNotFound: nothing ever had that name.
         """
-        survey = HistorySurvey(self._repository)
+        survey = rewrite.HistorySurvey(self._repository)
         target = TargetFinder(self._parts, survey, _named(reference, is_path)).find()
         self._require_found(target)
-        plan = self._plan(target, Rewriter(self._repository, survey, target.removal), survey)
+        plan = self._plan(target, rewrite.Rewriter(self._repository, survey, target.removal), survey)
         served, elsewhere = self._backups_by_reach()
         plan = replace(plan, backups=served, backups_elsewhere=elsewhere)
         try:
@@ -553,7 +532,7 @@ class Eraser:
             refuse_busy(self._repository)
             self._refuse_edited(target)
             self._refuse_secondary()
-        except EraseRefused as error:
+        except errors.EraseRefused as error:
             return replace(plan, refused=str(error))
         return plan
 
@@ -575,13 +554,13 @@ class Eraser:
         named = _named(reference, is_path)
         refuse_kind(self._repository)
         if is_shared(self._repository) and not rewrite_shared:
-            raise EraseRefused(
+            raise errors.EraseRefused(
                 "memfs did not make this repository: others may rely on its history",
                 hint="talk to them, then use --rewrite-shared-history",
             )
         flushed = self._store.flush(adopt=False)
         if flushed.reason:
-            raise EraseRefused(flushed.reason, hint="erase when that is over")
+            raise errors.EraseRefused(flushed.reason, hint="erase when that is over")
         self._refuse_secondary()
         done = self._carry_out(named, LOCK_WAIT)
         assert done is not None  # it was named, so it was done or refused
@@ -642,7 +621,7 @@ class Eraser:
         plan = self._plan(target, rewriter, survey)
         return target, plan, rewriter.unsigned, purge(self._parts, target)
 
-    def _known(self) -> tuple[HistoryRemoval, EraseName] | None:
+    def _known(self) -> tuple[rewrite.HistoryRemoval, EraseName] | None:
         """What an erase that was interrupted is about.
 
         Raises:
@@ -653,7 +632,7 @@ class Eraser:
             return None
         removal, record = found
         if removal.commits:
-            raise EraseRefused("a cut of history was interrupted", hint="the next memfs command here ends it")
+            raise errors.EraseRefused("a cut of history was interrupted", hint="the next memfs command here ends it")
         return removal, EraseName(reference=record["reference"], is_path=record["is_path"])
 
     def _remove_files(self, target: Target) -> None:
@@ -668,7 +647,7 @@ class Eraser:
                     data = tree.read(name, _LARGEST).data
                     if self._repository.blob_id(data) in target.removal.blobs or len(data.strip()) == 0:
                         tree.remove(name, over=sha256(data))
-                except (FileNotFoundError, NotRegularFile, ItemTooLarge, PathEscape, FileChanged):
+                except (FileNotFoundError, errors.NotRegularFile, errors.ItemTooLarge, errors.PathEscape, FileChanged):
                     continue
             # A killed writer, an eraser among them, leaves contents under names of its own.
             below = {entry.path.rpartition("/")[0] for entry in self._parts.tree.scan(CONTENT, hidden=True)}
@@ -680,9 +659,9 @@ class Eraser:
         """Put a new backup in the place of the old ones; return how many went, and those that could not."""
         try:
             return self._backups.renew(self._store.note_failure)
-        except LockTimeout as error:
+        except errors.LockTimeout as error:
             self._store.note_failure(error)
-            with suppress(MemfsError):  # a place that cannot be read is no reason to hide what was done
+            with suppress(errors.MemfsError):  # a place that cannot be read is no reason to hide what was done
                 return 0, self._backups.kept()
             return 0, []
 
@@ -690,7 +669,7 @@ class Eraser:
     def _require_found(self, target: Target) -> None:
         on_disk = any(map(target.named.means, self._store.edit_finder.own_paths()))
         if not target.removal.paths and not target.removal.blobs and not on_disk and not target.removal.traces.versions:
-            raise ItemNotFound(
+            raise errors.ItemNotFound(
                 f"nothing is or ever was called {target.named.reference!r}", hint="give the whole id, or a path"
             )
 
@@ -698,7 +677,7 @@ class Eraser:
         """Refuse where a change that a person has not committed would be lost."""
         edited = [os.fsdecode(path) for path in self._edited(target)]
         if edited:
-            raise EraseRefused(
+            raise errors.EraseRefused(
                 f"changes are not committed: {', '.join(edited)}",
                 path=edited[0],
                 hint="commit them, or remove what is not to stay, from the index as well",
@@ -720,7 +699,7 @@ class Eraser:
                 data = io.read_file(self._repository.work_tree / os.fsdecode(path), most)
             except FileNotFoundError:
                 continue
-            except MemfsError:  # no version of it; one that git knows of is missing all the same
+            except errors.MemfsError:  # no version of it; one that git knows of is missing all the same
                 if path in index:
                     yield path
                 continue
@@ -734,7 +713,7 @@ class Eraser:
         if secondary is None:
             return
         if secondary.operations():
-            raise EraseRefused(
+            raise errors.EraseRefused(
                 "writes wait in the secondary location until the workspace's disk takes them",
                 path=str(secondary.place),
                 hint="'memfs status' says why they could not come home; erase when they have",
@@ -742,14 +721,14 @@ class Eraser:
         reason = str(secondary.unreadable or "") or secondary.try_out()
         gone = next((problem.message for problem in secondary.problems() if problem.code == "StorageUnavailable"), "")
         if reason or gone:
-            raise EraseRefused(
+            raise errors.EraseRefused(
                 f"the secondary location cannot be looked into: {gone or reason}",
                 path=str(secondary.place),
                 hint="mount that disk, or make it writable; if it is lost, take storage.secondary out of the settings",
             )
 
     # -- the plan -------------------------------------------------------------------------------------------------
-    def _plan(self, target: Target, rewriter: Rewriter, survey: HistorySurvey) -> ErasePlan:
+    def _plan(self, target: Target, rewriter: rewrite.Rewriter, survey: rewrite.HistorySurvey) -> ErasePlan:
         below, secondary, removal = self._repository.below, self._parts.secondary, target.removal
         return ErasePlan(
             reference=target.named.reference,
@@ -769,7 +748,7 @@ class Eraser:
         """The backups that exist: those in whose folders a new one would be made, and all others."""
         try:
             kept, places = self._backups.kept(), self._backups.places()
-        except MemfsError:
+        except errors.MemfsError:
             return (), ()
         served = tuple(path for path in kept if path.parent in places)
         return served, tuple(path for path in kept if path.parent not in places)
@@ -778,7 +757,7 @@ class Eraser:
 def _named(reference: str, is_path: bool) -> EraseName:
     plain = reference.rstrip("/")
     if is_path and (plain in _NEVER or not plain.startswith(f"{CONTENT}/")):
-        raise EraseRefused(
+        raise errors.EraseRefused(
             f"{plain!r} is no memory", path=plain, hint=f"name an item, or a file or folder below {CONTENT}/"
         )
     return EraseName(reference=plain, is_path=is_path)

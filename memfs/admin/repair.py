@@ -12,19 +12,11 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from memfs import errors
 from memfs.admin.backup_file import verify
 from memfs.catalog.database import FILE as DERIVED
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, replace
-from memfs.errors import (
-    CorruptItem,
-    FormatUnsupported,
-    HistoryError,
-    IndexUnavailable,
-    ItemNotFound,
-    MemfsError,
-    StorageIO,
-)
 from memfs.format.codec import schema_of
 from memfs.fs import io, journal
 from memfs.fs.atomic_replace import FileChanged, sha256
@@ -62,7 +54,7 @@ def read_items(store: Store, parts: Parts) -> None:
     suspects = [path for path in items if _suspect(store, parts, path)]
     if suspects:
         store.refresh(suspects)
-    with suppress(StorageIO):  # an index that cannot be written vouches for nothing next time, but is no damage
+    with suppress(errors.StorageIO):  # an index that cannot be written vouches for nothing next time, but is no damage
         if parts.index.overlay_size():
             store.fold()
 
@@ -80,7 +72,7 @@ def document_problems(parts: Parts, paths: Iterable[str]) -> Iterator[Problem]:
             parts.codec.read_document(content.data, path, schema)
         except FileNotFoundError:
             continue
-        except MemfsError as error:
+        except errors.MemfsError as error:
             yield Problem.of(error, path)
 
 
@@ -107,7 +99,7 @@ def _states(parts: Parts) -> Iterator[StateIndex | None]:
     if not (parts.index.folder / DERIVED).exists():
         yield None
         return
-    with suppress(IndexUnavailable), closing(StateIndex(parts.index.folder)) as index:
+    with suppress(errors.IndexUnavailable), closing(StateIndex(parts.index.folder)) as index:
         yield index
 
 
@@ -146,7 +138,7 @@ def _examined(journal: Journal) -> Iterator[Problem]:
                         message=f"the journal's record {operation.id} does not hold what it names",
                         hint="the file itself is the truth; 'memfs commit' records it",
                     )
-    except MemfsError as error:
+    except errors.MemfsError as error:
         yield Problem.of(error)
     finally:
         journal.close()
@@ -156,9 +148,9 @@ def _backups(checker: Checker) -> Iterator[Problem]:
     for path in checker.backups():
         try:
             verify(path)
-        except StorageIO:
+        except errors.StorageIO:
             raise
-        except MemfsError as error:
+        except errors.MemfsError as error:
             yield Problem.of(error, str(path))
 
 
@@ -177,7 +169,7 @@ def index_damaged(parts: Parts) -> bool:
         return False
     try:
         return (found := generations.current()) is None or not found.stamps()
-    except (MemfsError, OSError):
+    except (errors.MemfsError, OSError):
         return True
 
 
@@ -212,7 +204,7 @@ def advice(finding: maintenance.FsckFinding) -> str:
     return "'git fsck --full' says more"
 
 
-def lost_in_head(repository: Repository) -> Iterator[tuple[str, str, HistoryError]]:
+def lost_in_head(repository: Repository) -> Iterator[tuple[str, str, errors.HistoryError]]:
     """The contents of HEAD's memory that git cannot give: the path and blob of each, and why.
 
     Raises:
@@ -225,7 +217,7 @@ def lost_in_head(repository: Repository) -> Iterator[tuple[str, str, HistoryErro
         if blob not in sound:
             try:
                 repository.blob(blob)
-            except HistoryError as error:
+            except errors.HistoryError as error:
                 yield path, blob, error
 
 
@@ -245,7 +237,7 @@ def _objects(checker: Checker) -> Iterator[Problem]:
 def _places(checker: Checker) -> dict[str, str]:
     """Which file of the present memory each blob is."""
     repository = checker.parts.repository
-    with suppress(MemfsError):
+    with suppress(errors.MemfsError):
         commit = repository.head_commit()
         if commit is not None:
             return {blob: path for path, blob in repository.tree(commit, CONTENT).items()}
@@ -322,7 +314,7 @@ class Repairer:
         read_items(self._store, self._parts)
         documents = document_problems(self._parts, self._store.edit_finder.own_paths())
         for problem in (*self._store.index_sync.problems(), *documents):
-            rot = problem.code == CorruptItem.__name__
+            rot = problem.code == errors.CorruptItem.__name__
             if problem.path in named or (not named and rot):
                 yield self._item(problem.path, problem.message, rot)
             elif not named:
@@ -339,13 +331,13 @@ class Repairer:
         named = "/" in reference or reference.endswith(ITEM_SUFFIXES)
         path = path_of(reference) if named else self._store.locate(reference)
         if not path or self._parts.tree.entry(path) is None:
-            raise ItemNotFound(f"there is no file for {reference!r}", hint=self._way_back(path or reference))
+            raise errors.ItemNotFound(f"there is no file for {reference!r}", hint=self._way_back(path or reference))
         return path
 
     def _way_back(self, reference: str) -> str:
         """How a file that is gone comes back: repair puts right what is there, and a removal may be meant."""
         repository = self._parts.repository
-        with suppress(HistoryError):
+        with suppress(errors.HistoryError):
             for path in repository.tree("HEAD", CONTENT) if repository.head_commit() else ():
                 if reference in (path, stem_of(path)):
                     return f"it was removed since the last commit: 'git checkout HEAD -- {path}' brings it back"
@@ -357,8 +349,8 @@ class Repairer:
             return step.repair
         try:
             step.act()
-        except (MemfsError, FileChanged, FileNotFoundError) as error:
-            reason = str(error) if isinstance(error, MemfsError) else "the file changed meanwhile"
+        except (errors.MemfsError, FileChanged, FileNotFoundError) as error:
+            reason = str(error) if isinstance(error, errors.MemfsError) else "the file changed meanwhile"
             return replace(step.repair, sentence=f"{step.repair.sentence}: not done: {reason}", possible=False)
         return replace(step.repair, done=True)
 
@@ -366,7 +358,7 @@ class Repairer:
     def _item(self, path: str, reason: str, rot: bool) -> _Step:
         try:
             found = self._parts.tree.read(path, READ_LIMIT)
-        except (FileNotFoundError, MemfsError) as error:
+        except (FileNotFoundError, errors.MemfsError) as error:
             return _Step(_lost(path, f"it cannot be read ({error}); move it away, then 'git checkout HEAD -- {path}'"))
         stamp = self._store.index_sync.stamp_of(path) or document_stamps(self._parts).get(path)
         if not rot and self._parts.codec.accepts(found.data, path):
@@ -403,9 +395,9 @@ class Repairer:
         for data, name in _waiting(self._parts, path):
             if self._parts.codec.accepts(data, path):
                 return data, name
-        with suppress(HistoryError):
+        with suppress(errors.HistoryError):
             for revision in log.log(self._parts.repository, (path,), _DEPTH):
-                with suppress(HistoryError):
+                with suppress(errors.HistoryError):
                     there = self._parts.repository.read(revision.commit, path)
                     if there is not None and self._parts.codec.accepts(there, path):
                         return there, f"commit {revision.short}, the newest whole version"
@@ -422,7 +414,7 @@ class Repairer:
     def _journal(self) -> Iterator[_Step]:
         try:
             saved = journal.salvage(self._parts.journal.path)
-        except (MemfsError, FormatUnsupported) as error:
+        except (errors.MemfsError, errors.FormatUnsupported) as error:
             yield _Step(Repair(path="", what="journal", sentence=f"the journal: {error}", possible=False))
             return
         if saved is not None:
@@ -465,7 +457,7 @@ class Repairer:
         if deep:
             serious = [finding for finding in examine_objects(self._parts) if finding.serious]
         else:  # what a plain check sees
-            with suppress(HistoryError):
+            with suppress(errors.HistoryError):
                 serious = [maintenance.lost(blob) for _, blob, _ in lost_in_head(repository)]
         wanted = {finding.object for finding in serious if finding.object}
         known = maintenance.known_objects(repository, wanted, self._contents()) if wanted else {}
@@ -484,14 +476,14 @@ class Repairer:
         with suppress(FileNotFoundError):
             self._copy_aside(io.read_file(path), f"object-{name[:12]}")
         if not maintenance.put_back(self._parts.repository, known):
-            raise HistoryError("git still cannot read it", hint="run 'git fsck --full'")
+            raise errors.HistoryError("git still cannot read it", hint="run 'git fsck --full'")
 
     def _contents(self) -> Iterator[bytes]:
         """Every content that could be an object that is lost."""
         for path in (SETTINGS_FILE, *self._store.edit_finder.own_paths()):
             if found := content_at(self._parts.tree, path):
                 yield found.data
-        with suppress(MemfsError):
+        with suppress(errors.MemfsError):
             for operation in self._parts.journal.operations():
                 yield from (change.data for change in operation.changes if change.data is not None)
         yield from (data for _, _, data in all_aside(self._parts.repository.state))
@@ -510,7 +502,7 @@ def _waiting(parts: Parts, path: str) -> Iterator[Whole]:
     journals = [(parts.journal, "the journal")]
     journals += [(parts.secondary.journal, "the secondary location")] if parts.secondary is not None else []
     for found, name in journals:
-        with suppress(MemfsError):
+        with suppress(errors.MemfsError):
             for operation in reversed(found.operations()):
                 for change in operation.changes:
                     if change.path == path and change.data is not None:
@@ -520,9 +512,9 @@ def _waiting(parts: Parts, path: str) -> Iterator[Whole]:
 def _from_history(parts: Parts, path: str, blob: str) -> Whole | None:
     try:
         data = parts.repository.blob(blob)
-    except MemfsError:
+    except errors.MemfsError:
         return None
-    with suppress(MemfsError):
+    with suppress(errors.MemfsError):
         for revision in log.log(parts.repository, (path,), _DEPTH):
             entry = parts.repository.entry(revision.commit, path)
             if entry is not None and entry.id == blob:

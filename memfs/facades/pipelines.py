@@ -24,18 +24,10 @@ from memfs.model import Hit, MemoryItem, MemoryType, Query, Recall
 from memfs.model.item import Trust
 from memfs.model.suggestion import ReviewResult, StoreResult
 from memfs.model.time import EARLIEST, Moment, format_time
-from memfs.recall import ranking
+from memfs.recall import ranking, reviewers
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import withheld
 from memfs.recall.review import Relevance, Review, relevances
-from memfs.recall.reviewers import (
-    RELEVANCE_REVIEWERS,
-    STORAGE_REVIEWERS,
-    RelevanceReviewer,
-    Reviewer,
-    Score,
-    reviewers_named,
-)
 from memfs.recall.tokens import count_tokens, gist
 from memfs.sessions.event import PROMPT, SESSION_END, STOP, TASK_DONE, SessionEvent, bounded
 from memfs.sessions.respond import MOST, Reminder, pending
@@ -141,8 +133,8 @@ class AgentReview:
     ``_score_relevance``.
     """
 
-    STORAGE_AGENTS: ClassVar[Sequence[str]] = list(STORAGE_REVIEWERS)
-    RETRIEVAL_AGENTS: ClassVar[Sequence[str]] = list(RELEVANCE_REVIEWERS)
+    STORAGE_AGENTS: ClassVar[Sequence[str]] = list(reviewers.STORAGE_REVIEWERS)
+    RETRIEVAL_AGENTS: ClassVar[Sequence[str]] = list(reviewers.RELEVANCE_REVIEWERS)
 
     def __init__(self, seconds: float = 5.0, relevance_seconds: float = 2.0) -> None:
         """``seconds``, ``relevance_seconds``: how long the judges may take over a draft, and over an answer."""
@@ -164,15 +156,17 @@ class AgentReview:
         return self._reviews.setdefault((question, *names), Review(judges, seconds))
 
     def _score_storage(self, memory: MemoryItem, agent_type: str) -> tuple[float, str]:
-        (reviewer,) = reviewers_named([agent_type])
-        if not isinstance(reviewer, Reviewer):
+        (reviewer,) = reviewers.reviewers_named([agent_type])
+        if not isinstance(reviewer, reviewers.Reviewer):
             return 0.0, "it judges no drafts"
         score = reviewer.score_storage(memory)
         return score.value, score.reason
 
     def _score_relevance(self, memory: MemoryItem, query: str, agent_type: str) -> float:
-        (reviewer,) = reviewers_named([agent_type])
-        return reviewer.score_relevance(memory, query).value if isinstance(reviewer, RelevanceReviewer) else 0.0
+        (reviewer,) = reviewers.reviewers_named([agent_type])
+        return (
+            reviewer.score_relevance(memory, query).value if isinstance(reviewer, reviewers.RelevanceReviewer) else 0.0
+        )
 
 
 def relevance_by(review: AgentReview, seconds: float) -> Relevance | None:
@@ -196,8 +190,8 @@ class _Whole:
     def __init__(self, review: AgentReview) -> None:
         self._review = review
 
-    def score_relevance(self, item: MemoryItem, query: str) -> Score:
-        return Score(self._review.score_relevance(item, query))
+    def score_relevance(self, item: MemoryItem, query: str) -> reviewers.Score:
+        return reviewers.Score(self._review.score_relevance(item, query))
 
 
 class _Judge:
@@ -206,11 +200,11 @@ class _Judge:
     def __init__(self, review: AgentReview, name: str) -> None:
         self.name, self._review = name, review
 
-    def score_storage(self, item: MemoryItem) -> Score:
-        return Score(*self._review._score_storage(item, self.name))
+    def score_storage(self, item: MemoryItem) -> reviewers.Score:
+        return reviewers.Score(*self._review._score_storage(item, self.name))
 
-    def score_relevance(self, item: MemoryItem, query: str) -> Score:
-        return Score(self._review._score_relevance(item, query, self.name))
+    def score_relevance(self, item: MemoryItem, query: str) -> reviewers.Score:
+        return reviewers.Score(self._review._score_relevance(item, query, self.name))
 
 
 def item_of(memory: Judged) -> MemoryItem:

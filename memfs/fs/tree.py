@@ -19,16 +19,8 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Protocol, TypeVar
 
+from memfs import errors
 from memfs.dataclass import NamedTuple
-from memfs.errors import (
-    CorruptItem,
-    MemfsError,
-    NotRegularFile,
-    PathEscape,
-    StorageIO,
-    StorageReadOnly,
-    WorkspaceClosed,
-)
 from memfs.fs import io
 from memfs.fs.atomic_replace import content_of, discard, is_fresh, is_temporary, put, take_away, write_fresh
 from memfs.fs.io import file_system
@@ -124,7 +116,7 @@ def listings_below(fd: int, folder: str, hidden: bool) -> Iterator[FolderScan]:
                 open_now.append(_entered(entry, open_now))
             except FileNotFoundError:
                 continue
-            except (MemfsError, OSError) as error:
+            except (errors.MemfsError, OSError) as error:
                 yield FolderScan(entry.path, [], [entry._replace(reason=reason_of(error))])
                 continue
             listing, inner = _listed(open_now[-1], entry.path, hidden)
@@ -137,7 +129,7 @@ def listings_below(fd: int, folder: str, hidden: bool) -> Iterator[FolderScan]:
 
 def _entered(folder: ScanEntry, above: list[int]) -> int:
     if len(above) > _DEEPEST:
-        raise StorageIO(_TOO_DEEP)
+        raise errors.StorageIO(_TOO_DEEP)
     return io.open_file(folder.path.rpartition("/")[2], _FOLDER, dir_fd=above[-1])
 
 
@@ -168,11 +160,11 @@ def _listed(fd: int, folder: str, hidden: bool) -> tuple[FolderScan, list[ScanEn
 
 def reason_of(error: Exception) -> str:
     """Why a folder cannot be entered."""
-    if isinstance(error, (NotRegularFile, PathEscape)):
+    if isinstance(error, (errors.NotRegularFile, errors.PathEscape)):
         return _NO_FOLDER
-    if isinstance(error, StorageReadOnly):
+    if isinstance(error, errors.StorageReadOnly):
         return "this user may not read the folder"
-    return error.message if isinstance(error, MemfsError) else str(error)
+    return error.message if isinstance(error, errors.MemfsError) else str(error)
 
 
 def _entry(path: str, facts: tuple[int, int, int, int, int]) -> ScanEntry:
@@ -247,7 +239,7 @@ class Tree:
             WorkspaceClosed: the number of what was open may be another file's by now.
         """
         if self._root_fd < 0:
-            raise WorkspaceClosed(path=str(self.root))
+            raise errors.WorkspaceClosed(path=str(self.root))
 
     # -- reading ------------------------------------------------------------------------------------------------
     def read(self, path: str, limit: int) -> Content:
@@ -289,7 +281,7 @@ class Tree:
         try:
             with self._folder_of(path) as (folder, name):
                 return _entry(path, _facts_of(os.stat(name, dir_fd=folder, follow_symlinks=False)))
-        except (FileNotFoundError, PathEscape):
+        except (FileNotFoundError, errors.PathEscape):
             return None
         except OSError as error:
             raise io.storage_error(error, "stat", path) from error
@@ -324,7 +316,7 @@ class Tree:
                     and facts.st_dev == self._device(folder, devices)
                 ):
                     proven.add(path)
-            except (OSError, ValueError, PathEscape):
+            except (OSError, ValueError, errors.PathEscape):
                 continue
         return proven
 
@@ -359,13 +351,13 @@ class Tree:
     def listings(self, folder: str, hidden: bool = False) -> Iterator[FolderScan]:
         """As ``scan``, folder by folder; quicker, as no entries are made."""
         self.require_open()
-        with suppress(MemfsError):  # while it is gone, what was there is what is known
+        with suppress(errors.MemfsError):  # while it is gone, what was there is what is known
             self._follow_root()
         try:
             fd = self._open_folder(folder)
         except FileNotFoundError:
             return
-        except (MemfsError, OSError) as error:
+        except (errors.MemfsError, OSError) as error:
             yield FolderScan(folder, [], [ScanEntry(folder, 0, 0, 0, 0, False, reason_of(error))])
             return
         yield from listings_below(fd, folder, hidden)
@@ -394,10 +386,12 @@ class Tree:
                 self.make_folders(path.rpartition("/")[0], durable=durable)
             except FileNotFoundError:
                 continue
-            except StorageIO as error:
+            except errors.StorageIO as error:
                 if not isinstance(error.__cause__, FileNotFoundError):
                     raise
-        raise StorageIO("its folder is removed again and again", path=path, hint="see who removes it, and try again")
+        raise errors.StorageIO(
+            "its folder is removed again and again", path=path, hint="see who removes it, and try again"
+        )
 
     def _write(self, path: str, data: bytes, durable: bool, over: str | None) -> Stamp:
         with self._folder_of(path) as (folder, name), _named(path):
@@ -506,7 +500,7 @@ class Tree:
         """
         try:
             fd = self._open_folder(folder)
-        except (FileNotFoundError, PathEscape):
+        except (FileNotFoundError, errors.PathEscape):
             return 0
         try:
             stale = [name for name in os.listdir(fd) if is_temporary(name)]
@@ -570,7 +564,7 @@ class Tree:
         if path not in held:
             try:
                 fd = self._walk(path)
-            except StorageIO:  # perhaps for want of descriptors, of which those held here are the first to go
+            except errors.StorageIO:  # perhaps for want of descriptors, of which those held here are the first to go
                 self._release_folders()
                 fd = self._walk(path)
             if len(held) >= _MOST_HELD:
@@ -596,11 +590,11 @@ class Tree:
     def _step(fd: int, part: str, path: str) -> int:
         try:
             return io.open_file(part, _FOLDER, dir_fd=fd)
-        except StorageIO as error:
+        except errors.StorageIO as error:
             error.path = path
             raise
-        except NotRegularFile:
-            raise PathEscape(
+        except errors.NotRegularFile:
+            raise errors.PathEscape(
                 f"{part!r} is a link or a file where a folder is expected", path=path, hint="replace it by a folder"
             ) from None
 
@@ -625,7 +619,7 @@ def _named(path: str) -> Iterator[None]:
     """Let an error name the whole path, not only the part at hand."""
     try:
         yield
-    except (StorageIO, NotRegularFile) as error:
+    except (errors.StorageIO, errors.NotRegularFile) as error:
         error.path = path
         raise
 
@@ -663,9 +657,9 @@ def tells_edits(root: Path) -> bool:
     return kind in _HONEST
 
 
-def corrupt(path: str, stamp: Stamp, content: Content) -> CorruptItem:
+def corrupt(path: str, stamp: Stamp, content: Content) -> errors.CorruptItem:
     """The error that names what was expected and what was found, by git's ids of both."""
-    return CorruptItem(
+    return errors.CorruptItem(
         f"the disk changed bytes that nobody wrote: expected {stamp.blob}, found {content.stamp.blob}",
         path=path,
         hint="'memfs check --fix' brings back what was written; if the change is yours, 'touch' the file to keep it",

@@ -14,17 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from memfs import errors
 from memfs.dataclass import NamedTuple
-from memfs.errors import (
-    BranchQuarantined,
-    BranchRefused,
-    CorruptRecord,
-    HistoryError,
-    HistoryUnavailable,
-    ItemTooLarge,
-    MemfsError,
-    NotRegularFile,
-)
 from memfs.fs import io
 from memfs.git.layout import Layout, read_small
 from memfs.pattern import regex
@@ -75,7 +66,7 @@ class Refs:
         path = f"{self._layout.git_dir}/HEAD"
         try:
             text = read_small(path) or (f"ref: {os.readlink(path)}" if os.path.islink(path) else "")
-        except (MemfsError, OSError) as error:
+        except (errors.MemfsError, OSError) as error:
             return Head(None, None, f"HEAD is unreadable: {error}")
         if HEX.fullmatch(text):
             return Head(None, text)
@@ -84,7 +75,7 @@ class Refs:
             return Head(None, None, "HEAD is unreadable")
         try:
             return Head(ref, self.commit(ref))
-        except HistoryUnavailable as error:
+        except errors.HistoryUnavailable as error:
             return Head(ref, None, error.message)
 
     def commit(self, ref: str) -> str | None:
@@ -97,10 +88,10 @@ class Refs:
             return None
         try:
             return self._commit(ref, _DEPTH)
-        except HistoryUnavailable:
+        except errors.HistoryUnavailable:
             raise
-        except (MemfsError, OSError) as error:
-            raise HistoryUnavailable(f"{ref!a} is unreadable: {error}", hint=_CHECK) from error
+        except (errors.MemfsError, OSError) as error:
+            raise errors.HistoryUnavailable(f"{ref!a} is unreadable: {error}", hint=_CHECK) from error
 
     def _commit(self, ref: str, depth: int) -> str | None:
         path = f"{self._layout.git_dir if ref.startswith(PER_WORKTREE) else self._layout.common_dir}/{ref}"
@@ -109,10 +100,10 @@ class Refs:
             return None
         if text.startswith("ref:") and depth:
             if not _sound(further := text.removeprefix("ref:").strip()):
-                raise HistoryUnavailable(f"{further!a} is no ref", hint=_CHECK)
+                raise errors.HistoryUnavailable(f"{further!a} is no ref", hint=_CHECK)
             return self._commit(further, depth - 1)
         if not HEX.fullmatch(text):
-            raise HistoryUnavailable(f"{ref} is unreadable", path=path, hint=_CHECK)
+            raise errors.HistoryUnavailable(f"{ref} is unreadable", path=path, hint=_CHECK)
         return text
 
     def _packed_refs(self) -> Mapping[str, str]:
@@ -151,7 +142,7 @@ def require_branch(ref: str) -> str:
         HistoryError: it is not.
     """
     if not is_branch(ref):
-        raise HistoryError(f"{ref!a} is not a branch", hint="give a full name such as refs/heads/main")
+        raise errors.HistoryError(f"{ref!a} is not a branch", hint="give a full name such as refs/heads/main")
     return ref
 
 
@@ -167,7 +158,7 @@ def at_a_tip(repository: Repository, path: str) -> bool:
     """
     try:
         return bool(blobs_at_tips(repository, path))
-    except (MemfsError, OSError):
+    except (errors.MemfsError, OSError):
         return True
 
 
@@ -234,7 +225,7 @@ def ref_of(name: str) -> str:
     ref = HEADS + (plain if "/" in plain else OURS + plain)
     if not is_branch(ref) or not all(_PART.fullmatch(part) for part in plain.split("/")) or plain.endswith(".lock"):
         hint = "use letters, digits, '-', '_' and '.', as in memfs team branch start refactoring"
-        raise BranchRefused(f"no branch can be called {ascii(name)[:80]}", hint=hint)
+        raise errors.BranchRefused(f"no branch can be called {ascii(name)[:80]}", hint=hint)
     return ref
 
 
@@ -273,9 +264,9 @@ def read_rows(path: Path, key: str, read: Callable[[Mapping[str, Any]], Row], hi
         return [read(row) for row in value[key]]
     except FileNotFoundError:
         return []
-    except (NotRegularFile, ItemTooLarge, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (errors.NotRegularFile, errors.ItemTooLarge, ValueError, KeyError, TypeError, RecursionError) as error:
         what = "branches" if key == "branches" else f"{key} branches"
-        raise CorruptRecord(f"the list of {what} cannot be read", path=str(path), hint=hint) from error
+        raise errors.CorruptRecord(f"the list of {what} cannot be read", path=str(path), hint=hint) from error
 
 
 def save_rows(path: Path, key: str, rows: Iterable[Any]) -> None:
@@ -291,7 +282,7 @@ def agent_at(common_dir: Path, git_dir: Path) -> str:
         return ""
     try:
         rows = read_list(common_dir).values()
-    except MemfsError:
+    except errors.MemfsError:
         return ""
     return next((row.agent for row in rows if row.git_dir and common_dir / row.git_dir == git_dir), "")
 
@@ -410,10 +401,10 @@ def quarantine_at(layout: Layout, entries: Collection[QuarantinedBranch] | None 
     return None
 
 
-def refused(entry: QuarantinedBranch, hint: str = _LOOK) -> BranchQuarantined:
+def refused(entry: QuarantinedBranch, hint: str = _LOOK) -> errors.BranchQuarantined:
     """The error for one who would read from a quarantined branch."""
     why = f": {entry.reason}" if entry.reason else ""
-    return BranchQuarantined(f"the branch {entry.name} is quarantined{why}", hint=hint)
+    return errors.BranchQuarantined(f"the branch {entry.name} is quarantined{why}", hint=hint)
 
 
 def require_readable(layout: Layout, entries: Collection[QuarantinedBranch] | None = None) -> None:
@@ -487,7 +478,7 @@ def _shares(repository: Repository, commit: str, tip: str, innocent: Iterable[st
 def _exists(repository: Repository, name: str) -> bool:
     try:
         return repository.object(name).kind == "commit"
-    except MemfsError:
+    except errors.MemfsError:
         return False
 
 

@@ -21,17 +21,7 @@ from itertools import chain
 from memfs.dataclass import dataclass, field
 from memfs.format.text import shown
 from memfs.intake.episode_item import MOST_ERROR
-from memfs.learning.situations import (
-    APPLIES,
-    GENERIC,
-    PreparedSituation,
-    asked_again,
-    fit,
-    means,
-    same_deed,
-    telling_words,
-    words_of,
-)
+from memfs.learning import situations
 from memfs.model.episode import RULE, Outcome, TriggerRow
 from memfs.model.rule import is_wild, telling
 from memfs.search.analyzer import terms, tokens
@@ -70,7 +60,7 @@ class RuleVerdict:
 
 def worth(word: str) -> float:
     """What a term of a pattern is worth: a quarter for one that tells little."""
-    return _GENERIC_WORTH if word in GENERIC else 1.0
+    return _GENERIC_WORTH if word in situations.GENERIC else 1.0
 
 
 def has_failed(row: TriggerRow) -> bool:
@@ -104,7 +94,7 @@ class Casebook:
         self._half_life = half_life_days
         self.compared = 0
         """In how many situations it was asked so far whether a rule applies."""
-        self._asked: dict[int, PreparedSituation] = {}
+        self._asked: dict[int, situations.PreparedSituation] = {}
         self._by_file: dict[str, list[int]] = {}
         self._by_word: dict[str, list[int]] = {}
         self._without_files: dict[str, list[int]] = {}
@@ -122,12 +112,12 @@ class Casebook:
         for glob in rule.files:
             places.update(self._touching(glob))
         self.compared += len(places)
-        return [self.rows[place] for place in sorted(places) if fit(self._situation(place), rule, worth)]
+        return [self.rows[place] for place in sorted(places) if situations.fit(self._situation(place), rule, worth)]
 
-    def _situation(self, place: int) -> PreparedSituation:
+    def _situation(self, place: int) -> situations.PreparedSituation:
         known = self._asked.get(place)
         if known is None:
-            known = self._asked[place] = asked_again(self.rows[place])
+            known = self._asked[place] = situations.asked_again(self.rows[place])
         return known
 
     def _said(self, rule: TriggerRow) -> Iterable[int]:
@@ -137,7 +127,7 @@ class Casebook:
         """
         holders = self._without_files if rule.files else self._by_word
         by_rarity = sorted(set(rule.words), key=lambda word: (len(holders.get(word, ())), word))
-        spare = sum(map(worth, by_rarity)) * (1.0 - APPLIES)
+        spare = sum(map(worth, by_rarity)) * (1.0 - situations.APPLIES)
         passed = 0.0
         for word in by_rarity:
             if passed > spare + 1e-9:
@@ -149,7 +139,7 @@ class Casebook:
         """Episodes that touched a file a glob may mean."""
         part = telling(glob if is_wild(glob) else glob.rpartition("/")[2])  # a name may be written from further up
         for file, places in self._by_file.items():
-            if part in file and means(glob, file):
+            if part in file and situations.means(glob, file):
                 yield from places
 
     # -- weighing -----------------------------------------------------------------------------------------------------
@@ -233,7 +223,7 @@ class _Sheet:
 
     def did(self, row: TriggerRow) -> bool:
         """Whether an agent did what had failed before."""
-        return bool(row.deeds) and any(same_deed(failed, row) for failed in self._deeds.values())
+        return bool(row.deeds) and any(situations.same_deed(failed, row) for failed in self._deeds.values())
 
 
 def _entered(cases: Iterable[TriggerRow], speaks: Callable[[TriggerRow], bool], sheet: _Sheet) -> _Sheet:
@@ -515,7 +505,7 @@ def _variants(
     files: tuple[str, ...], pattern: str, members: Sequence[TriggerRow]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Files with the words that were said, and without; words alone where they say something."""
-    telling = _tell(words_of(pattern), members)
+    telling = _tell(situations.words_of(pattern), members)
     if not files:
         yield from [((), pattern)] if telling else []
         return
@@ -559,14 +549,18 @@ def _common(members: Sequence[TriggerRow]) -> tuple[str, ...]:
     """The terms that most of them have, those that tell most first."""
     counted = Counter(word for row in members for word in row.words)
     shared = [word for word, count in counted.items() if count >= _SHARED * len(members)]
-    return tuple(sorted(shared, key=lambda word: (word in GENERIC, -counted[word], word))[:_MOST_WORDS])
+    return tuple(sorted(shared, key=lambda word: (word in situations.GENERIC, -counted[word], word))[:_MOST_WORDS])
 
 
 def _tell(words: Sequence[str], members: Sequence[TriggerRow]) -> bool:
     """Whether words alone name a situation: they say enough, or each time a tool was used for just that."""
-    if telling_words(words):
+    if situations.telling_words(words):
         return True
-    return len(words) > 1 and not GENERIC.issuperset(words) and all(set(words) == set(row.words) for row in members)
+    return (
+        len(words) > 1
+        and not situations.GENERIC.issuperset(words)
+        and all(set(words) == set(row.words) for row in members)
+    )
 
 
 def _tool(members: Sequence[TriggerRow]) -> str:
@@ -575,5 +569,5 @@ def _tool(members: Sequence[TriggerRow]) -> str:
 
 
 def _condition(files: tuple[str, ...], pattern: str, tool: str) -> TriggerRow:
-    words = words_of(pattern)
+    words = situations.words_of(pattern)
     return TriggerRow(id="", path="", blob="", sort=RULE, files=files, words=words, tool=tool, context=pattern)

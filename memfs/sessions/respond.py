@@ -15,16 +15,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from memfs.context.deliver import (
-    ContextEntry,
-    ContextSelection,
-    Room,
-    SourceReply,
-    bullet,
-    choose,
-    frame_cost,
-    origin_of,
-)
+from memfs.context import deliver
 from memfs.context.known import KnownText
 from memfs.dataclass import dataclass, replace
 from memfs.errors import MemfsError
@@ -250,7 +241,7 @@ class Responder:
         state = StateSnapshot(agent=event.agent, session=event.session)
         given = workspace.sources.delivery.automatic(state, max_tokens=most)
         reminders = _quoted(waiting, _PENDING, left - count_tokens(given.text))
-        self._given = (*given.ids, *(entry.id for entry in waiting if bullet(entry) in reminders))
+        self._given = (*given.ids, *(entry.id for entry in waiting if deliver.bullet(entry) in reminders))
         return "\n\n".join(filter(None, (given.text, reminders, more)))
 
     def at_subagent(self) -> str:
@@ -269,12 +260,12 @@ class Responder:
         state = StateSnapshot(agent=self._event.agent, session=self._event.session)
         return delivery.automatic(state, max_tokens=tokens).text
 
-    def _pending(self) -> list[ContextEntry]:
+    def _pending(self) -> list[deliver.ContextEntry]:
         """What is pending here, the most urgent first."""
 
         waiting = [(one, self._workspace.sources.item(one.id)) for one in pending(self._workspace)]
         return [
-            ContextEntry(text=str(one), id=one.id, undecided=unresolved_note(item) if item else "")
+            deliver.ContextEntry(text=str(one), id=one.id, undecided=unresolved_note(item) if item else "")
             for one, item in waiting
         ]
 
@@ -307,7 +298,7 @@ class Responder:
         told = _within(lambda tokens: _quoted(entries, _RECALLED, tokens, prompt), settings.prompt_tokens, largest)
         return told, _in(entries, told)
 
-    def _fitting(self, prompt: str, most: int, had: frozenset[str]) -> list[ContextEntry]:
+    def _fitting(self, prompt: str, most: int, had: frozenset[str]) -> list[deliver.ContextEntry]:
         """The items that fit a prompt and that the session has not had, the best first."""
         workspace = self._workspace
         beside = workspace.sources.mounts.each(lambda mount: mount.store.counted())
@@ -365,21 +356,23 @@ def _told_of(event: SessionEvent, place: SessionLocation) -> Response:
     return Response(place.state, event.session, event.text("agent_id"))
 
 
-def _quoted(entries: Iterable[ContextEntry], introduction: str, tokens: int, prompt: str = "") -> str:
+def _quoted(entries: Iterable[deliver.ContextEntry], introduction: str, tokens: int, prompt: str = "") -> str:
     """Entries as quoted data, as far as there is room; what the prompt says itself is left out."""
-    said = SourceReply(source="recall", selection=ContextSelection(entries=tuple(entries)))
-    told = choose([said], KnownText(prompt).has, Room(tokens=tokens, once=frame_cost(introduction)))
+    said = deliver.SourceReply(source="recall", selection=deliver.ContextSelection(entries=tuple(entries)))
+    told = deliver.choose(
+        [said], KnownText(prompt).has, deliver.Room(tokens=tokens, once=deliver.frame_cost(introduction))
+    )
     return enclosed([line for one in told for line in one.lines()], introduction)
 
 
-def _entry(hit: Hit) -> ContextEntry:
+def _entry(hit: Hit) -> deliver.ContextEntry:
     """A hit as it is delivered: by whom and when says more here than in which session."""
     item = hit.item
-    who = origin_of(replace(item.origin, session=""), of_mount(item.id))
+    who = deliver.origin_of(replace(item.origin, session=""), of_mount(item.id))
     when = f"{item.timestamp:%Y-%m-%d}" if item.timestamp else ""
     text = f"Done: {gist(item)}" if item.metadata.get("task_type") and item.metadata.get("success") else gist(item)
     origin = ", ".join(filter(None, (who, when)))
-    return ContextEntry(
+    return deliver.ContextEntry(
         text=text,
         id=item.id,
         trust=item.trust,
@@ -389,7 +382,7 @@ def _entry(hit: Hit) -> ContextEntry:
     )
 
 
-def _in(entries: Iterable[ContextEntry], told: str) -> list[str]:
+def _in(entries: Iterable[deliver.ContextEntry], told: str) -> list[str]:
     """The ids of those entries that a text tells."""
     return [entry.id for entry in entries if f"[{entry.id};" in told or f"[{entry.id}]" in told]
 

@@ -29,19 +29,9 @@ from memfs.model.suggestion import Keep, Source, Suggestion, SuggestionDecision
 from memfs.model.time import time_in
 from memfs.private import Project
 from memfs.recall.conflict_notes import FINISHED
-from memfs.sessions import extract
+from memfs.sessions import extract, spool
 from memfs.sessions.event import SessionEvent
 from memfs.sessions.extract import PENDING, PROSPECTIVE, WORKING, Heard, MessageJudge, hear, judge_of, pieces
-from memfs.sessions.spool import (
-    SUFFIX,
-    PendingEvent,
-    SessionNotes,
-    Spool,
-    file_name,
-    noted_sessions,
-    read_notes,
-    write_notes,
-)
 from memfs.store.plan import Batch
 from memfs.store.store import retry_on_conflict
 from memfs.workspace import Workspace, open_workspace
@@ -342,7 +332,7 @@ class Drain:
         """``folder``: that from which files are named, the workspace's own by default."""
         self._workspace = workspace
         self._folder = folder or workspace.root
-        self._spool = Spool(workspace.repository.state)
+        self._spool = spool.Spool(workspace.repository.state)
         self._keeper = Keeper(workspace)
         self._judge: MessageJudge = MessageJudge()
 
@@ -381,17 +371,17 @@ class Drain:
     def _names(self, session: str | None, others: bool) -> list[str]:
         """The sessions concerned, as their files are called: those that wait longest first, then those that rest."""
         if session is not None and not others:
-            return [file_name(session)]
+            return [spool.file_name(session)]
         waiting = [path.name.removesuffix(append_log.SUFFIX) for path in append_log.waiting(self._spool.folder)]
         if session is not None:
-            return list(dict.fromkeys([file_name(session), *waiting]))
-        resting = sorted(path.name.removesuffix(SUFFIX) for path in noted_sessions(self._spool.folder))
+            return list(dict.fromkeys([spool.file_name(session), *waiting]))
+        resting = sorted(path.name.removesuffix(spool.SUFFIX) for path in spool.noted_sessions(self._spool.folder))
         return list(dict.fromkeys([*waiting, *resting]))
 
     def _take(self, name: str, until: float, done: DrainResult, *, ending: bool) -> None:
         path = self._spool.folder / f"{name}{append_log.SUFFIX}"
-        kept = self._spool.folder / f"{name}{SUFFIX}"
-        notes = read_notes(kept)
+        kept = self._spool.folder / f"{name}{spool.SUFFIX}"
+        notes = spool.read_notes(kept)
         if not self._tidied(path, name, notes, done):
             return
         most = _fitting(_AT_FIRST, 1.0, min(until - time.monotonic(), 1.0))
@@ -409,8 +399,8 @@ class Drain:
             self._end(kept, notes, done)
 
     def _chunk(
-        self, path: Path, kept: Path, notes: SessionNotes, events: list[PendingEvent], done: DrainResult
-    ) -> SessionNotes:
+        self, path: Path, kept: Path, notes: spool.SessionNotes, events: list[spool.PendingEvent], done: DrainResult
+    ) -> spool.SessionNotes:
         """Take some events: fewer each time that was begun and not finished, and none that never could be."""
         notes.tries = notes.tries + 1 if notes.head == events[0].key else 1
         notes.head = events[0].key
@@ -420,20 +410,22 @@ class Drain:
             after, taken = deepcopy(notes), events[:1]
             after.upto, after.last = taken[-1].end, taken[-1].key
         else:
-            write_notes(kept, notes)
+            spool.write_notes(kept, notes)
             taken = events[: max(_AT_ONCE // _SMALLER ** (notes.tries - 1), 1)]
             try:
                 after = self._stored(kept, notes, taken, done)
             except _UNFIT:  # something in them never can be stored: fewer at once show which
                 return notes
         after.tries, after.head = 0, ""
-        write_notes(kept, after)
+        spool.write_notes(kept, after)
         append_log.take_away(path, after.upto)
         after.upto, after.last = 0, ""
         done.events += len(taken)
         return after
 
-    def _stored(self, kept: Path, notes: SessionNotes, taken: list[PendingEvent], done: DrainResult) -> SessionNotes:
+    def _stored(
+        self, kept: Path, notes: spool.SessionNotes, taken: list[spool.PendingEvent], done: DrainResult
+    ) -> spool.SessionNotes:
         """Store what events tell, and return the notes as they are then."""
         warned = self._workspace.sources.warned.of
         source = taken[-1].event.client
@@ -445,13 +437,13 @@ class Drain:
         except MemfsError:  # the disk or a lock, and not the events: that is no try
             notes.tries -= 1
             with suppress(MemfsError):
-                write_notes(kept, notes)
+                spool.write_notes(kept, notes)
             raise
         done.stored += tuple(stored)
         done.refused += tuple(refused)
         return after
 
-    def _tidied(self, path: Path, name: str, notes: SessionNotes, done: DrainResult) -> bool:
+    def _tidied(self, path: Path, name: str, notes: spool.SessionNotes, done: DrainResult) -> bool:
         """Remove what was taken before, and keep aside what cannot be read; false where the file is none of ours."""
         try:
             found = self._spool.look(path)
@@ -481,11 +473,11 @@ class Drain:
         io.sweep(self._spool.folder)
         io.sweep(self._spool.folder / append_log.ASIDE)
 
-    def _died(self, notes: SessionNotes) -> bool:
+    def _died(self, notes: spool.SessionNotes) -> bool:
         heard = time_in(notes.heard)
         return heard is not None and self._workspace.parts.clock() - heard > DIES_AFTER
 
-    def _end(self, kept: Path, notes: SessionNotes, done: DrainResult) -> None:
+    def _end(self, kept: Path, notes: spool.SessionNotes, done: DrainResult) -> None:
         """Consolidate a session's working memory, commit what waits for its end, and forget what was noted of it.
 
         Where nothing is to be learned the working memory stays, and expires.

@@ -18,23 +18,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from memfs.admin.archive_file import (
-    INDEX_LIMIT,
-    INDEX_SUFFIX,
-    MISSING,
-    Archive,
-    ArchiveIndex,
-    ArchiveInput,
-    ArchiveMember,
-    ArchivePacker,
-    archive_lock,
-    damaged,
-    decode,
-    encode,
-    index_path,
-    is_name,
-    payload_path,
-)
+from memfs.admin import archive_file
 from memfs.admin.prune import Act, Cleaner, CleanupStep
 from memfs.config import RetentionPolicy, read_retention_policy
 from memfs.dataclass import dataclass, field, replace
@@ -65,7 +49,7 @@ if TYPE_CHECKING:
 _MOST_INDEXES = 4
 _IN_MEMORY = 256 << 20
 
-Place = tuple[Archive, ArchiveMember]
+Place = tuple[archive_file.Archive, archive_file.ArchiveMember]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +116,8 @@ class Archives:
         """By archive a text that changes when its index does: a caller that keeps rows of it need not read it again."""
         found = {}
         for entry in self._seen.scan(ARCHIVE):
-            name = entry.path.removeprefix(f"{ARCHIVE}/").removesuffix(INDEX_SUFFIX)
-            if entry.regular and entry.path.endswith(INDEX_SUFFIX) and is_name(name):
+            name = entry.path.removeprefix(f"{ARCHIVE}/").removesuffix(archive_file.INDEX_SUFFIX)
+            if entry.regular and entry.path.endswith(archive_file.INDEX_SUFFIX) and archive_file.is_name(name):
                 found[name] = f"{entry.size}-{entry.mtime_ns}-{entry.ctime_ns}-{entry.inode}"
         return dict(sorted(found.items(), key=lambda row: order(row[0])))
 
@@ -175,7 +159,7 @@ class Archives:
         self._closed = closed
         return found
 
-    def index(self, name: str) -> ArchiveIndex:
+    def index(self, name: str) -> archive_file.ArchiveIndex:
         """An archive's index.
 
         Raises:
@@ -184,21 +168,24 @@ class Archives:
         """
         return self.archive(name).index
 
-    def archive(self, name: str) -> Archive:
+    def archive(self, name: str) -> archive_file.Archive:
         """An archive; its index is read again only when its file changed.
 
         Raises:
             FileNotFoundError, ArchiveInvalid: see ``index``.
         """
         self._parts.require_open()
-        path = index_path(name)
-        entry = self._seen.entry(path) if is_name(name) else None
+        path = archive_file.index_path(name)
+        entry = self._seen.entry(path) if archive_file.is_name(name) else None
         if entry is None:
             raise FileNotFoundError(path)
         return self._decoded(entry)
 
-    def _decode(self, entry: ScanEntry) -> Archive:
-        return Archive(self._parts.tree, decode(self._seen.read(entry.path, INDEX_LIMIT).data, entry.path))
+    def _decode(self, entry: ScanEntry) -> archive_file.Archive:
+        return archive_file.Archive(
+            self._parts.tree,
+            archive_file.decode(self._seen.read(entry.path, archive_file.INDEX_LIMIT).data, entry.path),
+        )
 
     def find(self, path: str) -> Place | None:
         """The newest archive that holds a document, and where in it; None where none does."""
@@ -238,7 +225,7 @@ class Archives:
             raise FileNotFoundError(path)
         return self.content(*found)
 
-    def content(self, archive: Archive, member: ArchiveMember) -> bytes:
+    def content(self, archive: archive_file.Archive, member: archive_file.ArchiveMember) -> bytes:
         """A document's bytes, from the payload or from history.
 
         Raises:
@@ -251,7 +238,7 @@ class Archives:
         except ArchiveInvalid as error:
             return self._from_history(member, error)
 
-    def _from_history(self, member: ArchiveMember, error: ArchiveInvalid) -> bytes:
+    def _from_history(self, member: archive_file.ArchiveMember, error: ArchiveInvalid) -> bytes:
         """The document's bytes by the name that git has for them."""
         why = error.message
         try:
@@ -260,7 +247,7 @@ class Archives:
             why, data = f"{why}; in history: {refused.message}", b""
         if hashlib.sha256(data).hexdigest() == member.sha256:
             return data
-        raise ArchiveInvalid(why, path=member.path, hint=MISSING)
+        raise ArchiveInvalid(why, path=member.path, hint=archive_file.MISSING)
 
     # -- proof ----------------------------------------------------------------------------------------------------
     def verify(self) -> Sequence[ArchiveVerdict]:
@@ -278,7 +265,7 @@ class Archives:
         lost = tuple(one.path for one in asked if not self._in_history(one))
         return ArchiveVerdict(name=name, documents=len(members), problems=problems, lost=lost, present=present)
 
-    def _in_history(self, member: ArchiveMember) -> bool:
+    def _in_history(self, member: archive_file.ArchiveMember) -> bool:
         with suppress(ArchiveInvalid):
             self._from_history(member, ArchiveInvalid(""))
             return True
@@ -317,7 +304,7 @@ class UnpackResult:
     kept: tuple[str, ...] = ()
 
 
-def _in_commits(members: Iterable[ArchiveMember]) -> Iterator[list[ArchiveMember]]:
+def _in_commits(members: Iterable[archive_file.ArchiveMember]) -> Iterator[list[archive_file.ArchiveMember]]:
     """Documents in batches that memory and a commit can take."""
     return batches(members, lambda member: member.bytes, _BATCH_BYTES, _BATCH_FILES)
 
@@ -382,7 +369,7 @@ class Archiver:
         self._store, self._parts, self._files = store, parts, files
         self._archives = archives
         self._worker = 0
-        self._lock = archive_lock(parts)
+        self._lock = archive_file.archive_lock(parts)
 
     @property
     def working_here(self) -> bool:
@@ -439,7 +426,9 @@ class Archiver:
             reason=reason,
         )
 
-    def _held(self, closed: Iterable[int], trusted: Sequence[ArchiveIndex] = ()) -> dict[str, ArchiveMember]:
+    def _held(
+        self, closed: Iterable[int], trusted: Sequence[archive_file.ArchiveIndex] = ()
+    ) -> dict[str, archive_file.ArchiveMember]:
         """What payloads that are here hold for sure of iterations, by path; ``trusted`` were read a moment ago."""
         doubtful: dict[str, Collection[str]] = {index.name: () for index in trusted}
         found = {}
@@ -454,9 +443,9 @@ class Archiver:
         return found
 
     def _pack(
-        self, files: Sequence[_Original], held: Mapping[str, ArchiveMember], level: int
-    ) -> tuple[list[ArchiveIndex], dict[str, str]]:
-        made: list[ArchiveIndex] = []
+        self, files: Sequence[_Original], held: Mapping[str, archive_file.ArchiveMember], level: int
+    ) -> tuple[list[archive_file.ArchiveIndex], dict[str, str]]:
+        made: list[archive_file.ArchiveIndex] = []
         left: dict[str, str] = {}
         fresh = [one for one in files if one.path not in held or not self._same(one, held[one.path])]
         for group in _groups(fresh):
@@ -464,9 +453,9 @@ class Archiver:
             index = self._payload(name, group, level, left)
             if index.members:
                 numbers = iterations_text(index.closed)
-                plans = self._store.plan_restore({index_path(name): encode(index)})
+                plans = self._store.plan_restore({archive_file.index_path(name): archive_file.encode(index)})
                 self._store.carry_out(plans, f"Archive {numbers} as {name}", source=SOURCE)
-                self._parts.gate.filled(payload_path(name), index.bytes)
+                self._parts.gate.filled(archive_file.payload_path(name), index.bytes)
                 made.append(index)
         return made, left
 
@@ -480,9 +469,9 @@ class Archiver:
 
     def _elsewhere(self, name: str) -> bool:
         """Whether a payload is here whose index is on another branch: it is still needed there."""
-        if self._parts.tree.entry(payload_path(name)) is None:
+        if self._parts.tree.entry(archive_file.payload_path(name)) is None:
             return False
-        return at_a_tip(self._parts.repository, index_path(name))
+        return at_a_tip(self._parts.repository, archive_file.index_path(name))
 
     # -- payloads ---------------------------------------------------------------------------------------------------
     def _originals(self, closed: Mapping[int, datetime]) -> list[_Original]:
@@ -497,24 +486,26 @@ class Archiver:
             ]
         return found
 
-    def _same(self, file: _Original, member: ArchiveMember) -> bool:
+    def _same(self, file: _Original, member: archive_file.ArchiveMember) -> bool:
         """Whether a file holds what was archived."""
         return file.size == member.bytes and digest_of(self._chunks(file.path)) == member.digest
 
-    def _payload(self, name: str, group: Sequence[_Original], level: int, left: dict[str, str]) -> ArchiveIndex:
+    def _payload(
+        self, name: str, group: Sequence[_Original], level: int, left: dict[str, str]
+    ) -> archive_file.ArchiveIndex:
         """Write a payload and read it back; return what says where in it everything lies.
 
         Raises:
             ArchiveInvalid: it does not read back as it was written.
         """
-        tree, path = self._parts.tree, payload_path(name)
-        packer = ArchivePacker(level)
+        tree, path = self._parts.tree, archive_file.payload_path(name)
+        packer = archive_file.ArchivePacker(level)
         payload = DigestStream(packer.payload(self._readable(group, left)))
         tree.write_stream(path, payload)
         packed = {iteration_of(member.path) for member in packer.members}
         moments = {number: one.closed for one in group if (number := iteration_of(one.path)) in packed}
         size, sha256 = payload.digest
-        index = ArchiveIndex(
+        index = archive_file.ArchiveIndex(
             name=name,
             created=self._parts.clock(),
             closed={number: moment for number, moment in moments.items() if number is not None},
@@ -523,27 +514,27 @@ class Archiver:
             frames=tuple(packer.frames),
             members=tuple(packer.members),
         )
-        wrong = Archive(tree, index).verify()
+        wrong = archive_file.Archive(tree, index).verify()
         if wrong or not index.members:
             tree.remove(path)
         if wrong:
-            raise damaged(f"{next(iter(wrong.items()))} right after it was written", path)
+            raise archive_file.damaged(f"{next(iter(wrong.items()))} right after it was written", path)
         return index
 
-    def _readable(self, group: Sequence[_Original], left: dict[str, str]) -> Iterator[ArchiveInput]:
+    def _readable(self, group: Sequence[_Original], left: dict[str, str]) -> Iterator[archive_file.ArchiveInput]:
         """The files that can be archived as they are; ``left`` is told of the others."""
         for one in group:
             try:
                 if document_kind(one.path):
                     yield self._document(one.path)
                 elif (entry := self._parts.tree.entry(one.path)) is not None:
-                    yield ArchiveInput(one.path, entry.size, self._chunks(one.path))
+                    yield archive_file.ArchiveInput(one.path, entry.size, self._chunks(one.path))
             except FileNotFoundError:
                 continue
             except (ContentError, Conflict) as error:
                 left[one.path] = error.message
 
-    def _document(self, path: str) -> ArchiveInput:
+    def _document(self, path: str) -> archive_file.ArchiveInput:
         """A document with its row for the index of states.
 
         Raises:
@@ -556,7 +547,9 @@ class Archiver:
         data = self._parts.seen.read(path, READ_LIMIT).data
         if hashlib.sha256(data).hexdigest() != state.sha256:
             raise Conflict("the document changed while it was archived", path=path)
-        return ArchiveInput(path, len(data), [data], object_id("blob", data), describe(path, state.values).to_dict())
+        return archive_file.ArchiveInput(
+            path, len(data), [data], object_id("blob", data), describe(path, state.values).to_dict()
+        )
 
     def _chunks(self, path: str) -> Iterator[bytes]:
         """A file's bytes, in pieces."""
@@ -566,7 +559,9 @@ class Archiver:
             yield from file_chunks(self._parts.tree, path)
 
     # -- out of the tree ------------------------------------------------------------------------------------------
-    def _remove(self, files: Sequence[_Original], held: Mapping[str, ArchiveMember], left: dict[str, str]) -> int:
+    def _remove(
+        self, files: Sequence[_Original], held: Mapping[str, archive_file.ArchiveMember], left: dict[str, str]
+    ) -> int:
         """Take originals out of the tree, each only where an archive holds these very bytes."""
         certain = {one.path: held[one.path] for one in files if one.path in held}
         documents = [member for path, member in certain.items() if document_kind(path)]
@@ -582,7 +577,7 @@ class Archiver:
             self._remove_empty(iteration_folder(number))
         return removed
 
-    def _remove_batch(self, members: Sequence[ArchiveMember], message: str, left: dict[str, str]) -> int:
+    def _remove_batch(self, members: Sequence[archive_file.ArchiveMember], message: str, left: dict[str, str]) -> int:
         archived = {member.path: member.sha256 for member in members}
         for _ in range(_TRIES):
             there = self._store.plan_restore({member.path: None for member in members})
@@ -636,7 +631,7 @@ class Archiver:
         for name in self._archives.iterations().get(iteration, ()):
             index = self._archives.index(name)
             unpacked = {**index.unpacked, iteration: self._parts.clock()}
-            marked[index_path(name)] = encode(replace(index, unpacked=unpacked))
+            marked[archive_file.index_path(name)] = archive_file.encode(replace(index, unpacked=unpacked))
         self._store.carry_out(self._store.plan_restore(marked), f"Unpack iteration {iteration}", source=SOURCE)
 
     def delete(self, name: str, reason: str) -> None:
@@ -646,14 +641,14 @@ class Archiver:
             FileNotFoundError: there is no such archive.
         """
         with self._working("delete"):
-            plans = self._store.plan_restore({index_path(name): None})
+            plans = self._store.plan_restore({archive_file.index_path(name): None})
             if not plans:
-                raise FileNotFoundError(index_path(name))
+                raise FileNotFoundError(archive_file.index_path(name))
             self._store.carry_out(plans, f"Delete the archive {name}: {reason}", source=SOURCE)
             self._store.flush(adopt=False)
-            entry = self._parts.tree.entry(payload_path(name))
-            self._parts.tree.remove(payload_path(name))
-            self._parts.gate.filled(payload_path(name), -entry.size if entry else 0)
+            entry = self._parts.tree.entry(archive_file.payload_path(name))
+            self._parts.tree.remove(archive_file.payload_path(name))
+            self._parts.gate.filled(archive_file.payload_path(name), -entry.size if entry else 0)
 
 
 def _groups(files: Iterable[_Original]) -> Iterator[list[_Original]]:

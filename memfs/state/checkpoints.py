@@ -26,24 +26,11 @@ from memfs.fs.executor import Worker
 from memfs.fs.tree import ScanEntry, View
 from memfs.git.refs import at_a_tip
 from memfs.git.remote import configured
-from memfs.model import Problem
+from memfs.model import Problem, state_paths
 from memfs.model.shape import plain
 from memfs.model.state_documents import RecoveryState, StateUpdate
 from memfs.model.state_facts import StateQuery
-from memfs.model.state_paths import (
-    CHECKPOINTS,
-    ITERATIONS,
-    PAYLOAD,
-    STATE_FOLDERS,
-    agent_of,
-    below_iteration,
-    decode_name,
-    document_kind,
-    document_of_sidecar,
-    iteration_of,
-    manifest_path,
-    payload_path,
-)
+from memfs.state import state_packer
 from memfs.state.archives import Archives
 from memfs.state.checkpoint_store import (
     Checkpoint,
@@ -56,18 +43,6 @@ from memfs.state.checkpoint_store import (
     prove,
     reason_of,
     write_payload,
-)
-from memfs.state.state_packer import (
-    METADATA,
-    TASKS,
-    StatePacker,
-    archived_paths,
-    at,
-    finished,
-    moment_of,
-    object_in,
-    owners,
-    said_in,
 )
 from memfs.store import Store
 from memfs.store.health import spills
@@ -100,16 +75,16 @@ def components_of(path: str, data: bytes = b"") -> set[str]:
     Args:
         data: its bytes; a continuation token's document names its agent only inside.
     """
-    path = document_of_sidecar(path) or path
-    kind = document_kind(path)
+    path = state_paths.document_of_sidecar(path) or path
+    kind = state_paths.document_kind(path)
     found = {_COMPONENTS[kind]} if kind in _COMPONENTS else set()
     if kind == "agent_output":
-        found.add(agent_of(path))
+        found.add(state_paths.agent_of(path))
     elif kind == "feedback":
-        found.add(decode_name(below_iteration(path).partition("/")[2].removesuffix(".json")))
+        found.add(state_paths.decode_name(state_paths.below_iteration(path).partition("/")[2].removesuffix(".json")))
     elif kind == "continuation":
-        found.add(str(object_in(data).get("agent", "")))
-    elif iteration_of(path) is None and not kind:
+        found.add(str(state_packer.object_in(data).get("agent", "")))
+    elif state_paths.iteration_of(path) is None and not kind:
         found.add(path.removeprefix(f"{CONTENT}/").partition("/")[0])
     return found
 
@@ -134,7 +109,7 @@ def recovered(proved: ProvedCheckpoint, components: Sequence[str] | None, reject
     agents = {name: noted for name, noted in summary["agents"].items() if components is None or name in components}
     found = _resume_points(metadata, {name: _value(proved, noted, "state") for name, noted in agents.items()})
     completed = dict(summary["completed_work"])
-    by_state = at(update, ("system_statistics", "hypotheses_by_state"))
+    by_state = state_packer.at(update, ("system_statistics", "hypotheses_by_state"))
     if isinstance(by_state, Mapping) and by_state:
         completed["hypotheses_by_state"] = dict(by_state)
     return RecoveryState(
@@ -171,11 +146,11 @@ def _checkpoint_data(proved: ProvedCheckpoint, update: Mapping[str, Any]) -> tup
     tasks: list[Any] = []
     metadata: dict[str, Any] = {}
     # The latest update alone counts in a checkpoint that did not gather what was said before it.
-    for said in proved.summary.get("checkpoint_data") or [one.facts() for one in said_in("", update)]:
+    for said in proved.summary.get("checkpoint_data") or [one.facts() for one in state_packer.said_in("", update)]:
         where, value = tuple(said["field"]), _value(proved, said, "value")
-        if where == TASKS:
+        if where == state_packer.TASKS:
             tasks = value if isinstance(value, list) else []
-        elif where != METADATA:
+        elif where != state_packer.METADATA:
             metadata[where[-1]] = value
         elif isinstance(value, Mapping):
             metadata |= value
@@ -185,14 +160,16 @@ def _checkpoint_data(proved: ProvedCheckpoint, update: Mapping[str, Any]) -> tup
 
 def told_at(proved: ProvedCheckpoint) -> datetime:
     """The time of the update that names the tasks in flight; of the checkpoint, where one was given to it."""
-    paths = (said["path"] for said in proved.summary.get("checkpoint_data", ()) if tuple(said["field"]) == TASKS)
-    return moment_of(next(paths, "")) or proved.checkpoint.timestamp
+    paths = (
+        said["path"] for said in proved.summary.get("checkpoint_data", ()) if tuple(said["field"]) == state_packer.TASKS
+    )
+    return state_packer.moment_of(next(paths, "")) or proved.checkpoint.timestamp
 
 
 def _value(proved: ProvedCheckpoint, noted: Mapping[str, Any], name: str) -> Any:
     """What a document says of one thing: as it was noted or, where it is large, as the document has it."""
     path = noted["path"]
-    return proved.filled(noted[name] if name in noted else at(proved.document(path), noted["field"]), path)
+    return proved.filled(noted[name] if name in noted else state_packer.at(proved.document(path), noted["field"]), path)
 
 
 def _resume_points(metadata: Mapping[str, Any], states: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,7 +190,7 @@ def _chosen_tasks(tasks: Sequence[Any], components: Sequence[str] | None) -> lis
     """The tasks of the components asked for; one that does not say whose it is belongs to each."""
     if components is None:
         return list(tasks)
-    return [task for task in tasks if not (own := owners(task)) or not own.isdisjoint(components)]
+    return [task for task in tasks if not (own := state_packer.owners(task)) or not own.isdisjoint(components)]
 
 
 def _warnings(
@@ -318,17 +295,17 @@ class Checkpoints:
         if home:
             self._refuse_link()
             self._bring_home()
-            self._parts.tree.make_folders(CHECKPOINTS)
+            self._parts.tree.make_folders(state_paths.CHECKPOINTS)
         self._sweep(folder)
         counted, pressed = self._outputs.count(), False
         chosen = self._free_id(folder)
-        packer = StatePacker(self._store, self._parts, update, self._archives)
+        packer = state_packer.StatePacker(self._store, self._parts, update, self._archives)
         try:
             with closing(packer.tar()) as state:
                 payload = DigestStream(compressed(state, _LEVEL, threads=os.cpu_count() or 1))
-                write_payload(folder / chosen / PAYLOAD, payload)
+                write_payload(folder / chosen / state_paths.PAYLOAD, payload)
             made = packer.checkpoint(chosen, reason, payload.digest)
-            prove(folder / chosen / PAYLOAD, made)
+            prove(folder / chosen / state_paths.PAYLOAD, made)
             pressed = home and self._pressed(made)
             self._settle(made)
         except BaseException:
@@ -338,17 +315,20 @@ class Checkpoints:
             raise
         with suppress(MemfsError):  # it is made: what cannot be done now is done after the next one
             if home:
-                self._parts.gate.filled(payload_path(chosen), made.payload_bytes)
+                self._parts.gate.filled(state_paths.payload_path(chosen), made.payload_bytes)
             self._outputs.take_off(counted)
             self._prune(chosen, pressed=pressed)
         return made
 
     def _settle(self, made: Checkpoint) -> None:
         """Let there be the checkpoint whose payload is in its place: write its manifest, in one commit."""
-        plans = [one._replace(vetted=False) for one in self._store.plan_restore({manifest_path(made.id): encode(made)})]
+        plans = [
+            one._replace(vetted=False)
+            for one in self._store.plan_restore({state_paths.manifest_path(made.id): encode(made)})
+        ]
         message = f"Checkpoint {made.id}: {made.files} documents"
         self._store.carry_out(plans, message, source="checkpoint", critical=True)
-        self._store.flush(adopt=False, below=STATE_FOLDERS)
+        self._store.flush(adopt=False, below=state_paths.STATE_FOLDERS)
 
     def bring_home(self) -> None:
         """Move payloads that the secondary location took into the workspace; what cannot come now comes later."""
@@ -366,7 +346,9 @@ class Checkpoints:
                 was_home = self._shelf.payload(one).is_relative_to(self._folder)
                 with suppress(CheckpointInvalid):  # one that is damaged stays: verifying names it
                     self._shelf.bring(self._shelf.manifest(one))
-                    self._parts.gate.filled(payload_path(one), 0 if was_home else self._shelf.size(one) or 0)
+                    self._parts.gate.filled(
+                        state_paths.payload_path(one), 0 if was_home else self._shelf.size(one) or 0
+                    )
 
     def _free_id(self, folder: Path) -> str:
         """An id that no checkpoint had before, whatever was removed since; its folder is made."""
@@ -388,7 +370,7 @@ class Checkpoints:
         """
         if self._folder.is_symlink() or (self._folder.exists() and not self._folder.is_dir()):
             message = "a link or a file where a folder is expected"
-            raise PathEscape(message, path=CHECKPOINTS, hint="replace it by a folder")
+            raise PathEscape(message, path=state_paths.CHECKPOINTS, hint="replace it by a folder")
 
     def _sweep(self, folder: Path) -> None:
         """Remove what killed processes left: the lock is held, so that nobody is at work on it."""
@@ -397,7 +379,7 @@ class Checkpoints:
         with io.operation("list", folder):
             names = os.listdir(folder)
         for name in names:
-            unfinished = is_id(name) and self._parts.seen.entry(manifest_path(name)) is None
+            unfinished = is_id(name) and self._parts.seen.entry(state_paths.manifest_path(name)) is None
             if unfinished and self._is_ours(folder / name):
                 with suppress(MemfsError, OSError):
                     io.remove_all(folder / name)
@@ -406,8 +388,8 @@ class Checkpoints:
         """Whether nothing but a payload is in it, and no branch has its manifest: one that is not checked out may."""
         if not folder.is_dir() or folder.is_symlink():
             return False
-        payload = all(name == PAYLOAD or is_temporary(name) for name in os.listdir(folder))
-        return payload and not at_a_tip(self._parts.repository, manifest_path(folder.name))
+        payload = all(name == state_paths.PAYLOAD or is_temporary(name) for name in os.listdir(folder))
+        return payload and not at_a_tip(self._parts.repository, state_paths.manifest_path(folder.name))
 
     def _pressed(self, made: Checkpoint) -> bool:
         """Whether the area's quota has room for a new checkpoint only without all that ``keep`` does not keep.
@@ -522,7 +504,7 @@ class Checkpoints:
         names = set(components) if components is not None else None
         with proved.documents() as documents:
             for path, size, chunks in documents:
-                if large is not None and large != (bool(document_of_sidecar(path)) or size > READ_LIMIT):
+                if large is not None and large != (bool(state_paths.document_of_sidecar(path)) or size > READ_LIMIT):
                     continue
                 known = b"".join(chunks) if size <= READ_LIMIT else b""
                 wanted = names is None or not names.isdisjoint(components_of(path, known))
@@ -544,10 +526,10 @@ class Checkpoints:
 
     def _without_completed(self, state: RecoveryState, proved: ProvedCheckpoint) -> RecoveryState:
         """The same without the tasks that have their final output since the checkpoint was taken."""
-        later = [entry.path for entry in self._parts.seen.scan(ITERATIONS) if entry.path not in proved.sums]
-        done = set(finished(state.active_tasks, later, self._document))
-        archived = archived_paths(self._archives) - proved.sums.keys()  # some were in archives before it
-        done.update(finished(state.active_tasks, archived, self._document, after=told_at(proved)))
+        later = [entry.path for entry in self._parts.seen.scan(state_paths.ITERATIONS) if entry.path not in proved.sums]
+        done = set(state_packer.finished(state.active_tasks, later, self._document))
+        archived = state_packer.archived_paths(self._archives) - proved.sums.keys()  # some were in archives before it
+        done.update(state_packer.finished(state.active_tasks, archived, self._document, after=told_at(proved)))
         if not done:
             return state
         tasks = list(enumerate(state.active_tasks))
@@ -606,7 +588,7 @@ class Checkpoints:
         for one in surplus:
             self._remove(one)
         if surplus:
-            self._store.flush(adopt=False, below=STATE_FOLDERS)
+            self._store.flush(adopt=False, below=state_paths.STATE_FOLDERS)
         return surplus
 
     def _surplus(self, good: str = "", pressed: bool = False) -> Sequence[Checkpoint]:
@@ -633,12 +615,12 @@ class Checkpoints:
 
     def _remove(self, checkpoint: str) -> None:
         """Manifest first: killed in between, what is left does not count and is swept."""
-        plans = self._store.plan_restore({manifest_path(checkpoint): None})
+        plans = self._store.plan_restore({state_paths.manifest_path(checkpoint): None})
         self._store.carry_out(plans, f"Remove checkpoint {checkpoint}", source="checkpoint")
         payload, weight = self._shelf.payload(checkpoint), self._shelf.size(checkpoint) or 0
         io.unlink(payload, missing_ok=True)
         if payload.is_relative_to(self._folder):
-            self._parts.gate.filled(payload_path(checkpoint), -weight)
+            self._parts.gate.filled(state_paths.payload_path(checkpoint), -weight)
         with suppress(MemfsError):
             io.rmdir(payload.parent)
 
@@ -685,7 +667,7 @@ class Checkpoints:
 
     def _update_late(self) -> int:
         """Seconds since the last state update, where the newest iteration is open and one is missed; else 0."""
-        if not (self._parts.tree.root / ITERATIONS).is_dir():
+        if not (self._parts.tree.root / state_paths.ITERATIONS).is_dir():
             return 0
         number = self._reader.open_iteration()
         newest = self._reader.index.find(StateQuery(kinds=("state_update",), newest=True, limit=1))

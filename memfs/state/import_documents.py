@@ -13,18 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+from memfs import errors
 from memfs.dataclass import dataclass, field
-from memfs.errors import (
-    Conflict,
-    ContentError,
-    DuplicateId,
-    ItemTooLarge,
-    MemfsError,
-    PathEscape,
-    QueryInvalid,
-    SchemaInvalid,
-    StorageIO,
-)
 from memfs.format import item_fields
 from memfs.format.codec import schema_of
 from memfs.format.plain import canonical, plain, same
@@ -86,7 +76,7 @@ class ImportCounts:
     replaced: int = 0
     same: int = 0
     derived: int = 0
-    refused: tuple[MemfsError, ...] = ()
+    refused: tuple[errors.MemfsError, ...] = ()
     iterations: tuple[int, ...] = ()
 
     @property
@@ -178,7 +168,7 @@ class Importer:
         name = _name_of(source)
         if format_of(name) not in ("", "jsonl"):
             hint = "let 'memfs export --format jsonl' write it"
-            raise QueryInvalid(
+            raise errors.QueryInvalid(
                 "an import takes JSON Lines; CSV and Parquet are for other programs", path=name, hint=hint
             )
         # each new id would be looked for among all files; what is written meanwhile, the write itself finds out
@@ -190,7 +180,7 @@ class Importer:
         if done.iterations and not dry_run:
             try:
                 self._aggregates.update()
-            except MemfsError as error:  # the documents are stored, whatever becomes of what follows from them
+            except errors.MemfsError as error:  # the documents are stored, whatever becomes of what follows from them
                 self._store.note_failure(error)
         return done
 
@@ -224,12 +214,12 @@ class Importer:
     # -- checking -------------------------------------------------------------------------------------------------
     def _check(
         self, stream: BinaryIO, name: str, replace: bool, reason: str, skip_refused: bool
-    ) -> tuple[dict[int, MemfsError], dict[int, Due], bool]:
+    ) -> tuple[dict[int, errors.MemfsError], dict[int, Due], bool]:
         """Why records cannot be imported, by their number; without ``skip_refused`` one refuses the whole file.
 
         Also what has to be done for the others, as far as there is room for it, and whether there was for all.
         """
-        refused: dict[int, MemfsError] = {}
+        refused: dict[int, errors.MemfsError] = {}
         made: dict[int, Due] = {}
         number = room = 0
         seen: dict[str, tuple[int | None, str]] = {}
@@ -237,7 +227,7 @@ class Importer:
         self._reader.catch_up()
         for number, record in enumerate(_records(stream, name), 1):
             try:
-                if isinstance(record, ContentError):
+                if isinstance(record, errors.ContentError):
                     raise record
                 chosen = _id_of(record) if record.type == MEMORY else ""
                 if _is_repeated(record, chosen, seen):
@@ -247,9 +237,9 @@ class Importer:
                 room += record.size
                 if room < _KEPT_BYTES:
                     made[number] = record, taken
-            except StorageIO:  # the disk's doing, not the record's
+            except errors.StorageIO:  # the disk's doing, not the record's
                 raise
-            except MemfsError as error:
+            except errors.MemfsError as error:
                 for one in (error, *error.also):
                     one.path = name
                     if isinstance(record, ExportRecord):
@@ -286,9 +276,9 @@ class Importer:
         kind = document_kind(record.path)
         if not kind or kind not in ALL_TYPES:
             hint = "'memfs state export' shows where documents lie"
-            raise PathEscape("no document that can be imported lies there", hint=hint)
+            raise errors.PathEscape("no document that can be imported lies there", hint=hint)
         if record.type != kind:
-            raise SchemaInvalid(f"a document of type {kind!r} lies there", field="type", hint=f"write {kind}")
+            raise errors.SchemaInvalid(f"a document of type {kind!r} lies there", field="type", hint=f"write {kind}")
         change = self._needed(record, replace)
         if change is not None and check:
             self._require_valid(record)
@@ -299,14 +289,14 @@ class Importer:
             there = self._files.read(record.path)
         except FileNotFoundError:
             return self._new(record)
-        except ContentError as error:
-            raise Conflict(
+        except errors.ContentError as error:
+            raise errors.Conflict(
                 f"what is there cannot be read: {error.message}", hint="repair it first: 'memfs check' says how"
             ) from error
         if not there.problem and same(plain(there.values), plain(record.document)):
             return None
         if not replace:
-            raise Conflict("it is there with other content", current=there.sha256, hint=_REPLACE)
+            raise errors.Conflict("it is there with other content", current=there.sha256, hint=_REPLACE)
         return DocumentChange(record.path, record.document, expected=there.sha256)
 
     def _new(self, record: ExportRecord) -> DocumentChange | None:
@@ -315,7 +305,7 @@ class Importer:
             return DocumentChange(record.path, record.document, expected="")
         if same(plain(self._reader.load(row)), plain(record.document)):
             return None
-        raise Conflict(
+        raise errors.Conflict(
             "it is archived with other content", hint=f"unpack it first: memfs admin archive unpack {record.iteration}"
         )
 
@@ -323,7 +313,7 @@ class Importer:
         """The checks of a write, without one."""
         try:
             data = self._parts.codec.write_document(record.document, record.path, schema_of(record.path))
-        except ItemTooLarge:
+        except errors.ItemTooLarge:
             return  # it is checked when its large values have got files of their own
         refuse_file(data, record.path)
 
@@ -348,7 +338,7 @@ class Importer:
         if existing is not None and not replace:
             if not _is_named(record):  # what an earlier import stored, and somebody changed here since
                 return []
-            raise Conflict(
+            raise errors.Conflict(
                 f"the memory {item.id!r} is there with other content", current=existing.sha256, hint=_REPLACE
             )
         if data is None or (existing is not None and existing.path != record.path):
@@ -382,7 +372,13 @@ class Importer:
 
     # -- storing --------------------------------------------------------------------------------------------------
     def _store_all(
-        self, due: Iterable[Due], name: str, replace: bool, reason: str, dry_run: bool, refused: tuple[MemfsError, ...]
+        self,
+        due: Iterable[Due],
+        name: str,
+        replace: bool,
+        reason: str,
+        dry_run: bool,
+        refused: tuple[errors.MemfsError, ...],
     ) -> ImportCounts:
         tally, batch = _Tally(), _Batch()
 
@@ -432,7 +428,7 @@ class Importer:
                 self._reader.catch_up()
                 anew = [(record, self._taken(record, replace, reason)) for record, _ in batch.deeds]
                 batch.deeds = [(record, deeds) for record, deeds in anew if any(deeds)]
-        except (StorageIO, Conflict) as error:
+        except (errors.StorageIO, errors.Conflict) as error:
             before = tally.counts.total()
             stored = f"{before:,} {more} before this one are stored; " if before else ""
             error.hint = f"{stored}{(error.hint or 'try again').rstrip('.')}, then import again: it goes on from there"
@@ -446,7 +442,7 @@ class Importer:
                 self._files.write(changes, message, source=_SOURCE)
             elif plans := batch.plans():
                 self._store.carry_out(plans, message, source=_SOURCE, critical=False)
-        except Conflict:
+        except errors.Conflict:
             if tries == _TRIES:
                 raise
             return False
@@ -498,17 +494,17 @@ def _is_repeated(record: ExportRecord, chosen: Any, seen: dict[str, tuple[int | 
         return False
     if said and said == earlier:
         return True
-    raise DuplicateId(f"it stands in line {place} already", hint="keep one of the two")
+    raise errors.DuplicateId(f"it stands in line {place} already", hint="keep one of the two")
 
 
-def _summary(refused: Sequence[MemfsError], total: int) -> MemfsError:
+def _summary(refused: Sequence[errors.MemfsError], total: int) -> errors.MemfsError:
     """One error for all that is wrong with a file."""
     found = refused[0]
     if len(refused) > 1:
-        alike: dict[tuple[str, str | None], list[MemfsError]] = {}
+        alike: dict[tuple[str, str | None], list[errors.MemfsError]] = {}
         for error in refused:
             alike.setdefault((error.message, error.hint), []).append(error)
-        sort = Conflict if all(isinstance(error, Conflict) for error in refused) else ContentError
+        sort = errors.Conflict if all(isinstance(error, errors.Conflict) for error in refused) else errors.ContentError
         many = f"{len(refused):,} of {total:,} records cannot be imported; nothing was stored"
         message = f"{many}. The first: {found.message}"
         if len(alike) == 1:
@@ -521,7 +517,7 @@ def _summary(refused: Sequence[MemfsError], total: int) -> MemfsError:
     return found
 
 
-def _records(stream: BinaryIO, name: str) -> Iterator[ExportRecord | ContentError]:
+def _records(stream: BinaryIO, name: str) -> Iterator[ExportRecord | errors.ContentError]:
     """The records of a file from its beginning, in their order, or why one is none.
 
     Raises:
@@ -530,7 +526,7 @@ def _records(stream: BinaryIO, name: str) -> Iterator[ExportRecord | ContentErro
     stream.seek(0)
     try:
         yield from read_json_lines(stream)
-    except ContentError as error:
+    except errors.ContentError as error:
         raise error.located(name) from None
     except OSError as error:
         raise io.storage_error(error, "read", name) from error

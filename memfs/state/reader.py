@@ -18,17 +18,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from memfs import errors
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import (
-    ContentError,
-    CorruptItem,
-    CorruptRecord,
-    HistoryError,
-    IndexUnavailable,
-    MemfsError,
-    NotRegularFile,
-    PathEscape,
-)
 from memfs.format import json_text
 from memfs.fs import io
 from memfs.fs.atomic_replace import sha256
@@ -151,7 +142,7 @@ class StateScan:
         try:
             paths = changed_paths(self._parts.repository, before, after, ITERATIONS)
             return sorted(path for path in paths if _is_text(path) and document_kind(path))
-        except HistoryError:
+        except errors.HistoryError:
             return None
 
     def _differs(self, path: str) -> bool:
@@ -205,7 +196,7 @@ class StateScan:
         """A folder's documents with their facts, and the folders in it. No link is followed."""
         files: dict[str, FileFacts] = {}
         inside: list[str] = []
-        with suppress(MemfsError), io.operation("scan", folder), os.scandir(self._root / folder) as found:
+        with suppress(errors.MemfsError), io.operation("scan", folder), os.scandir(self._root / folder) as found:
             for entry in found:
                 path = f"{folder}/{entry.name}"
                 if entry.name.startswith(".") or not _is_text(path):
@@ -243,7 +234,7 @@ class StateScan:
 
     def _learn_archive(self, name: str) -> None:
         rows = []
-        with suppress(CorruptRecord, FileNotFoundError):  # ``memfs admin archive verify`` says what is wrong
+        with suppress(errors.CorruptRecord, FileNotFoundError):  # ``memfs admin archive verify`` says what is wrong
             for member in self._archives.index(name).members:
                 if member.facts and not self._files.exists(member.path):
                     facts = StateFacts.from_dict(member.facts)
@@ -255,11 +246,11 @@ class StateScan:
         """What a document is about now, None where there is none."""
         try:
             state = self._files.read(path, whole=False)
-        except (FileNotFoundError, PathEscape, NotRegularFile):
+        except (FileNotFoundError, errors.PathEscape, errors.NotRegularFile):
             return None
-        except CorruptItem:
+        except errors.CorruptItem:
             return self._index.row(path) or StateRow(facts=describe(path, {}))
-        except ContentError:
+        except errors.ContentError:
             return StateRow(facts=describe(path, {}))
         return StateRow(facts=describe(path, state.values), sha256=state.sha256, bytes=state.bytes, stamp=state.stamp)
 
@@ -305,7 +296,7 @@ def _is_text(path: str) -> bool:
 
 _TRIES = 4
 _RECENT_SECONDS = 1.0
-_UNREADABLE = (ContentError, CorruptItem, CorruptRecord)
+_UNREADABLE = (errors.ContentError, errors.CorruptItem, errors.CorruptRecord)
 Found = TypeVar("Found")
 
 
@@ -366,7 +357,7 @@ class StateReader:
         """What is found after a look at what changed; looked for again where the index was begun again meanwhile."""
         for _ in range(_TRIES - 1):
             self.catch_up()
-            with suppress(IndexUnavailable):
+            with suppress(errors.IndexUnavailable):
                 return find()
         self.catch_up()
         return find()
@@ -374,7 +365,7 @@ class StateReader:
     def recent(self, question: StateQuery) -> list[StateRow]:
         """As ``rows``, but the last look may be a second old."""
         if time.monotonic() - self._looked <= _RECENT_SECONDS:
-            with suppress(IndexUnavailable):
+            with suppress(errors.IndexUnavailable):
                 return self.index.find(question)
         return self.rows(question)
 
@@ -388,7 +379,7 @@ class StateReader:
         for _ in range(_TRIES):
             try:
                 rows = find()
-            except IndexUnavailable:  # begun again since the look
+            except errors.IndexUnavailable:  # begun again since the look
                 self.catch_up(deadline)
                 rows = find()
             found, stale = self._documents(rows, deadline)

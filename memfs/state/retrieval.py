@@ -17,21 +17,11 @@ from typing import Any
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ArchiveInvalid, ContentError, CorruptItem, CorruptRecord, QueryInvalid
 from memfs.fs.executor import Deadline
+from memfs.model import state_facts
 from memfs.model.kinds import nearest
 from memfs.model.query import moment
 from memfs.model.shape import Free, Shape, plain
 from memfs.model.state_documents import REQUEST_TYPES, RetrievedContent, RetrievedState
-from memfs.model.state_facts import (
-    STATEFUL,
-    StateFacts,
-    StateQuery,
-    StateRow,
-    describe,
-    names_of,
-    numbers_of,
-    texts,
-    version_order,
-)
 from memfs.model.state_paths import HYPOTHESIS_KINDS, aggregate_path, update_path
 from memfs.model.time import Moment, format_time, utc_now
 from memfs.search import analyzer
@@ -52,7 +42,7 @@ _ALSO_CALLED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateQuestion(StateQuery):
+class StateQuestion(state_facts.StateQuery):
     """One question for the system's state; without times and iterations it is about the present.
 
     Attributes:
@@ -91,12 +81,14 @@ def wanted_of(
     start, end = moment("start", start), moment("end", end, end=True)
     if start is not None and end is not None and start > end:
         raise QueryInvalid("the start lies after the end", field="start", hint="exchange them")
-    named = {name: names_of(names.get(name), name) for name in ("agents", "components", "hypotheses", "metrics")}
+    named = {
+        name: state_facts.names_of(names.get(name), name) for name in ("agents", "components", "hypotheses", "metrics")
+    }
     return StateQuestion(
         request_type=request_type,
         start=start,
         end=end,
-        iterations=numbers_of(iterations),
+        iterations=state_facts.numbers_of(iterations),
         agents=named["agents"],
         components=tuple(one for one in named["components"] if _section(one) is None),
         hypotheses=named["hypotheses"],
@@ -167,16 +159,16 @@ class StateCollector:
         }
 
     # -- asking -------------------------------------------------------------------------------------------------------
-    def _question(self, *kinds: str, **more: Any) -> StateQuery:
+    def _question(self, *kinds: str, **more: Any) -> state_facts.StateQuery:
         """A question within what is wanted; the present is the newest iteration."""
         wanted = self._wanted
         iterations = wanted.iterations
         if wanted.present and self.newest is not None:
             iterations = (self.newest,)
         given = {"start": wanted.start, "end": wanted.end, "iterations": iterations, **more}
-        return StateQuery(kinds=kinds, **given)
+        return state_facts.StateQuery(kinds=kinds, **given)
 
-    def _find(self, question: StateQuery, what: str) -> list[StateRow]:
+    def _find(self, question: state_facts.StateQuery, what: str) -> list[state_facts.StateRow]:
         """What is known of the documents for a question, as far as there is time."""
         found = self._index.found(question)
         rows = list(takewhile(lambda _: not self._deadline.passed, found))
@@ -184,7 +176,7 @@ class StateCollector:
             self._late(f"{len(found) - len(rows)} of {len(found)} {what} were not counted in time")
         return rows
 
-    def _read(self, question: StateQuery, what: str) -> list[StateDocument]:
+    def _read(self, question: state_facts.StateQuery, what: str) -> list[StateDocument]:
         """The documents for a question, and notes of what could not be read."""
         if self._deadline.passed:
             self._late(f"the {what} were not read: the time was over")
@@ -205,7 +197,7 @@ class StateCollector:
         self.late = True
         self.missing.append(sentence)
 
-    def _last(self, question: StateQuery, most: int, what: str) -> list[StateDocument]:
+    def _last(self, question: state_facts.StateQuery, most: int, what: str) -> list[StateDocument]:
         """The documents for a question, oldest first; of the present only so many."""
         if not self._wanted.present:
             return self._read(question, what)
@@ -215,7 +207,7 @@ class StateCollector:
             self.missing.append(sentence)
         return found[:most][::-1]
 
-    def _newest(self, question: StateQuery, what: str) -> StateDocument | None:
+    def _newest(self, question: state_facts.StateQuery, what: str) -> StateDocument | None:
         return next(iter(self._read(replace(question, newest=True, limit=1), what)), None)
 
     def _miss_iterations(self) -> None:
@@ -276,10 +268,10 @@ class StateCollector:
 
     def _agent(self, name: str) -> dict[str, Any]:
         """The last state of an agent; at present, of whichever iteration."""
-        scope = StateQuery() if self._wanted.present else self._question()
+        scope = state_facts.StateQuery() if self._wanted.present else self._question()
         of_agent = replace(scope, agents=(name,))
         last = self._newest(replace(of_agent, kinds=("agent_output",)), f"outputs of {name}")
-        stateful = replace(of_agent, kinds=("agent_output",), states=(STATEFUL,))
+        stateful = replace(of_agent, kinds=("agent_output",), states=(state_facts.STATEFUL,))
         kept = [
             self._newest(stateful, f"states of {name}"),
             self._newest(replace(of_agent, kinds=("continuation",)), f"states of {name}"),
@@ -313,7 +305,7 @@ class StateCollector:
         chosen = sorted(found if self._full and not wanted.present else latest.values(), key=_by_name)
         return [one.values for one in chosen]
 
-    def _versions(self, **more: Any) -> StateQuery:
+    def _versions(self, **more: Any) -> state_facts.StateQuery:
         """A question for hypotheses: those that stand; each of their versions where all is wanted, or a moment that is
         over: what was there by then may have changed within its iteration since.
         """
@@ -348,7 +340,7 @@ class StateCollector:
             if self._deadline.passed:
                 self._late(f"the component {name!r} was not read in time")
                 continue
-            scope = replace(StateQuery() if self._wanted.present else self._question(), components=(name,))
+            scope = replace(state_facts.StateQuery() if self._wanted.present else self._question(), components=(name,))
             update = self._newest(replace(scope, kinds=("state_update",)), f"state updates about {name}")
             if update is not None:
                 system.setdefault("components", {})[name] = metrics.component(name, update.values)
@@ -388,12 +380,12 @@ class StateCollector:
 
 def _latest_versions(found: Iterable[Any]) -> dict[str, Any]:
     """Of rows or documents of hypotheses, the last version of each."""
-    ordered = sorted(found, key=lambda one: version_order(one.facts))
+    ordered = sorted(found, key=lambda one: state_facts.version_order(one.facts))
     return {one.facts.name: one for one in ordered}
 
 
 def _by_name(document: StateDocument) -> tuple[Any, ...]:
-    return document.facts.name, *version_order(document.facts)
+    return document.facts.name, *state_facts.version_order(document.facts)
 
 
 def _internal_state(document: StateDocument) -> Any:
@@ -565,7 +557,7 @@ def search_states(
     terms = list(weights(text))
     if not terms:
         raise QueryInvalid("there is no word to search for", field="text", hint="give words of the documents")
-    asked = StateQuery(
+    asked = state_facts.StateQuery(
         kinds=tuple(kinds),
         agents=tuple(agents),
         iterations=tuple(iterations),
@@ -576,7 +568,7 @@ def search_states(
     reader.catch_up()
     scores: dict[str, float] = {}
 
-    def found() -> list[StateRow]:
+    def found() -> list[state_facts.StateRow]:
         _note_words(reader)
         ranked = reader.index.matching(terms, asked)
         scores.update((row.path, score) for row, score in ranked)
@@ -588,23 +580,23 @@ def search_states(
 
 def _note_words(reader: StateReader) -> None:
     """Note the words of every document that came or changed since somebody searched."""
-    before: list[StateRow] = []
+    before: list[state_facts.StateRow] = []
     while (rows := reader.index.without_words(_AT_ONCE)) and rows != before:
         reader.index.learn_words([(row, _terms_of(reader, row)) for row in rows])
         before = rows
 
 
-def _terms_of(reader: StateReader, row: StateRow) -> str:
+def _terms_of(reader: StateReader, row: state_facts.StateRow) -> str:
     try:
         values = reader.load(row)
     except _UNREADABLE:  # 'memfs check' names it; it is looked at again when it has changed
         return ""
-    return " ".join(analyzer.terms("\n".join(islice(texts(values), _MOST_TEXTS))[:_MOST_CHARACTERS]))
+    return " ".join(analyzer.terms("\n".join(islice(state_facts.texts(values), _MOST_TEXTS))[:_MOST_CHARACTERS]))
 
 
-def _hit(row: StateRow, values: Mapping[str, Any], score: float, terms: set[str]) -> StateHit:
+def _hit(row: state_facts.StateRow, values: Mapping[str, Any], score: float, terms: set[str]) -> StateHit:
     facts = row.facts
-    said = islice(texts(values), _MOST_TEXTS)
+    said = islice(state_facts.texts(values), _MOST_TEXTS)
     best = max(said, key=lambda text: len(terms.intersection(analyzer.terms(text[:_MOST_CHARACTERS]))), default="")
     excerpt = " ".join(best.split())
     return StateHit(
@@ -666,7 +658,7 @@ def find_similar_states(reader: StateReader, state: Mapping[str, Any], limit: in
     reader.catch_up()
     scores: dict[str, float] = {}
 
-    def found() -> list[StateRow]:
+    def found() -> list[state_facts.StateRow]:
         candidates = _candidates(reader, given, max(limit, 0) + 1)
         ranked = sorted(((likeness(given, row.facts), row) for row in candidates), key=_order)
         scores.update((row.path, score) for score, row in ranked)
@@ -676,7 +668,7 @@ def find_similar_states(reader: StateReader, state: Mapping[str, Any], limit: in
     return [_similar(scores[one.row.path], one) for one in documents if one.values != own][: max(limit, 0)]
 
 
-def likeness(one: StateFacts, other: StateFacts) -> float:
+def likeness(one: state_facts.StateFacts, other: state_facts.StateFacts) -> float:
     """How like another state is to one, from 0 to 1: what the one says nothing of does not count."""
     return _likeness(one.fingerprint, one.words, other.fingerprint, other.words)
 
@@ -696,17 +688,17 @@ def _near(a: float, b: float) -> float:
     return 1.0 if a == b else max(0.0, 1.0 - abs(a - b) / size)
 
 
-def _described(state: Any) -> tuple[StateFacts, Any]:
+def _described(state: Any) -> tuple[state_facts.StateFacts, Any]:
     """What a given state is about, and its plain values."""
     values = plain(state)
     if not isinstance(values, Mapping):
         raise QueryInvalid("expected keys and values", field="state", hint="give a state update")
     if "system_statistics" not in values and "orchestration_state" not in values:
         values = {"system_statistics": values}
-    return describe(update_path(0, utc_now()), values), plain(state)
+    return state_facts.describe(update_path(0, utc_now()), values), plain(state)
 
 
-def _candidates(reader: StateReader, given: StateFacts, wanted: int) -> list[StateRow]:
+def _candidates(reader: StateReader, given: state_facts.StateFacts, wanted: int) -> list[state_facts.StateRow]:
     """The state updates to be compared as wholes: those most alike in what the index found them by."""
     mine = given.fingerprint
     found = reader.index.near(mine, given.words, max(_NEAREST, wanted))
@@ -714,7 +706,7 @@ def _candidates(reader: StateReader, given: StateFacts, wanted: int) -> list[Sta
     return reader.index.rows([one.key for one in scored[: max(_COMPARED, 2 * wanted)]])
 
 
-def _order(scored: tuple[float, StateRow]) -> tuple[float, float, str]:
+def _order(scored: tuple[float, state_facts.StateRow]) -> tuple[float, float, str]:
     score, row = scored
     return -score, -row.facts.moment, row.path
 

@@ -12,17 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from memfs import errors
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import (
-    ContentError,
-    GitBusy,
-    HistoryUnavailable,
-    ItemTooLarge,
-    LockTimeout,
-    MemfsError,
-    NotRegularFile,
-    PathEscape,
-)
 from memfs.format.secrets import refuse_text
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.journal import FileChange, Operation
@@ -85,7 +76,7 @@ class Committer:
                 self._asked = asked or self._parts.policy.commit == "manual"
                 self._below = below
                 return self._flush(adopt, include_staged, quiet_seconds, message)
-        except (MemfsError, FileNotFoundError) as error:  # the latter where a folder of git's went meanwhile
+        except (errors.MemfsError, FileNotFoundError) as error:  # the latter where a folder of git's went meanwhile
             return FlushResult(waiting=len(self._parts.journal.waiting), reason=str(error))
 
     def maintain_if_due(self) -> None:
@@ -96,7 +87,7 @@ class Committer:
         from memfs.git import maintenance  # only a process that commits needs what makes commits, here and below
 
         if maintenance.due(parts.repository):
-            with contextlib.suppress(LockTimeout), parts.commit_lock.hold("maintenance", timeout=1):
+            with contextlib.suppress(errors.LockTimeout), parts.commit_lock.hold("maintenance", timeout=1):
                 maintenance.maintain(parts.repository)
 
     def waiting(self) -> int:
@@ -109,7 +100,7 @@ class Committer:
         parts = self._parts
         busy = parts.repository.busy()
         if busy:
-            raise GitBusy(busy, hint=parts.policy.when_free)
+            raise errors.GitBusy(busy, hint=parts.policy.when_free)
         done = _Progress()
         done.notes.extend(commits.recover(parts.repository))
         done.notes.extend(self._writer.recover())
@@ -143,7 +134,7 @@ class Committer:
         verb = "Remove" if all(plan.after is None for plan in plans) else "Edit"
         first = plans[0]
         if first.after is not None and is_item(first.path, self._parts.kinds):
-            with contextlib.suppress(ContentError):
+            with contextlib.suppress(errors.ContentError):
                 item = self._parts.codec.read(first.after, first.path, utc_now())
                 first = first._replace(item=item)
         return f"{verb} by hand: {called(first)}{and_more(len(plans))}"
@@ -165,7 +156,7 @@ class Committer:
                     self._keep_earlier(_cut(left, message))
                     done.notes.extend(self._set_aside(self._of(aside, piece)))
                     done.notes.extend(self._settle(piece, ref, again))
-            except GitBusy as error:
+            except errors.GitBusy as error:
                 reasons.append(str(error))
             else:
                 done.displaced = done.displaced or bool(aside)
@@ -195,7 +186,7 @@ class Committer:
         """Where HEAD points, for sure: the files here would else be taken for another branch's, and taken out."""
         head = self._parts.repository.head()
         if head.damage:
-            raise HistoryUnavailable(head.damage, hint="commits wait until git's own files can be read")
+            raise errors.HistoryUnavailable(head.damage, hint="commits wait until git's own files can be read")
         return head
 
     def _commit(self, groups: list[Group], ref: str, done: _Progress) -> bool:
@@ -240,7 +231,7 @@ class Committer:
     def displaced(self) -> list[tuple[str, float, FileChange]]:
         """What waits for this branch and was removed by somebody: a name for it, when it was written, the change."""
         if found := self._displaced():
-            with contextlib.suppress(MemfsError), self._parts.lock.hold("look for what was removed", timeout=10):
+            with contextlib.suppress(errors.MemfsError), self._parts.lock.hold("look for what was removed", timeout=10):
                 return self._displaced()  # a write that was on its way to its file is there by now
         return found
 
@@ -317,7 +308,7 @@ class Committer:
     def _is_still(self, path: str, digest: str) -> bool:
         try:
             return content_now(self._parts.tree, path) == digest
-        except (NotRegularFile, PathEscape, ItemTooLarge):
+        except (errors.NotRegularFile, errors.PathEscape, errors.ItemTooLarge):
             return False
 
 
@@ -458,7 +449,7 @@ class PersonCommits:
                 return []
             with self._parts.commit_lock.hold("notice commits", timeout=0):
                 return [] if self._parts.repository.busy() else self.notice_locked(thorough=thorough)
-        except MemfsError:  # a write or commit reports what is wrong
+        except errors.MemfsError:  # a write or commit reports what is wrong
             return []
 
     def notice_locked(self, *, thorough: bool = False) -> list[Problem]:
@@ -544,7 +535,7 @@ class PersonCommits:
         """The sha256 of a committed content, "" for none; None where it cannot be read, which is like no other."""
         if blob is None:
             return ""
-        with contextlib.suppress(MemfsError):
+        with contextlib.suppress(errors.MemfsError):
             return sha256(self._parts.repository.blob(blob))
         return None
 

@@ -11,16 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from memfs import errors
 from memfs.dataclass import dataclass
-from memfs.errors import (
-    ContentError,
-    CorruptItem,
-    CorruptRecord,
-    ItemTooLarge,
-    MemfsError,
-    QuotaExceeded,
-    SchemaInvalid,
-)
 from memfs.format import json_text
 from memfs.format.plain import FieldPath, dotted
 from memfs.format.secrets import found_in_value, secret_error
@@ -73,7 +65,9 @@ def refuse_reserved(values: Any) -> None:
         SchemaInvalid: naming the field.
     """
     for field, _ in references(values):
-        raise SchemaInvalid(f"the key {KEY!r} is memfs's own", field=dotted(field) or KEY, hint="use another key")
+        raise errors.SchemaInvalid(
+            f"the key {KEY!r} is memfs's own", field=dotted(field) or KEY, hint="use another key"
+        )
 
 
 def spill(
@@ -160,9 +154,9 @@ def _replaced(value: Any, field: FieldPath, new: Any) -> Any:
     return {key: _replaced(part, rest, new) if key == head else part for key, part in value.items()}
 
 
-def _too_large(sized: list[_SizedValue], whole: _SizedValue) -> ItemTooLarge:
+def _too_large(sized: list[_SizedValue], whole: _SizedValue) -> errors.ItemTooLarge:
     largest = max(sized, key=lambda one: (one.bytes, one.parts), default=whole)
-    return ItemTooLarge(
+    return errors.ItemTooLarge(
         f"about {whole.bytes} bytes in {whole.parts} parts are too much for one document",
         field=dotted(largest.field) or None,
         hint="split it over several documents, or keep it in a field that may hold anything",
@@ -178,10 +172,12 @@ def keep(parts: Parts, spilled: SpilledValue, critical: bool) -> None:
         ItemTooLarge, QuotaExceeded, StorageIO: nothing refers to what may have been written.
     """
     if len(spilled.data) > SIDECAR_LIMIT:
-        raise ItemTooLarge(f"{len(spilled.data)} bytes, limit {SIDECAR_LIMIT}", path=spilled.path, hint="split it")
+        raise errors.ItemTooLarge(
+            f"{len(spilled.data)} bytes, limit {SIDECAR_LIMIT}", path=spilled.path, hint="split it"
+        )
     if found := found_in_value(spilled.value):
         raise secret_error(found[0], document_of_sidecar(spilled.path))
-    with suppress(FileNotFoundError, ContentError):
+    with suppress(FileNotFoundError, errors.ContentError):
         _read(reader_of(parts), spilled.path, sha256(spilled.data), len(spilled.data))
         io.touch(parts.tree.root / spilled.path)  # a young one is not removed before its document is written
         return
@@ -189,7 +185,7 @@ def keep(parts: Parts, spilled: SpilledValue, critical: bool) -> None:
     parts.gate.prepare()
     try:
         _write(parts, spilled, compressed, critical)
-    except QuotaExceeded as refused:
+    except errors.QuotaExceeded as refused:
         parts.gate.relieve(refused)
         _write(parts, spilled, compressed, critical)
     parts.gate.settle()
@@ -241,7 +237,7 @@ def named_in(data: bytes, path: str) -> list[str]:
         return []
     try:
         return named_by(json_text.load(data.decode("utf-8"), parts=None), path)
-    except (MemfsError, UnicodeDecodeError):
+    except (errors.MemfsError, UnicodeDecodeError):
         return []
 
 
@@ -254,14 +250,14 @@ def named_by(values: Any, path: str) -> list[str]:
     return [_checked(reference, path)[0] for _, reference in references(values)]
 
 
-def verify(parts: Parts, data: bytes, path: str) -> Iterator[ContentError]:
+def verify(parts: Parts, data: bytes, path: str) -> Iterator[errors.ContentError]:
     """Read every sidecar that a document's bytes refer to, and say what is wrong with it."""
     if not holds_reference(data):
         return
     for field, reference in references(json_text.load(data.decode("utf-8"), parts=None)):
         try:
             _value(reference, path, field, reader_of(parts))
-        except ContentError as error:
+        except errors.ContentError as error:
             yield error
 
 
@@ -273,7 +269,7 @@ def _checked(reference: Any, path: str) -> tuple[str, str, int]:
             beside = sidecar_path(path, digest)
             if document_of_sidecar(beside) == path and name == beside.rpartition("/")[2]:
                 return beside, digest, size
-    raise ContentError("not a reference that memfs wrote", path=path, hint=f"the key {KEY!r} is memfs's own")
+    raise errors.ContentError("not a reference that memfs wrote", path=path, hint=f"the key {KEY!r} is memfs's own")
 
 
 def _value(reference: Any, path: str, field: FieldPath, read: Read) -> Any:
@@ -281,13 +277,13 @@ def _value(reference: Any, path: str, field: FieldPath, read: Read) -> Any:
         beside, digest, size = _checked(reference, path)
         return json_text.load(_read(read, beside, digest, size).decode("utf-8"), parts=None)
     except FileNotFoundError:
-        raise ContentError(
+        raise errors.ContentError(
             f"the value lies in {beside}, which is not here",
             path=path,
             field=dotted(field),
             hint="such files are not in git: copy it from where it was written, or from a backup or checkpoint",
         ) from None
-    except ContentError as error:
+    except errors.ContentError as error:
         error.path, error.field = path, dotted(field)
         raise
 
@@ -296,13 +292,13 @@ def _read(read: Read, path: str, digest: str, size: int) -> bytes:
     compressed = read(path)
     try:
         data = decompress(compressed, size, path)
-    except CorruptRecord as error:
+    except errors.CorruptRecord as error:
         raise _damaged(path, error.message) from None
     if sha256(data) != digest:
         raise _damaged(path, f"expected {digest}")
     return data
 
 
-def _damaged(path: str, reason: str) -> CorruptItem:
+def _damaged(path: str, reason: str) -> errors.CorruptItem:
     hint = "copy the file from where it was written, or from a backup or checkpoint"
-    return CorruptItem(f"the file {path} is damaged: {reason}", path=path, hint=hint)
+    return errors.CorruptItem(f"the file {path} is damaged: {reason}", path=path, hint=hint)

@@ -11,20 +11,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
+from memfs import errors
 from memfs.dataclass import NamedTuple, replace
-from memfs.errors import (
-    Conflict,
-    CorruptRecord,
-    FormatUnsupported,
-    HistoryError,
-    LockTimeout,
-    MemfsError,
-    SecretDetected,
-    StorageFull,
-    StorageIO,
-    StorageUnavailable,
-    WritePending,
-)
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.io import one_of_each
@@ -122,7 +110,7 @@ class FileWriter:
             if refused is None and not self._waits_elsewhere(plans):
                 try:
                     stamps = self._at_home(operations, plans)
-                except StorageIO as error:
+                except errors.StorageIO as error:
                     refused = self._refusal(error, plans)
             if stamps is None:
                 stamps = self._elsewhere(operations, refused)
@@ -136,7 +124,7 @@ class FileWriter:
         secondary = self._parts.secondary
         return secondary is not None and any(plan.path in secondary.held() for plan in plans)
 
-    def _refusal(self, error: StorageIO, plans: Sequence[FilePlan]) -> StorageIO:
+    def _refusal(self, error: errors.StorageIO, plans: Sequence[FilePlan]) -> errors.StorageIO:
         """Why the workspace's own disk did not take a write, where another place may.
 
         Raises:
@@ -155,26 +143,26 @@ class FileWriter:
             self._health.require()
         try:
             stamps = self._files.write(operations, plans)
-        except StorageFull:
+        except errors.StorageFull:
             if not removal or not self._health.release_ballast():
                 raise
             stamps = self._files.write(operations, plans)
-        with suppress(StorageIO):  # it is written: what it weighs is measured again at times
+        with suppress(errors.StorageIO):  # it is written: what it weighs is measured again at times
             self._parts.gate.wrote(plans)
         self._health.keep_ballast()
         return stamps
 
-    def _elsewhere(self, operations: Sequence[Operation], refused: StorageIO | None) -> dict[str, Stamp]:
+    def _elsewhere(self, operations: Sequence[Operation], refused: errors.StorageIO | None) -> dict[str, Stamp]:
         """Keep a write in the secondary location."""
         secondary = self._parts.secondary
         assert secondary is not None  # only where there is one is a refused write carried on with
         try:
             stamps = secondary.take(operations)
-        except (StorageIO, CorruptRecord, FormatUnsupported) as error:
-            if isinstance(refused, WritePending):
+        except (errors.StorageIO, errors.CorruptRecord, errors.FormatUnsupported) as error:
+            if isinstance(refused, errors.WritePending):
                 raise refused from error
             first = refused.message if refused else "earlier writes of this file wait in the secondary location"
-            raise StorageUnavailable(
+            raise errors.StorageUnavailable(
                 f"neither place took the write: {self._parts.tree.root}: {first}; {secondary.place}: {error.message}",
                 hint="make room in one of them, or make it writable, and try again; nothing was written",
             ) from error
@@ -182,7 +170,7 @@ class FileWriter:
         return stamps
 
     @contextmanager
-    def _locked(self, purpose: str, timeout: float | None = None) -> Iterator[StorageIO | None]:
+    def _locked(self, purpose: str, timeout: float | None = None) -> Iterator[errors.StorageIO | None]:
         """Hold the locks of both places, as far as both can be had; yield why the workspace's own could not.
 
         With both, a process that cannot take the one still meets the others at the other.
@@ -196,7 +184,7 @@ class FileWriter:
             refused = None
             try:
                 locks.enter_context(parts.lock.hold(purpose, timeout))
-            except StorageIO as error:
+            except errors.StorageIO as error:
                 if parts.secondary is None or not spills(error):
                     raise
                 self._health.failed(error)
@@ -218,16 +206,16 @@ class FileWriter:
         kinds = (self._parts.kinds.at(below_content(path)) for path in paths)
         for folder in dict.fromkeys(kind.folder for kind in kinds if kind is not None):
             path = f"{CONTENT}/{folder}/.gitignore"
-            with suppress(MemfsError):
+            with suppress(errors.MemfsError):
                 if self._parts.tree.entry(path) is None:
                     self._parts.tree.write(path, b"*\n", durable=False)
 
-    def _settled(self) -> StorageIO | None:
+    def _settled(self) -> errors.StorageIO | None:
         """Finish what came before; where that cannot be known but another place may take the write, say why."""
         try:
             self._notice(redo_all(self._parts, self._health))
             self._notice(self._return_home.bring())
-        except StorageIO as error:
+        except errors.StorageIO as error:
             if self._parts.secondary is None or not spills(error):
                 raise
             self._health.failed(error)
@@ -244,7 +232,7 @@ class FileWriter:
         with self._locked(purpose):
             self._notice(redo_all(self._parts, self._health))
             if self._parts.journal.unfinished():
-                raise StorageIO("a write that was interrupted cannot be finished", hint="see 'memfs status'")
+                raise errors.StorageIO("a write that was interrupted cannot be finished", hint="see 'memfs status'")
             yield
 
     def _notice(self, problems: Sequence[Problem]) -> None:
@@ -310,7 +298,7 @@ class FileWriter:
         """The branch that writes go to now; "" where HEAD is detached or cannot be read."""
         try:
             return self._parts.repository.head().ref or ""
-        except HistoryError:
+        except errors.HistoryError:
             return ""
 
     def record_edits(self, edits: Sequence[FilePlan], message: str) -> list[FilePlan]:
@@ -344,11 +332,11 @@ class FileWriter:
             if not unfinished and not self._return_home.waiting():
                 return []
             return self._finish(timeout=None if unfinished else 1.0)
-        except LockTimeout:
+        except errors.LockTimeout:
             if unfinished:
                 raise
             return []  # the process that holds the lock for so long brings it home, or the next one does
-        except (CorruptRecord, FormatUnsupported, StorageIO) as error:
+        except (errors.CorruptRecord, errors.FormatUnsupported, errors.StorageIO) as error:
             return [Problem.of(error)]
 
     def _finish(self, timeout: float | None) -> list[Problem]:
@@ -370,7 +358,7 @@ class FileWriter:
         came, self._return_home.came = self._return_home.came, set()
         try:
             found = self._parts.journal.news()
-        except (CorruptRecord, FormatUnsupported, StorageIO):
+        except (errors.CorruptRecord, errors.FormatUnsupported, errors.StorageIO):
             return None
         return _joined(found, came, self._parts.secondary.news() if self._parts.secondary else set())
 
@@ -398,7 +386,7 @@ class FileWriter:
         operation = self._operation(branch, message, [Signature(person=True)], edits, batch)
         return replace(operation, changes=tuple(change._replace(old=change.new) for change in operation.changes))
 
-    def _refuse_outdated(self, plans: Sequence[FilePlan], refused: StorageIO | None) -> None:
+    def _refuse_outdated(self, plans: Sequence[FilePlan], refused: errors.StorageIO | None) -> None:
         """What others wrote since the plan was made may concern the same ids, in other folders."""
         unseen = self._unseen(refused)
         if unseen is None:
@@ -409,7 +397,7 @@ class FileWriter:
             if taken or content_now(self._parts.seen, plan.path) != plan.old_sha:
                 raise PlanOutdated(plan.path)
 
-    def _unseen(self, refused: StorageIO | None) -> set[str] | None:
+    def _unseen(self, refused: errors.StorageIO | None) -> set[str] | None:
         """What others wrote in either place; of a journal that cannot be read, what is known."""
         secondary = self._parts.secondary
         elsewhere = secondary.unseen() if secondary else set()
@@ -421,7 +409,7 @@ class FileWriter:
             if plan.before is None or self._parts.is_local(plan.path) or self._is_ours(plan.path, plan.before):
                 continue
             if self._parts.policy.adopt == "leave" and plan.old_sha != plan.expected:
-                raise Conflict(
+                raise errors.Conflict(
                     "this file was edited by hand and the edit is not committed",
                     current=plan.old_sha,
                     path=plan.path,
@@ -441,7 +429,7 @@ class FileWriter:
             return written == sha256(data)
         try:
             return self._parts.repository.head_blob(path) == blob_id(data)
-        except HistoryError:
+        except errors.HistoryError:
             return False
 
 
@@ -510,11 +498,13 @@ class JournaledFiles:
                 lone = FileChange(path=path, old="", new=sha256(changed.displaced), data=changed.displaced)
                 self.noticed.append(set_aside(self._parts.repository.state, lone, f"{operation.id}-between"))
             if not undone:
-                raise WritePending.of(Conflict("the file changed while it was written", path=changed.args[0])) from None
+                raise errors.WritePending.of(
+                    errors.Conflict("the file changed while it was written", path=changed.args[0])
+                ) from None
             raise PlanOutdated(changed.args[0]) from None
-        except MemfsError as error:
+        except errors.MemfsError as error:
             if not self._undone(operation, plans):
-                raise WritePending.of(error) from error
+                raise errors.WritePending.of(error) from error
             raise
 
     def _place_each(self, plans: Sequence[FilePlan]) -> dict[str, Stamp]:
@@ -543,7 +533,7 @@ class JournaledFiles:
             self._sync_all(plans)
         finally:
             for path, fresh in staged.items():
-                with suppress(MemfsError, FileNotFoundError):
+                with suppress(errors.MemfsError, FileNotFoundError):
                     tree.unstage(path, fresh)
         return stamps
 
@@ -572,12 +562,12 @@ class JournaledFiles:
             # Only with the record is it known whose contents these are: later they would pass for a person's.
             for folder in dict.fromkeys(plan.path.rpartition("/")[0] for plan in plans):
                 self.noticed.extend(sweep(self._parts, folder, operation))
-        except MemfsError:
+        except errors.MemfsError:
             return False
-        with suppress(StorageIO):
+        with suppress(errors.StorageIO):
             try:
                 self._parts.journal.void(operation.id)
-            except StorageFull:
+            except errors.StorageFull:
                 if not self._health.release_ballast():
                     return False
                 self._parts.journal.void(operation.id)
@@ -624,7 +614,7 @@ class ReturnHome:
             return self._bring_in_order(operations)
         finally:
             home = [name for name in secondary.journal.waiting if self._parts.journal.knows(name)]
-            with suppress(MemfsError):
+            with suppress(errors.MemfsError):
                 if home:
                     secondary.drop(home)
                     self._away.note(secondary.folder, len(secondary.journal.waiting))
@@ -645,7 +635,7 @@ class ReturnHome:
                 problems += self._bring(operation, contents)
             except PlanOutdated:
                 stuck |= paths
-            except StorageIO as error:
+            except errors.StorageIO as error:
                 self._health.failed(error)
                 if stops_everything(error):
                     break
@@ -656,7 +646,7 @@ class ReturnHome:
     def _bring(self, operation: Operation, later: Mapping[str, frozenset[str]]) -> list[Problem]:
         kept, plans, problems = plan_return(self._parts, operation, later)
         self._files.write([kept], plans, came=True)
-        with suppress(StorageIO):  # it is home: what it weighs is measured again at times
+        with suppress(errors.StorageIO):  # it is home: what it weighs is measured again at times
             self._parts.gate.wrote(plans)
         self.came.update(change.path for change in operation.changes)
         return problems
@@ -689,7 +679,7 @@ def vet_replaced(plan: FilePlan) -> None:
     try:
         if plan.before is not None and not plan.reason:
             refuse_file(plan.before, plan.path)
-    except SecretDetected as error:
+    except errors.SecretDetected as error:
         error.hint = "this edit by hand would go into history before it is replaced: correct or remove the file by hand"
         raise
 

@@ -12,20 +12,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs import trust
+from memfs import errors, trust
 from memfs.admin import layout as workspace_layout
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
-from memfs.errors import (
-    BranchRefused,
-    GitBusy,
-    HistoryUnavailable,
-    MemfsError,
-    NotRegularFile,
-    RemoteUnreachable,
-    RepoUnsupported,
-)
 from memfs.format import toml_text
 from memfs.format.text import shortlist
 from memfs.fs import atomic_replace, io, workspace_location
@@ -42,16 +33,7 @@ from memfs.git.remote import LOCK, RemoteConnection, RemoteHistory, configured, 
 from memfs.git.repository import Repository, cut_off, is_ancestor
 from memfs.model.state_paths import document_of_sidecar
 from memfs.model.time import utc_now
-from memfs.team.worktrees import (
-    at,
-    blob_now,
-    lay_out,
-    memory_files,
-    remove_empty,
-    share_sidecars,
-    take_away,
-    update_refs,
-)
+from memfs.team import worktrees
 
 if TYPE_CHECKING:
     from memfs.store import Store
@@ -106,12 +88,12 @@ def set_up(top: Path, *, dry_run: bool = False, moved: str = "") -> OwnBranch:
     layout = discover(top)
     if layout is None:
         hint = "memfs init makes a workspace with a repository of its own"
-        raise RepoUnsupported("there is no git repository here", path=str(top), hint=hint)
+        raise errors.RepoUnsupported("there is no git repository here", path=str(top), hint=hint)
     if dry_run:
         return _plan(layout)
     found = Repository.find(layout.work_tree, trusted=trust.repository)
     if found is None:
-        raise RepoUnsupported("there is no git repository here", path=str(top))
+        raise errors.RepoUnsupported("there is no git repository here", path=str(top))
     with closing(found) as repository:
         record = repository.state.parent
         with FileLock(record / "commit.lock", home=repository.common_dir).hold("set up the memory's branch", _PATIENCE):
@@ -131,12 +113,14 @@ def _set_up(repository: Repository, moved: str) -> OwnBranch:
             tip, origin = ("", "") if moved else _from_remote(repository)
             made = not tip
             tip = tip or moved or _first_commit(repository)
-            update_refs(repository, [f"create {REF} {tip}"], "memfs init")
+            worktrees.update_refs(repository, [f"create {REF} {tip}"], "memfs init")
         elif not moved:
             refuse_tracked(repository)
         if repository.head().ref == REF:
             hint = "git switch to a branch of code first"
-            raise BranchRefused(f"the branch {BRANCH} is checked out here", path=str(repository.work_tree), hint=hint)
+            raise errors.BranchRefused(
+                f"the branch {BRANCH} is checked out here", path=str(repository.work_tree), hint=hint
+            )
         memory = _check_out(repository, tip)
     elif not workspace_location.settle(common):
         _register(repository, memory)
@@ -186,7 +170,7 @@ def refuse_tracked(repository: Repository) -> None:
     ):
         found.insert(0, "the working tree")
     if found:
-        raise BranchRefused(
+        raise errors.BranchRefused(
             f"{shortlist(found)} has {MEMORY_FOLDER}/ or {SETTINGS_FILE} among the code",
             path=str(top),
             hint="memfs admin move moves it to a branch of its own; other branches merge that first",
@@ -200,7 +184,7 @@ def tracked(repository: Repository) -> Iterator[str]:
     for commit, _, name in (line.partition(" ") for line in filter(None, listed)):
         if name == BRANCH or name.endswith(f"/{BRANCH}"):
             continue
-        with suppress(MemfsError):  # a partial clone lacks trees, and asks nobody for them now
+        with suppress(errors.MemfsError):  # a partial clone lacks trees, and asks nobody for them now
             if repository.entry(commit, MEMORY_FOLDER) or repository.entry(commit, SETTINGS_FILE):
                 yield name
 
@@ -220,7 +204,7 @@ def _from_remote(repository: Repository) -> tuple[str, str]:
                 if BRANCH not in talk.branches():
                     continue
                 tip = talk.fetch(BRANCH, ())
-            except RemoteUnreachable as error:
+            except errors.RemoteUnreachable as error:
                 if known:
                     return known, name
                 if repository.git.run("for-each-ref", "--count=1", f"refs/remotes/{name}/"):  # it was reached before
@@ -247,7 +231,7 @@ def is_offered(layout: Layout, *, ask: bool) -> bool:
         return True
     if not ask or not any(_is_narrow(config, name) for name in remotes):
         return False
-    with suppress(MemfsError):
+    with suppress(errors.MemfsError):
         found = Repository.find(layout.work_tree, trusted=trust.repository)
         if found is not None:
             with closing(found) as repository:
@@ -282,7 +266,7 @@ def _check_out(repository: Repository, commit: str) -> Path:
     """Lay the branch out, and let it become the memory in one step."""
     record = repository.common_dir / "memfs"
     begun = record / _BEGUN / "memory"
-    lay_out(repository, begun, REF, commit)
+    worktrees.lay_out(repository, begun, REF, commit)
     io.rename(str(begun), str(record / "memory"))
     io.sync_folder(record)
     workspace_location.settle(repository.common_dir)
@@ -294,9 +278,9 @@ def _register(repository: Repository, memory: Path) -> None:
     commit = repository.ref_commit(REF)
     if commit is None:
         hint = f"git branch {BRANCH} COMMIT brings it back; git reflog or git fsck finds the commit"
-        raise BranchRefused(f"the branch {BRANCH} is gone", path=str(memory), hint=hint)
+        raise errors.BranchRefused(f"the branch {BRANCH} is gone", path=str(memory), hint=hint)
     begun = repository.common_dir / "memfs" / _BEGUN / "memory"
-    lay_out(repository, begun, REF, commit)
+    worktrees.lay_out(repository, begun, REF, commit)
     io.write_file(memory / ".git", io.read_file(begun / ".git"), mode=0o644)
     workspace_location.settle(repository.common_dir)
 
@@ -309,7 +293,7 @@ def _links(common: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
             continue
         try:
             done = workspace_location.link(top, common)
-        except (MemfsError, OSError):
+        except (errors.MemfsError, OSError):
             done = False
         (linked if done else blocked).append(top)
     return tuple(linked), tuple(blocked)
@@ -319,7 +303,7 @@ def _write_exclude(common: Path, *, wanted: bool) -> None:
     def place() -> Path:
         found = Path(os.path.realpath(common / "info/exclude"))
         if found.parent != Path(os.path.realpath(common / "info")):
-            raise NotRegularFile("git's exclude file is a link to elsewhere", path=str(found), hint="replace it")
+            raise errors.NotRegularFile("git's exclude file is a link to elsewhere", path=str(found), hint="replace it")
         return found
 
     def change(before: bytes | None, _: Path) -> tuple[bytes | None, None]:
@@ -350,16 +334,18 @@ def take_out(repository: Repository, *, branch: bool) -> None:
     """
     common = repository.common_dir
     for top in workspace_location.work_trees(common):
-        with suppress(MemfsError, OSError):
+        with suppress(errors.MemfsError, OSError):
             workspace_location.unlink(top)
     _write_exclude(common, wanted=False)
     memory = workspace_location.place_in(common)
-    layout = at(memory, repository) if memory is not None else None
+    layout = worktrees.at(memory, repository) if memory is not None else None
     commit = repository.ref_commit(REF) or ""
     if branch and commit:
-        update_refs(repository, [f"delete {REF} {commit}"], "memfs init")
+        worktrees.update_refs(repository, [f"delete {REF} {commit}"], "memfs init")
     if layout is not None:
-        take_away(layout, repository, commit)  # with its state folder, in which git's processes work: it goes last
+        worktrees.take_away(
+            layout, repository, commit
+        )  # with its state folder, in which git's processes work: it goes last
 
 
 # -- moving there ---------------------------------------------------------------------------------------------------
@@ -395,7 +381,7 @@ def to_own_branch(store_: Store, repository: Repository, *, dry_run: bool = Fals
     """
     if repository.prefix:
         hint = f"git mv {repository.prefix}/{MEMORY_FOLDER} and {SETTINGS_FILE} to the top, and commit"
-        raise BranchRefused("the memory is not at the top of the repository", path=repository.prefix, hint=hint)
+        raise errors.BranchRefused("the memory is not at the top of the repository", path=repository.prefix, hint=hint)
     _require_settled(store_, repository)
     head = repository.head_commit()
     tip, made = _extracted(repository, head) if head else ("", {})
@@ -404,7 +390,9 @@ def to_own_branch(store_: Store, repository: Repository, *, dry_run: bool = Fals
     there = repository.ref_commit(REF)
     if not tip or (there and not is_ancestor(repository, tip, there)):
         reason = f"the branch {BRANCH} has another history" if there else "no commit has this memory"
-        raise BranchRefused(reason, hint=f"git branch -m {BRANCH} OLD sets it aside" if there else "memfs commit first")
+        raise errors.BranchRefused(
+            reason, hint=f"git branch -m {BRANCH} OLD sets it aside" if there else "memfs commit first"
+        )
     commits = sum(1 for item in made.values() if item.kind == "commit")
     memory = repository.common_dir / "memfs/memory"
     if dry_run:
@@ -413,7 +401,7 @@ def to_own_branch(store_: Store, repository: Repository, *, dry_run: bool = Fals
         store(repository, made)
         tip = _settled(repository, tip)
     set_up(repository.work_tree, moved=there or tip)
-    share_sidecars(repository.workspace, memory)
+    worktrees.share_sidecars(repository.workspace, memory)
     _remove(store_, repository.work_tree, present)
     workspace_location.link(repository.work_tree, repository.common_dir)
     return MoveResult(workspace=memory, files=len(present), commits=commits)
@@ -435,7 +423,7 @@ def _extracted(repository: Repository, commit: str) -> tuple[str, Objects]:
         HistoryUnavailable: the clone lacks a part of the history.
     """
     if cut_off(repository):
-        raise HistoryUnavailable("this clone is shallow: it lacks history", hint="git fetch --unshallow")
+        raise errors.HistoryUnavailable("this clone is shallow: it lacks history", hint="git fetch --unshallow")
     wanted = {MEMORY_FOLDER.encode(), SETTINGS_FILE.encode()}
     made: Objects = {}
     became: dict[str, str] = {}
@@ -463,25 +451,29 @@ def _extracted(repository: Repository, commit: str) -> tuple[str, Objects]:
 
 def _require_settled(store_: Store, repository: Repository) -> None:
     if busy := repository.busy():
-        raise GitBusy(busy, hint="move it when that is over")
+        raise errors.GitBusy(busy, hint="move it when that is over")
     if not store_.by_hand:
         store_.flush_now("move it when that is over")
     if given := read_list(repository.common_dir):
         name = next(iter(given.values())).name
-        raise BranchRefused(f"an agent works on the branch {name}", hint=f"memfs team branch merge {name}, or drop it")
+        raise errors.BranchRefused(
+            f"an agent works on the branch {name}", hint=f"memfs team branch merge {name}, or drop it"
+        )
 
 
 def _require_committed(repository: Repository, head: str | None, present: Mapping[str, str]) -> None:
     committed = {**repository.tree(head), SETTINGS_FILE: repository.head_blob(SETTINGS_FILE)} if head else {}
     found = [path for path, blob in present.items() if committed.get(path) != blob and not document_of_sidecar(path)]
     if found:
-        raise BranchRefused(f"no commit has {shortlist(found)}", hint="memfs commit first")
+        raise errors.BranchRefused(f"no commit has {shortlist(found)}", hint="memfs commit first")
 
 
 def _present(top: Path) -> dict[str, str]:
     """The files of memory that lie in a folder, with what git would call their contents."""
     with closing(Tree(top)) as tree:
-        return {path: blob_now(tree, os.fsencode(path)) for path in memory_files(tree) if is_own(path)}
+        return {
+            path: worktrees.blob_now(tree, os.fsencode(path)) for path in worktrees.memory_files(tree) if is_own(path)
+        }
 
 
 def _settled(repository: Repository, tip: str) -> str:
@@ -498,6 +490,6 @@ def _remove(store_: Store, top: Path, present: Mapping[str, str]) -> None:
     """Remove what is at the other place from the working tree; what was written meanwhile stays."""
     with closing(Tree(top)) as tree, store_.standing_still("move the memory"):
         for path in sorted(present, key=lambda path: path == SETTINGS_FILE):
-            if blob_now(tree, os.fsencode(path)) == present[path]:
+            if worktrees.blob_now(tree, os.fsencode(path)) == present[path]:
                 tree.remove(path, durable=False)
-    remove_empty(top / MEMORY_FOLDER)
+    worktrees.remove_empty(top / MEMORY_FOLDER)

@@ -17,21 +17,11 @@ from typing import TYPE_CHECKING, Any
 from memfs.config_names import KINDS, QUESTIONS, SETTINGS_FILE
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ContentError, HistoryUnavailable, ItemSyntaxError, ItemTooLarge, MemfsError, SettingInvalid
-from memfs.format import toml_text
+from memfs.format import secrets, toml_text
 from memfs.format.codec import parse, remarks, schema_of
 from memfs.format.item_fields import values
 from memfs.format.plain import dotted
 from memfs.format.schema import Schemas
-from memfs.format.secrets import (
-    ALLOWED,
-    find,
-    find_likely,
-    found_in_file,
-    reason_in_file,
-    redacted,
-    redacted_value,
-    secret_error,
-)
 from memfs.format.text import decode, findings, marker_line, shown
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.journal import Journal
@@ -213,15 +203,17 @@ def _settings_in(tables: object) -> Iterator[tuple[str, object]]:
 
 # -- secrets ------------------------------------------------------------------------------------------------------
 def _secrets(before: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
-    found = found_in_file(data, path)
-    reason = reason_in_file(data, path) if found else ""
+    found = secrets.found_in_file(data, path)
+    reason = secrets.reason_in_file(data, path) if found else ""
     if found and not reason:
-        yield from (of_error(secret_error(one, path), path) for one in found[:_MOST_IN_FILE])
-    elif found and reason != reason_in_file(before.data(path) or b"", path):
+        yield from (of_error(secrets.secret_error(one, path), path) for one in found[:_MOST_IN_FILE])
+    elif found and reason != secrets.reason_in_file(before.data(path) or b"", path):
         message = f"{found[0].what} stays here, for a reason: {shown(reason)}"
-        yield finding("SecretAllowed", message, path=path, line=found[0].line, hint=f"see {ALLOWED!r} in the file")
+        yield finding(
+            "SecretAllowed", message, path=path, line=found[0].line, hint=f"see {secrets.ALLOWED!r} in the file"
+        )
     elif not found:
-        for one in find_likely(data.decode("utf-8", "replace"))[:2]:
+        for one in secrets.find_likely(data.decode("utf-8", "replace"))[:2]:
             hint = "if it is one, take it out and revoke it"
             yield finding("PossibleSecret", "a long word without any order", path=path, line=one.line, hint=hint)
 
@@ -451,7 +443,7 @@ def history_findings(
 
 def _in_commit(repository: Repository, commit: str, seen: _ReviewScope) -> Iterator[ReviewFinding]:
     parsed = repository.commit_object(commit)
-    for secret in find(f"{parsed.subject}\n\n{parsed.body}")[:1]:
+    for secret in secrets.find(f"{parsed.subject}\n\n{parsed.body}")[:1]:
         yield _leak(f"the message of commit {commit[:_SHORT]} has {secret.what} (rule {secret.rule})", "")
     for path in sorted(_paths(repository, commit, parsed)):
         entry = repository.entry(commit, path)
@@ -461,7 +453,7 @@ def _in_commit(repository: Repository, commit: str, seen: _ReviewScope) -> Itera
             continue
         seen.blobs.add(entry.id)
         data = repository.blob(entry.id)
-        if (found := found_in_file(data, path)) and not reason_in_file(data, path):
+        if (found := secrets.found_in_file(data, path)) and not secrets.reason_in_file(data, path):
             what = f"{found[0].what} (rule {found[0].rule} at line {found[0].line})"
             yield _leak(f"commit {commit[:_SHORT]} has {what}, which the change took out again", path)
 
@@ -597,15 +589,15 @@ def concealed(report: Report) -> Report:
 def _concealed(value: Any) -> Any:
     if isinstance(value, FieldChange):
         key = value.field.rpartition(".")[2]
-        sides = {name: redacted_value(getattr(value, name), key) for name in ("before", "after")}
-        return FieldChange(field=redacted(value.field), **sides)
+        sides = {name: secrets.redacted_value(getattr(value, name), key) for name in ("before", "after")}
+        return FieldChange(field=secrets.redacted(value.field), **sides)
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{one.name: _concealed(getattr(value, one.name)) for one in fields(value)})
     if isinstance(value, str):
-        return redacted(value)
+        return secrets.redacted(value)
     if isinstance(value, tuple):
         return tuple(map(_concealed, value))
-    return redacted_value(value) if isinstance(value, Mapping) else value
+    return secrets.redacted_value(value) if isinstance(value, Mapping) else value
 
 
 _REMOTES = "refs/remotes/"

@@ -12,17 +12,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 
+from memfs import errors
 from memfs.dataclass import dataclass, replace
-from memfs.errors import (
-    GitBusy,
-    GitFailed,
-    HistoryUnavailable,
-    MemfsError,
-    MergeRefused,
-    PushRefused,
-    RemoteInvalid,
-    RemoteRewritten,
-)
 from memfs.format.text import has_markers, shortlist
 from memfs.fs.lock import FileLock
 from memfs.fs.workspace_location import BRANCH
@@ -49,7 +40,7 @@ def taken_out(repository: Repository, old: str, new: str) -> str:
         for mark, commit in _marked(repository, old, new):
             if mark in again and _has_less(repository, commit, again[mark]):
                 return commit
-    except (GitFailed, HistoryUnavailable):  # something of it is not here
+    except (errors.GitFailed, errors.HistoryUnavailable):  # something of it is not here
         return ""
     return ""
 
@@ -65,11 +56,11 @@ def _has_less(repository: Repository, one: str, other: str) -> bool:
     return bool(before) and not after
 
 
-def _old_history(asked: _SyncRequest, announced: str) -> RemoteRewritten:
+def _old_history(asked: _SyncRequest, announced: str) -> errors.RemoteRewritten:
     """The error for a remote that still has what was erased here."""
     remote, branch = asked.remote.name, asked.branch
     force = f"--force-with-lease={branch}:{announced}" if announced else "--force"
-    return RemoteRewritten(
+    return errors.RemoteRewritten(
         f"history was rewritten here (an erase, or a cut), and {remote}/{branch} still has the old one",
         hint=f"git push {force} {remote} HEAD:{branch} replaces it there, and what others pushed on top of it goes;"
         " then sync, and replace every clone",
@@ -115,7 +106,7 @@ class SyncOutcome:
     uncommitted: int = 0
     edits: tuple[str, ...] = ()
     rescued: str = ""
-    refused: MemfsError | None = None
+    refused: errors.MemfsError | None = None
 
     @property
     def waiting(self) -> str:
@@ -206,7 +197,7 @@ class Syncer:
         if wanted:
             self._store.flush_now(_LATER, adopt=True)
         elif edits := self.unpublished_edits():
-            raise PushRefused(
+            raise errors.PushRefused(
                 f"{len(edits)} edit(s) by hand are not committed, and would be published: {shortlist(edits, 20)}",
                 hint="look at them with 'memfs diff'; 'memfs commit' or --yes commits them, then they go along",
             )
@@ -216,18 +207,20 @@ class Syncer:
         """The remote and the branch there; refuses where this branch cannot be synced at all."""
         repository = self._repository
         if busy := repository.busy():
-            raise GitBusy(busy, hint=_LATER)
+            raise errors.GitBusy(busy, hint=_LATER)
         repository.require_readable()
         head = repository.head()
         if head.ref is None:
-            raise GitBusy("HEAD is detached", hint="git switch BRANCH, then sync again")
+            raise errors.GitBusy("HEAD is detached", hint="git switch BRANCH, then sync again")
         if cut_off(repository) and not is_separate(repository):  # what is fetched of that branch is never shallow
-            raise HistoryUnavailable("this clone is shallow: it lacks history", hint="git fetch --unshallow")
+            raise errors.HistoryUnavailable("this clone is shallow: it lacks history", hint="git fetch --unshallow")
         followed, followed_branch = upstream(repository, head.branch)
         name = remote or self._usual(followed)
         there = branch or (followed_branch if followed == name else "") or head.branch
         if not is_branch(HEADS + there):
-            raise RemoteInvalid(f"{ascii(there)[:100]} is no name of a branch", hint="--branch takes one such as main")
+            raise errors.RemoteInvalid(
+                f"{ascii(there)[:100]} is no name of a branch", hint="--branch takes one such as main"
+            )
         return remote_of(repository, name), there
 
     def _usual(self, followed: str) -> str:
@@ -237,8 +230,8 @@ class Syncer:
         if "origin" in known or len(known) == 1:
             return "origin" if "origin" in known else known[0]
         if known:
-            raise RemoteInvalid(f"there are {len(known)} remotes", hint=f"name one: {', '.join(known)}")
-        raise RemoteInvalid("this repository has no remote", hint="git remote add origin ADDRESS makes one")
+            raise errors.RemoteInvalid(f"there are {len(known)} remotes", hint=f"name one: {', '.join(known)}")
+        raise errors.RemoteInvalid("this repository has no remote", hint="git remote add origin ADDRESS makes one")
 
     # -- rounds ---------------------------------------------------------------------------------------------------
     def _rounds(self, talk: RemoteConnection, asked: _SyncRequest) -> SyncOutcome:
@@ -264,11 +257,11 @@ class Syncer:
                     if stuck >= _STUCK:
                         raise _locked(asked, str(race)) from race
                     time.sleep(min(_PAUSE * 2**number, _LONGEST_PAUSE) * random.random())  # noqa: S311 - spreads retries
-            raise PushRefused(
+            raise errors.PushRefused(
                 f"others pushed to {asked.remote.name} {_ROUNDS} times in between",
                 hint="what was merged is kept; sync again",
             )
-        except MemfsError as error:
+        except errors.MemfsError as error:
             if done is None or done.joined is None:
                 raise
             return replace(done, refused=error)
@@ -282,7 +275,7 @@ class Syncer:
         if asked.named or not tips:
             return self._refuse_removed(asked)
         names = ", ".join(sorted(tips)[:3])
-        raise RemoteInvalid(
+        raise errors.RemoteInvalid(
             f"{asked.remote.name} has no branch {asked.branch}, but {names}",
             hint=f"--branch {asked.branch} makes it there; --branch NAME merges with that one, and pushes to it",
         )
@@ -296,7 +289,7 @@ class Syncer:
         rescued = "" if asked.dry_run else self._seen.rescue(asked.remote.name, asked.branch, last)
         if not asked.rejoin:
             kept = f"; {rescued} keeps that" if rescued else ""
-            raise RemoteRewritten(
+            raise errors.RemoteRewritten(
                 f"{asked.remote.name} has no branch {asked.branch} any more, and had one with {last[:10]}{kept}",
                 hint="ask why. If something was erased, clone again; if by mistake, or if the remote is another one, "
                 "'memfs sync --rejoin' makes it again",
@@ -343,15 +336,15 @@ class Syncer:
         return any(not is_ancestor(self._repository, commit, theirs) for commit in met)
 
     @staticmethod
-    def _rewritten(asked: _SyncRequest, last: str, theirs: str, rescued: str, erased: bool) -> RemoteRewritten:
+    def _rewritten(asked: _SyncRequest, last: str, theirs: str, rescued: str, erased: bool) -> errors.RemoteRewritten:
         name = f"{asked.remote.name}/{asked.branch}"
         if erased:
-            return RemoteRewritten(
+            return errors.RemoteRewritten(
                 f"something was erased from the history of {name}; this clone still has it, and would bring it back",
                 hint="run git clone again, and repeat there what only this clone has (memfs log)",
             )
         kept = f"; {rescued} keeps what it had" if rescued else ""
-        return RemoteRewritten(
+        return errors.RemoteRewritten(
             f"{name} was rewritten: it had {last[:10]} and has {theirs[:10]}, which does not lead there{kept}",
             hint="ask why. If something was erased, clone again; if by mistake, 'memfs sync --rejoin' brings it back",
         )
@@ -419,7 +412,7 @@ class Syncer:
             place = shlex.quote(str(self._repository.work_tree))
             own = f"git -C {place} push {asked.remote.name} {BRANCH}"  # where the code lies git pushes code
             push = own if is_separate(self._repository) else "git push"
-            raise PushRefused(
+            raise errors.PushRefused(
                 f"{asked.remote.name}/{asked.branch} would get {len(foreign)} file(s) that are not memory: {named}",
                 hint=f"{push} publishes them, if they are ready; then sync again. Until then: memfs sync --no-push",
             )
@@ -430,15 +423,15 @@ class Syncer:
         for name, entry in sorted(after.items()):
             path = memory_path(self._repository, name)
             if path and has_markers(self._repository.blob(entry.id)):
-                raise MergeRefused(
+                raise errors.MergeRefused(
                     "this file has conflict markers, and is committed",
                     path=path,
                     hint="keep what is right, delete the marker lines, and sync again",
                 )
 
 
-def _locked(asked: _SyncRequest, reason: str) -> PushRefused:
-    return PushRefused(
+def _locked(asked: _SyncRequest, reason: str) -> errors.PushRefused:
+    return errors.PushRefused(
         f"{asked.remote.name} takes no push though nobody pushed in between: {reason}",
         hint="nothing is lost: what was merged is committed here; ask who looks after the remote",
     )

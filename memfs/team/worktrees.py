@@ -12,17 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
+from memfs import errors
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
-from memfs.errors import (
-    BranchRefused,
-    HistoryUnavailable,
-    MemfsError,
-    NotRegularFile,
-    PathEscape,
-    RepoUnsupported,
-    StorageIO,
-)
 from memfs.fs import io
 from memfs.fs.archive import file_chunks
 from memfs.fs.atomic_replace import is_temporary
@@ -76,7 +68,7 @@ def lay_out(repository: Repository, folder: Path, ref: str, commit: str) -> Layo
             repository.git.run("worktree", "add", "--quiet", "--no-checkout", str(folder), short, keep=(held,))
         layout = at(folder, repository)
     if layout is None:
-        raise BranchRefused("git made no working tree", path=str(folder), hint="run git worktree list")
+        raise errors.BranchRefused("git made no working tree", path=str(folder), hint="run git worktree list")
     entries = files_of(repository.git, commit)
     for path in entries:
         require_path(path)
@@ -91,7 +83,7 @@ def at(folder: Path, repository: Repository) -> Layout | None:
     """The layout of this repository's working tree at a folder; None where there is none of it."""
     try:
         found = discover(folder) if os.path.lexists(folder / ".git") else None
-    except MemfsError:
+    except errors.MemfsError:
         return None
     own = found is not None and found.common_dir == repository.common_dir and found.git_dir != repository.common_dir
     return found if own and found is not None and found.elsewhere is None and found.work_tree == folder else None
@@ -192,7 +184,7 @@ def require_path(path: bytes) -> None:
         plain = part.lower().rstrip(b". ").replace(b"\xe2\x80\x8c", b"").replace(b"\xe2\x80\x8d", b"")
         if part in (b"", b".", b"..") or plain in (b".git", b"git~1") or plain.startswith(b".git:"):
             shown = ascii(path)[2:-1]
-            raise RepoUnsupported("a commit names a file inside a git folder", path=shown, hint="run git fsck")
+            raise errors.RepoUnsupported("a commit names a file inside a git folder", path=shown, hint="run git fsck")
 
 
 def _lay_files(repository: Repository, folder: Path, entries: Mapping[bytes, TreeEntry]) -> set[bytes]:
@@ -220,7 +212,7 @@ def _contents(repository: Repository, blobs: Mapping[bytes, str]) -> Iterator[tu
     if absent := paths.keys() - known.keys():
         blob = min(absent)
         hint = "a shallow or damaged clone lacks it; run git fsck"
-        raise HistoryUnavailable(f"the object {blob} is not in the repository", hint=hint)
+        raise errors.HistoryUnavailable(f"the object {blob} is not in the repository", hint=hint)
     for blob, data in contents(repository.git, known):
         yield from ((path, data) for path in paths[blob])
 
@@ -235,7 +227,7 @@ def blob_now(tree: Tree, path: bytes) -> str:
     """The blob id of what lies there; "" where nothing does, or no file."""
     try:
         return tree.read(os.fsdecode(path), _LARGEST).stamp.blob
-    except (FileNotFoundError, NotRegularFile, PathEscape):
+    except (FileNotFoundError, errors.NotRegularFile, errors.PathEscape):
         return ""
 
 
@@ -261,11 +253,13 @@ def _present(folder: Path) -> Iterator[str]:
 def _require_free(folder: Path) -> None:
     if os.path.lexists(folder) and not (folder.is_dir() and not folder.is_symlink() and not os.listdir(folder)):
         hint = "name another folder with --at"
-        raise BranchRefused("something is in the place of the working tree", path=str(folder), hint=hint)
+        raise errors.BranchRefused("something is in the place of the working tree", path=str(folder), hint=hint)
     try:
         io.make_folders(folder.parent)
-    except MemfsError as error:
-        raise BranchRefused(f"there is no place for it: {error.message}", path=str(folder), hint="use --at") from error
+    except errors.MemfsError as error:
+        raise errors.BranchRefused(
+            f"there is no place for it: {error.message}", path=str(folder), hint="use --at"
+        ) from error
 
 
 def share_sidecars(source: Path, target: Path) -> None:
@@ -278,7 +272,7 @@ def share_sidecars(source: Path, target: Path) -> None:
             for entry in list(here.scan(folder)):
                 document = document_of_sidecar(entry.path) if entry.regular else ""
                 if document and there.entry(document) is not None and there.entry(entry.path) is None:
-                    with suppress(FileNotFoundError, MemfsError):
+                    with suppress(FileNotFoundError, errors.MemfsError):
                         there.write_stream(entry.path, file_chunks(here, entry.path))
 
 
@@ -288,7 +282,7 @@ def _forget(layout: Layout) -> None:
     _forget_state(layout)
     io.unlink(layout.work_tree / ".git", missing_ok=True)
     _remove_record(layout.git_dir)
-    with suppress(StorageIO):  # others have theirs there, too
+    with suppress(errors.StorageIO):  # others have theirs there, too
         io.rmdir(layout.git_dir.parent)
     io.sync_folder(layout.common_dir)
 
@@ -333,7 +327,7 @@ def is_locked(layout: Layout) -> str:
 def remove_empty(top: Path) -> None:
     """Remove a folder and those in it, as far as nothing lies there."""
     for place, _, _ in os.walk(top, topdown=False, followlinks=False):
-        with suppress(StorageIO, OSError):
+        with suppress(errors.StorageIO, OSError):
             io.rmdir(place)
 
 

@@ -13,21 +13,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from memfs.dataclass import dataclass, field, replace
+from memfs.doors.cli import output
 from memfs.doors.cli.command import opened, verb, wants_json
 from memfs.doors.cli.export import counted
 from memfs.doors.cli.options import allow_secret_option, land
-from memfs.doors.cli.output import (
-    TEXT_ONLY,
-    Note,
-    Table,
-    Text,
-    count,
-    listed,
-    one_line,
-    read_input,
-    styled,
-    write_error,
-)
 from memfs.errors import MemfsError
 from memfs.model import MemoryItem
 from memfs.model.item import VOUCHED, Trust
@@ -79,8 +68,8 @@ class ImportReport:
     skipped: tuple[SkippedSource, ...] = ()
     refused: tuple[SkippedSource, ...] = ()
     gone: tuple[str, ...] = ()
-    others: tuple[ImportReport, ...] = field(default=(), metadata=TEXT_ONLY)
-    error: MemfsError | None = field(default=None, metadata=TEXT_ONLY)
+    others: tuple[ImportReport, ...] = field(default=(), metadata=output.TEXT_ONLY)
+    error: MemfsError | None = field(default=None, metadata=output.TEXT_ONLY)
 
 
 def _failed(report: ImportReport) -> bool:
@@ -88,7 +77,7 @@ def _failed(report: ImportReport) -> bool:
     return bool(report.refused or report.error) or any(map(_failed, report.others))
 
 
-def _text(report: ImportReport, dry_run: bool) -> Text:
+def _text(report: ImportReport, dry_run: bool) -> output.Text:
     for one in (report, *report.others):
         yield from _export_text(one, dry_run) if one.source == _EXPORT else _store_text(one, dry_run)
     if report.error:
@@ -96,7 +85,7 @@ def _text(report: ImportReport, dry_run: bool) -> Text:
 
 
 def _did(dry_run: bool) -> str:
-    return styled("Would import" if dry_run else "Imported", fg="green")
+    return output.styled("Would import" if dry_run else "Imported", fg="green")
 
 
 def _tail(parts: Mapping[str, int]) -> str:
@@ -104,7 +93,7 @@ def _tail(parts: Mapping[str, int]) -> str:
     return f"; {also}" if also else ""
 
 
-def _export_text(report: ImportReport, dry_run: bool) -> Text:
+def _export_text(report: ImportReport, dry_run: bool) -> output.Text:
     also = {
         "of them replaced": report.updated,
         "were there already": report.same,
@@ -123,12 +112,12 @@ _ALSO = {
 }
 
 
-def _store_text(report: ImportReport, dry_run: bool) -> Text:
+def _store_text(report: ImportReport, dry_run: bool) -> output.Text:
     by = {name: [one for one in report.memories if one.became == name] for name in ("stored", "updated", *_ALSO)}
     if dry_run:
         yield from _preview(by["stored"] + by["updated"])
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in sorted(report.counts.items()))
-    what = count(report.stored, "memory", "memories") + (f" ({kinds})" if kinds else "")
+    what = output.count(report.stored, "memory", "memories") + (f" ({kinds})" if kinds else "")
     also = {words: report.same if name == "same" else len(by[name]) for name, words in _ALSO.items()}
     yield f"{_did(dry_run)} {what} from {report.source}, {report.file}{_tail(also)}"
     yield from _named("says what is here", ((one.arrival.where, one.reason) for one in by["repeated"]))
@@ -144,29 +133,31 @@ def _store_text(report: ImportReport, dry_run: bool) -> Text:
     gone = ((one, "it is no longer there; 'memfs forget' it if it no longer holds") for one in report.gone)
     yield from _named("gone", gone)
     if any(one.arrival.item.trust == "agent" for one in by["stored"]):
-        yield Note("an agent wrote these; --reviewed says that you looked through them, and lets them be told unasked")
+        yield output.Note(
+            "an agent wrote these; --reviewed says that you looked through them, and lets them be told unasked"
+        )
 
 
-def _preview(memories: Sequence[ImportResult]) -> Text:
+def _preview(memories: Sequence[ImportResult]) -> output.Text:
     """The first memories that would be stored, a line each."""
-    yield Table([
+    yield output.Table([
         (
             "~" if one.became == "updated" else "+",
             one.id,
             one.arrival.item.type,
             one.arrival.where,
-            one_line(one.arrival.item.title or one.arrival.item.content, _WIDTH),
+            output.one_line(one.arrival.item.title or one.arrival.item.content, _WIDTH),
         )
         for one in memories[:_NAMED]
     ])  # fmt: skip
     if len(memories) > _NAMED:
-        yield f"and {count(len(memories) - _NAMED, 'more memory', 'more memories')}"
+        yield f"and {output.count(len(memories) - _NAMED, 'more memory', 'more memories')}"
 
 
-def _named(word: str, rows: Iterable[tuple[str, str]]) -> Text:
+def _named(word: str, rows: Iterable[tuple[str, str]]) -> output.Text:
     """What is worth a look, so many at most."""
     shown = (f"{where}: {reason}" for where, reason in rows)
-    yield from (Note(line.strip()) for line in listed(f"{word}:", shown, _NAMED))
+    yield from (output.Note(line.strip()) for line in output.listed(f"{word}:", shown, _NAMED))
 
 
 # -- the verb -----------------------------------------------------------------------------------------------------
@@ -298,7 +289,7 @@ def _read(workspace: Workspace, store: str, files: Sequence[str]) -> tuple[str, 
         return name, markdown_notes.read(map(Path, files), workspace.repository.work_tree, workspace.kinds)
     file = files[0] if files else None
     if file == "-":
-        return _STDIN, read(store, Path(_STDIN), read_input())
+        return _STDIN, read(store, Path(_STDIN), output.read_input())
     path = Path(file) if file else None
     if store == "claude-code" and (path is None or path.is_dir()):
         found = workspace.repository
@@ -323,7 +314,7 @@ def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> I
     source: str | BinaryIO = _stdin() if file == "-" else file
     done = workspace.states.importer.read(source, **chosen)
     for error in done.refused[:_NAMED]:
-        write_error(error)
+        output.write_error(error)
     land(workspace)
     return ImportReport(
         name,
@@ -341,7 +332,7 @@ def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> I
 
 def _stdin() -> BinaryIO:
     if sys.stdin is None:
-        read_input()  # says what is wrong with it
+        output.read_input()  # says what is wrong with it
     return sys.stdin.buffer
 
 

@@ -15,25 +15,11 @@ from memfs.admin.quota import DERIVED, sentence, tally
 from memfs.admin.store_builder import has_driver, has_states
 from memfs.admin.store_builder import problems as branch_problems
 from memfs.dataclass import NamedTuple, dataclass, field
+from memfs.doors.cli import output
 from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb, wants_json
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.hook import hook_problems, waiting_sessions
 from memfs.doors.cli.options import as_of, past_at
-from memfs.doors.cli.output import (
-    MERGE,
-    OMIT,
-    TEXT_ONLY,
-    Table,
-    Text,
-    count,
-    facts,
-    listed,
-    merge,
-    one_line,
-    problems_note,
-    size,
-    styled,
-)
 from memfs.errors import MemfsError
 from memfs.fs import io
 from memfs.model import Layer, Problem, Query
@@ -88,7 +74,7 @@ def _knowledge(workspace: Workspace) -> StatusPart:
     rows = {
         "learned": f"{len(learned):,} in the last {_DAYS} days" + (f": {who}" if who else ""),
         "newest": "; ".join(one["text"] for one in newest),
-        "used most": "; ".join(f"{one['text']} ({count(one['uses'], 'time')})" for one in used),
+        "used most": "; ".join(f"{one['text']} ({output.count(one['uses'], 'time')})" for one in used),
     }
     if disputed:
         said = "; ".join(_named(item)["text"] for item in disputed[:_FEW])
@@ -116,7 +102,7 @@ def _most_used(workspace: Workspace) -> list[dict[str, Any]]:
 
 
 def _named(item: MemoryItem) -> dict[str, Any]:
-    return {"id": item.id, "text": one_line(item.title or item.content, _WIDTH)}
+    return {"id": item.id, "text": output.one_line(item.title or item.content, _WIDTH)}
 
 
 def _index(workspace: Workspace, fresh: bool) -> StatusPart:
@@ -175,7 +161,8 @@ def _learned(workspace: Workspace) -> StatusPart:
     weights = {name: round(moved, 4) for name, moved in sorted(found.weights.items()) if abs(moved) >= _LEAST}
     value = {"answers": found.answers, "weights": weights, "items": len(found.items)}
     told = ", ".join(f"{name} {moved:+.2f}" for name, moved in weights.items())
-    what = f"learned from {count(found.answers, 'answer')} about {count(len(found.items), 'memory', 'memories')}"
+    items = output.count(len(found.items), "memory", "memories")
+    what = f"learned from {output.count(found.answers, 'answer')} about {items}"
     said = f"{what}: {told}" if told else what
     if not workspace.settings.served.log:
         said = "nothing is learned: 'served.log' is false"
@@ -197,13 +184,13 @@ def _delivery(workspace: Workspace) -> StatusPart:
     lists = {"automatic": memory.automatic, "triggered": memory.triggered}
     told = [*(f"{name} {', '.join(names) or 'nothing'}" for name, names in lists.items()), f"on demand {asked}"]
     if conflicts:
-        told.append(f"{count(conflicts, 'conflict')} to decide (memfs team conflicts)")
+        told.append(f"{output.count(conflicts, 'conflict')} to decide (memfs team conflicts)")
     return StatusPart("delivery", value, {"delivery": "; ".join(told)}, usual=not conflicts)
 
 
 def _hooks(workspace: Workspace) -> StatusPart:
     waiting = waiting_sessions(workspace)
-    told = f"what {count(waiting, 'session')} told waits; the agent's next answer, or session, makes it memories"
+    told = f"what {output.count(waiting, 'session')} told waits; the agent's next answer, or session, makes it memories"
     return StatusPart("hooks", {"waiting": waiting}, {"hooks": told if waiting else ""})
 
 
@@ -228,8 +215,8 @@ def _is_private(state: MountState) -> bool:
 def _mount_text(state: MountState) -> str:
     if state.problem:
         return "left out"
-    unread = f", {count(state.unread, 'file')} invalid" if state.unread else ""
-    return f"{count(state.items or 0, 'item')}{unread}, {state.path}"
+    unread = f", {output.count(state.unread, 'file')} invalid" if state.unread else ""
+    return f"{output.count(state.items or 0, 'item')}{unread}, {state.path}"
 
 
 def _merges(workspace: Workspace) -> StatusPart:
@@ -237,7 +224,7 @@ def _merges(workspace: Workspace) -> StatusPart:
     waiting, driver = 0, has_driver(workspace.repository)
     with suppress(MemfsError):  # git's files cannot be read: 'check' says why
         waiting = workspace.teams.waiting()
-    told = [f"{count(waiting, 'decision')} waiting ('memfs team conflicts')"] if waiting else []
+    told = [f"{output.count(waiting, 'decision')} waiting ('memfs team conflicts')"] if waiting else []
     told += [] if driver else ["as plain text: the merge driver is not installed ('memfs init')"]
     return StatusPart("merges", {"waiting": waiting, "driver": driver}, {"merges": "; ".join(told)})
 
@@ -254,8 +241,8 @@ def _states(workspace: Workspace) -> Iterator[StatusPart]:
     }  # fmt: skip
     told = f"{len(iterations):,}" + (f", {archived} archived" if archived else "")
     told += f", number {current} is open" if current is not None else ", none is open"
-    yield StatusPart("states", value, {"iterations": f"{told}; {count(documents, 'document')}"})
-    parts = [f"{count(late.count, 'checkpoint')}, the last {late.last}" if late.last else "none yet"]
+    yield StatusPart("states", value, {"iterations": f"{told}; {output.count(documents, 'document')}"})
+    parts = [f"{output.count(late.count, 'checkpoint')}, the last {late.last}" if late.last else "none yet"]
     if late.damaged:
         parts.append(f"{late.damaged} cannot be used, see 'memfs state checkpoint verify'")
     if late.due:
@@ -271,7 +258,7 @@ def _storage(workspace: Workspace) -> StatusPart:
     free = "" if found.free is None else f"{found.free / 1e9:,.1f} GB free"
     words = [f"degraded: {found.reason}" if found.reason else f"ok, {free}" if free else "ok"]
     if found.waiting:
-        words.append(f"{count(found.waiting, 'write')} in {found.secondary}")
+        words.append(f"{output.count(found.waiting, 'write')} in {found.secondary}")
     elif found.secondary:
         words.append(f"secondary {found.secondary}")
     if found.secondary_reason:
@@ -301,8 +288,8 @@ def _backup(workspace: Workspace, all_: bool) -> StatusPart:
 def _age(seconds: int) -> str:
     for length, word in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= length:
-            return count(seconds // length, word)
-    return count(max(0, seconds), "second")
+            return output.count(seconds // length, word)
+    return output.count(max(0, seconds), "second")
 
 
 # -- what it prints -----------------------------------------------------------------------------------------------
@@ -359,16 +346,16 @@ class PresentState:
     storage: Storage
     quota: tuple[Mapping[str, Any], ...]
     backup: BackupState
-    semantic: SemanticStatus | None = field(default=None, metadata=OMIT)
-    learned: Mapping[str, Any] | None = field(default=None, metadata=OMIT)
-    states: Mapping[str, Any] | None = field(default=None, metadata=OMIT)
-    checkpoints: CheckpointStatus | None = field(default=None, metadata=OMIT)
+    semantic: SemanticStatus | None = field(default=None, metadata=output.OMIT)
+    learned: Mapping[str, Any] | None = field(default=None, metadata=output.OMIT)
+    states: Mapping[str, Any] | None = field(default=None, metadata=output.OMIT)
+    checkpoints: CheckpointStatus | None = field(default=None, metadata=output.OMIT)
     delivery: Mapping[str, Any]
     hooks: Mapping[str, Any]
-    mounts: Mapping[str, MountState] | None = field(default=None, metadata=OMIT)
+    mounts: Mapping[str, MountState] | None = field(default=None, metadata=output.OMIT)
     merges: Mapping[str, Any]
-    invalid: frozenset[str] = field(default=frozenset(), metadata=TEXT_ONLY)
-    rows: Mapping[str, str] = field(metadata=TEXT_ONLY)
+    invalid: frozenset[str] = field(default=frozenset(), metadata=output.TEXT_ONLY)
+    rows: Mapping[str, str] = field(metadata=output.TEXT_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,8 +369,8 @@ class ContentBytes:
     """
 
     content: int
-    repository: int | None = field(default=None, metadata=OMIT)
-    index: int | None = field(default=None, metadata=OMIT)
+    repository: int | None = field(default=None, metadata=output.OMIT)
+    index: int | None = field(default=None, metadata=output.OMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +382,7 @@ class ItemCounts:
         bytes: what content, history and index weigh.
     """
 
-    tally: MemoryTally = field(metadata=merge("types layers bytes_by_type=type_bytes"))
+    tally: MemoryTally = field(metadata=output.merge("types layers bytes_by_type=type_bytes"))
     bytes: ContentBytes
 
 
@@ -413,8 +400,8 @@ class AreaWeight:
 
     def row(self, name: str) -> tuple[str, str, str]:
         """Its row in a table."""
-        share = f"{self.bytes * 100 // self.quota}% of {size(self.quota)}" if self.quota else ""
-        return f"  {name}", size(self.bytes), share
+        share = f"{self.bytes * 100 // self.quota}% of {output.size(self.quota)}" if self.quota else ""
+        return f"  {name}", output.size(self.bytes), share
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,21 +441,21 @@ class WorkspaceStatus:
     """
 
     items: int = 0
-    now: PresentState | None = field(default=None, metadata=MERGE)
-    counts: ItemCounts | None = field(default=None, metadata=MERGE)
-    weights: StorageUse | None = field(default=None, metadata=MERGE)
+    now: PresentState | None = field(default=None, metadata=output.MERGE)
+    counts: ItemCounts | None = field(default=None, metadata=output.MERGE)
+    weights: StorageUse | None = field(default=None, metadata=output.MERGE)
     private: PrivateMemory | None = None
     problems: tuple[Problem, ...] = ()
 
 
-def _text(found: WorkspaceStatus, mine: bool, as_of: str | None) -> Text:
+def _text(found: WorkspaceStatus, mine: bool, as_of: str | None) -> output.Text:
     if mine:
         assert found.private is not None  # else there is no result
         yield str(found.private.folder)
         return
     if found.now is not None:
         for name, value in found.now.rows.items():
-            yield from facts({name: value})
+            yield from output.facts({name: value})
             if name == _TO_COMMIT:
                 yield from _waiting(found.now)
     if found.counts is not None:
@@ -479,39 +466,43 @@ def _text(found: WorkspaceStatus, mine: bool, as_of: str | None) -> Text:
         yield from found.problems
 
 
-def _waiting(now: PresentState) -> Text:
+def _waiting(now: PresentState) -> output.Text:
     waiting = [path for path in now.pending if path not in now.hand_edits]
-    yield from listed(f"{'':9}{styled('waiting', fg='yellow')}", waiting, _NAMED)
+    yield from output.listed(f"{'':9}{output.styled('waiting', fg='yellow')}", waiting, _NAMED)
     for path in now.hand_edits:
         wrong = "  invalid: 'memfs commit' leaves it alone" if path in now.invalid else ""
         word = "edited" if (now.workspace / path).exists() else "deleted"
-        yield f"{'':10}{styled(f'{word:>7}', fg='yellow')} {path}{wrong}"
+        yield f"{'':10}{output.styled(f'{word:>7}', fg='yellow')} {path}{wrong}"
 
 
-def _counted(found: MemoryTally) -> Text:
-    yield styled(count(found.items, "item"), bold=True)
-    yield Table([(f"  {name}", f"{number:>9,}", size(found.type_bytes[name])) for name, number in found.types.items()])
-    yield styled("Layers", bold=True)
-    yield Table([(f"  {layer}", f"{number:>9,}") for layer, number in found.layers.items()])
+def _counted(found: MemoryTally) -> output.Text:
+    yield output.styled(output.count(found.items, "item"), bold=True)
+    yield output.Table(
+        [(f"  {name}", f"{number:>9,}", output.size(found.type_bytes[name])) for name, number in found.types.items()]
+    )
+    yield output.styled("Layers", bold=True)
+    yield output.Table([(f"  {layer}", f"{number:>9,}") for layer, number in found.layers.items()])
 
 
-def _weighed(found: StorageUse) -> Text:
-    yield styled("Areas", bold=True)
+def _weighed(found: StorageUse) -> output.Text:
+    yield output.styled("Areas", bold=True)
     derived = [area.row(name) for name, area in found.areas.items() if name in DERIVED]
     counted = [area.row(name) for name, area in found.areas.items() if name not in DERIVED]
-    yield Table([*counted, found.total.row("total"), *derived])
+    yield output.Table([*counted, found.total.row("total"), *derived])
     if found.free is not None:
-        yield f"  {size(found.free)} free"
-    yield f"{count(found.usage['uses'], 'use')} of {count(found.usage['items'], 'item')}"
+        yield f"  {output.size(found.free)} free"
+    yield f"{output.count(found.usage['uses'], 'use')} of {output.count(found.usage['items'], 'item')}"
     if not found.iterations:
         return
-    yield styled("Iterations", bold=True)
+    yield output.styled("Iterations", bold=True)
     shown = found.iterations[-_LAST:]
-    yield Table([(f"  {row.number}", size(row.bytes), "archived" if row.archived else "") for row in shown])
+    yield output.Table(
+        [(f"  {row.number}", output.size(row.bytes), "archived" if row.archived else "") for row in shown]
+    )
     slope, mean = found.growth_of_an_iteration, found.bytes_per_iteration
-    trend = f"not linear: each {size(abs(slope))} {'larger' if slope > 0 else 'smaller'} than the one before"
+    trend = f"not linear: each {output.size(abs(slope))} {'larger' if slope > 0 else 'smaller'} than the one before"
     even = abs(slope) * len(found.iterations) < 0.1 * mean
-    yield f"  {size(mean)} each on average; growth is {'linear' if even else trend}"
+    yield f"  {output.size(mean)} each on average; growth is {'linear' if even else trend}"
 
 
 @verb("status", text=_text)
@@ -552,7 +543,7 @@ def status(all_: bool, storage: bool, mine: bool, as_of: str | None) -> Workspac
             counts = _counts(tally(workspace.store, workspace.parts))
             weights = _weights(workspace)
         problems += filter(None, [workspace.quota.problem])
-        remark(problems_note(len(problems)))
+        remark(output.problems_note(len(problems)))
         return WorkspaceStatus(
             items=workspace.store.count(),
             now=now,
@@ -600,7 +591,7 @@ def _past(revision: str) -> WorkspaceStatus:
         past = past_at(workspace, revision, quarantined=True)
         found, problems = past_tally(past), tuple(past.store.problems())
         counts = _counts(found, past=True)
-        remark(problems_note(len(problems)))
+        remark(output.problems_note(len(problems)))
         return WorkspaceStatus(items=found.items, counts=counts, problems=problems)
 
 
@@ -650,10 +641,12 @@ def _to_commit(pending: PendingCommit, edits: int) -> str:
     """How many changes wait and of how many files, where that is another number; and how many edits by hand."""
     said = []
     if pending.count:
-        files = f" to {count(len(pending.paths), 'file')}" if len(pending.paths) not in (0, pending.count) else ""
-        said.append(count(pending.count, "change") + files + (f" ({pending.reason})" if pending.reason else ""))
+        files = (
+            f" to {output.count(len(pending.paths), 'file')}" if len(pending.paths) not in (0, pending.count) else ""
+        )
+        said.append(output.count(pending.count, "change") + files + (f" ({pending.reason})" if pending.reason else ""))
     if edits:
-        said.append(count(edits, "uncommitted hand edit"))
+        said.append(output.count(edits, "uncommitted hand edit"))
     return ", ".join(said) or "nothing"
 
 

@@ -11,28 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.dataclass import dataclass, field
+from memfs.doors.cli import output
 from memfs.doors.cli.answer_diff import head_line, remarks, whose
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb
 from memfs.doors.cli.options import SOURCE, as_of, land, named, past_at, since, when
-from memfs.doors.cli.output import (
-    OMIT,
-    TEXT_ONLY,
-    Block,
-    Note,
-    Table,
-    Text,
-    clean,
-    count,
-    listed,
-    merge,
-    note,
-    one_line,
-    read_named,
-    readable,
-    styled,
-    width,
-    write,
-)
 from memfs.doors.cli.parser import Actions
 from memfs.format.text import shortlist
 from memfs.fs.workspace_location import code_of
@@ -62,21 +44,21 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be 
 
 
 # -- branch list --------------------------------------------------------------------------------------------------
-def _branch_list_text(found: tuple[Branch, ...]) -> Text:
+def _branch_list_text(found: tuple[Branch, ...]) -> output.Text:
     rows = [(one.name, one.agent, _standing(one), str(one.folder or "")) for one in found]
-    yield Table(rows, dim=(1, 3))
+    yield output.Table(rows, dim=(1, 3))
     if not rows:
-        yield Note("no branches; memfs team branch start NAME makes one")
+        yield output.Note("no branches; memfs team branch start NAME makes one")
 
 
 def _standing(one: Branch) -> str:
-    words = [f"{count(one.ahead, 'commit')} to merge"] if one.ahead else []
+    words = [f"{output.count(one.ahead, 'commit')} to merge"] if one.ahead else []
     if not one.commit:
         words = ["gone"]
     elif not words and not one.waiting:
         words = ["nothing to merge"]
     if one.waiting:
-        words.append(f"{count(one.waiting, 'write')} not committed")
+        words.append(f"{output.count(one.waiting, 'write')} not committed")
     if not one.ready:
         words.append("not complete: start it again")
     if one.quarantined:
@@ -95,10 +77,12 @@ def _branch_list(workspace: Workspace) -> tuple[Branch, ...]:
 
 
 # -- branch start -------------------------------------------------------------------------------------------------
-def _start_text(one: Branch) -> Text:
-    yield f"Started {styled(one.branch, fg='green', bold=True)} at {one.commit[:12]}"
+def _start_text(one: Branch) -> output.Text:
+    yield f"Started {output.styled(one.branch, fg='green', bold=True)} at {one.commit[:12]}"
     yield f"export MEMFS_WORKSPACE={shlex.quote(str(one.folder))}"
-    yield Note(f"whatever is written there goes to that branch; 'memfs team branch merge {one.name}' brings it here")
+    yield output.Note(
+        f"whatever is written there goes to that branch; 'memfs team branch merge {one.name}' brings it here"
+    )
 
 
 @verb("start", text=_start_text)
@@ -117,27 +101,31 @@ def _branch_start(workspace: Workspace, name: str, agent: str, at: str | None) -
 
 
 # -- branch merge -------------------------------------------------------------------------------------------------
-def _merge_text(done: BranchMerge, name: str, dry_run: bool) -> Text:
+def _merge_text(done: BranchMerge, name: str, dry_run: bool) -> output.Text:
     joined = done.joined
     if done.uncommitted:
         them = "it" if done.uncommitted == 1 else "them"
-        yield f"Would first commit {count(done.uncommitted, 'write')} made there, and merge {them}, too"
+        yield f"Would first commit {output.count(done.uncommitted, 'write')} made there, and merge {them}, too"
     if joined.nothing and not done.uncommitted:
         yield f"Nothing to merge from {name}"
     elif not joined.nothing:
-        yield f"{'Would merge' if dry_run else 'Merged'} {styled(name, fg='green', bold=True)}"
-    yield from listed("", joined.changed, _SHOWN)
+        yield f"{'Would merge' if dry_run else 'Merged'} {output.styled(name, fg='green', bold=True)}"
+    yield from output.listed("", joined.changed, _SHOWN)
     for one in joined.conflicts:
-        kept, lost = readable(one.kept), readable(one.lost)
-        yield Note(f"{one.path}: {f'{one.field}: ' if one.field else ''}both changed it; kept {kept}, lost {lost}")
+        kept, lost = output.readable(one.kept), output.readable(one.lost)
+        yield output.Note(
+            f"{one.path}: {f'{one.field}: ' if one.field else ''}both changed it; kept {kept}, lost {lost}"
+        )
     if joined.conflicts:
-        yield Note("'memfs team conflicts' shows what both changed, and decides")
+        yield output.Note("'memfs team conflicts' shows what both changed, and decides")
     if joined.waiting:
-        yield Note(f"merged; the commit waits: {joined.waiting}")
+        yield output.Note(f"merged; the commit waits: {joined.waiting}")
     for path in done.edited:
-        yield Note(f"{path} was edited there by hand and is not committed: it was left out")
+        yield output.Note(f"{path} was edited there by hand and is not committed: it was left out")
     for number, program in done.alive:
-        yield Note(f"{program} (process {number}) still works there; what it writes from now on is not merged yet")
+        yield output.Note(
+            f"{program} (process {number}) still works there; what it writes from now on is not merged yet"
+        )
 
 
 @verb("merge", text=_merge_text)
@@ -157,14 +145,14 @@ def _branch_merge(workspace: Workspace, name: str, message: str, dry_run: bool) 
 
 
 # -- branch drop --------------------------------------------------------------------------------------------------
-def _drop_text(dropped: DroppedBranch, dry_run: bool) -> Text:
+def _drop_text(dropped: DroppedBranch, dry_run: bool) -> output.Text:
     stays = "would stay" if dry_run else "stays"
-    name = styled(dropped.branch.removeprefix("refs/heads/"), fg="yellow", bold=True)
+    name = output.styled(dropped.branch.removeprefix("refs/heads/"), fg="yellow", bold=True)
     yield f"{'Would drop' if dry_run else 'Dropped'} {name}"
     if dropped.rescue:
         yield f"  what was not merged {stays} as {dropped.rescue}"
     for path in dropped.left[:_SHOWN]:
-        yield Note(f"{path} stays in {dropped.folder}: it is not committed, or no memory")
+        yield output.Note(f"{path} stays in {dropped.folder}: it is not committed, or no memory")
 
 
 @verb("drop", text=_drop_text)
@@ -181,11 +169,11 @@ def _branch_drop(workspace: Workspace, name: str, force: bool, dry_run: bool) ->
 
 
 # -- branch quarantine, release -----------------------------------------------------------------------------------
-def _quarantine_text(one: Branch) -> Text:
-    yield f"{'Quarantined' if one.quarantined else 'Released'} {styled(one.branch, fg='yellow', bold=True)}"
+def _quarantine_text(one: Branch) -> output.Text:
+    yield f"{'Quarantined' if one.quarantined else 'Released'} {output.styled(one.branch, fg='yellow', bold=True)}"
     if one.quarantined and one.commit and not one.ahead:
         hint = f"memfs undo --agent {one.agent}" if one.agent else "memfs undo"
-        yield Note(f"what it wrote is merged already, and is still read here; '{hint}' takes it back")
+        yield output.Note(f"what it wrote is merged already, and is still read here; '{hint}' takes it back")
 
 
 @verb("quarantine", text=_quarantine_text)
@@ -248,15 +236,17 @@ def _row(one: Convention) -> tuple[str, ...]:
         f"to replace {', '.join(one.supersedes)}" if coming else "",
     )
     where, told = ", ".join(one.scope) or "everywhere", "; ".join(filter(None, remarks))
-    return one.status or "no status", where, one.owner, one.id, told, one_line(str(one))
+    return one.status or "no status", where, one.owner, one.id, told, output.one_line(str(one))
 
 
-def _convention_list_text(found: tuple[Convention, ...]) -> Text:
-    yield Table([_row(one) for one in found], dim=(1,))
+def _convention_list_text(found: tuple[Convention, ...]) -> output.Text:
+    yield output.Table([_row(one) for one in found], dim=(1,))
     number = len(found)
-    yield Note(count(number, "convention") + ("" if number else "; memfs team convention propose 'TEXT' makes one"))
+    yield output.Note(
+        output.count(number, "convention") + ("" if number else "; memfs team convention propose 'TEXT' makes one")
+    )
     if any(one.status in ("", "proposed") for one in found):
-        yield Note("only those that are accepted hold; 'memfs team convention accept ID' decides")
+        yield output.Note("only those that are accepted hold; 'memfs team convention accept ID' decides")
 
 
 @verb("list", text=_convention_list_text, key="conventions")
@@ -293,12 +283,12 @@ class ConventionDecision:
 
     status: str
     changed: tuple[str, ...]
-    path: str = field(default="", metadata=OMIT)
-    lines: tuple[tuple[str, str], ...] = field(default=(), metadata=TEXT_ONLY)
+    path: str = field(default="", metadata=output.OMIT)
+    lines: tuple[tuple[str, str], ...] = field(default=(), metadata=output.TEXT_ONLY)
 
 
-def _decision_text(done: ConventionDecision) -> Text:
-    return (f"{styled(status, fg='green')} {name}" for status, name in done.lines)
+def _decision_text(done: ConventionDecision) -> output.Text:
+    return (f"{output.styled(status, fg='green')} {name}" for status, name in done.lines)
 
 
 def _decide(ids: tuple[str, ...], status: str, reason: str) -> ConventionDecision:
@@ -383,9 +373,9 @@ class ConventionExport:
     bytes: int
 
 
-def _export_text(done: ConventionExport) -> Text:
-    number = count(len(done.conventions), "convention")
-    yield f"{styled('Exported', fg='green')} {number} of {done.workspace} to {done.file}"
+def _export_text(done: ConventionExport) -> output.Text:
+    number = output.count(len(done.conventions), "convention")
+    yield f"{output.styled('Exported', fg='green')} {number} of {done.workspace} to {done.file}"
 
 
 @verb("export", text=_export_text)
@@ -414,7 +404,7 @@ def _convention_export(
         shared = sharing.export(statuses or ("accepted",), ids, name)
         data = sharing.encode(shared, file)
         if file == "-":
-            write(data)
+            output.write(data)
             return None
         with out_file(workspace.root, Path(file), replace) as target:
             target.write(data)
@@ -422,8 +412,10 @@ def _convention_export(
 
 
 # -- convention import --------------------------------------------------------------------------------------------
-def _import_text(done: tuple[ImportResult, ...], dry_run: bool) -> Text:
-    yield Table([(f"  {one.became}", one.id or one.arrival.key, one.reason) for one in done if one.became != "same"])
+def _import_text(done: tuple[ImportResult, ...], dry_run: bool) -> output.Text:
+    yield output.Table(
+        [(f"  {one.became}", one.id or one.arrival.key, one.reason) for one in done if one.became != "same"]
+    )
     counts = Counter(one.became for one in done)
     told = ", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing"
     yield f"{'Would import' if dry_run else 'Imported'}: {told}"
@@ -452,7 +444,7 @@ def _convention_import(
     from memfs.learning.exchange import LARGEST  # --help does without it
 
     name = "standard input" if file == "-" else file
-    data = read_named(file, LARGEST + 1)
+    data = output.read_named(file, LARGEST + 1)
     done = workspace.sources.sharing.take_in(data, name, accepted=accepted, replace=replace, dry_run=dry_run)
     if not dry_run:
         land(workspace)
@@ -478,15 +470,16 @@ _WAITING = {"memfs": "uncommitted", "hand": "by hand"}
 _LEAST = 20
 
 
-def _blame_text(found: tuple[LearnedFrom, ...]) -> Text:
+def _blame_text(found: tuple[LearnedFrom, ...]) -> output.Text:
     rows = [(one.commit[:_SHORT] or _WAITING[one.waiting], _day(one), written_by(one), one) for one in found]
     commits = max((len(commit) for commit, *_ in rows), default=0)
     names = max((len(who) for _, _, who, _ in rows), default=0)
     for commit, day, who, one in rows:
-        head = f"{commit.ljust(commits)} {day} {who.ljust(names)}  {clean(one.field)}: "
-        room = max(width() - len(head), _LEAST) if width() else 0
-        place = f"{styled(commit.ljust(commits), fg='yellow')} {styled(day, dim=True)} {who.ljust(names)}"
-        yield f"{place}  {styled(clean(one.field), bold=True)}: {one_line(readable(one.value), room)}"
+        head = f"{commit.ljust(commits)} {day} {who.ljust(names)}  {output.clean(one.field)}: "
+        room = max(output.width() - len(head), _LEAST) if output.width() else 0
+        place = f"{output.styled(commit.ljust(commits), fg='yellow')} {output.styled(day, dim=True)} {who.ljust(names)}"
+        value = output.one_line(output.readable(one.value), room)
+        yield f"{place}  {output.styled(output.clean(one.field), bold=True)}: {value}"
 
 
 def _day(one: LearnedFrom) -> str:
@@ -499,7 +492,7 @@ def written_by(one: LearnedFrom) -> str:
     session = f"session {one.session}" if one.session else ""
     through = f"via {one.source}" if one.source else ""
     tool = f"with {one.tool}" if one.tool and one.tool != one.source else ""
-    return one_line(", ".join(filter(None, (who, session, through, tool))))
+    return output.one_line(", ".join(filter(None, (who, session, through, tool))))
 
 
 @verb("blame", text=_blame_text, key="fields")
@@ -549,7 +542,7 @@ class BrokenAnswer:
     """
 
     found: BisectResult = field(
-        metadata=merge(
+        metadata=output.merge(
             "good bad steps=culprit.steps commit=culprit.revision or_earlier=culprit.or_earlier "
             "brought=culprit.brought expectations=answers"
         )
@@ -567,9 +560,9 @@ class BrokenAnswer:
         return cls(found, agent, session, source, tuple(ChangedPath(*pair) for pair in found.changes))
 
 
-def _bisect_text(broken: BrokenAnswer) -> Text:
+def _bisect_text(broken: BrokenAnswer) -> output.Text:
     culprit = broken.found.culprit
-    yield f"{styled('broken by', fg='red')} {head_line(culprit.revision)}"
+    yield f"{output.styled('broken by', fg='red')} {head_line(culprit.revision)}"
     for line in filter(None, (whose(culprit), *remarks(culprit))):
         yield f"  {line}"
     for one in broken.found.answers:
@@ -578,12 +571,12 @@ def _bisect_text(broken: BrokenAnswer) -> Text:
             yield f"    before  {_listed(one.before)}"
             yield f"    after   {_listed(one.after)}"
     for change in broken.changes[:_SHOWN]:
-        yield f"  {styled(f'{change.what:<7}', fg=_COLOURS[change.what])} {change.path}"
+        yield f"  {output.styled(f'{change.what:<7}', fg=_COLOURS[change.what])} {change.path}"
     if (more := len(broken.changes) - _SHOWN) > 0:
-        yield f"  and {count(more, 'more file')}"
+        yield f"  and {output.count(more, 'more file')}"
     name = culprit.revision.short
-    yield Note(f"'memfs diff {name}^ {name}' shows the change, 'memfs undo --commit {name}' takes it back")
-    yield from map(Note, broken.found.notes)
+    yield output.Note(f"'memfs diff {name}^ {name}' shows the change, 'memfs undo --commit {name}' takes it back")
+    yield from map(output.Note, broken.found.notes)
 
 
 def _listed(ids: tuple[str, ...]) -> str:
@@ -617,7 +610,7 @@ def bisect(workspace: Workspace, good: str, bad: str, expected: tuple[str, ...],
     from memfs.team.bisect import Expectation
 
     def tell(left: int, steps: int) -> None:
-        note(f"{count(left, 'commit')} left, about {count(steps, 'step')}")
+        output.note(f"{output.count(left, 'commit')} left, about {output.count(steps, 'step')}")
 
     asked = Query(limit=limit or workspace.settings.recall.limit)
     expectations = [Expectation.read(text, asked) for text in expected]
@@ -643,12 +636,12 @@ class VerifiedRange:
     commits: tuple[CommitCheck, ...]
 
 
-def _verify_text(checked: VerifiedRange) -> Text:
+def _verify_text(checked: VerifiedRange) -> output.Text:
     for one in checked.commits:
         good = one.verdict == _GOOD
-        verdict = styled(f"{one.verdict.value:<15}", fg="green" if good else "red", bold=not good)
-        yield f"{styled(one.commit[:_SHORT], fg='yellow')}  {verdict}  {one.author}"
-        yield f"    {one_line(one.subject, 100)}"
+        verdict = output.styled(f"{one.verdict.value:<15}", fg="green" if good else "red", bold=not good)
+        yield f"{output.styled(one.commit[:_SHORT], fg='yellow')}  {verdict}  {one.author}"
+        yield f"    {output.one_line(one.subject, 100)}"
         if not good:
             yield f"    {one.reason}"
 
@@ -675,7 +668,7 @@ def verify(workspace: Workspace, range: str, allowed_signers: str | None, bad: b
     """
     checked = workspace.teams.signatures.verify(range, allowed_signers)
     wrong = [one for one in checked if one.verdict != _GOOD]
-    told = f"{count(len(checked), 'commit')}, {f'{len(wrong)} not good' if wrong else 'all good'}"
+    told = f"{output.count(len(checked), 'commit')}, {f'{len(wrong)} not good' if wrong else 'all good'}"
     remark(told if checked else "no commit there changes the memory")
     return VerifiedRange(range, not wrong, tuple(wrong if bad else checked))
 
@@ -735,11 +728,11 @@ class BlockReport:
     file: Path
     standing: BlockStatus
     line: int | None
-    done: BlockResult | None = field(default=None, metadata=OMIT)
+    done: BlockResult | None = field(default=None, metadata=output.OMIT)
     text: str
     tokens: int
     left_out: tuple[str, ...]
-    name: str = field(metadata=TEXT_ONLY)
+    name: str = field(metadata=output.TEXT_ONLY)
 
 
 def _report(
@@ -760,23 +753,25 @@ def _report(
     )
 
 
-def _left_out_note(ids: tuple[str, ...]) -> Text:
+def _left_out_note(ids: tuple[str, ...]) -> output.Text:
     if ids:
         names = ", ".join(ids[:5]) + (" and others" if len(ids) > 5 else "")
-        yield Note(f"left out, as no person stands behind it: {names}; 'memfs team convention accept ID' does")
+        yield output.Note(f"left out, as no person stands behind it: {names}; 'memfs team convention accept ID' does")
 
 
 # -- agents-md check ----------------------------------------------------------------------------------------------
-def _check_text(found: BlockReport) -> Text:
+def _check_text(found: BlockReport) -> output.Text:
     good = found.standing.value == "current"
     if good and not found.line:
-        yield f"{styled(found.name, bold=True)} {styled('needs no block: nothing is agreed on yet', fg='green')}"
+        none = output.styled("needs no block: nothing is agreed on yet", fg="green")
+        yield f"{output.styled(found.name, bold=True)} {none}"
         return
     place = f"{found.name}:{found.line}" if found.line else found.name
-    yield f"{styled(place, bold=True)} {styled(_STANDS[found.standing.value], fg='green' if good else 'yellow')}"
+    stands = output.styled(_STANDS[found.standing.value], fg="green" if good else "yellow")
+    yield f"{output.styled(place, bold=True)} {stands}"
     if not good:
         how = " --force' overwrites the edit" if found.standing.value == "edited" else "' brings it up to date"
-        yield Note(f"'memfs team agents-md write{how}")
+        yield output.Note(f"'memfs team agents-md write{how}")
 
 
 @verb("check", text=_check_text, exit_code=lambda found: found.standing.value != "current")
@@ -792,11 +787,11 @@ def _agents_md_check(workspace: Workspace, file: str | None, preferences: bool |
 
 
 # -- agents-md show -----------------------------------------------------------------------------------------------
-def _show_text(shown: BlockReport) -> Text:
+def _show_text(shown: BlockReport) -> output.Text:
     if shown.text:
-        yield Block(shown.text.rstrip("\n"))
+        yield output.Block(shown.text.rstrip("\n"))
     yield from _left_out_note(shown.left_out)
-    yield Note(f"about {count(shown.tokens, 'token')}" if shown.text else _NOTHING)
+    yield output.Note(f"about {output.count(shown.tokens, 'token')}" if shown.text else _NOTHING)
 
 
 @verb("show", text=_show_text)
@@ -813,19 +808,19 @@ def _agents_md_show(workspace: Workspace, file: str | None, preferences: bool | 
 
 
 # -- agents-md write, remove --------------------------------------------------------------------------------------
-def _written_text(written: BlockReport) -> Text:
+def _written_text(written: BlockReport) -> output.Text:
     done = written.done.value if written.done is not None else "nothing"
-    yield f"{styled(_TOLD[done], fg='green')} {written.name}"
+    yield f"{output.styled(_TOLD[done], fg='green')} {written.name}"
     if done in ("created", "written", "updated"):
-        yield Note(f"about {count(written.tokens, 'token')}; commit the file yourself")
+        yield output.Note(f"about {output.count(written.tokens, 'token')}; commit the file yourself")
         yield from _left_out_note(written.left_out)
 
 
-def _write_text(written: BlockReport) -> Text:
+def _write_text(written: BlockReport) -> output.Text:
     yield from _written_text(written)
     if not written.text:
         yield from _left_out_note(written.left_out)
-        yield Note(_NOTHING)
+        yield output.Note(_NOTHING)
 
 
 @verb("write", text=_write_text)
@@ -896,7 +891,7 @@ class ServedAnswer:
         items: what was handed out.
     """
 
-    record: AccessRecord = field(metadata=merge("time way door agent session commit question?"))
+    record: AccessRecord = field(metadata=output.merge("time way door agent session commit question?"))
     items: tuple[ServedItem, ...]
 
     def row(self) -> tuple[str, ...]:
@@ -904,7 +899,7 @@ class ServedAnswer:
         one = self.record
         who = ", ".join(filter(None, (one.agent, f"session {one.session}" if one.session else "")))
         ids = shortlist(one.ids, _IDS_SHOWN)
-        asked = f' for "{one_line(one.question, 60)}"' if one.question else ""
+        asked = f' for "{output.one_line(one.question, 60)}"' if one.question else ""
         return f"{one.time:%Y-%m-%d %H:%M:%S}", one.way, one.door, who, one.commit[:_SHORT], f"{ids}{asked}"
 
 
@@ -923,14 +918,14 @@ class AccessReport:
     kept: bool
 
 
-def _access_text(found: AccessReport) -> Text:
-    yield Table([row.row() for row in found.served], dim=(0,))
+def _access_text(found: AccessReport) -> output.Text:
+    yield output.Table([row.row() for row in found.served], dim=(0,))
     if not found.total:
-        yield Note(
+        yield output.Note(
             "nothing on record was handed out" if found.kept else "'served.log' is false: nothing is written down"
         )
     elif (older := found.total - len(found.served)) > 0:
-        yield Note(f"{count(older, 'older line')} more (--limit)")
+        yield output.Note(f"{output.count(older, 'older line')} more (--limit)")
 
 
 @verb("access", text=_access_text)

@@ -7,18 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from memfs.doors.importers import agents_md, basic_memory, claude_code, markdown_notes, mcp_memory, mem0
-from memfs.doors.importers.source_files import (
-    LARGEST,
-    SourceContent,
-    SourcePage,
-    decoded,
-    named,
-    page,
-    pages,
-    records,
-    refuse_whole,
-)
+from memfs.doors.importers import agents_md, basic_memory, claude_code, markdown_notes, mcp_memory, mem0, source_files
 from memfs.errors import ContentError, MemfsError, StorageIO
 
 _LOOKED_AT = 200
@@ -26,13 +15,13 @@ _PEEK = 1 << 16
 _SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 
-_PAGES: dict[str, tuple[str, Callable[[Path], SourceContent]]] = {
+_PAGES: dict[str, tuple[str, Callable[[Path], source_files.SourceContent]]] = {
     claude_code.NAME: ("a memory folder of Claude Code", claude_code.read),
     agents_md.NAME: ("AGENTS.md, CLAUDE.md, or a folder with them", agents_md.read),
     basic_memory.NAME: ("a folder of basic-memory notes", basic_memory.read),
 }
 """Stores that keep pages, each with what to name on the command line, and what reads a file or folder."""
-_RECORDS: dict[str, tuple[str, Callable[[str, str], SourceContent]]] = {
+_RECORDS: dict[str, tuple[str, Callable[[str, str], source_files.SourceContent]]] = {
     mcp_memory.NAME: ("the reference MCP memory server's JSONL", mcp_memory.read),
     mem0.NAME: ("an export of mem0, JSON", mem0.read),
 }
@@ -41,7 +30,7 @@ STORES = (*_PAGES, *_RECORDS, markdown_notes.NAME)
 """The names of all formats."""
 
 
-def read(name: str, path: Path, data: bytes | None = None) -> SourceContent:
+def read(name: str, path: Path, data: bytes | None = None) -> source_files.SourceContent:
     """What a source of that format holds.
 
     Args:
@@ -56,7 +45,7 @@ def read(name: str, path: Path, data: bytes | None = None) -> SourceContent:
         wanted, from_text = _RECORDS[name]
         if data is None and path.is_dir():
             raise ContentError(f"{name} asks for a file", path=str(path), hint=f"name {wanted}")
-        return from_text(decoded(named(path) if data is None else data, str(path)), path.name)
+        return from_text(source_files.decoded(source_files.named(path) if data is None else data, str(path)), path.name)
     wanted, from_path = _PAGES[name]
     if data is not None:
         raise ContentError(f"{name} cannot come from standard input", path=str(path), hint=f"name {wanted}")
@@ -87,8 +76,8 @@ def _of_record_file(path: Path) -> str:
         raise StorageIO(f"cannot be read: {error.strerror}", path=str(path), hint="name a file") from error
     complete = first.endswith(b"\n") or len(first) == size
     found = _of_records(first, path.name) if complete else ""
-    whole = not found and size <= LARGEST and not (complete and _is_json(first))
-    return _of_records(named(path), path.name) if whole else found
+    whole = not found and size <= source_files.LARGEST and not (complete and _is_json(first))
+    return _of_records(source_files.named(path), path.name) if whole else found
 
 
 def _is_json(line: bytes) -> bool:
@@ -101,7 +90,7 @@ def _is_json(line: bytes) -> bool:
 
 def _of_records(data: bytes, name: str) -> str:
     try:
-        _, first = next(iter(records(decoded(data, name), name)))
+        _, first = next(iter(source_files.records(source_files.decoded(data, name), name)))
     except (MemfsError, StopIteration):
         return ""  # its reader says what is wrong
     if mcp_memory.is_record(first):
@@ -113,13 +102,13 @@ def _of_page(path: Path) -> str:
     if agents_md.is_file_name(path.as_posix()):
         return agents_md.NAME
     try:
-        return _of_pages([page(path)]) or markdown_notes.NAME
+        return _of_pages([source_files.page(path)]) or markdown_notes.NAME
     except ContentError:
         return markdown_notes.NAME  # its reader says what is wrong
 
 
 def _of_folder(path: Path) -> str:
-    refuse_whole(path)
+    source_files.refuse_whole(path)
     if (path / claude_code.INDEX).is_file() or (path / "memory" / claude_code.INDEX).is_file():
         return claude_code.NAME
     instructions, projects = any(_names(path)), (path / "projects").is_dir()
@@ -128,9 +117,9 @@ def _of_folder(path: Path) -> str:
         raise ContentError("it cannot be told what wrote this folder", path=str(path), hint=hint)
     if instructions or projects:
         return agents_md.NAME if instructions else claude_code.NAME
-    taken = SourceContent()
+    taken = source_files.SourceContent()
     looked = []
-    for one in pages(path, lambda name: name.endswith(markdown_notes.SUFFIXES), taken):
+    for one in source_files.pages(path, lambda name: name.endswith(markdown_notes.SUFFIXES), taken):
         looked.append(one)
         if len(looked) == _LOOKED_AT:
             break
@@ -143,7 +132,7 @@ def _names(path: Path) -> Iterable[str]:
     return (name for name in agents_md.FILES if (path / name).is_file() or (path / ".claude" / name).is_file())
 
 
-def _of_pages(found: Iterable[SourcePage]) -> str:
+def _of_pages(found: Iterable[source_files.SourcePage]) -> str:
     """The format of most of the pages; "" where none is known."""
     shown = list(found)
     notes = sum(map(basic_memory.is_note, shown))

@@ -10,18 +10,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from memfs.doors.importers import source_files
 from memfs.doors.importers.agents_md import is_file_name
 from memfs.doors.importers.markdown import first_heading, front_matter, texts_of
-from memfs.doors.importers.source_files import (
-    SourceContent,
-    SourcePage,
-    line_of,
-    moment,
-    page,
-    pages,
-    refuse_whole,
-    tags_of,
-)
 from memfs.errors import MemfsError
 from memfs.fs.workspace_location import home
 from memfs.model import KindTable
@@ -34,7 +25,7 @@ _ENDS = "expires"
 _LONGEST_TITLE = 300
 
 
-def read(paths: Iterable[Path], root: Path, kinds: KindTable) -> SourceContent:
+def read(paths: Iterable[Path], root: Path, kinds: KindTable) -> source_files.SourceContent:
     """The notes among some files and folders; a file that cannot be read is noted as refused.
 
     Args:
@@ -45,7 +36,7 @@ def read(paths: Iterable[Path], root: Path, kinds: KindTable) -> SourceContent:
     Raises:
         StorageIO: a folder cannot be listed. ContentError: it holds too many files.
     """
-    taken = SourceContent(NAME)
+    taken = source_files.SourceContent(NAME)
     folders = []
     for path in paths:
         if path.is_dir():
@@ -58,17 +49,17 @@ def read(paths: Iterable[Path], root: Path, kinds: KindTable) -> SourceContent:
     return taken
 
 
-def _found(path: Path, root: Path, taken: SourceContent) -> Iterator[tuple[str, SourcePage]]:
+def _found(path: Path, root: Path, taken: source_files.SourceContent) -> Iterator[tuple[str, source_files.SourcePage]]:
     """The pages at a path that a person named, each with the name it is known by."""
     if not path.is_dir():
         try:
-            yield _place(path, root), page(path)
+            yield _place(path, root), source_files.page(path)
         except MemfsError as error:
             taken.skip(f"{path}:{error.line}" if error.line else str(path), error.message, refused=True)
         return
-    refuse_whole(path)
+    source_files.refuse_whole(path)
     top = _place(path, root)
-    for one in pages(path, lambda name: name.endswith(SUFFIXES), taken):
+    for one in source_files.pages(path, lambda name: name.endswith(SUFFIXES), taken):
         if is_file_name(one.name):
             taken.skip(one.name, "agents' instructions; name the file itself to import it")
         else:
@@ -85,19 +76,19 @@ def _place(path: Path, root: Path) -> str:
     return real.as_posix()
 
 
-def _take(name: str, one: SourcePage, kinds: KindTable, taken: SourceContent) -> None:
+def _take(name: str, one: source_files.SourcePage, kinds: KindTable, taken: source_files.SourceContent) -> None:
     fields, body, line = front_matter(one.text)
     if not fields and not body.strip():
         taken.skip(name, "it is empty")
         return
     heading, rest = first_heading(body)
-    stated = line_of(fields.pop("title", ""))
+    stated = source_files.line_of(fields.pop("title", ""))
     own = _own(fields, kinds)
     taken.take(
         (body if stated else rest).strip("\n"),
         own.pop("type", _TYPE),
         title=(stated or heading or one.stem)[:_LONGEST_TITLE],
-        tags=tags_of(texts_of(fields.pop("tags", ()))),
+        tags=source_files.tags_of(texts_of(fields.pop("tags", ()))),
         timestamp=own.pop("timestamp", None) or one.changed,
         expires=own.pop(_ENDS, None),
         metadata={key: value for key, value in fields.items() if value not in (None, "", [], {})},
@@ -111,14 +102,14 @@ def _take(name: str, one: SourcePage, kinds: KindTable, taken: SourceContent) ->
 def _own(fields: dict[str, Any], kinds: KindTable) -> dict[str, Any]:
     """What front matter says of an item's own fields, taken out of it: what cannot be understood stays there."""
     own: dict[str, Any] = {}
-    if (kind := line_of(fields.get("type"))) in kinds:
+    if (kind := source_files.line_of(fields.get("type"))) in kinds:
         own["type"] = kind
         del fields["type"]
     for key in _HAPPENED:
-        if key in fields and (when := moment(line_of(fields[key]))) is not None:
+        if key in fields and (when := source_files.moment(source_files.line_of(fields[key]))) is not None:
             own.setdefault("timestamp", when)
             del fields[key]
-    if (ends := moment(line_of(fields.get(_ENDS)))) is not None:
+    if (ends := source_files.moment(source_files.line_of(fields.get(_ENDS)))) is not None:
         own[_ENDS] = ends
         del fields[_ENDS]
     return own
