@@ -51,8 +51,13 @@ def unpack(data: bytes) -> dict[str, memoryview]:
         if place != len(data):
             raise ValueError(f"{len(data)} bytes instead of {place}")
     except (ValueError, AttributeError, TypeError) as error:
-        raise IndexUnavailable(f"an index file cannot be read: {error}", hint="it is rebuilt from the files") from error
+        raise unreadable(error) from error
     return found
+
+
+def unreadable(error: Exception) -> IndexUnavailable:
+    """What is said of bytes that are no index file."""
+    return IndexUnavailable(f"an index file cannot be read: {error}", hint="it is rebuilt from the files")
 
 
 def pack_texts(texts: Sequence[str]) -> bytes:
@@ -62,7 +67,22 @@ def pack_texts(texts: Sequence[str]) -> bytes:
 
 def unpack_texts(data: memoryview) -> list[str]:
     """The texts again."""
-    return str(data[1:], "utf-8", "surrogatepass").split(_SEPARATOR) if data else []
+    return split_texts(unpack_text(data))
+
+
+def unpack_text(data: memoryview) -> str:
+    """The packed texts as one, for ``split_texts`` and ``count_texts``."""
+    return str(data, "utf-8", "surrogatepass")
+
+
+def split_texts(text: str) -> list[str]:
+    """The texts of one."""
+    return text[1:].split(_SEPARATOR) if text else []
+
+
+def count_texts(text: str) -> int:
+    """How many texts one has."""
+    return text.count(_SEPARATOR) + 1 if text else 0
 
 
 def pack_json(value: Any) -> bytes:

@@ -124,8 +124,8 @@ class SqliteIndex:
         if not latest:
             return
         self.remove(latest)
-        number = len(self._passages().lengths) + len(self._lengths)
         with self._writing() as base:
+            number = len(self._passages().lengths) + len(self._lengths)
             rows, tags = [], []
             for item in latest.values():
                 row = row_of(item)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,3 +57,21 @@ def test_changes_make_a_new_table() -> None:
     assert dict(old) == {"a/x.yaml": ("x", stamps[0]), "a/y.yaml": ("y", stamps[1])}
     assert dict(new) == {"a/x.yaml": ("x", stamps[2]), "b/x.yaml": ("x", stamps[3])}
     assert (old.holder("x"), new.holder("x"), new.holder("y"), new.id_count) == ("a/x.yaml", "b/x.yaml", None, 1)
+
+
+@pytest.mark.parametrize("blob", ["0" * 39 + "a", "no id"])
+def test_whatever_byte_is_flipped_a_table_is_refused_or_whole(blob: str) -> None:
+    """Damage is found when a table is unpacked, so that the index is made anew, and never when it is used."""
+    stamps = [Stamp(number, number, number, number, blob, number) for number in range(3)]
+    paths = ["a/x.yaml", "a/\u00e4.yaml", "b/z.yaml"]
+    table = StampTable.of({path: (f"id{at}", stamps[at]) for at, path in enumerate(paths)})
+    data = table.pack()
+    for place, bit in product(range(len(data)), range(8)):
+        flipped = data[:place] + bytes([data[place] ^ 1 << bit]) + data[place + 1 :]
+        try:
+            again = StampTable.unpack(flipped)
+        except IndexUnavailable:
+            continue
+        assert len(dict(again)) == len([*again.blobs()]) == len([*again.ids()]) == 3
+        assert all(isinstance(key, str) for _, key in again.ids())
+        assert again.id_count <= 3
