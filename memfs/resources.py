@@ -81,4 +81,4 @@ def _text(folder: str, name: str) -> str:
 
 def _folder(name: str) -> Path:
     places = (_PACKAGE / name, _PACKAGE / "_data" / name)
-    return next((place for place in places if place.is_dir()), _PACKAGE.parent / name)
+    return next(filter(Path.is_dir, places), _PACKAGE.parent / name)

@@ -17,24 +17,11 @@ from memfs.sessions.event import TOOL_FAILED, SessionEvent
 
 TASK_TOOLS = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate"})
 """The tools by which an agent plans; what they tell, ``memfs.sessions.extract`` says."""
-_LOOKING = TASK_TOOLS | {
-    "Agent",
-    "AskUserQuestion",
-    "EnterPlanMode",
-    "ExitPlanMode",
-    "Glob",
-    "Grep",
-    "LS",
-    "Read",
-    "Skill",
-    "Task",
-    "TaskGet",
-    "TaskList",
-    "TaskOutput",
-    "ToolSearch",
-    "WebFetch",
-    "WebSearch",
-}
+_LOOKING_TOOLS = (
+    "Agent AskUserQuestion EnterPlanMode ExitPlanMode Glob Grep LS Read Skill Task TaskGet TaskList TaskOutput "
+    "ToolSearch WebFetch WebSearch"
+)
+_LOOKING = TASK_TOOLS.union(_LOOKING_TOOLS.split())
 _FILE_KEYS = ("file_path", "notebook_path", "path")
 _TOLD_KEYS = ("description", "query", "pattern", "url", "prompt", "intent")
 _LONGEST = 400
