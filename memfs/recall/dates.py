@@ -22,8 +22,10 @@ from memfs.recall.tokens import whole
 from memfs.resources import times_text
 from memfs.search import analyzer, terms
 from memfs.search.engine import Asked
+from memfs.search.language import stop_words
 
 _LETTERS = {
+    "happen": "h",
     **dict.fromkeys(("day", "week", "month", "year"), "U"),
     "last": "L",
     "gone": "G",
@@ -69,7 +71,9 @@ _GRAMMAR = regex(
     rf"(?P<day>{_DAY})|(?P<month>M)|(?P<season>(?<=[ILTUSBFVPo])s|(?<=[ISBFVP]t)s|s(?=o*y))|(?P<year>y)|(?P<order>[19])"
 )
 _EARLIER = frozenset("BVPpQ")
-_THEN, _ABOUT = 2.0, 1.4
+_OF_ASKING = frozenset("h?TIeotG|")
+"""What a question may have beside a time that asks for nothing more."""
+_THEN, _NEXT, _ABOUT = 2.0, 1.9, 1.4
 _TOLD = 7
 """So many days after it happened something is told."""
 _WIDE, _HALF_YEAR = 10, 182
@@ -145,6 +149,8 @@ class NamedTimes(NamedTuple):
         event: what is told of in memory and not in the question, from whose time it counts; "" for nothing.
         distance: how far from it.
         order: -1 where it asks for the first time, 1 for the last one, else 0.
+        rest: the question without the words of days; "" where it asks for nothing more than what was then.
+        literal: the same days as memories may write them.
     """
 
     days: Sequence[NamedDay] = ()
@@ -153,6 +159,13 @@ class NamedTimes(NamedTuple):
     event: str = ""
     distance: Distance | None = None
     order: int = 0
+    rest: str = ""
+    literal: Sequence[str] = ()
+
+    @property
+    def dated(self) -> bool:
+        """Whether it names any day, month or year."""
+        return bool(self.days or self.months or self.years)
 
     def counted_from(self, day: date) -> NamedTimes:
         """These, where the event was on a day."""
@@ -197,7 +210,7 @@ def times_in(text: str, now: date, *, brief: bool = True) -> NamedTimes | None:
     text = text if text.isascii() else unicodedata.normalize("NFKC", text)
     for language in [name for name in analyzer.written(text) if name in _tables()] or ("en",):
         found = _Sentence(text, language, now, brief=brief).times
-        if any(found):
+        if found.dated or found.event or found.order:
             return found
     return None
 
@@ -212,6 +225,8 @@ class _Sentence:
         self._event, self._order = "", 0
         self._distance: Distance | None = None
         days: list[NamedDay] = []
+        literal: list[str] = []
+        rest, asks = text, [self._asks(word, language) for word in self._words]
         letters = "".join(word.letter for word in self._words)
         for match in _GRAMMAR.finditer(letters):
             name, here = match.lastgroup or "", self._words[match.start() : match.end()]
@@ -219,6 +234,7 @@ class _Sentence:
             self._years |= {word.value for word in here if word.letter == "y"}
             if not brief:
                 continue
+            told = len(days)
             if name in ("season", "last"):
                 self._months |= {month for word in here if word.letter == "s" for month in _SEASONS[word.value - 1]}
             if name in ("relation", "bound", "day") or (name == "turned" and here[0].unspaced):
@@ -227,8 +243,23 @@ class _Sentence:
                 days += self._from_now(name, here)
             elif name == "order":
                 self._order = -1 if here[0].letter == "1" else 1
+            if len(days) > told or name in ("last", "month", "season", "year"):
+                asks[match.start() : match.end()] = [True] * len(here)
+            start, end = here[0].start, here[-1].end
+            if len(days) > told or name == "last":
+                rest = rest[:start] + " " * (end - start) + rest[end:]
+            if len(days) > told and (day := _day_in(here)):
+                written = _date(*day) if day[0] else None
+                literal += [text[start:end], *([written.isoformat()] if written else [])]
+        if brief and not (self._event or self._order) and all(asks):
+            rest = ""
         months, years = frozenset(self._months), frozenset(self._years)
-        self.times = NamedTimes(days, months, years, self._event, self._distance, self._order)
+        self.times = NamedTimes(days, months, years, self._event, self._distance, self._order, rest, literal)
+
+    def _asks(self, word: _Word, language: str) -> bool:
+        """Whether a word tells nothing beside a time, as those of *what happened*."""
+        plain = analyzer.folded(self._text[word.start : word.end]).lower()
+        return word.letter in _OF_ASKING or plain in stop_words(language) or plain in terms.COMMON_WORDS
 
     def _related(self, here: Sequence[_Word], start: int, end: int, letters: str) -> Iterator[NamedDay]:
         """The days that a day, named or not, with what stands before it, means; keeps an event that is to be found."""
@@ -262,6 +293,7 @@ class _Sentence:
         number, length, weekday = _value(here, "nd"), _value(here, "U"), _value(here, "W")
         now, this = self._now, any(word.letter == "T" for word in here)
         if name == "yesterday":
+            yield NamedDay(now, -here[0].value, -here[0].value, _THEN)
             yield NamedDay(now, -here[0].value, 1 - here[0].value)
         elif name == "ago":
             about = length // 2 + 1
@@ -275,21 +307,18 @@ class _Sentence:
             yield NamedDay(now, -number * length, 0)
         elif 0 < length <= 7:
             yield NamedDay(now, -length * (1 if this else 2), 0)
-        elif this and length:
-            self._months |= {now.month} if length == _LENGTHS["month"] else set()
-            self._years.add(now.year)
-        elif not this:
-            self._last(length, _value(here, "M"), _value(here, "s"))
+        elif length or not this:
+            self._last(length, _value(here, "M"), _value(here, "s"), this=this)
 
-    def _last(self, length: int, month: int, season: int) -> None:
-        """Keep the last month, season or year, of that name if it has one."""
+    def _last(self, length: int, month: int, season: int, *, this: bool) -> None:
+        """Keep the last month, season or year, of that name if it has one, or ``this`` month or year."""
         now = self._now
         if length == _LENGTHS["month"]:
-            before = now.replace(day=1) - timedelta(days=1)
+            before = now if this else now.replace(day=1) - timedelta(days=1)
             self._months.add(before.month)
             self._years.add(before.year)
         elif length:
-            self._years.add(now.year - 1)
+            self._years.add(now.year - (not this))
         else:
             months = _SEASONS[season - 1] if season else (month,)
             self._months |= {*months}
@@ -316,7 +345,8 @@ def _around(year: int, month: int, number: int, relation: str) -> Iterator[Named
     if relation:
         yield from Distance(relation).days(day, yearly=yearly)
     else:
-        yield NamedDay(day, 0, 1, _THEN, yearly)
+        yield NamedDay(day, 0, 0, _THEN, yearly)
+        yield NamedDay(day, 0, 1, _NEXT, yearly)
         yield NamedDay(day, -1, _TOLD, yearly=yearly)
 
 

@@ -45,11 +45,15 @@ _GIVERS = 100
 
 
 class Shares(NamedTuple):
-    """What one candidate gained, in the unit of text scores; what its meaning added may be less than nothing."""
+    """What one candidate gained, in the unit of text scores; what its meaning added may be less than nothing.
+
+    ``time``: for being of a time, where nothing more was asked for.
+    """
 
     neighbours: float = 0.0
     session: float = 0.0
     meaning: float = 0.0
+    time: float = 0.0
 
 
 NOTHING = Shares()
@@ -185,6 +189,7 @@ class QueryTerms:
         times: the days, months and years that it names.
         context: the circumstances it is asked in.
         anchor: the memory from whose day some of the times count.
+        literal: memories that write the days themselves.
     """
 
     text: bool
@@ -192,6 +197,7 @@ class QueryTerms:
     times: NamedTimes | None = None
     context: Mapping[str, Any] = field(default_factory=dict)
     anchor: Anchor | None = None
+    literal: Sequence[Candidate] = ()
 
     @classmethod
     def of(cls, query: Query, now: datetime) -> QueryTerms:
@@ -204,6 +210,10 @@ class QueryTerms:
             times=_named_times(query.text, words, now, brief=len(written) <= ONE_QUESTION),
             context=query.context,
         )
+
+    def sought(self, text: str) -> str:
+        """A query's text as it is searched for: first without the words of days, where there are others."""
+        return (self.times.rest if self.times is not None else "") or text
 
 
 def _named_times(text: str, words: frozenset[str], now: datetime, *, brief: bool) -> NamedTimes | None:
@@ -224,7 +234,7 @@ def text(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # no
         return 1.0
     shares = match.shares
     # a factor below nothing would turn the order round
-    return max(_LEAST, match.candidate.similarity + shares.neighbours + shares.session + shares.meaning)
+    return max(_LEAST, match.candidate.similarity + shares.neighbours + shares.session + shares.meaning + shares.time)
 
 
 def importance(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
@@ -241,7 +251,7 @@ def speaker(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  #
 def when(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
     """More where the question names when it happened: the month, the year, most the day."""
     times, moment = asked.times, match.candidate.timestamp
-    if times is None or not any(times[:3]):
+    if times is None or not times.dated:
         return 1.0
     if times.days:
         return max((one.worth for one in times.days if one.holds(moment.date())), default=1.0)
@@ -334,7 +344,7 @@ PRESETS: Mapping[str, Mapping[str, float]] = {
     "fading": {**_DEFAULT, "fading": 1.0},
 }
 _NEEDED: Mapping[str, Callable[[QueryTerms], object]] = {
-    "when": lambda asked: asked.times is not None and any(asked.times[:3]),
+    "when": lambda asked: asked.times is not None and asked.times.dated,
     "context": lambda asked: asked.context,
 }
 """What a question must name for a factor to be anything but 1."""
@@ -402,7 +412,8 @@ class Ranking:
     def reasons(self, match: RankCandidate) -> dict[str, float]:
         """The factors that matter, by name, each as it counted.
 
-        ``text`` comes with the shares it is made of, where there are any: ``neighbours``, ``session`` and ``meaning``.
+        ``text`` comes with the shares it is made of, where there are any: ``neighbours``, ``session``, ``meaning`` and
+        ``time``.
         """
         told = self._told(match)
         if self._learned is not None and (factor := self._learned.factor(match.candidate.id, told)) != 1.0:
@@ -840,7 +851,7 @@ def relevance_percents(text: str, hits: Sequence[Hit]) -> list[int]:
     best = max(hits, key=lambda hit: hit.score, default=None)
     if best is None or best.score <= 0 or not text.strip():
         return []
-    share = _share(text, best)
+    share = 1.0 if "time" in best.reasons else _share(text, best)
     return [max(1, round(100 * share * max(hit.score, 0.0) / best.score)) for hit in hits]
 
 

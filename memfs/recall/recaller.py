@@ -65,6 +65,9 @@ _IN_TALKS = 150
 _READ_FOR_LIST = 2
 _EVENTS = 10
 """So many memories are looked at for an event that a question counts from."""
+_OF_TIME = 0.25
+"""What the words of a day count, of those that a question has beside it."""
+_SAYS_THE_DAY, _LATER = 1.6, 1e-5
 _TRIES = 2
 _LEARNING = PRESETS.keys() - {"default"} | {""}
 """The strategies that a query may name where what use taught still counts: not the plain one, nor a caller's own."""
@@ -202,6 +205,9 @@ class HitCollector:
         query, hits = self._asked.query, self.selection.hits
         if not query.text or self.late or self._found.semantic or not (hits or not self._ranked):
             return False
+        if self._found.asked.literal or any("time" in hit.reasons for hit in hits):
+            return False
+        query = replace(query, text=self._found.asked.sought(query.text))
         return nothing_fits(query.text, self._store.asked_of(query), hits)
 
     @property
@@ -591,8 +597,10 @@ class Recaller:
         Args:
             named: what it names, where that is known and all else is prepared.
         """
-        asked = named or self._named(query)
-        found, cut = self._candidates(query, asked, max(query.limit, _BREADTH) * _PER_HIT * wider)
+        asked, wanted = named or self._named(query), max(query.limit, _BREADTH) * _PER_HIT * wider
+        if asked.times is not None and not asked.times.rest and (then := self._all_of(query, asked, wanted)):
+            return CandidateSet(asked, then, len(then) >= wanted)
+        found, cut = self._candidates(query, asked, wanted)
         if not query.text:
             return CandidateSet(asked, [RankCandidate(one) for one in found], cut)
         together: Sequence[tuple[Candidate, Shares]] = gathered(found, lambda places: self._store.beside(places, query))
@@ -607,7 +615,8 @@ class Recaller:
     def _candidates(self, query: Query, asked: QueryTerms, wanted: int) -> tuple[list[Candidate], bool]:
         """At least so many candidates, best first, and whether there may be more."""
         in_talks = bool(query.text) and self._store.has_conversations()
-        wide = replace(query, text=asked_for(query.text), limit=min(max(wanted, _IN_TALKS if in_talks else 0), MOST))
+        text = asked_for(asked.sought(query.text))
+        wide = replace(query, text=text, limit=min(max(wanted, _IN_TALKS if in_talks else 0), MOST))
         found = self._store.candidates(wide)
         cut = len(found) >= wide.limit
         if cut and query.text and not in_talks and self._store.has_conversations():
@@ -615,7 +624,20 @@ class Recaller:
         if cut and asked.times is not None:
             known = {one.id for one in found}
             found += [one for one in self._then(wide, asked.times) if one.id not in known]
+        if text != (whole := asked_for(query.text)):
+            # in a talk a day may be told with some of its words; elsewhere its figures would be found in other places
+            loose = in_talks or not (asked.times and asked.times.literal)
+            of_time = self._store.candidates(replace(wide, text=whole)) if loose else ()
+            found = _with_times(found, of_time, asked.literal)
         return found, cut
+
+    def _all_of(self, query: Query, asked: QueryTerms, wanted: int) -> list[RankCandidate]:
+        """What was at the times that a query names, the newest first, and what writes their days."""
+        times = asked.times
+        found = self._then(replace(query, text="", limit=min(wanted, MOST)), times) if times is not None else []
+        shares = {one.id: (one, 1.0 - _LATER * place) for place, one in enumerate(found)}
+        shares |= {one.id: (one, _SAYS_THE_DAY) for one in asked.literal}
+        return [RankCandidate(one._replace(similarity=0.0), Shares(time=share)) for one, share in shares.values()]
 
     def _then(self, query: Query, times: NamedTimes) -> list[Candidate]:
         """The best candidates of some times."""
@@ -624,7 +646,7 @@ class Recaller:
             since, until = datetime.combine(first, clock.min, UTC), datetime.combine(last, clock.max, UTC)
             since, until = max(since, query.since or since), min(until, query.until or until)
             found += self._store.candidates(replace(query, since=since, until=until)) if since <= until else []
-        return sorted(found, key=lambda one: -one.similarity)
+        return sorted(found, key=lambda one: one.similarity if query.text else one.timestamp.timestamp(), reverse=True)
 
     def _find_together(self, queries: Sequence[Query]) -> list[CandidateSet]:
         """The candidates for several queries, all in one state of the index."""
@@ -651,6 +673,8 @@ class Recaller:
     def _named(self, query: Query) -> QueryTerms:
         """What a query names, with the days that it counts from an event; that is looked up by its words."""
         asked = QueryTerms.of(query, self._clock())
+        if asked.times is not None and asked.times.literal:
+            asked = replace(asked, literal=self._written(query, asked.times.literal))
         if asked.times is None or not asked.times.event:
             return asked
         from memfs.recall.dates import anchor_of  # few questions count from an event
@@ -663,6 +687,35 @@ class Recaller:
         pairs = ((one, loaded.item) for one, loaded in told if loaded is not None)
         anchor = anchor_of(event.text, self._store.asked_of(event), pairs)
         return asked if anchor is None else replace(asked, times=asked.times.counted_from(anchor.day), anchor=anchor)
+
+    def _written(self, query: Query, days: Iterable[str]) -> list[Candidate]:
+        """The best memories that have all the words of a day."""
+        having = dict[str, Candidate]()
+        for day in dict.fromkeys(days):
+            wanted = terms.weights(day).keys()
+            found = self._store.candidates(replace(query, text=day, limit=_EVENTS))
+            for one, told in zip(found, self._store.load_each(found), strict=True):
+                if told is not None and wanted <= terms.held_terms(day, told.item):
+                    having[one.id] = one
+        return [*having.values()]
+
+
+def _with_times(
+    found: Iterable[Candidate], whole: Iterable[Candidate], literal: Iterable[Candidate]
+) -> list[Candidate]:
+    """What was found without the words of a time, best first, each worth more by what those add.
+
+    Args:
+        whole: what was found with them.
+        literal: what has all the words of a day, found by them alone.
+    """
+    rows = {one.id: one for one in found}
+    for part, share in (whole, _OF_TIME), (literal, 1.0):
+        for one in part:
+            known = rows[one.id].similarity if one.id in rows else 0.0
+            more = one.similarity - known if part is whole else one.similarity
+            rows[one.id] = one._replace(similarity=known + share * more)
+    return sorted(rows.values(), key=lambda one: -one.similarity)
 
 
 def _by_text(queries: Iterable[Query | str]) -> dict[str, Query | str]:
