@@ -67,22 +67,12 @@ def pack_texts(texts: Sequence[str]) -> bytes:
 
 def unpack_texts(data: memoryview) -> list[str]:
     """The texts again."""
-    return split_texts(unpack_text(data))
+    return str(data[1:], "utf-8", "surrogatepass").split(_SEPARATOR) if data else []
 
 
-def unpack_text(data: memoryview) -> str:
-    """The packed texts as one, for ``split_texts`` and ``count_texts``."""
-    return str(data, "utf-8", "surrogatepass")
-
-
-def split_texts(text: str) -> list[str]:
-    """The texts of one."""
-    return text[1:].split(_SEPARATOR) if text else []
-
-
-def count_texts(text: str) -> int:
-    """How many texts one has."""
-    return text.count(_SEPARATOR) + 1 if text else 0
+def count_texts(data: memoryview) -> int:
+    """How many texts those are; they can be unpacked then."""
+    return str(data[1:], "utf-8", "surrogatepass").count(_SEPARATOR) + 1 if data else 0
 
 
 def pack_json(value: Any) -> bytes:

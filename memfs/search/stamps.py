@@ -34,14 +34,14 @@ class _Columns:
 
     def __init__(
         self,
-        paths: list[str] | str,
+        paths: list[str] | memoryview,
         strange: Mapping[int, str],
         numbers: Sequence[array[Any]],
         blobs: list[str] | memoryview,
     ) -> None:
         """
         Args:
-            paths: as they are, or as one text.
+            paths: as they are, or packed.
             strange: ids that are not their path's stem, by place.
             numbers: the columns that ``_NUMBERS`` names.
             blobs: as git writes them, or the bytes of them all.
@@ -56,7 +56,7 @@ class _Columns:
     @cached_property
     def paths(self) -> list[str]:
         given = self._given[0]
-        return given if isinstance(given, list) else columns.split_texts(given)
+        return given if isinstance(given, list) else columns.unpack_texts(given)
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -258,21 +258,20 @@ class StampTable(Mapping[str, Entry]):
         """
         parts = columns.unpack(data)
         try:
-            paths = columns.unpack_text(parts["paths"])
             strange = {int(place): key for place, key in columns.unpack_json(parts["ids"]).items()}
             width = columns.unpack_json(parts["width"])
             blobs = parts["blobs"] if width else columns.unpack_json(parts["blobs"])
             numbers = [columns.unpack_numbers(code, parts[name]) for name, code in _NUMBERS.items()]
             rows = len(numbers[0])
             held = len(blobs) * 2 / width if width else len(blobs)
-            counts = {columns.count_texts(paths), held, *map(len, numbers)}
+            counts = {columns.count_texts(parts["paths"]), held, *map(len, numbers)}
             if counts != {rows} or not all(0 <= place < rows for place in strange):
                 raise ValueError("its columns do not fit together")
             if not {type(text) for text in (*strange.values(), *(() if width else blobs))} <= {str}:
                 raise ValueError("a text is none")
         except (ValueError, AttributeError, LookupError, TypeError) as error:
             raise columns.unreadable(error) from error
-        return cls(_Columns(paths, strange, numbers, blobs))
+        return cls(_Columns(parts["paths"], strange, numbers, blobs))
 
 
 class UnchangedFolders:
