@@ -287,10 +287,10 @@ def test_what_cannot_be_backed_up_says_so(path: Path) -> None:
 # -- in a workspace -----------------------------------------------------------------------------------------------
 @pytest.fixture
 def workspace(opened: Callable[..., Workspace]) -> Workspace:
-    """Three items about apples."""
+    """Three items about apples, of one moment."""
     made = opened()
     for name in ("a", "b", "c"):
-        made.store.put(MemoryItem("the apple harvest", id=name))
+        made.store.put(MemoryItem("the apple harvest", id=name, timestamp=NOON))
     return made
 
 
