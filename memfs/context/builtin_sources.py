@@ -18,6 +18,7 @@ from memfs.context.deliver import ContextEntry, ContextSelection, Delivery, Item
 from memfs.context.mounts import Mount, gathered
 from memfs.dataclass import replace
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
+from memfs.format.text import shortened
 from memfs.fs.executor import in_daemon
 from memfs.intake.episode_item import episode_of
 from memfs.learning.conventions import Convention, Conventions
@@ -469,7 +470,7 @@ def _went_well(items: Sequence[MemoryItem]) -> Iterator[ContextEntry]:
         deed = (done.action.description or done.action.tool) if done is not None else gist(item)
         more = len(items) - 1
         before = f", and {more} more step{'s' if more > 1 else ''} before it" if more else ""
-        yield _session_entry(item, f"went well: {_cut(' '.join(deed.split()), _LONGEST // 2)}{before}")
+        yield _session_entry(item, f"went well: {shortened(' '.join(deed.split()), _LONGEST // 2)}{before}")
 
 
 def _learned(items: Iterable[MemoryItem]) -> list[ContextEntry]:
@@ -488,12 +489,8 @@ def _busy(items: Iterable[MemoryItem]) -> list[ContextEntry]:
 
 def _session_entry(item: MemoryItem, text: str) -> ContextEntry:
     return ContextEntry(
-        text=_cut(" ".join(text.split()), _LONGEST), id=item.id, trust=item.trust, origin=origin_of(item.origin)
+        text=shortened(" ".join(text.split()), _LONGEST), id=item.id, trust=item.trust, origin=origin_of(item.origin)
     )
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1].rstrip() + "\u2026"
 
 
 Warning_ = tuple[TriggerRow, Callable[[TriggerRow], MemoryItem | None]]

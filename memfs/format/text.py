@@ -192,6 +192,11 @@ def shortlist(names: Iterable[str], most: int = 5) -> str:
     return ", ".join(listed[:most]) + (f" and {len(listed) - most:,} more" if len(listed) > most else "")
 
 
+def shortened(text: str, most: int) -> str:
+    """The text, or its beginning and an ellipsis where it has more than so many characters."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
 def shown_line(text: str) -> str:
     """The text as one line, whatever it holds: as ``shown``, with newlines written as ``\\n``."""
     return shown(text).replace("\n", "\\n")

@@ -490,7 +490,10 @@ def walk(
         for name, entry in entries:
             seen += 1
             if seen > _MOST_NAMES:
-                raise HistoryUnavailable("a tree names too many files", hint="run git fsck; it may be made to harm")
+                raise HistoryUnavailable(
+                    "a tree names too many files",
+                    hint="run 'git fsck'; somebody may have built the tree to exhaust memory",
+                )
             if entry.mode == FOLDER:
                 if known and known.get(folder + name) == entry.id:
                     yield folder + name, entry

@@ -392,7 +392,7 @@ class ObjectFacts:
 
 @dataclass(slots=True)
 class Versions:
-    """What is, in any commit, at the paths that are meant.
+    """What any commit has at the paths that are to be removed.
 
     Attributes:
         blobs: blob to the paths it had.

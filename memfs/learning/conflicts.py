@@ -22,7 +22,7 @@ from memfs.model import MemoryItem, Query
 from memfs.model.conflict import BOTH, Decision, Disagreement
 from memfs.model.item import Link
 from memfs.model.time import format_time
-from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, DECIDED, OVER, SUPERSEDED, MarkedItems
+from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, DECIDED, OVER, SUPERSEDED, SUPERSEDED_BY, MarkedItems
 from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.parts import Parts
@@ -30,9 +30,8 @@ from memfs.store.plan import excerpt, of_items
 from memfs.store.reader import Reader
 from memfs.version import __version__
 
-REPLACED_BY = "superseded_by"
 _DIGITS = 16
-_OURS = frozenset({CONTRADICTS, COMPATIBLE, REPLACED_BY})
+_OURS = frozenset({CONTRADICTS, COMPATIBLE, SUPERSEDED_BY})
 
 
 def texts(one: MemoryItem, other: MemoryItem) -> str:
@@ -85,7 +84,7 @@ def _compatible(item: MemoryItem, other: MemoryItem, record: Mapping[str, Any]) 
 def _by_third(item: MemoryItem, other: MemoryItem) -> bool:
     """Whether a decision about another than these two replaced the item: that one holds."""
     return item.status == SUPERSEDED and any(
-        link.relation == REPLACED_BY and link.to != other.id for link in item.links
+        link.relation == SUPERSEDED_BY and link.to != other.id for link in item.links
     )
 
 
@@ -99,7 +98,7 @@ def one_kept(kept: MemoryItem, lost: MemoryItem, reason: str, now: datetime) -> 
     )
     was = _status_before(lost, kept) if lost.status == SUPERSEDED else lost.status
     replaced = _with(lost, kept, {**record, **({"was": was} if was else {})}).replace(
-        links=_links(lost, kept, REPLACED_BY),
+        links=_links(lost, kept, SUPERSEDED_BY),
         supersedes=tuple(name for name in lost.supersedes if name != kept.id),
         status=SUPERSEDED,
     )

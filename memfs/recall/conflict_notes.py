@@ -12,7 +12,7 @@ from typing import Any
 
 from memfs.catalog.facts import Key, maker
 from memfs.errors import MemfsError
-from memfs.format.text import shown_line
+from memfs.format.text import shortened, shown_line
 from memfs.model import MemoryItem
 from memfs.model.item import RecordedConflict
 from memfs.store import Store
@@ -45,8 +45,7 @@ def values(conflict: RecordedConflict) -> tuple[str, str]:
 def _sentence(conflict: RecordedConflict) -> str:
     left = "a merge left another value" if conflict.field else "a merge left another version"
     what = f"{conflict.field} is undecided: {left}" if conflict.field else left
-    line = " ".join(values(conflict)[1].split())
-    lost = line if len(line) <= _LONGEST else line[: _LONGEST - 1].rstrip() + "…"
+    lost = shortened(" ".join(values(conflict)[1].split()), _LONGEST)
     return shown_line(f'{what}, "{lost}"' + (f" by {conflict.by}" if conflict.by else ""))
 
 
@@ -68,6 +67,8 @@ DECIDED = "decided"
 COMPATIBLE = "compatible"
 """What two items are to one another that somebody decided can both hold."""
 SUPERSEDED = "superseded"
+SUPERSEDED_BY = "superseded_by"
+"""What an item that no longer holds is to the one in its place."""
 OVER = frozenset({"retired", "cancelled", SUPERSEDED, "rejected"})
 """An item of such a status says nothing against others."""
 FINISHED = OVER | {"done", "completed", "dropped"}

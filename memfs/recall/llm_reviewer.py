@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import EndpointFailed
 from memfs.format.secrets import find, refuse_text
-from memfs.format.text import shown
+from memfs.format.text import shortened, shown
 from memfs.model import MemoryItem
 from memfs.recall.fence import fence
 from memfs.recall.reviewers import RELEVANCE_SCALE, STORAGE_SCALE, Score
@@ -193,6 +193,4 @@ def _number(value: object, scale: tuple[float, float]) -> float:
 
 def _sentence(value: object) -> str:
     line = shown(" ".join(value.split())) if isinstance(value, str) else ""
-    if not line:
-        return "the model gave no reason"
-    return line if len(line) <= _REASON_LETTERS else f"{line[: _REASON_LETTERS - 1]}…"
+    return shortened(line, _REASON_LETTERS) or "the model gave no reason"

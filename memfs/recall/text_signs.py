@@ -68,8 +68,8 @@ class TextSigns(NamedTuple):
     """What in the text of a memory makes it worth more for a question.
 
     Attributes:
-        phrases: pairs of words that stand side by side in the question, neither of them said of anything: the first 32.
-        words: for the name of each factor, the factor, and the words of which a text must have one.
+        phrases: the first 32 pairs of words side by side in the question, without words that say nothing by themselves.
+        words: by a factor's name, the factor itself and the words of which a text must have one for it.
         pairs: the two words of each phrase.
         denied: the terms near which a text is to deny something.
     """
@@ -85,7 +85,7 @@ class TextSigns(NamedTuple):
 
         Args:
             text: the question.
-            talk: whether what was found is of a talk.
+            talk: whether what was found comes from conversations.
         """
         words = _WORD.findall(text.casefold())
         sought: dict[str, tuple[float, frozenset[str]]] = {}
@@ -105,7 +105,7 @@ class TextSigns(NamedTuple):
 
     @property
     def most(self) -> float:
-        """What a text that has all of it counts more."""
+        """The factor of a text that has all that is looked for: no text gets more."""
         return prod((factor for factor, _ in self.words.values()), start=_PHRASE if self.phrases else 1.0)
 
     def read(self, limit: int) -> int:
@@ -115,7 +115,7 @@ class TextSigns(NamedTuple):
         return _READ * limit if self.phrases or self.words else 0
 
     def factors(self, item: MemoryItem) -> dict[str, float]:
-        """What an item counts more, by name."""
+        """The factors that an item's text earns, by name."""
         text = whole(item).casefold()
         if not self.words and not any(one in text and other in text for one, other in self.pairs):
             return {}  # mostly; cutting words is what takes time

@@ -12,13 +12,13 @@ from functools import lru_cache
 from itertools import product
 
 from memfs.dataclass import NamedTuple
-from memfs.format.text import shown_line
+from memfs.format.text import shortened, shown_line
 from memfs.model import EarlierVersion, MemoryItem
 from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED
 from memfs.model.kinds import ACCEPTED, CONVENTION
 from memfs.pattern import regex
-from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, OVER
+from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, OVER, SUPERSEDED_BY
 from memfs.recall.similarity import normalised
 from memfs.recall.tokens import gist
 from memfs.resources import word_lists
@@ -226,7 +226,6 @@ MOMENTARY = frozenset({"conversation", "interaction", "error_log", "task_history
 """Items of these types tell of their moment, and say nothing against another."""
 _OTHERS = MOMENTARY | {CONVENTION, "episodic", "prospective", "rule", "working"}
 """Of these types no item is a version of another unless somebody says so."""
-_SUPERSEDED_BY = "superseded_by"
 _BRIEF = 300
 """So many letters at most has what is one statement or a few; more has facts beside the one that changed."""
 _SHOWN = 100
@@ -269,7 +268,7 @@ def is_earlier(older: MemoryItem, newer: MemoryItem) -> bool:
         return False
     if older.trust in VOUCHED and newer.trust not in VOUCHED:
         return False
-    if older.id in newer.supersedes or _linked(older, newer, _SUPERSEDED_BY):
+    if older.id in newer.supersedes or _linked(older, newer, SUPERSEDED_BY):
         return True
     before, since = older.timestamp or older.created, newer.timestamp or newer.created
     if before is None or since is None or not before < since or not _of_one_matter(older, newer):
@@ -282,8 +281,7 @@ def is_earlier(older: MemoryItem, newer: MemoryItem) -> bool:
 
 def version_of(item: MemoryItem) -> EarlierVersion:
     """An item as it is shown beneath the newest version of what it says."""
-    line = " ".join(gist(item).split())
-    text = line if len(line) <= _SHOWN else line[: _SHOWN - 1].rstrip() + "\u2026"
+    text = shortened(" ".join(gist(item).split()), _SHOWN)
     return EarlierVersion(id=item.id, timestamp=item.timestamp or item.created, trust=item.trust, text=shown_line(text))
 
 

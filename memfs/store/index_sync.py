@@ -355,7 +355,7 @@ class IndexSync:
             return self._look_at({path: entry for path, entry in found.items() if self.is_item(path)}, progress)
 
     def _needs_scan(self, path: str, entry: ScanEntry | None) -> bool:
-        """Whether only a look at every file tells what is wrong: it is no file, or in a wrong place, or was."""
+        """Whether all files must be scanned: the path is no regular file, misplaced, or gone after it was rejected."""
         if entry is None or self.is_item(path):
             return path in self._rejected if entry is None else not entry.regular
         return may_count(entry) and self._item_files.may_hold(path)

@@ -451,7 +451,7 @@ def _compared(one: ItemChange, before: Side, after: Side, others: Iterable[Memor
         found = field_changes(values(old), values(new))
         one = replace(one, fields=typed + tuple(each for each in found if not (untimed and each.field == "timestamp")))
     if new.status == conflict_notes.SUPERSEDED and (old is None or old.status != new.status):
-        by = next((link.to for link in new.links if link.relation == "superseded_by"), "")
+        by = next((link.to for link in new.links if link.relation == conflict_notes.SUPERSEDED_BY), "")
         by = by or next((other.id for other in others if new.id in other.supersedes), "")
         one = replace(one, what=SUPERSEDED, by=by)
     return ReviewedItem(one, old, new)

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memfs.doors.cli.import_ import STORES
-from memfs.doors.importers import agents_md, claude_code, formats
+from memfs.doors.importers import STORES, agents_md, claude_code, formats, markdown_notes
 from memfs.doors.importers.formats import detect, read
 from memfs.doors.importers.markdown import Passage, front_matter, passages
 from memfs.doors.importers.source_files import SourceContent, pages
@@ -40,7 +39,7 @@ def skipped(taken: SourceContent) -> list[str]:
 
 def test_the_command_line_knows_the_formats_there_are() -> None:
     """The names that --from takes are those of the table."""
-    assert set(STORES) == set(formats.STORES)
+    assert set(STORES) == {*formats._PAGES, *formats._RECORDS, markdown_notes.NAME}
 
 
 # -- Markdown -----------------------------------------------------------------------------------------------------

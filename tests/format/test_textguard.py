@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memfs.format.text import findings, shown, shown_line
+from memfs.format.text import findings, shortened, shown, shown_line
 
 SCOTLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
 
@@ -53,3 +53,10 @@ def test_a_long_hidden_run_is_shortened() -> None:
     (finding,) = findings("\U000e0041" * 9)
 
     assert finding.codes == "U+E0041 U+E0041 U+E0041 U+E0041 and 5 more"
+
+
+def test_a_text_that_is_too_long_ends_in_an_ellipsis() -> None:
+    """What fits stays; what does not has as many characters as may be, and no space before the ellipsis."""
+    assert shortened("twelve bells", 12) == "twelve bells"
+    assert shortened("twelve bells", 11) == "twelve bel…"
+    assert shortened("twelve bells", 8) == "twelve…"

@@ -17,6 +17,7 @@ from memfs.doors.cli import output
 from memfs.doors.cli.command import opened, verb, wants_json
 from memfs.doors.cli.export import counted
 from memfs.doors.cli.options import allow_secret_option, land
+from memfs.doors.importers import STORES
 from memfs.errors import MemfsError
 from memfs.model import MemoryItem
 from memfs.model.item import VOUCHED, Trust
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 MARKDOWN = "markdown"
-STORES = ("claude-code", "agents-md", "mcp-memory", "mem0", "basic-memory", MARKDOWN)
-"""The names of ``memfs.doors.importers.formats``, which --help need not import."""
 _EXPORT = "memfs"
 _NAMED = 20
 _WIDTH = 72

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 from memfs.dataclass import NamedTuple, metadata_of
 from memfs.doors.cli.declare import click
 from memfs.errors import MemfsError, StorageIO
+from memfs.format.text import shortened
 from memfs.pattern import regex
 
 if TYPE_CHECKING:
@@ -149,11 +150,8 @@ def _disarmed(found: re.Match[str]) -> str:
 
 def one_line(text: str, width: int = 0) -> str:
     """The text on one line, safe to show, cut to ``width`` where that is positive."""
-    return _cut(clean(" ".join(text.split())), width)
-
-
-def _cut(text: str, width: int) -> str:
-    return text if width <= 0 or len(text) <= width else text[: max(width - 1, 1)].rstrip() + "…"
+    line = clean(" ".join(text.split()))
+    return shortened(line, width) if width > 0 else line
 
 
 def note(text: str, hint: str | None = None) -> None:
@@ -225,7 +223,7 @@ def print_table(rows: Sequence[Sequence[str]], dim: Iterable[int] = ()) -> None:
             styled(cell.ljust(space), dim=True) if column in faint else cell.ljust(space)
             for column, (cell, space) in enumerate(zip(row, widths, strict=False))
         ]
-        last = _cut(row[-1], max(room, 20)) if width() else row[-1]
+        last = shortened(row[-1], max(room, 20)) if width() else row[-1]
         print_raw("  ".join((*cells, last)).rstrip())
 
 

@@ -7,7 +7,16 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from memfs.doors.importers import agents_md, basic_memory, claude_code, markdown_notes, mcp_memory, mem0, source_files
+from memfs.doors.importers import (
+    STORES,
+    agents_md,
+    basic_memory,
+    claude_code,
+    markdown_notes,
+    mcp_memory,
+    mem0,
+    source_files,
+)
 from memfs.errors import ContentError, MemfsError, StorageIO
 
 _LOOKED_AT = 200
@@ -26,8 +35,6 @@ _RECORDS: dict[str, tuple[str, Callable[[str, str], source_files.SourceContent]]
     mem0.NAME: ("an export of mem0, JSON", mem0.read),
 }
 """Stores that export records, and what reads one text with its name."""
-STORES = (*_PAGES, *_RECORDS, markdown_notes.NAME)
-"""The names of all formats."""
 
 
 def read(name: str, path: Path, data: bytes | None = None) -> source_files.SourceContent:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from memfs.admin.history import RECOVERED
 from memfs.dataclass import dataclass, field
 from memfs.errors import Conflict, MemfsError, QueryInvalid, SecretDetected
-from memfs.format.text import shown, shown_line
+from memfs.format.text import shortened, shown, shown_line
 from memfs.model import Hit, MemoryItem, Query
 from memfs.model.item import VOUCHED
 from memfs.model.kinds import nearest
@@ -125,8 +125,7 @@ def brief(item: MemoryItem) -> dict[str, Any]:
 
 def one_line(text: str, most: int) -> str:
     """The beginning of a text on one line."""
-    plain_text = " ".join(text[: most * 4].split())
-    return plain_text if len(plain_text) <= most else plain_text[: most - 1].rstrip() + "…"
+    return shortened(" ".join(text[: most * 4].split()), most)
 
 
 Given = Mapping[str, Any]

@@ -31,7 +31,8 @@ _WITH_VALUE = frozenset({"-C", "--workspace", "--set"})
 _PATIENCE = 0.02
 _LOOK_EVERY = 1.0
 _INPUT_SECONDS = 0.5
-_LONGEST_NAME = 100
+LONGEST_ADDRESS = 100
+"""Of how many bytes the path of a socket may be; a longer one is reached through its folder."""
 _HEAD = 5
 _INTERRUPTED = 130
 OUTPUT, CODE, DECLINED, WRITES, WROTE = b"o", b"c", b"d", b"w", b"s"
@@ -225,7 +226,7 @@ class ChildConnection:
         try:
             connection.settimeout(patience)
             address = f"{folder}/{name}"
-            if len(os.fsencode(address)) > _LONGEST_NAME:
+            if len(os.fsencode(address)) > LONGEST_ADDRESS:
                 near = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
                 address = f"/proc/self/fd/{near}/{name}"
             connection.connect(address)

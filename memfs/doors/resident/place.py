@@ -142,7 +142,7 @@ def _sweep(files: ResidentFiles) -> None:
 
 
 def _clear(lock: Path, remove: bool = False) -> None:
-    """Where nobody has a file locked, take out who had; ``remove``: remove it, where nobody is in it."""
+    """Take the process out of a lock file that nobody holds; with ``remove`` delete the file if it names none."""
     with suppress(OSError, MemfsError):
         fd = io.open_file(lock, os.O_RDWR)
         try:

@@ -40,7 +40,7 @@ _SAID = (
     "When you write tests, always use tabs from now on. Could you look at the log file for this one?",
     "Later we should clean up the cache, otherwise it grows. Please fix the failing test in the parser today!",
 )
-"""What persons say of each sort that is told apart: so all wordings are looked for."""
+"""Sentences of every sort that is recognised in what people say, so that reading them compiles all expressions."""
 
 _ANY = Query(text="memory", limit=1)
 

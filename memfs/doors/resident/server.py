@@ -29,7 +29,7 @@ from memfs.config import load, own_file
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE
 from memfs.dataclass import NamedTuple
 from memfs.doors.resident import answer, upkeep
-from memfs.doors.resident.client import identity
+from memfs.doors.resident.client import LONGEST_ADDRESS, identity
 from memfs.doors.resident.place import ResidentFiles, files_of, has_host, name_process, note_listening
 from memfs.doors.resident.preload import import_verbs, rehearse, warm
 from memfs.errors import MemfsError, StorageIO
@@ -47,7 +47,6 @@ _WAITING_CLIENTS = 64
 _SAY_SECONDS = 20.0
 _QUIET_SECONDS = 0.1
 _COMPARE_SECONDS = 1.0
-_LONGEST_ADDRESS = 100
 _SHORTEST_REST, _LONGEST_REST = 2.0, 600.0
 _CREDENTIALS = struct.Struct("3i")
 
@@ -448,7 +447,7 @@ class Resident:
 
 
 def _compact() -> None:
-    """Give back what is not needed, and keep the rest from being looked at: what no child touches is there once."""
+    """Free unused memory, and exempt the rest from garbage collection: children share the pages that nobody changes."""
     gc.collect()
     gc.freeze()
     io.give_memory_back()
@@ -512,7 +511,7 @@ def _listening(files: ResidentFiles) -> Iterator[socket.socket]:
     fresh = f"{files.name}.{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         try:
-            long = len(os.fsencode(files.folder / fresh)) > _LONGEST_ADDRESS
+            long = len(os.fsencode(files.folder / fresh)) > LONGEST_ADDRESS
             with io.operation("bind", files.folder / fresh):
                 listener.bind(f"/proc/self/fd/{near}/{fresh}" if long else str(files.folder / fresh))
                 listener.listen(_WAITING_CLIENTS)
