@@ -147,8 +147,11 @@ def test_46_the_check_notices_writers_that_do_not_lock(opened: Opened) -> None:
     """Without the store's lock two writers win over one version, or break each other's journal."""
     workspace = opened()
     workspace.store.put(MemoryItem("0", "knowledge", id="counter"))
-    said, wrong = Crowd(workspace.root, "counter", 16, 20, "no lock").ended_or(won_twice, seconds=120)
-    assert wrong or won_twice(said)
+    for _ in range(10):  # on a busy machine they may take turns by chance
+        said, wrong = Crowd(workspace.root, "counter", 16, 20, "no lock").ended_or(won_twice, seconds=120)
+        if wrong or won_twice(said):
+            return
+    pytest.fail("nobody noticed")
 
 
 def staged_work_stays(opened: Opened, git: Git, variant: str) -> bool:
