@@ -54,6 +54,7 @@ SHARED = ("memfs.fs.io", "memfs.fs.lock")
 CATCHERS = {
     "memfs.doors.claude_code.hook",
     "memfs.doors.cli.merge_request",
+    "memfs.doors.resident.server",  # nobody else would tell what ended a child
     "memfs.doors.mcp.server",
     "memfs.workspace",
     "memfs.search.whoosh",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pty
@@ -10,9 +11,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,11 @@ from kit.patience import LONG, until
 from kit.residents import ASKING, NOBODY, Asked
 from memfs import open_workspace, trust
 from memfs.doors.cli.app import run
-from memfs.doors.resident import aftermath, client, place
+from memfs.doors.resident import aftermath, client, place, server, upkeep
 from memfs.fs import io, journal
 from memfs.fs.lock import locked
+from memfs.sessions.spool import SessionLocation
+from memfs.sessions.store import DrainResult
 
 
 def _file(root: Path, name: str) -> Path:
@@ -294,6 +298,16 @@ def test_it_leaves_when_nobody_asks(forked: Path, root: Path) -> None:
     assert not place.files_of(root).socket.exists()
 
 
+def test_it_leaves_though_a_file_is_invalid(forked: Path, root: Path) -> None:
+    """What cannot be adopted is nothing that is left to do."""
+    (root / "ContextMemory/memories/semantic/odd.yaml").write_text("content: [\n", encoding="utf-8")
+    soon = {"MEMFS_RESIDENT_IDLE_MINUTES": "0.01", "MEMFS_HISTORY_ADOPT_AFTER_SECONDS": "0.1"}
+    env = {**os.environ, **soon, "MEMFS_HISTORY_ADOPT": "auto"}
+    subprocess.run([str(forked), "serve", "--detach"], cwd=root, env=env, check=True, timeout=LONG)
+    process = place.resident_of(root)
+    assert not process or _ends(process)
+
+
 def test_it_rests_and_leaves_where_its_workspace_cannot_be_opened(forked: Path, root: Path) -> None:
     """What was due before cannot be done, and keeps it neither busy nor alive."""
     soon = {"MEMFS_RESIDENT_IDLE_MINUTES": "0.02", "MEMFS_HISTORY_ADOPT_AFTER_SECONDS": "600"}
@@ -367,6 +381,122 @@ def test_what_a_resident_writes_is_what_the_command_itself_writes(ask: Asked, ro
         assert (served.returncode, _plain(served.stdout, "zweite"), _plain(served.stderr, "zweite")) == expected
     ids = [one["id"] for one in json.loads(ask("list", "--json").stdout)["items"]]
     assert sorted(ids) == ["retries", "staging", "umlauts"]
+
+
+_FORCED = """
+import sys
+sys.path.pop(0)
+from pathlib import Path
+import memfs.doors.resident.server as server
+from memfs.doors.resident import upkeep
+from memfs.doors.resident.place import claimed, files_of
+from memfs.fs import inotify
+root = Path(sys.argv[1])
+exec(sys.argv[2])
+with claimed(files_of(root)):
+    server.serve(root)
+"""
+"""A resident in which something is otherwise."""
+
+
+@pytest.fixture
+def forced(forked: Path, root: Path) -> Iterator[Callable[[str], int]]:
+    """Begin a resident in which a program was run before; its process id once it is being one."""
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def begin(program: str) -> int:
+        begun.append(subprocess.Popen([str(forked), "-c", _FORCED, str(root), program]))
+        assert until(lambda: place.resident_of(root))
+        return begun[0].pid
+
+    yield begin
+    place.stop(root)
+    for one in begun:
+        one.wait()
+
+
+def test_what_ends_a_child_is_told_by_status(ask: Asked, root: Path, forced: Callable[[str], int]) -> None:
+    """Whatever it is, and whoever raised it: nobody else would hear of it."""
+    forced("upkeep.tend = lambda *_: 1 / 0")
+    assert until(lambda: b"ZeroDivisionError" in (done := ask("status", alone=True)).stdout + done.stderr)
+
+
+def test_who_stops_a_resident_that_indexes_does_not_wait_for_the_index(
+    root: Path, tmp_path: Path, forced: Callable[[str], int]
+) -> None:
+    """The child that makes it ends, too: what it made is made again."""
+    child = tmp_path / "child"
+    forced(
+        "import os, time; upkeep.index ="
+        f" lambda _: time.sleep({LONG} * bool(Path({str(child)!r}).write_text(str(os.getpid()))))"
+    )
+    assert until(lambda: child.exists() and child.read_text())
+    assert place.stop(root)
+    assert not io.lives(int(child.read_text()))
+    assert not place.files_of(root).socket.exists()
+
+
+def test_no_child_waits_for_a_command_where_it_could_not_be_used(
+    ask: Asked, root: Path, tmp_path: Path, forced: Callable[[str], int]
+) -> None:
+    """Where the system does not tell of changes, each command finds that files may have changed."""
+    rehearsed = tmp_path / "rehearsed"
+    forced(
+        f"server.rehearse = lambda _: Path({str(rehearsed)!r}).touch();"
+        " inotify.UNTOLD_TYPES = {inotify.file_system(str(root / 'ContextMemory'))}"
+    )
+    assert until(lambda: place.answering(root))
+    for number in range(3):
+        assert ask("remember", f"number {number}").returncode == 0
+        time.sleep(0.2)
+    assert not rehearsed.exists()
+
+
+def test_what_is_due_stays_so_where_no_process_can_be_forked(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is tried again a little later."""
+
+    def refused() -> int:
+        raise BlockingIOError
+
+    resident = server.Resident(root, 60.0)
+    try:
+        with ExitStack() as opened:
+            resident._open(opened)
+            monkeypatch.setattr(server, "fork_alone", refused)
+            resident._commit_at = resident._tend_at = began = time.monotonic()
+            resident._tend()
+            assert all(at is not None and at > began for at in (resident._commit_at, resident._tend_at))
+            assert resident._learn_at is not None
+    finally:
+        gc.unfreeze()
+
+
+def test_what_a_session_told_is_left_until_all_of_it_was_taken(
+    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A drain that takes something goes on; one that can take nothing says that it is left."""
+    workspace = opened()
+    place_of = SessionLocation.within(Path(workspace.root), workspace.repository.state)
+    drained = [DrainResult(events=2, left=2), DrainResult(events=1, left=1), DrainResult(left=1)]
+    monkeypatch.setattr(upkeep, "_waits", lambda _: True)
+    monkeypatch.setattr(upkeep.Drain, "run", lambda *_, **__: drained.pop(0))
+    assert upkeep._take(workspace, place_of)
+    assert not drained
+    drained.append(DrainResult(events=1))
+    assert not upkeep._take(workspace, place_of)
+
+
+def test_a_host_is_registered_though_a_resident_looks_for_hosts(root: Path) -> None:
+    """The look keeps their file locked for a moment."""
+    hosts = place.files_of(root).hosts
+    hosts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    looking = hosts.open("w")
+    assert locked(looking.fileno())
+    ending = threading.Timer(0.2, looking.close)
+    ending.start()
+    with place.hosted(root):
+        ending.join()
+        assert place.has_host(place.files_of(root))
 
 
 _FATAL = """

@@ -77,7 +77,6 @@ def answer(link: socket.socket, workspace: Workspace, said: bytes) -> int:
         The exit code, which the client was given already.
     """
     os.setsid()  # what is typed at the parent's terminal is not for this command
-    reset_signals()
     link.settimeout(_PATIENCE)
     try:
         link.sendall(GREETING + os.getpid().to_bytes(4, "big") + len(said).to_bytes(4, "big") + said)
@@ -88,6 +87,8 @@ def answer(link: socket.socket, workspace: Workspace, said: bytes) -> int:
         return 0
     link.settimeout(None)
     _end_with(link)
+    if has_gone(link):  # before it was listened to
+        return 0
     program = git_program()
     same = _take_over(request, link)
     if git_program() != program or _signs(request, workspace):  # what is imported already knows of the parent's git
@@ -145,6 +146,16 @@ def _signs(request: Request, workspace: Workspace) -> bool:
         return False
     named = any("history.sign" in word for word in request.words) or SIGN.encode() in request.environment
     return named or workspace.settings.history.sign != "off"
+
+
+def has_gone(link: socket.socket) -> bool:
+    """Whether the other end hung up, so that the work is being done elsewhere."""
+    try:
+        return not link.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def say(link: socket.socket, kind: bytes, content: bytes = b"") -> None:

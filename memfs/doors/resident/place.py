@@ -250,7 +250,9 @@ def hosted(root: Path, use: bool = True) -> Iterator[None]:
             files = files_of(root)
             io.make_private_folder(files.folder)
             fd = io.make_file(files.hosts, os.O_RDWR)
-            locked(fd, shared=True)
+            until = time.monotonic() + _START_SECONDS
+            while not locked(fd, shared=True) and time.monotonic() < until:
+                time.sleep(0.01)  # a resident looks for hosts in this moment
     if fd < 0:
         yield
         return

@@ -71,13 +71,18 @@ class _ForkWatcher:
         """Another value once events were read that a process which is there already does not know of."""
         return self._known
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether it hears of all that happens."""
+        return not self._events.doubt
+
     def drain(self) -> list[str] | None:
         """Paths seen to change since the last call; None where every file is to be looked at."""
         if os.getpid() != self._owner:
             # What the parent reads meanwhile it has counted before.
-            sure = not self._events.doubt and not self._events.waiting() and self._read[:] == self._known
+            sure = self.is_sure and not self._events.waiting() and self._read[:] == self._known
             return [] if sure else None
-        if self._events.doubt or self._events.waiting():
+        if not self.is_sure or self._events.waiting():
             self._known = (int.from_bytes(self._known, "big") + 1).to_bytes(8, "big")
             self._read[:] = self._known
             paths = self._events.read()
@@ -136,10 +141,10 @@ class Resident:
         self._children: set[int] = set()
         self._ending = False
         self._tending = self._learning = 0
-        self._session_told, self._unlearned = True, False
+        self._learn_at: float | None = time.monotonic()
         self._tend_at: float | None = None
         self._commit_at: float | None = None
-        self._tend_again = _SHORTEST_REST
+        self._tend_again = self._learn_again = _SHORTEST_REST
         self._workspace: Workspace | None = None
         self._watchers: list[_ForkWatcher] = []
         self._spare: _Spare | None = None
@@ -152,7 +157,13 @@ class Resident:
         """Answer until nobody has asked for long, somebody ends it, or what it stands on has changed."""
         woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         with self._signals(wake), ExitStack() as opened:
-            self._wait_for(self._forked(None, partial(upkeep.index, self.root)))
+            self._tending = self._forked(partial(upkeep.index, self.root))
+            while self._tending and not self._ending:
+                select.select([woken], [], [])
+                self._reap(woken)
+            if self._ending:
+                self._end_now(self._tending)  # the index is derived
+                return
             with suppress(MemfsError):  # the commands say so
                 self._open(opened)
             with _listening(files) as listener:
@@ -171,7 +182,9 @@ class Resident:
                 if not has_host(files):
                     return
                 asked = now
-            due = [moment - now for moment in (look_at, *([] if self._tending else chores)) if moment is not None]
+            awaited = [look_at, *([] if self._tending else chores)]
+            awaited += [] if self._learning or self._workspace is None else [self._learn_at]
+            due = [moment - now for moment in awaited if moment is not None]
             wait = min(_SAY_SECONDS, max(self._idle - (now - asked), 0.1), *due)
             heard: list[Any] = [one for one in self._watchers if one.fileno() >= 0] if look_at is None else []
             ready: set[Any] = set(select.select([listener, woken, *heard], [], [], max(wait, 0))[0])
@@ -192,7 +205,8 @@ class Resident:
             elif not ready.isdisjoint(heard):
                 look_at = time.monotonic() + _QUIET_SECONDS  # an editor or git may be in the middle of it
             self._tend()
-            if self._wants_spare and not self._children and look_at is None and threading.active_count() == 1:
+            quiet = not self._children and look_at is None and all(one.is_sure for one in self._watchers)
+            if self._wants_spare and quiet and threading.active_count() == 1:
                 self._fork_ahead(listener)  # files that a thread has open would stay open with it
             if self._workspace is not None and time.monotonic() - said > _SAY_SECONDS:
                 said = time.monotonic()
@@ -201,14 +215,17 @@ class Resident:
     def _finish(self) -> None:
         """Wait until nobody looks after the memory any more: who ended the resident may take the workspace away."""
         self._drop_spare()
-        for process in (self._tending, self._learning):
-            self._wait_for(process)
-
-    def _wait_for(self, child: int) -> None:
-        if child:
+        self._end_now(self._learning)  # as long as that takes nobody waits, and the next one goes on with it
+        if self._tending:
             with suppress(ChildProcessError):
+                os.waitpid(self._tending, 0)
+
+    @staticmethod
+    def _end_now(child: int) -> None:
+        if child:
+            with suppress(ChildProcessError, ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
-            self._children.discard(child)
 
     @contextmanager
     def _signals(self, wake: int) -> Iterator[None]:
@@ -230,9 +247,13 @@ class Resident:
                 if self._spare is not None and ended[0] == self._spare.process:
                     self._spare.line.close()
                     self._spare = None  # the next one comes after the next command: what ended it might end all
-                self._session_told |= os.waitstatus_to_exitcode(ended[1]) == answer.SESSION_CODE
+                if os.waitstatus_to_exitcode(ended[1]) == answer.SESSION_CODE:
+                    self._learn_at, self._learn_again = time.monotonic(), _SHORTEST_REST
                 if ended[0] == self._learning:
                     self._learning = 0
+                    if ended[1] and self._learn_at is None:
+                        self._learn_at = time.monotonic() + self._learn_again
+                        self._learn_again = min(2 * self._learn_again, _LONGEST_REST)
                 if ended[0] == self._tending:
                     self._tending = 0
                     self._take_up_index()
@@ -326,31 +347,42 @@ class Resident:
         resting = self._tend_at is not None and now >= self._tend_at
         waiting = self._commit_at is not None and now >= self._commit_at
         if not self._tending and (resting or waiting):
-            self._commit_at = None
+            self._tending = self._forked(partial(upkeep.tend, workspace, resting))
+            self._commit_at = None if self._tending else now + _SHORTEST_REST
             if resting:
-                self._tend_at = None
-            self._tending = self._forked(workspace, partial(upkeep.tend, workspace, resting))
-            self._unlearned |= resting and not workspace.words_only
-        if not self._learning and (self._session_told or self._unlearned):
-            told, self._session_told, self._unlearned = self._session_told, False, False
-            self._learning = self._forked(workspace, partial(upkeep.learn, workspace, told))
+                self._tend_at = self._commit_at
+                if not workspace.words_only:
+                    self._learn_at = now
+        if not self._learning and self._learn_at is not None and now >= self._learn_at:
+            self._learning = self._forked(partial(upkeep.learn, workspace))
+            self._learn_at = None if self._learning else now + _SHORTEST_REST
 
-    def _forked(self, workspace: Workspace | None, act: Callable[[], bool]) -> int:
-        """The process id of a child that does something, and ends with 1 where something is left; 0 for none."""
-        if workspace is not None:
-            self._release(workspace)
-        with suppress(OSError):
-            if child := fork_alone():
-                self._children.add(child)
-                return child
-            left = 1
-            try:
-                self._close_line()
-                answer.reset_signals()
-                left = int(act())
-            finally:
-                os._exit(left)
-        return 0
+    def _forked(self, act: Callable[[], int], *lines: socket.socket) -> int:
+        """The process id of a child that does something, and ends with what that returns, or 1 where it failed; 0 where
+        there can be none.
+
+        Args:
+            lines: what is the parent's alone.
+        """
+        if self._workspace is not None:
+            self._release(self._workspace)
+        try:
+            child = fork_alone()
+        except OSError:
+            return 0
+        if child:
+            self._children.add(child)
+            return child
+        code = 1
+        try:
+            answer.reset_signals()
+            for line in (*lines, *([] if self._spare is None else [self._spare.line])):
+                line.close()  # the child that waits for a command is to see the end of its parent alone
+            code = int(act())
+        except Exception as error:  # noqa: BLE001  of others, too: nobody else would ever tell of it
+            upkeep.report(self._workspace, error)
+        finally:
+            os._exit(code)
 
     # -- a command --------------------------------------------------------------------------------------------------
     def _accept(self, listener: socket.socket, opened: ExitStack) -> None:
@@ -360,7 +392,7 @@ class Resident:
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         with link:
-            if not _is_ours(link) or _has_gone(link) or len(self._children) >= _MOST_CHILDREN:
+            if not _is_ours(link) or answer.has_gone(link) or len(self._children) >= _MOST_CHILDREN:
                 return
             workspace = self._follow(opened)
             if workspace is None:
@@ -368,21 +400,7 @@ class Resident:
             self._wants_spare |= self._spare is None
             if self._hand_over(link):
                 return
-            self._release(workspace)
-            try:
-                child = fork_alone()
-            except OSError:
-                return
-            if child:
-                self._children.add(child)
-                return
-            code = 1
-            try:
-                self._close_line()
-                listener.close()
-                code = answer.answer(link, workspace, self._identity)
-            finally:
-                os._exit(code)
+            self._forked(partial(answer.answer, link, workspace, self._identity), listener)
 
     def _fork_ahead(self, listener: socket.socket) -> None:
         """Have a child that waits for the next command, and has touched by then what a question touches."""
@@ -390,32 +408,26 @@ class Resident:
         if workspace is None:
             return
         self._wants_spare = False
-        self._release(workspace)
         line, own = socket.socketpair()
-        try:
-            child = fork_alone()
-        except OSError:
-            line.close()
-            own.close()
-            return
+        with own:
+            child = self._forked(partial(self._wait_for_command, workspace, own), line, listener)
         if child:
-            own.close()
+            self._children.discard(child)  # it has no command yet
             self._spare = _Spare(child, line, self._heard())
-            return
-        code = 1
-        try:
+        else:
             line.close()
-            listener.close()
-            answer.reset_signals()
+
+    def _wait_for_command(self, workspace: Workspace, own: socket.socket) -> int:
+        with suppress(MemfsError):  # the commands say so
             rehearse(workspace)
-            self._release(workspace)
+        self._release(workspace)
+        try:
             own.send(b"1")
             given = socket.recv_fds(own, 1, 1, socket.MSG_CMSG_CLOEXEC)[1]
-            own.close()
-            for one in given:
-                code = answer.answer(socket.socket(fileno=one), workspace, self._identity)
-        finally:
-            os._exit(code)
+        except OSError:  # its parent is gone
+            return 0
+        own.close()
+        return answer.answer(socket.socket(fileno=given[0]), workspace, self._identity) if given else 0
 
     def _heard(self) -> tuple[bytes, ...]:
         return tuple(one.heard for one in self._watchers)
@@ -440,11 +452,6 @@ class Resident:
             self._spare.end()
             self._spare, self._wants_spare = None, True
 
-    def _close_line(self) -> None:
-        """Let the child that waits see the end of its parent alone, in another child."""
-        if self._spare is not None:
-            self._spare.line.close()
-
 
 def _compact() -> None:
     """Free unused memory, and exempt the rest from garbage collection: children share the pages that nobody changes."""
@@ -457,16 +464,6 @@ def _is_ours(link: socket.socket) -> bool:
     """Whether the other end is a process of this user, in the same group."""
     _, user, group = _CREDENTIALS.unpack(link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     return (user, group) == (os.getuid(), os.getgid())
-
-
-def _has_gone(link: socket.socket) -> bool:
-    """Whether the other end hung up, so that the work is being done elsewhere."""
-    try:
-        return not link.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
 
 
 def _configuration(root: Path) -> dict[Path, tuple[int, ...]]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +27,8 @@ os._exit({NOBODY} if code is None else code)
 
 
 @pytest.fixture
-def root(opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace with three memories."""
+def root(opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A workspace with three memories, and with no resident afterwards."""
     monkeypatch.setenv("MEMFS_INDEX_ENGINE", "sqlite")
     monkeypatch.setenv("MEMFS_RESIDENT", str(int(LONG * 1000) % 100_000))
     workspace = opened()
@@ -38,7 +36,9 @@ def root(opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Path:
     workspace.remember("Café and naïve words stay whole: Grüße", type="preference", id="umlauts")
     workspace.remember("The gateway retries three times", title="Retries", importance=2.0, id="retries")
     workspace.close()
-    return Path(workspace.root)
+    folder = Path(workspace.root)
+    yield folder
+    place.stop(folder)
 
 
 @pytest.fixture
@@ -55,12 +55,9 @@ def ask(forked: Path, root: Path) -> Asked:
 
 
 @pytest.fixture
-def resident(forked: Path, root: Path) -> Iterator[int]:
+def resident(forked: Path, root: Path) -> int:
     """A resident of the workspace; its process id."""
     subprocess.run([str(forked), "-C", str(root), "serve", "--detach"], check=True, stdout=subprocess.DEVNULL)
     process = place.resident_of(root)
     assert process
-    yield process
-    with suppress(ProcessLookupError):
-        os.kill(process, signal.SIGCONT)
-    place.stop(root)
+    return process
