@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 from memfs.dataclass import NamedTuple, metadata_of
 from memfs.doors.cli.declare import click
 from memfs.errors import MemfsError, StorageIO
-from memfs.format.text import shortened
 from memfs.pattern import regex
 
 if TYPE_CHECKING:
@@ -150,6 +149,8 @@ def _disarmed(found: re.Match[str]) -> str:
 
 def one_line(text: str, width: int = 0) -> str:
     """The text on one line, safe to show, cut to ``width`` where that is positive."""
+    from memfs.format.text import shortened
+
     line = clean(" ".join(text.split()))
     return shortened(line, width) if width > 0 else line
 
@@ -223,7 +224,7 @@ def print_table(rows: Sequence[Sequence[str]], dim: Iterable[int] = ()) -> None:
             styled(cell.ljust(space), dim=True) if column in faint else cell.ljust(space)
             for column, (cell, space) in enumerate(zip(row, widths, strict=False))
         ]
-        last = shortened(row[-1], max(room, 20)) if width() else row[-1]
+        last = one_line(row[-1], max(room, 20)) if width() else row[-1]
         print_raw("  ".join((*cells, last)).rstrip())
 
 
