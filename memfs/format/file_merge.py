@@ -1,15 +1,13 @@
 """Merges two changed versions of one memory file: values, comments, layout and trust.
 
-The result is valid wherever both versions are, keeps the comments of both, and is no better trusted than the version
-its words come from. What cannot be merged is kept whole, with the reason.
+The result is valid wherever both versions are, and is no better trusted than the version its words come from. What
+cannot be merged is kept whole, with the reason.
 """
 
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,23 +22,20 @@ from memfs.format.field_merge import (
     OTHER,
     FieldConflict,
     FieldMerge,
-    Hunk,
     equal,
     followed,
-    hunks,
     merge,
     merge_lines,
     record,
     within,
 )
-from memfs.format.plain import DOCUMENT_PARTS, MAX_PARTS, FieldPath, KeyNode, Node, canonical, same
+from memfs.format.plain import DOCUMENT_PARTS, MAX_PARTS, FieldPath, canonical, same
 from memfs.format.text import MARKER, whole_marked
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.item import Trust, lower_trust
 from memfs.model.kinds import ITEM_LIMIT, Kind
 from memfs.model.state_paths import document_kind
 from memfs.model.time import EPOCH, time_in
-from memfs.pattern import regex
 
 if TYPE_CHECKING:
     from memfs.format.codec import Codec
@@ -162,115 +157,6 @@ def _home(path: str, kind: Kind) -> str:
     return f"{MEMORY_FOLDER}/{kind.folder}/{path.rpartition('/')[2]}"
 
 
-_HEADER = regex(r"[|>][-+0-9]*")
-_COMMENT = regex(r"(?:^|(?<=[ \t\n]))#[^\r\n]*")
-_SPACES = regex(" *")
-_END = ("",)
-Keys = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Comment:
-    """A comment: the keys that lead to its field, and its text. Places in lists do not count: parts move.
-
-    Attributes:
-        field: of the key that follows it, or that it follows on one line; what no key follows has a field of its
-            own, and so has what begins the file.
-        text: from the number sign on.
-    """
-
-    field: Keys
-    text: str
-
-
-def comments(text: str, root: Node) -> list[Comment]:
-    """The comments of a YAML text, in order."""
-    keys = list(_keys(root, ()))
-    starts = [entry.start for entry, _ in keys]
-    found = []
-    for start, written in _found(text, root):
-        behind = bisect_right(starts, start)
-        line = text.rfind("\n", 0, start) + 1
-        if text[line:start].strip() and behind:  # behind a value, on its line
-            found.append(Comment(keys[behind - 1][1], written))
-        else:
-            found.append(Comment(keys[behind][1] if behind < len(keys) else _END, written))
-    return found
-
-
-def with_comments(text: str, root: Node, added: Iterable[Comment]) -> str:
-    """The text with comments on lines of their own above their fields, at the end where the field is not there."""
-    newline = "\r\n" if "\r\n" in text else "\n"
-    known: dict[Keys, KeyNode] = {}
-    for entry, keys in _keys(root, ()):
-        known.setdefault(keys, entry)
-    lines: dict[int, list[str]] = {}
-    for comment in added:
-        found = _nearest(known, comment.field)
-        at = len(text) if found is None else text.rfind("\n", 0, found.start) + 1
-        lines.setdefault(at, []).append(f"{_indentation(text, at)}{comment.text}{newline}")
-    if len(text) in lines and text and not text.endswith("\n"):
-        lines[len(text)].insert(0, newline)
-    result, at = [], 0
-    for place in sorted(lines):
-        result += [text[at:place], *lines[place]]
-        at = place
-    return "".join([*result, text[at:]])
-
-
-# -- internal -----------------------------------------------------------------------------------------------------
-def _found(text: str, root: Node) -> Iterator[tuple[int, str]]:
-    """Where each comment begins, and the comment: a number sign that is no part of a key or a value."""
-    taken = sorted(_taken(text, root))
-    starts = [start for start, _ in taken]
-    at = 0
-    while match := _COMMENT.search(text, at):
-        before = bisect_right(starts, match.start()) - 1
-        if before >= 0 and match.start() < taken[before][1]:
-            at = taken[before][1]  # behind a text with a number sign, a comment may follow on its line
-        else:
-            at = match.end()
-            yield match.start(), match[0].rstrip()
-
-
-def _taken(text: str, node: Node) -> Iterator[tuple[int, int]]:
-    """The stretches of keys and scalars; of a block text what follows its header's line."""
-    if node.kind == "scalar":
-        header = _HEADER.match(text, node.start) if node.style == "block" else None
-        yield (text.find("\n", header.end()) if header else node.start), node.end
-    for entry in node.entries:
-        yield entry.start, entry.end
-        yield from _taken(text, entry.value)
-    for item in node.items:
-        yield from _taken(text, item)
-
-
-def _keys(node: Node, above: Keys) -> Iterator[tuple[KeyNode, Keys]]:
-    """Every key with the keys that lead to it, as written in the text."""
-    for entry in node.entries:
-        here = (*above, entry.key)
-        yield entry, here
-        yield from _keys(entry.value, here)
-    for item in node.items:
-        yield from _keys(item, above)
-
-
-def _indentation(text: str, line: int) -> str:
-    """That of a line: behind a text in a block, a comment that is indented further would be part of the text."""
-    found = _SPACES.match(text, line)
-    return found[0] if found else ""
-
-
-def _nearest(known: Mapping[Keys, KeyNode], field: Keys) -> KeyNode | None:
-    """The key of a field, or of the nearest one around it."""
-    near = (field[:length] for length in range(len(field), 0, -1))
-    return next((known[keys] for keys in near if keys in known), None)
-
-
-_MOST_COMMENTS = 1_000
-_FEW = 20
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileVersion:
     """One version of a file that could be read."""
@@ -287,8 +173,8 @@ class FileVersion:
 def laid_out(form: Form, wanted: Mapping[str, Any], base: bytes, ours: FileVersion, theirs: FileVersion) -> bytes:
     """The bytes of a joined file.
 
-    A text joined by lines that says just what is wanted is taken as it is. Else what differs is put into our text, and
-    comments that are lost by it, or that theirs alone has, come back above their fields.
+    A text joined by lines that says just what is wanted is taken as it is, with the comments of both. Else what differs
+    is put into our text, which keeps its own.
 
     Raises:
         ContentError: nothing could be written that reads back as wanted.
@@ -296,8 +182,7 @@ def laid_out(form: Form, wanted: Mapping[str, Any], base: bytes, ours: FileVersi
     joined = merge_lines(base, ours.data, theirs.data)
     if joined.clean and _says(form, joined.data, wanted):
         return joined.data
-    data = form.write(wanted, ours.parsed).data
-    return data if ours.parsed.is_json else _with_comments(form, data, wanted, base, ours, theirs)
+    return form.write(wanted, ours.parsed).data
 
 
 def _says(form: Form, data: bytes, wanted: Mapping[str, Any]) -> bool:
@@ -305,121 +190,6 @@ def _says(form: Form, data: bytes, wanted: Mapping[str, Any]) -> bool:
         return same(form.read(data).mapping, wanted)
     except ContentError:
         return False
-
-
-def _with_comments(
-    form: Form, data: bytes, wanted: Mapping[str, Any], base: bytes, ours: FileVersion, theirs: FileVersion
-) -> bytes:
-    """The file with the comments that both would have, one after another as far as it still says the same."""
-    present = _comments_of(form, data)
-    lost = _lost(_comments_of(form, base), _read(ours.parsed), _read(theirs.parsed), present)
-    if not lost:
-        return data
-    whole = _commented(form, data, wanted, lost)
-    if whole is not None or len(lost) > _FEW:
-        return whole or data
-    for comment in lost:
-        data = _commented(form, data, wanted, [comment]) or data
-    return data
-
-
-def _commented(form: Form, data: bytes, wanted: Mapping[str, Any], lost: Sequence[Comment]) -> bytes | None:
-    """The file with comments put back, None where it would not say the same."""
-    from memfs.format import yaml_text  # who looks whether anything waits merges nothing
-
-    written = form.read(data).text
-    text = written.encode(with_comments(written.text, yaml_text.tree(written.text), lost))
-    return text if _says(form, text, wanted) else None
-
-
-def _lost(
-    before: Sequence[Comment], ours: Sequence[Comment], theirs: Sequence[Comment], present: Sequence[Comment]
-) -> list[Comment]:
-    """What a side added, or neither removed, and is not there: by its text, since fields move below a heading."""
-    there, new_or_shared = set(present), (set(ours) & set(theirs)) | ((set(ours) | set(theirs)) - set(before))
-    one, other = ([each for each in side if each in new_or_shared] for side in (ours, theirs))
-    texts = Counter(each.text for each in one) | Counter(each.text for each in other)
-    missing = texts - Counter(each.text for each in present)
-    found = []
-    for each in dict.fromkeys([*one, *other]):
-        if each not in there and missing[each.text] > 0:
-            missing[each.text] -= 1
-            found.append(each)
-    return found[:_MOST_COMMENTS]
-
-
-def _comments_of(form: Form, data: bytes) -> list[Comment]:
-    try:
-        return _read(form.read(data)) if data else []
-    except ContentError:
-        return []
-
-
-def _read(parsed: ParsedFile) -> list[Comment]:
-    from memfs.format import yaml_text
-
-    text = parsed.text.text
-    return comments(text, yaml_text.tree(text)) if "#" in text else []
-
-
-_EACH = {"additionalProperties": {"x-merge": "conflict"}}
-_NAMED = regex(r"\s*([^#\[\]=\s][^\[\]=]*)=")
-
-
-def merge_settings(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """A TOML file with the settings that either side changed.
-
-    Returns:
-        None where both changed one setting differently, where a version is no TOML, and where the text that would be
-        made does not say just what is wanted.
-    """
-    try:
-        texts = [version.decode("utf-8-sig") for version in (base, ours, theirs)]
-        values = [_tables(text) for text in texts]
-        wanted = merge(values[0], values[1], values[2], {})
-        text = "".join(line for hunk in hunks(*map(_split, texts)) for line in _joined(hunk))
-        if wanted.conflicts or not equal(_tables(text), wanted.values):
-            return None
-    except (ValueError, RecursionError):
-        return None
-    return text.encode("utf-8")
-
-
-def clashing_settings(base: bytes, ours: bytes, theirs: bytes) -> tuple[FieldConflict, ...]:
-    """The settings that both sides changed, to different values: ``kept`` is ours; none where a version is no TOML."""
-    try:
-        begun, mine, other = (_tables(version.decode("utf-8-sig")) for version in (base, ours, theirs))
-        return merge(begun, mine, other, {}, removals_stand=True).conflicts
-    except (ValueError, RecursionError):
-        return ()
-
-
-def _split(text: str) -> list[str]:
-    lines = text.split("\n")
-    return [f"{line}\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
-
-
-def _tables(text: str) -> dict[str, Any]:
-    import tomllib
-
-    return tomllib.loads(text.replace("\r\n", "\n"))
-
-
-def _joined(hunk: Hunk[str]) -> Sequence[str]:
-    """The lines of a stretch, each that names a setting joined for itself."""
-    if not hunk.clash:
-        return hunk.joined
-    base, ours, theirs = ({_key(line): _ended(line) for line in side} for side in (hunk.base, hunk.ours, hunk.theirs))
-    return list(merge(base, ours, theirs, _EACH).values.values())
-
-
-def _key(line: str) -> str:
-    named = _NAMED.match(line)
-    return named[1].rstrip() if named else line.strip()
-
-
-def _ended(line: str) -> str:
-    return line if line.endswith("\n") else f"{line}\n"
 
 
 _ROUNDS = 8
@@ -558,7 +328,6 @@ class FileMerge:
             a record of them.
         whole: whether the file could not be joined by fields, since a version could not be read, or the file has none
             and its lines clash: ``data`` has both, between conflict markers where they clash, and needs a person.
-            The conflicts are then those of settings, ours and theirs: neither was kept.
         reason: where ``whole``, what was wrong, in one sentence.
     """
 
@@ -834,14 +603,10 @@ def _by_lines(request: _Request) -> FileMerge:
     is_toml = request.path.endswith(".toml")
     if joined.clean and (not is_toml or toml_text.is_toml(joined.data)):
         return FileMerge(data=joined.data)
-    settings = merge_settings(request.base, *sides) if is_toml else None
-    if settings is not None:
-        return FileMerge(data=settings)
     reason = "what the lines of both come to is not TOML" if joined.clean else "both changed the same lines"
     marked = merge_lines(request.base, request.ours, request.theirs, request.marker_size)
     both = whole_marked(request.ours, request.theirs, request.marker_size)
-    clashes = clashing_settings(request.base, request.ours, request.theirs) if is_toml else ()
-    return FileMerge(data=both if marked.clean else marked.data, whole=True, reason=reason, conflicts=clashes)
+    return FileMerge(data=both if marked.clean else marked.data, whole=True, reason=reason)
 
 
 def _unread(request: _Request, reason: str) -> FileMerge:

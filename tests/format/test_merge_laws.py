@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +19,6 @@ from memfs.model.kinds import KindTable
 CODEC = Codec(Schemas(), KindTable())
 MERGER = FileMerger(CODEC)
 PATH = "ContextMemory/memories/semantic/2026-03/x.yaml"
-_COMMENT = re.compile(rb"# c[0-9a-z]+;")
 
 words = st.text("abcxyz", min_size=1, max_size=4)
 lists = st.lists(words, max_size=4, unique=True)
@@ -122,7 +120,7 @@ def test_k4_a_result_joined_again_stays(base: bytes, mine: dict[str, Any], yours
 
 @given(base=files(), ours=files(), theirs=files())
 def test_k4_nothing_that_both_have_disappears(base: bytes, ours: bytes, theirs: bytes) -> None:
-    """Fields with one value on both sides have it; parts of sets that both have are there; comments that both have."""
+    """Fields with one value on both sides have it; parts of sets that both have are there."""
     joined = MERGER.merge(PATH, base, ours, theirs)
     values, one, other = values_of(joined), parse(ours, PATH).mapping, parse(theirs, PATH).mapping
 
@@ -131,7 +129,6 @@ def test_k4_nothing_that_both_have_disappears(base: bytes, ours: bytes, theirs: 
             assert canonical(values[name]) == canonical(one[name])
     for name in ("tags", "supersedes"):
         assert set(one.get(name, ())) & set(other.get(name, ())) <= set(values.get(name, ()))
-    assert set(_COMMENT.findall(ours)) & set(_COMMENT.findall(theirs)) <= set(_COMMENT.findall(joined.data or b""))
 
 
 @given(base=files(), ours=files(), theirs=files())
