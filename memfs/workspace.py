@@ -486,6 +486,7 @@ class Workspace:
             recovered=self.recovered,
             backups=lambda: self.backups.kept(),
             checkpoints=lambda: [*self.states.checkpoints.problems(), *self.states.threads.problems()],
+            archives=lambda deep: self.states.archives.problems(deep=deep),
             memory_context=self.settings.memory.context,
             embedder=lambda: self.meaning.wanted(),
         )

@@ -11,7 +11,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import astuple
 from datetime import datetime
 from functools import lru_cache
@@ -21,7 +20,7 @@ from memfs.dataclass import dataclass, field
 from memfs.errors import ArchiveInvalid, CorruptRecord
 from memfs.fs import archive, io
 from memfs.fs.lock import FileLock
-from memfs.fs.tree import Tree, View
+from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import is_own
 from memfs.model.state_paths import ARCHIVE, ITERATIONS, document_kind, iteration_of
 from memfs.model.time import format_time
@@ -247,17 +246,6 @@ class Archive:
 def damaged(reason: str, path: str) -> ArchiveInvalid:
     """The error for an archive that cannot give back what it should hold."""
     return ArchiveInvalid(f"the archive is damaged: {reason}", path=path, hint=_HINT)
-
-
-def indexes_in(files: View) -> Iterator[tuple[str, ArchiveIndex | ArchiveInvalid]]:
-    """The indexes of archives among some files by path, and of a damaged one what is wrong with it."""
-    for entry in sorted(files.scan(ARCHIVE)):
-        if entry.regular and entry.path.endswith(INDEX_SUFFIX):
-            with suppress(FileNotFoundError):
-                try:
-                    yield entry.path, decode(files.read(entry.path, INDEX_LIMIT).data, entry.path)
-                except ArchiveInvalid as error:
-                    yield entry.path, error
 
 
 def archive_lock(parts: Parts) -> FileLock:

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from memfs import errors
 from memfs.admin import layout, store_builder
-from memfs.admin.archive_file import Archive, archive_lock, indexes_in, payload_path
-from memfs.admin.archive_file import damaged as damage_in
+from memfs.admin.archive_file import archive_lock
 from memfs.admin.format import problems as format_problems
 from memfs.admin.history import RecoveryCopies
 from memfs.admin.prune import PrunedItems, remove_leftovers
@@ -213,19 +212,6 @@ def _referring(parts: Parts) -> Iterator[tuple[str, bytes]]:
             yield entry.path, found.data
 
 
-def archives(checker: Checker) -> Iterator[Problem]:
-    """Indexes of archives that cannot be read and, where every byte is, payloads that are not what these say."""
-    for path, found in indexes_in(checker.parts.tree):
-        if isinstance(found, errors.ArchiveInvalid):
-            yield Problem.of(found, path)
-        elif checker.deep:
-            payload, archive = payload_path(found.name), Archive(checker.parts.tree, found)
-            wrong = archive.verify() if archive.present else {}
-            if wrong:
-                reason = "; ".join(f"{name} {why}".strip() for name, why in list(wrong.items())[:3])
-                yield Problem.of(damage_in(reason, payload), payload)
-
-
 _LIKELY_SHOWN = 3
 
 
@@ -327,7 +313,7 @@ _TOO_MANY_FOR_WHOOSH = 200_000
 class Checker:
     """Examines one workspace.
 
-    ``backups`` names its backups, ``checkpoints`` reads its checkpoints and says what is wrong with them,
+    ``backups`` names its backups, ``checkpoints`` and ``archives`` say what is wrong with these,
     ``memory_context`` is the memory context that holds, and ``embedder`` raises where that asks for an embedder that
     cannot be had. ``deep``: every byte is read. ``own``: the files of ours, where
     somebody has looked.
@@ -338,6 +324,7 @@ class Checker:
     recovered: RecoveryCopies
     backups: Callable[[], Iterable[Path]] = tuple
     checkpoints: Callable[[], Iterable[Problem]] = tuple
+    archives: Callable[[bool], Iterable[Problem]] = lambda deep: ()  # noqa: ARG005
     memory_context: str = ""
     embedder: Callable[[], object] = lambda: None
     deep: bool = False
@@ -545,7 +532,7 @@ EXAMINATIONS: tuple[Examine, ...] = (
     _unwanted,
     references,
     left,
-    archives,
+    lambda checker: checker.archives(checker.deep),
     _attributes,
     lambda checker: layout.driver_problems(checker.parts.repository),
     lambda checker: layout.ignore_problems(checker.parts.repository),

@@ -23,10 +23,12 @@ from memfs.admin.prune import Act, Cleaner, CleanupStep
 from memfs.config import RetentionPolicy, read_retention_policy
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ArchiveInvalid, Conflict, ContentError, HistoryError, IterationInvalid, MemfsError, StorageIO
+from memfs.format.text import shortlist
 from memfs.fs import io
 from memfs.fs.archive import DigestStream, batches, digest_of, file_chunks
 from memfs.fs.tree import ScanEntry, View
 from memfs.git.refs import at_a_tip
+from memfs.model import Problem
 from memfs.model.item import object_id
 from memfs.model.state_facts import describe
 from memfs.model.state_paths import (
@@ -75,31 +77,6 @@ class Period:
     bytes: int
     packed: int
     present: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchiveVerdict:
-    """What a verification found of one archive.
-
-    Attributes:
-        name: what it is called.
-        documents: how many it holds.
-        sound: whether nothing is wrong: the payload is whole, or is elsewhere and history has every document.
-        problems: what is wrong with the payload, by document ("" for the whole); empty where all is well.
-        lost: the documents that neither the payload nor history gives back.
-        present: whether the payload is here.
-    """
-
-    name: str
-    documents: int
-    problems: Mapping[str, str]
-    lost: tuple[str, ...] = ()
-    present: bool = True
-
-    @property
-    def sound(self) -> bool:
-        """Whether nothing is wrong: the payload is whole, or is elsewhere and history has every document."""
-        return not self.problems and not self.lost
 
 
 class Archives:
@@ -249,21 +226,23 @@ class Archives:
             return data
         raise ArchiveInvalid(why, path=member.path, hint=archive_file.MISSING)
 
-    # -- proof ----------------------------------------------------------------------------------------------------
-    def verify(self) -> Sequence[ArchiveVerdict]:
-        """Read the payloads from end to end, and see which documents would be lost."""
-        return [self._verdict(name) for name in self.stamp()]
-
-    def _verdict(self, name: str) -> ArchiveVerdict:
-        try:
-            archive = self.archive(name)
-        except ArchiveInvalid as error:
-            return ArchiveVerdict(name=name, documents=0, problems={"": str(error)})
-        members, present = archive.index.members, archive.present
-        problems = archive.verify() if present else {}
-        asked = [one for one in members if one.path in problems or not present]
-        lost = tuple(one.path for one in asked if not self._in_history(one))
-        return ArchiveVerdict(name=name, documents=len(members), problems=problems, lost=lost, present=present)
+    # -- proof --------------------------------------------------------------------------------------------------
+    def problems(self, *, deep: bool = True) -> Iterator[Problem]:
+        """What is wrong with the indexes; ``deep``: and with payloads, each read whole, and what would be lost."""
+        for name in self.stamp():
+            try:
+                archive = self.archive(name)
+            except ArchiveInvalid as error:
+                yield Problem.of(error, archive_file.index_path(name))
+                continue
+            wrong = archive.verify() if deep and archive.present else {}
+            asked = [one for one in archive.index.members if one.path in wrong or not archive.present] if deep else []
+            lost = [one.path for one in asked if not self._in_history(one)]
+            if wrong or lost:
+                kept = f"lost: {shortlist(lost)}" if lost else "history has every document"
+                said = [f"{path} {reason}".strip() for path, reason in list(wrong.items())[:3]] or ["it is not here"]
+                payload = archive_file.payload_path(name)
+                yield Problem.of(archive_file.damaged(f"{'; '.join(said)}; {kept}", payload), payload)
 
     def _in_history(self, member: archive_file.ArchiveMember) -> bool:
         with suppress(ArchiveInvalid):

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 from memfs.config_names import CONFIGURATION
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import CheckpointInvalid, ContentError, CorruptRecord, MemfsError, StorageIO, StorageUnavailable
+from memfs.errors import CheckpointInvalid, ContentError, CorruptRecord, MemfsError
 from memfs.format import json_text
 from memfs.fs import io
 from memfs.fs.archive import Sha256, TarMember, chunks_of, decoded, decompressed, digest_of, members, verified
@@ -341,9 +341,6 @@ def _payload_summary(data: bytes, checkpoint: Checkpoint) -> dict[str, Any]:
     return found
 
 
-_LOCK = "checkpoint.lock"
-
-
 def write_payload(target: Path, content: Iterable[bytes]) -> None:
     """Write a new file, durable on return. What is read of it afterwards comes from the disk, not from memory."""
     with io.descriptor(io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)) as fd:
@@ -369,17 +366,17 @@ class CheckpointVerdict:
 
 
 class Shelf:
-    """The checkpoints of one workspace, and the folders of their payloads.
+    """The checkpoints of one workspace, and their payloads.
 
     Attributes:
-        home: the folder in the workspace.
-        lock: held while one is made, moved or removed.
+        folder: where they lie.
+        lock: held while one is made or removed.
     """
 
     def __init__(self, parts: Parts, files: View | None = None) -> None:
         """``files``: those of another time, whose checkpoints these are; payloads lie where they lie now."""
-        self.home = parts.tree.root / CHECKPOINTS
-        self.lock = FileLock(parts.repository.state / _LOCK)
+        self.folder = parts.tree.root / CHECKPOINTS
+        self.lock = FileLock(parts.repository.state / "checkpoint.lock")
         self._parts, self._seen = parts, files or parts.seen
 
     def ids(self) -> Sequence[str]:
@@ -459,17 +456,9 @@ class Shelf:
         return is_id(checkpoint) and self._seen.entry(manifest_path(checkpoint)) is not None
 
     # -- payloads -------------------------------------------------------------------------------------------------
-    @property
-    def away(self) -> Path | None:
-        """The folder in the secondary location, None where there is no such location."""
-        secondary = self._parts.secondary
-        return secondary.folder / "checkpoints" if secondary is not None else None
-
     def payload(self, checkpoint: str) -> Path:
-        """Where a payload lies, or would lie in the workspace where it lies nowhere."""
-        here = self._parts.tree.root / payload_path(checkpoint)
-        there = self.away / checkpoint / PAYLOAD if self.away is not None else here
-        return there if not os.path.lexists(here) and os.path.lexists(there) else here
+        """Where a payload lies, or would lie."""
+        return self._parts.tree.root / payload_path(checkpoint)
 
     def size(self, checkpoint: str) -> int | None:
         """What a payload weighs, None where it is not here."""
@@ -477,66 +466,3 @@ class Shelf:
             return self.payload(checkpoint).lstat().st_size
         except OSError:
             return None
-
-    @contextmanager
-    def holding_away(self, timeout: float) -> Iterator[Path]:
-        """The folder in the secondary location, which there is, made and locked while the block runs.
-
-        Raises:
-            LockTimeout, StorageIO: it cannot be had.
-        """
-        secondary, folder = self._parts.secondary, self.away
-        assert secondary is not None
-        assert folder is not None
-        secondary.prepare()
-        io.make_private_folder(folder)
-        with FileLock(secondary.folder / _LOCK).hold("checkpoint", timeout):
-            yield folder
-
-    @contextmanager
-    def elsewhere(self, refused: StorageIO, timeout: float) -> Iterator[Path]:
-        """The folder in the secondary location, locked while the block runs, as the workspace refused.
-
-        Raises:
-            StorageUnavailable: neither of them took the checkpoint.
-        """
-        secondary = self._parts.secondary
-        if secondary is None:
-            raise refused
-        try:
-            with self.holding_away(timeout) as folder:
-                yield folder
-        except StorageIO as error:
-            raise StorageUnavailable(
-                f"neither place took the checkpoint: {self._parts.tree.root}: {refused.message}; "
-                f"{secondary.place}: {error.message}",
-                hint="make room in one of them, or make it writable, and create the checkpoint again",
-            ) from error
-
-    def waiting(self) -> list[str]:
-        """The ids of those of which something lies in the secondary location."""
-        return list(filter(is_id, io.listed(self.away))) if self.away is not None else []
-
-    def bring(self, checkpoint: Checkpoint) -> None:
-        """Move a payload from the secondary location into the workspace, proved on the way. Both locks are held.
-
-        Raises:
-            CheckpointInvalid: its bytes are not those of the manifest; it stays where it is.
-            StorageIO: the workspace does not take it; it stays where it is.
-        """
-        assert self.away is not None
-        source = self.away / checkpoint.id / PAYLOAD
-        if self.payload(checkpoint.id) == source:
-            self._carry(source, checkpoint)
-        io.unlink(source, missing_ok=True)  # a killed process may have left it though it is home
-        with suppress(MemfsError):
-            io.rmdir(source.parent)
-
-    def _carry(self, source: Path, checkpoint: Checkpoint) -> None:
-        size = checkpoint.payload_bytes
-        with io.descriptor(io.open_file(source, os.O_RDONLY | os.O_NOFOLLOW)) as fd:
-            content = verified(chunks_of(fd, size, str(source)), (size, checkpoint.sha256), PAYLOAD)
-            try:
-                self._parts.tree.write_stream(payload_path(checkpoint.id), content)
-            except CorruptRecord:
-                raise invalid(checkpoint.id, "its payload in the secondary location is damaged") from None

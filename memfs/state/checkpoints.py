@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +45,6 @@ from memfs.state.checkpoint_store import (
     write_payload,
 )
 from memfs.store import Store
-from memfs.store.health import spills
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.plan import FilePlan
 
@@ -158,14 +157,6 @@ def _checkpoint_data(proved: ProvedCheckpoint, update: Mapping[str, Any]) -> tup
     return [task for place, task in enumerate(tasks) if place not in done], metadata
 
 
-def told_at(proved: ProvedCheckpoint) -> datetime:
-    """The time of the update that names the tasks in flight; of the checkpoint, where one was given to it."""
-    paths = (
-        said["path"] for said in proved.summary.get("checkpoint_data", ()) if tuple(said["field"]) == state_packer.TASKS
-    )
-    return state_packer.moment_of(next(paths, "")) or proved.checkpoint.timestamp
-
-
 def _value(proved: ProvedCheckpoint, noted: Mapping[str, Any], name: str) -> Any:
     """What a document says of one thing: as it was noted or, where it is large, as the document has it."""
     path = noted["path"]
@@ -244,7 +235,7 @@ class Checkpoints:
         self._store, self._parts, self._reader = store, parts, reader
         self._archives = archives
         self._shelf = Shelf(parts)
-        self._folder, self._lock = self._shelf.home, self._shelf.lock
+        self._folder = self._shelf.folder
         self._given = parts.repository.state / "checkpoint.last"
         self._outputs = SharedCounter(parts.repository.state / _COUNT)
         self._settings: tuple[ScanEntry | None, SystemConfig] = (None, SystemConfig())
@@ -263,59 +254,38 @@ class Checkpoints:
             reason: why, for the manifest; ``update`` or ``asked`` where it is left out.
 
         Raises:
-            StorageIO, LockTimeout: none was made; as ``QuotaExceeded``, there is no room for one, as
-                ``StorageUnavailable``, the secondary location refused, too.
+            StorageIO, LockTimeout: none was made; as ``QuotaExceeded``, there is no room for one.
             CheckpointInvalid: it did not read back as it was written; none was made.
         """
         values = None if update is None else plain(StateUpdate.from_dict(update))
-        made = self._made(values, reason or ("asked" if update is None else "update"), _PATIENCE)
-        assert made is not None  # nobody asked whether one was due
+        with self._shelf.lock.hold("checkpoint", _PATIENCE):
+            made = self._create(values, reason or ("asked" if update is None else "update"))
         self._parts.gate.settle()
         return made
 
-    def _made(self, update: Mapping[str, Any] | None, reason: str, timeout: float) -> Checkpoint | None:
-        """Make one in the workspace, or else in the secondary location, as with any other write."""
-        with ExitStack() as locks:
-            try:
-                locks.enter_context(self._lock.hold("checkpoint", timeout))
-                return self._create(self._folder, update, reason)
-            except StorageIO as error:
-                if self._shelf.away is None or not spills(error):
-                    raise
-                refused = error
-            with self._shelf.elsewhere(refused, _PATIENCE) as folder:
-                return self._create(folder, update, reason)
-
-    def _create(self, folder: Path, update: Mapping[str, Any] | None, reason: str) -> Checkpoint | None:
-        if not reason:  # whatever is due, now that nobody else makes one
-            self._last = (-1, None)
-            if not (reason := self.due()):
-                return None
-        home = folder == self._folder
-        if home:
-            self._refuse_link()
-            self._bring_home()
-            self._parts.tree.make_folders(state_paths.CHECKPOINTS)
-        self._sweep(folder)
-        counted, pressed = self._outputs.count(), False
-        chosen = self._free_id(folder)
+    def _create(self, update: Mapping[str, Any] | None, reason: str) -> Checkpoint:
+        self._refuse_link()
+        self._parts.tree.make_folders(state_paths.CHECKPOINTS)
+        self._sweep()
+        counted = self._outputs.count()
+        chosen = self._free_id()
         packer = state_packer.StatePacker(self._store, self._parts, update, self._archives)
+        target = self._shelf.payload(chosen)
         try:
             with closing(packer.tar()) as state:
                 payload = DigestStream(compressed(state, _LEVEL, threads=os.cpu_count() or 1))
-                write_payload(folder / chosen / state_paths.PAYLOAD, payload)
+                write_payload(target, payload)
             made = packer.checkpoint(chosen, reason, payload.digest)
-            prove(folder / chosen / state_paths.PAYLOAD, made)
-            pressed = home and self._pressed(made)
+            prove(target, made)
+            pressed = self._pressed(made)
             self._settle(made)
         except BaseException:
             with suppress(MemfsError, OSError):
                 if not self._shelf.exists(chosen):
-                    io.remove_all(folder / chosen)
+                    io.remove_all(target.parent)
             raise
         with suppress(MemfsError):  # it is made: what cannot be done now is done after the next one
-            if home:
-                self._parts.gate.filled(state_paths.payload_path(chosen), made.payload_bytes)
+            self._parts.gate.filled(state_paths.payload_path(chosen), made.payload_bytes)
             self._outputs.take_off(counted)
             self._prune(chosen, pressed=pressed)
         return made
@@ -330,33 +300,13 @@ class Checkpoints:
         self._store.carry_out(plans, message, source="checkpoint", critical=True)
         self._store.flush(adopt=False, below=state_paths.STATE_FOLDERS)
 
-    def bring_home(self) -> None:
-        """Move payloads that the secondary location took into the workspace; what cannot come now comes later."""
-        self._parts.require_open()
-        if self._shelf.waiting():
-            with suppress(LockTimeout, StorageIO), self._lock.hold("bring home", timeout=0):
-                self._bring_home()
-
-    def _bring_home(self) -> None:
-        if not self._shelf.waiting():
-            return
-        with suppress(LockTimeout, StorageIO), self._shelf.holding_away(timeout=0) as away:
-            self._sweep(away)
-            for one in self._shelf.waiting():
-                was_home = self._shelf.payload(one).is_relative_to(self._folder)
-                with suppress(CheckpointInvalid):  # one that is damaged stays: verifying names it
-                    self._shelf.bring(self._shelf.manifest(one))
-                    self._parts.gate.filled(
-                        state_paths.payload_path(one), 0 if was_home else self._shelf.size(one) or 0
-                    )
-
-    def _free_id(self, folder: Path) -> str:
+    def _free_id(self) -> str:
         """An id that no checkpoint had before, whatever was removed since; its folder is made."""
         repository, moment = self._parts.repository, self._parts.clock()
         clones = repository.git_dir != repository.common_dir or bool(configured(repository))
         # The note tells of those that were removed; without it those that are there say what was given.
-        known = {*self._shelf.ids(), *self._shelf.waiting(), io.read_note(self._given)}
-        while not io.mkdir(folder / (chosen := next_id(moment, known, among_clones=clones))):
+        known = {*self._shelf.ids(), io.read_note(self._given)}
+        while not io.mkdir(self._folder / (chosen := next_id(moment, known, among_clones=clones))):
             known.add(chosen)
         with suppress(StorageIO):  # where the disk takes nothing, those that are there tell what was given
             io.write_file(self._given, chosen.encode("ascii"))
@@ -372,17 +322,13 @@ class Checkpoints:
             message = "a link or a file where a folder is expected"
             raise PathEscape(message, path=state_paths.CHECKPOINTS, hint="replace it by a folder")
 
-    def _sweep(self, folder: Path) -> None:
+    def _sweep(self) -> None:
         """Remove what killed processes left: the lock is held, so that nobody is at work on it."""
-        if not folder.is_dir():
-            return
-        with io.operation("list", folder):
-            names = os.listdir(folder)
-        for name in names:
+        for name in io.listed(self._folder):
             unfinished = is_id(name) and self._parts.seen.entry(state_paths.manifest_path(name)) is None
-            if unfinished and self._is_ours(folder / name):
+            if unfinished and self._is_ours(self._folder / name):
                 with suppress(MemfsError, OSError):
-                    io.remove_all(folder / name)
+                    io.remove_all(self._folder / name)
 
     def _is_ours(self, folder: Path) -> bool:
         """Whether nothing but a payload is in it, and no branch has its manifest: one that is not checked out may."""
@@ -526,22 +472,15 @@ class Checkpoints:
 
     def _without_completed(self, state: RecoveryState, proved: ProvedCheckpoint) -> RecoveryState:
         """The same without the tasks that have their final output since the checkpoint was taken."""
-        later = [entry.path for entry in self._parts.seen.scan(state_paths.ITERATIONS) if entry.path not in proved.sums]
-        done = set(state_packer.finished(state.active_tasks, later, self._document))
-        archived = state_packer.archived_paths(self._archives) - proved.sums.keys()  # some were in archives before it
-        done.update(state_packer.finished(state.active_tasks, archived, self._document, after=told_at(proved)))
+        seen = self._parts.seen
+        later = [entry.path for entry in seen.scan(state_paths.ITERATIONS) if entry.path not in proved.sums]
+        done = state_packer.finished(state.active_tasks, later, lambda path: seen.read(path, READ_LIMIT).data)
         if not done:
             return state
         tasks = list(enumerate(state.active_tasks))
         work = {**state.completed_work, "completed_since": [task for place, task in tasks if place in done]}
         active = tuple(task for place, task in tasks if place not in done)
         return replace(state, active_tasks=active, completed_work=work)
-
-    def _document(self, path: str) -> bytes:
-        try:
-            return self._parts.seen.read(path, READ_LIMIT).data
-        except FileNotFoundError:
-            return self._archives.read(path)
 
     def _chosen(self, checkpoint: str | None) -> tuple[ProvedCheckpoint, dict[str, str]]:
         rejected: dict[str, str] = {}
@@ -571,7 +510,7 @@ class Checkpoints:
         return CheckpointInvalid(error.message, field=error.field, hint=hint)
 
     # -- keeping --------------------------------------------------------------------------------------------------
-    def prune(self, dry_run: bool = False) -> Sequence[str]:
+    def prune(self) -> Sequence[str]:
         """Remove checkpoints that the retention policy does not keep; return their ids.
 
         The newest ``keep`` are kept, those whose payload lies elsewhere too, and those younger than ``keep_days``. One
@@ -580,8 +519,8 @@ class Checkpoints:
         Raises:
             ContentError: the policy is invalid; nothing was removed.
         """
-        with self._lock.hold("prune checkpoints", timeout=_PATIENCE):
-            return [one.id for one in self._surplus()] if dry_run else self._prune()
+        with self._shelf.lock.hold("prune checkpoints", timeout=_PATIENCE):
+            return self._prune()
 
     def _prune(self, good: str = "", *, pressed: bool = False) -> Sequence[str]:
         surplus = [one.id for one in self._surplus(good, pressed)]
@@ -619,8 +558,7 @@ class Checkpoints:
         self._store.carry_out(plans, f"Remove checkpoint {checkpoint}", source="checkpoint")
         payload, weight = self._shelf.payload(checkpoint), self._shelf.size(checkpoint) or 0
         io.unlink(payload, missing_ok=True)
-        if payload.is_relative_to(self._folder):
-            self._parts.gate.filled(state_paths.payload_path(checkpoint), -weight)
+        self._parts.gate.filled(state_paths.payload_path(checkpoint), -weight)
         with suppress(MemfsError):
             io.rmdir(payload.parent)
 
@@ -631,11 +569,14 @@ class Checkpoints:
         if not self.due():
             return False
         try:
-            made = self._made(None, "", timeout=0)
+            with self._shelf.lock.hold("checkpoint", timeout=0):
+                self._last = (-1, None)  # somebody else may have made one meanwhile
+                if reason := self.due():
+                    self._create(None, reason)
         except LockTimeout:  # another process is at it
             return False
         self._parts.gate.settle()
-        return made is not None
+        return bool(reason)
 
     def stored(self, facts: Mapping[str, Any]) -> None:
         """Take note of a write: a checkpoint that is due with it is made in the background."""

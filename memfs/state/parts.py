@@ -184,8 +184,6 @@ class States:
         """Do what is due from time to time."""
         self.parts.require_open()
         try:
-            if self.parts.secondary is not None:
-                self.checkpoints.bring_home()
             if not self.store.by_hand:
                 self.retention.keep_up()
         except MemfsError as error:  # what is due stays due; a write or close is not to fail for it

@@ -234,7 +234,7 @@ class StateScan:
 
     def _learn_archive(self, name: str) -> None:
         rows = []
-        with suppress(errors.CorruptRecord, FileNotFoundError):  # ``memfs admin archive verify`` says what is wrong
+        with suppress(errors.CorruptRecord, FileNotFoundError):  # ``memfs check`` says what is wrong
             for member in self._archives.index(name).members:
                 if member.facts and not self._files.exists(member.path):
                     facts = StateFacts.from_dict(member.facts)

@@ -32,7 +32,7 @@ from memfs.model.time import EARLIEST, parse_time, time_in
 from memfs.state.checkpoint_store import FOLDERS, MEMBER, SUMS, Checkpoint, sums
 from memfs.store import Store
 from memfs.store.parts import READ_LIMIT, Parts
-from memfs.store.sidecars import KEY, holds_reference
+from memfs.store.sidecars import KEY
 
 if TYPE_CHECKING:
     from memfs.state.archives import Archives
@@ -67,30 +67,6 @@ class ResumePoint:
         return {**place, "state" if self.agent else "value": self.value} if self.small else place
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedWork:
-    """What archives hold.
-
-    Attributes:
-        stamp: changes when they do.
-        paths: of their documents.
-        closed: the iterations that they had closed.
-        said: what was said last of each part of ``checkpoint_data`` in their updates.
-    """
-
-    stamp: Mapping[str, str]
-    paths: frozenset[str]
-    closed: Mapping[str, bool]
-    said: Mapping[tuple[str, ...], ResumePoint]
-
-    @classmethod
-    def of(cls, archives: Archives) -> ArchivedWork:
-        """As things are at present."""
-        stamp, paths = archives.stamp(), archived_paths(archives)
-        said = latest_of(one for path in updates_in(paths) for one in said_in(path, _update(archives, path)))
-        return cls(stamp, paths, {system_state_path(number): True for number in archives.iterations()}, said)
-
-
 def archived_paths(archives: Archives) -> frozenset[str]:
     """The documents in archives; one whose index is damaged is left out: verifying archives names it."""
     paths: set[str] = set()
@@ -98,15 +74,6 @@ def archived_paths(archives: Archives) -> frozenset[str]:
         with suppress(CorruptRecord, FileNotFoundError):
             paths.update(one.path for one in archives.index(name).members if document_kind(one.path))
     return frozenset(paths)
-
-
-def _update(archives: Archives, path: str) -> Mapping[str, Any]:
-    """A state update in an archive; empty where it cannot be read whole."""
-    with suppress(CorruptRecord, FileNotFoundError):
-        data = archives.read(path)
-        if not holds_reference(data):
-            return object_in(data)
-    return {}
 
 
 class StatePacker(TreePacker):
@@ -134,14 +101,11 @@ class StatePacker(TreePacker):
         with parts.tree.holding_folders():
             for entry in _entries(parts, self.left_out):
                 yield from self.add(entry.path)
-        archived = ArchivedWork.of(self._archives)  # before the writers wait: what is unchanged is not read again
         with self._store.standing_still("checkpoint"), parts.tree.holding_folders():
             self._moment = parts.clock()
             self.left_out.clear()
             yield from self.catch_up(_entries(parts, self.left_out))
-            if self._archives.stamp() != archived.stamp:
-                archived = ArchivedWork.of(self._archives)
-            said = json.dumps(self._summary(archived), ensure_ascii=False, allow_nan=False)
+            said = json.dumps(self._summary(), ensure_ascii=False, allow_nan=False)
             with suppress(HistoryError):
                 self._revision = parts.repository.head_commit() or ""
         for name, data in ((MEMBER, said.encode("utf-8", "surrogatepass")), (SUMS, sums(self.files))):
@@ -195,27 +159,28 @@ class StatePacker(TreePacker):
         return bool(agent) and any(one.order[0] > number for one in self._noted.get(agent, {}).values())
 
     # -- what a recovery reports ----------------------------------------------------------------------------------
-    def _summary(self, archived: ArchivedWork) -> dict[str, Any]:
-        """All that ``recover`` tells, for the documents that are in the checkpoint.
+    def _summary(self) -> dict[str, Any]:
+        """All that ``recover`` tells, for the documents that are in the checkpoint; archived work is done, too.
 
         That are the latest state update, by its path where it is too large, what was said last of each part of
         ``checkpoint_data``, which of the tasks in flight had their final output by then, and where each agent was.
         """
         paths = self.files.keys()
         noted = [one for known in self._noted.values() for one in known.values() if one.path in paths]
-        said = latest_of((*archived.said.values(), *(one for one in noted if not one.agent)))
+        said = latest_of(one for one in noted if not one.agent)
         said |= {one.field: one for one in said_in("", self._update or {})}
         agents: dict[str, ResumePoint] = {}
         for one in noted:
             if one.agent and (one.agent not in agents or one.order > agents[one.agent].order):
                 agents[one.agent] = one
         told = sorted(said.values(), key=lambda one: (not one.path, one.order))
-        done = completed({*paths, *archived.paths}, {**archived.closed, **self._closed})
-        here = {iteration_of(path) for path in paths}
-        away = {number for path in archived.paths if (number := iteration_of(path)) is not None} - here
+        archived = archived_paths(self._archives)
+        closed = {system_state_path(number): True for number in self._archives.iterations()}
+        done = completed({*paths, *archived}, {**closed, **self._closed})
+        away = {iteration_of(path) or 0 for path in archived} - {iteration_of(path) for path in paths}
         return {
             "format": 1,
-            "update": self._latest_update(archived),
+            "update": self._latest_update(),
             "checkpoint_data": [one.facts() for one in told],
             "finished": self._finished(said.get(TASKS)),
             "system_configuration": read_object(self._bytes_of, SYSTEM_CONFIG),
@@ -223,15 +188,13 @@ class StatePacker(TreePacker):
             "completed_work": done | ({"archived_iterations": sorted(away)} if away else {}),
         }
 
-    def _latest_update(self, archived: ArchivedWork) -> dict[str, Any]:
+    def _latest_update(self) -> dict[str, Any]:
         """``values`` of the latest state update, or its ``path`` where it is too large; empty where there is none."""
         if self._update is not None:
             return {"values": self._update}
-        if path := next(iter(updates_in(self.files)), ""):
-            data = self._bytes_of(path)
-            return {"path": path, **({"values": object_in(data)} if len(data) <= _SMALL else {})}
-        found = [values for path in updates_in(archived.paths)[:1] if (values := _update(self._archives, path))]
-        return {"values": found[0]} if found else {}
+        path = max((path for path in self.files if document_kind(path) == "state_update"), key=order_of, default="")
+        data = self._bytes_of(path) if path else b""
+        return {"path": path, **({"values": object_in(data)} if len(data) <= _SMALL else {})} if path else {}
 
     def _finished(self, said: ResumePoint | None) -> list[int]:
         """Which tasks in flight had their final output after the update that names them; a given one names them now."""
@@ -321,11 +284,6 @@ def latest_of(said: Iterable[ResumePoint]) -> dict[tuple[str, ...], ResumePoint]
 def order_of(path: str) -> tuple[str, int, int]:
     """What sorts state updates by time, then iteration and turn: their names begin with the time."""
     return path.rpartition("/")[2].split("Z")[0], iteration_of(path) or 0, task_and_turn(path)[1]
-
-
-def updates_in(paths: Iterable[str]) -> list[str]:
-    """The paths of the state updates among others, the latest first."""
-    return sorted((path for path in paths if document_kind(path) == "state_update"), key=order_of, reverse=True)
 
 
 def moment_of(path: str) -> datetime | None:

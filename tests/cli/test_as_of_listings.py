@@ -156,7 +156,6 @@ def test_an_open_iteration_was_open_then(memfs: Memfs, then: str) -> None:
         ("team", "conflicts", "--scan"),
         ("state", "iteration", "start"),
         ("state", "checkpoint", "prune"),
-        ("admin", "archive", "verify"),
         ("state", "resume", "token"),
     ],
 )

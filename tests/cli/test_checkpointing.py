@@ -78,7 +78,7 @@ def test_a_damaged_newest_one_is_told(state: Path, memfs: Memfs) -> None:
     assert "1 cannot be used" in memfs("status").out
 
 
-def test_restore_and_prune_say_what_they_would_do(state: Path, memfs: Memfs) -> None:
+def test_restore_says_what_it_would_do(state: Path, memfs: Memfs) -> None:
     """--dry-run changes nothing; --restore brings the document back (S7)."""
     memfs("state", "checkpoint", "create")
     (state / OUTPUT).unlink()
@@ -87,8 +87,8 @@ def test_restore_and_prune_say_what_they_would_do(state: Path, memfs: Memfs) -> 
     assert not (state / OUTPUT).exists()
     assert "restored 1 document" in memfs("state", "checkpoint", "recover", "--restore").out
     assert (state / OUTPUT).exists()
-    pruned = memfs("state", "checkpoint", "prune", "--dry-run", "--json").json
-    assert pruned == {"removed": [], "would_remove": [], "dry_run": True}
+    pruned = memfs("state", "checkpoint", "prune", "--json").json
+    assert pruned == {"removed": []}
     assert "keeps them all" in memfs("state", "checkpoint", "prune").out
 
 

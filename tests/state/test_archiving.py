@@ -105,8 +105,7 @@ def test_a_clone_without_the_payload_reads_from_history(opened: Opened, git: Git
     git(tmp_path, "clone", "--quiet", str(workspace.root), "clone")
     clone = opened(tmp_path / "clone")
     assert {path: clone.states.archives.read(path) for path in paths} == before
-    (verdict,) = clone.states.archives.verify()
-    assert (verdict.present, verdict.sound, verdict.lost) == (False, True, ())
+    assert list(clone.states.archives.problems()) == []
 
 
 def test_one_flipped_bit_anywhere_in_the_payload_is_found(opened: Opened) -> None:
@@ -118,9 +117,8 @@ def test_one_flipped_bit_anywhere_in_the_payload_is_found(opened: Opened) -> Non
     whole = payload.read_bytes()
     for place in range(0, len(whole), max(1, len(whole) // 60)):
         payload.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        (verdict,) = workspace.states.archives.verify()
-        assert not verdict.sound, place
-        assert verdict.lost == (), place
+        (problem,) = workspace.states.archives.problems()
+        assert "history has every document" in problem.message, place
     workspace.states.archives._decoded.cache_clear()
     assert {path: workspace.states.archives.read(path) for path in paths} == before
 
@@ -139,6 +137,8 @@ def test_neither_payload_nor_history_is_a_clear_error(opened: Opened) -> None:
         workspace.states.archives.read(index.members[0].path)
     assert caught.value.path == index.members[0].path
     assert "backup" in str(caught.value.hint)
+    (problem,) = workspace.states.archives.problems()
+    assert f"lost: {index.members[0].path}" in problem.message
 
 
 def test_a_damaged_index_is_named_and_costs_no_other_archive(opened: Opened) -> None:
@@ -147,8 +147,7 @@ def test_a_damaged_index_is_named_and_costs_no_other_archive(opened: Opened) -> 
     paths = iteration(workspace, 1)
     archive(workspace, 1)
     (workspace.root / index_path("2019-01")).write_text('{"format": 1, "name": "../x"}')
-    verdicts = {verdict.name: verdict.sound for verdict in workspace.states.archives.verify()}
-    assert verdicts == {"2019-01": False, "2020-03": True}
+    assert [one.path for one in workspace.states.archives.problems()] == [index_path("2019-01")]
     assert workspace.states.archives.read(paths[0])
     with pytest.raises(ArchiveInvalid, match="no sound index"):
         workspace.states.archives.index("2019-01")
@@ -257,8 +256,7 @@ def test_an_archive_that_rotted_is_not_relied_on(opened: Opened) -> None:
     done = archive(workspace, 1)
 
     assert (done.archives, done.documents, done.removed) == (("2020-03_2",), 4, 4)
-    (sound,) = (one for one in workspace.states.archives.verify() if one.name == "2020-03_2")
-    assert sound.sound
+    assert [one.path for one in workspace.states.archives.problems()] == [payload_path("2020-03")]
     assert {path: workspace.states.archives.read(path) for path in paths} == before
 
 
@@ -275,7 +273,7 @@ def test_an_archive_that_does_not_read_back_costs_no_original(opened: Opened, mo
     with pytest.raises(ArchiveInvalid, match="right after it was written"):
         archive(workspace, 1)
     assert contents(workspace, paths) == before
-    assert workspace.states.archives.verify() == []
+    assert workspace.states.archives.periods() == []
 
 
 def test_unpacking_leaves_newer_files_alone(opened: Opened) -> None:
@@ -515,9 +513,9 @@ def test_an_archive_of_another_branch_keeps_its_payload(opened: Opened, git: Git
     assert archive(other, 2).archives == ("2020-03_2",)
     git(workspace.root, "checkout", "-q", home)
 
-    assert [(one.name, one.sound, one.present) for one in opened(workspace.root).states.archives.verify()] == [
-        ("2020-03", True, True)
-    ]
+    archives = opened(workspace.root).states.archives
+    assert list(archives.problems()) == []
+    assert [(one.name, one.present) for one in archives.periods()] == [("2020-03", True)]
 
 
 def test_what_a_process_keeps_of_archives_is_bounded(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:

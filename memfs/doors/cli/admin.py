@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from memfs.admin.erase import ErasePlan, EraseResult
     from memfs.admin.prune import CleanupStep, PruneResult
     from memfs.context.plugins import SourceCheck, SourceRow
-    from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, RetentionResult, UnpackResult
+    from memfs.state.archives import ArchiveResult, Period, RetentionResult, UnpackResult
     from memfs.team.own_branch import MoveResult
     from memfs.trust import PluginTrust
     from memfs.watch import NoticedChange
@@ -485,36 +485,6 @@ def _archive_list(workspace: Workspace, as_of: str | None) -> tuple[Period, ...]
     return tuple(state_at(workspace, as_of).archives.periods())
 
 
-# -- archive verify -----------------------------------------------------------------------------------------------
-def _archive_verify_text(proof: tuple[ArchiveVerdict, ...]) -> Text:
-    yield from map(_verdict_text, proof)
-    if not proof:
-        yield "No archives yet"
-
-
-def _verdict_text(one: ArchiveVerdict) -> str:
-    if one.sound and one.present:
-        return f"{styled('Sound', fg='green')}  {one.name}: {count(one.documents, 'document')}"
-    if one.sound:
-        kept = count(one.documents, "document")
-        return f"{styled('Sound', fg='green')}  {one.name}: its payload is not here, history has {kept}"
-    wrong = "; ".join(f"{path} {reason}".strip() for path, reason in list(one.problems.items())[:3])
-    lost = f"lost: {', '.join(one.lost[:3])}" if one.lost else "history has every document"
-    return f"{styled('Damaged', fg='red')}  {one.name}: {wrong or 'its payload is not here'}; {lost}"
-
-
-@verb("verify", text=_archive_verify_text, key="archives", exit_code=lambda proof: not all(one.sound for one in proof))
-def _archive_verify(workspace: Workspace) -> tuple[ArchiveVerdict, ...]:
-    """Read every byte of the archives; a document that only history still has is no loss.
-
-    Exit code 1: one is damaged.
-
-    Examples:
-        memfs admin archive verify
-    """
-    return tuple(workspace.states.archives.verify())
-
-
 # -- archive unpack -----------------------------------------------------------------------------------------------
 def _unpack_text(done: tuple[UnpackResult, ...]) -> Text:
     for one in done:
@@ -540,7 +510,6 @@ archive = Actions(
     "Pack iterations that were closed long ago; they stay readable.",
     _archive_run,
     _archive_list,
-    _archive_verify,
     _archive_unpack,
 )
 

@@ -298,7 +298,6 @@ ATTRIBUTES: Mapping[str, str] = {
     "CheckpointStatus": "last age_seconds=age count damaged due update_late_seconds=update_late",
     "Weak": "id=item.id path=item.path importance reason",
     "Promotion": "id=item.id content=item.content why sources known",
-    "ArchiveVerdict": "name documents sound present problems lost",
     "Use": "access_count=count last_accessed=last relevance_score=relevance",
 }
 """Attributes that JSON has of the library's values, by class.

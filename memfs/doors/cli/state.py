@@ -524,30 +524,25 @@ class PrunedCheckpoints:
     """Checkpoints that the retention policy does not keep.
 
     Attributes:
-        removed: ids of those that were removed.
-        would_remove: ids of those that would be.
+        removed: their ids.
     """
 
     removed: tuple[str, ...]
-    would_remove: tuple[str, ...]
 
 
 def _pruned_text(pruned: PrunedCheckpoints) -> Text:
-    did = "Removed" if pruned.removed else "Would remove"
-    names = ", ".join(pruned.removed or pruned.would_remove)
-    yield f"{did} {names}" if names else "Nothing to remove: the retention policy keeps them all"
+    names = ", ".join(pruned.removed)
+    yield f"Removed {names}" if names else "Nothing to remove: the retention policy keeps them all"
 
 
 @verb("prune", text=_pruned_text)
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-def _checkpoint_prune(workspace: Workspace, dry_run: bool) -> PrunedCheckpoints:
+def _checkpoint_prune(workspace: Workspace) -> PrunedCheckpoints:
     """Remove what the retention policy does not keep, as every 'create' does.
 
     Examples:
-        memfs state checkpoint prune --dry-run
+        memfs state checkpoint prune
     """
-    removed = tuple(workspace.states.checkpoints.prune(dry_run))
-    return PrunedCheckpoints(() if dry_run else removed, removed if dry_run else ())
+    return PrunedCheckpoints(tuple(workspace.states.checkpoints.prune()))
 
 
 # -- checkpoint recover -------------------------------------------------------------------------------------------
