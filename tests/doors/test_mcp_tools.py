@@ -92,11 +92,10 @@ def test_the_tools_are_few_and_short(opened: Opened) -> None:
 
 
 def test_a_server_offers_what_was_chosen(opened: Opened) -> None:
-    """Tools can be chosen by name, only those that read, or under the names that connectors know (B5)."""
+    """Tools can be chosen by name, or only those that read (B5)."""
     assert ToolSet.chosen(["search", "memory_get"]).names == ("memory_search", "memory_get")
     assert not set(ToolSet.chosen(read_only=True).names) & WRITING
     assert ToolSet.chosen(read_only=True).read_only
-    assert len(ToolSet.chosen(connector=True).names) == 12
     with pytest.raises(SettingInvalid, match="memory_serch") as wrong:
         ToolSet.chosen(["serch"])
     assert "memory_search" in str(wrong.value)
@@ -110,24 +109,6 @@ def test_a_server_offers_what_was_chosen(opened: Opened) -> None:
 
     workspace = opened()
     using(workspace, work, tools=ToolSet.chosen(["get"]))
-
-
-def test_connectors_find_search_and_fetch(opened: Opened) -> None:
-    """A client that knows only search and fetch gets ids, titles and addresses, and a memory as one JSON text (B5)."""
-    workspace = opened()
-    workspace.store.put(MemoryItem("The deploy target is Frankfurt", id="target"))
-
-    async def work(talk: Talk) -> None:
-        found = await talk("search", query="deploy target")
-        assert found["results"] == [
-            {"id": "target", "title": "The deploy target is Frankfurt", "url": "memory://items/target"}
-        ]
-        assert json.loads(talk.text) == found
-        fetched = await talk("fetch", id="target")
-        assert json.loads(talk.text) == fetched
-        assert "| The deploy target is Frankfurt" in fetched["text"]
-
-    using(workspace, work, tools=ToolSet.chosen(["search", "get"], connector=True))
 
 
 # -- storing and finding --------------------------------------------------------------------------------------------
@@ -586,7 +567,7 @@ def test_no_file_name_makes_a_line_of_an_answer(opened: Opened) -> None:
 
 def test_every_tool_has_a_row() -> None:
     """No tool is offered that nobody wrote, and all say what they give."""
-    assert {*NAMES, *STATE, "search", "fetch"} == set(TOOLS)
+    assert {*NAMES, *STATE} == set(TOOLS)
     assert all(row.gives and row.about for row in TOOLS.values())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,52 +13,29 @@ from memfs.doors.cli.command import Invocation, invocation, verb
 from memfs.doors.cli.output import note, somebody_types
 
 if TYPE_CHECKING:
-    from memfs.doors.mcp import MemoryServer
     from memfs.workspace import Workspace
-
-_ONLY_HTTP = ("host", "port", "token_file")
 
 
 @verb("mcp", json=False)
-@click.option("--http", is_flag=True, help="Serve over HTTP on this machine instead of standard input and output.")
-@click.option("--host", metavar="ADDRESS", help="Listen at 127.0.0.1 (the default) or ::1; no other is taken.")
-@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Listen at this port; 0 takes a free one.")
-@click.option(
-    "--token-file",
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
-    help="Take the token from this file; it is made where it is not there.",
-)
 @click.option("--read-only", is_flag=True, help="Offer only the tools that change nothing.")
 @click.option("--tools", metavar="NAMES", help="Offer only these tools, with commas between.")
 @click.option("--state", is_flag=True, help="Offer the tools for the state of a multi-agent system, too.")
-@click.option("--connector", is_flag=True, help="Call searching and reading search and fetch, as some clients need it.")
 @click.option("--agent", metavar="NAME", default="", help="Store under this name instead of the client's own.")
-def mcp(
-    http: bool, read_only: bool, tools: str | None, connector: bool, state: bool, agent: str, **network: Any
-) -> None:
+def mcp(read_only: bool, tools: str | None, state: bool, agent: str) -> None:
     """Serve this memory to a program that speaks MCP, until it goes.
 
-    The program starts this command itself and talks to it over standard input and output. With --http it is started by
-    hand and listens on this machine only; each request needs the token.
+    The program starts this command itself and talks to it over standard input and output.
 
     Examples:
         memfs mcp
         memfs mcp --read-only --tools search,get
-        memfs mcp --http --port 8377
-    """  # fmt: skip
-    given = [name for name in _ONLY_HTTP if network[name] is not None]
-    if given and not http:
-        raise click.UsageError(f"--{given[0].replace('_', '-')} goes with --http")
+    """
     from memfs.doors.mcp import ToolSet, build_server
 
-    chosen = ToolSet.chosen((tools or "").split(","), read_only=read_only, connector=connector, state=state)
+    chosen = ToolSet.chosen((tools or "").split(","), read_only=read_only, state=state)
     with ExitStack() as ending:
         root, opener = _workspace(invocation(), ending)
         server = build_server(opener=opener, tools=chosen, agent=agent)
-        if http:
-            _over_http(server, root, **network)
-            return
         from memfs.doors.mcp.stdio import serve
 
         if somebody_types():
@@ -98,13 +74,3 @@ def _workspace(asked: Invocation, ending: ExitStack) -> tuple[str, Callable[[], 
         return workspace
 
     return str(root or "your own workspace"), opened
-
-
-def _over_http(server: MemoryServer, root: str, host: str | None, port: int | None, token_file: str | None) -> None:
-    from memfs.doors.mcp.http import listen, serve, token_from
-
-    token = token_from(token_file, os.environ)
-    with listen(host or "127.0.0.1", port) as listening:
-        note(f"serving {root} at {listening.url} until Ctrl-C")
-        note(f"token: {token.text}" if token.fresh else f"token: {token.origin}")
-        serve(server, listening, token.text)

@@ -354,8 +354,7 @@ def memory_store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     )
     result = desk.memory.store(draft, caller)
     item_id = result.memory_id or ""
-    if draft.type == WORKING and caller.session:
-        desk.worked(caller.session)
+    desk.has_working = desk.has_working or draft.type == WORKING
     found = desk.memory.workspace.store.get(item_id)
     data: dict[str, Any] = {"id": item_id, "outcome": "merged" if result.merged_into else "stored"}
     data |= {"near": list(result.near), "contradicts": list(result.contradicts)}
@@ -445,7 +444,7 @@ def state_store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     base = given.get("base")
     if base is not None and kind != "hypothesis":
         raise QueryInvalid("only a hypothesis has one", field="base", hint="leave it out")
-    states = desk.states(caller.session)
+    states = desk.states
     with signed_by(caller.origin):
         ack: Acknowledgement = getattr(states, f"store_{kind}")(document, **({} if base is None else {"base": base}))
     names = ("path", "sha256", "continuation_token", "checkpoint_id", "checkpoint_problem", "conflicts")
@@ -462,12 +461,12 @@ def state_store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     return ToolResult("\n".join(lines), data)
 
 
-def state_get(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def state_get(desk: Desk, _: Caller, given: Given) -> ToolResult:
     """``state_get``."""
     named = {name: given[name] for name in _NAMED if given.get(name)}
     if "iterations" in named:
         named["iterations"] = _numbers(named["iterations"])
-    found = desk.states(caller.session).retrieve_state(
+    found = desk.states.retrieve_state(
         given.get("request", "partial" if named else "summary"),
         start=moment("since", given.get("since")),
         end=moment("until", given.get("until"), end=True),
@@ -485,13 +484,13 @@ def state_save(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``state_save``."""
     agent = given.get("agent") or caller.agent
     with signed_by(caller.origin):
-        token = desk.states(caller.session).save_continuation(agent, given["task"], given["state"])
+        token = desk.states.save_continuation(agent, given["task"], given["state"])
     return ToolResult(f"Kept under {token}: state_resume gives it back.", {"token": token})
 
 
-def state_resume(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def state_resume(desk: Desk, _: Caller, given: Given) -> ToolResult:
     """``state_resume``."""
-    state = plain(desk.states(caller.session).resume(given["token"]))
+    state = plain(desk.states.resume(given["token"]))
     text = json.dumps(state, indent=1, ensure_ascii=False)
     return ToolResult(quoted(text.split("\n")), {"token": given["token"], "state": state})
 
@@ -499,7 +498,7 @@ def state_resume(desk: Desk, caller: Caller, given: Given) -> ToolResult:
 def state_feedback(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``state_feedback``."""
     agent = given.get("agent") or caller.agent
-    states = desk.states(caller.session)
+    states = desk.states
     if desk.read_only:  # that it was given is not recorded
         told = states.workspace.states.feedback.for_agent(agent, record=False)
     else:

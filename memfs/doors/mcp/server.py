@@ -7,14 +7,12 @@ is an answer that says what to do, and a failure of memfs is logged.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -57,20 +55,23 @@ class Desk:
 
     Attributes:
         path, opener: as ``build_server``.
+        session: under which session memories are stored.
         read_only: nothing is written on behalf of a call.
+        has_working: whether the session has working memory, which is seen to when the server closes.
     """
 
     path: str | os.PathLike[str] | None
     opener: Callable[[], Workspace] | None
+    session: str
     read_only: bool = False
+    has_working: bool = False
 
     def __post_init__(self) -> None:
         self._opened: Workspace | None = None
         self._memory: AgentMemory | None = None
-        self._states: dict[str, ContextMemory] = {}
+        self._states: ContextMemory | None = None
         self._guard = threading.Lock()
         self._closed = False
-        self._working: dict[str, None] = {}
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="memfs-mcp")
 
     @property
@@ -95,8 +96,9 @@ class Desk:
                 raise WorkspaceNotFound("the workspace's folder is gone", hint="bring it back, or end this server")
             return self._memory
 
-    def states(self, session: str) -> ContextMemory:
-        """The state of a multi-agent system, as a session knows it: what that changes follows from what it has seen.
+    @property
+    def states(self) -> ContextMemory:
+        """The state of a multi-agent system, as the session knows it: what that changes follows from what it has seen.
 
         Raises:
             MemfsError: as ``memory``.
@@ -105,7 +107,8 @@ class Desk:
 
         workspace = self.memory.workspace
         with self._guard:
-            return self._states.setdefault(session, ContextMemory(workspace=workspace))
+            self._states = self._states or ContextMemory(workspace=workspace)
+            return self._states
 
     @property
     def root(self) -> str:
@@ -124,23 +127,8 @@ class Desk:
             raise WorkspaceNotFound("this server is closing", hint="connect anew") from error
         return await waiting
 
-    def worked(self, session: str) -> None:
-        """Note that a session has working memory, which is seen to when the server closes."""
-        self._working[session] = None
-
-    def end(self, session: str) -> None:
-        """End one session: keep what matters of its working memory, and commit what waits for its end."""
-        memory = self._memory
-        self._states.pop(session, None)
-        if memory is None or self._closed:
-            return
-        if session in self._working:
-            del self._working[session]
-            self._consolidate(memory, session)
-        memory.workspace.end_session()
-
     def close(self) -> None:
-        """Finish what was begun, end the sessions, commit what waits, and close the workspace, if it was opened.
+        """Finish what was begun, end the session, commit what waits, and close the workspace, if it was opened.
 
         May be repeated.
         """
@@ -149,17 +137,14 @@ class Desk:
             memory, opened = self._memory, self._opened
             self._closed, self._memory, self._opened = True, None, None
         if memory is not None:
-            for session in self._working:
-                self._consolidate(memory, session)
+            try:
+                if self.has_working:
+                    memory.end_session(self.session)
+            except MemfsError as error:  # the working memory stays, and fades
+                log.warning("the working memory of %s was not consolidated: %s", self.session, error)
             memory.finish()
         if opened is not None:
             opened.close()
-
-    def _consolidate(self, memory: AgentMemory, session: str) -> None:
-        try:
-            memory.end_session(session)
-        except MemfsError as error:  # the working memory stays, and fades
-            log.warning("the working memory of %s was not consolidated: %s", session, error)
 
 
 def _served(work: Callable[..., Result], *arguments: Any) -> Result:
@@ -210,13 +195,11 @@ class MemoryServer:
 
     Attributes:
         protocol: the SDK's server: ``protocol.run(read, write, protocol.create_initialization_options())`` for a
-            pair of streams, ``protocol.streamable_http_app(...)`` for HTTP.
+            pair of streams.
     """
 
-    def __init__(self, desk: Desk, tools: ToolSet, agent: str, session: str) -> None:
+    def __init__(self, desk: Desk, tools: ToolSet, agent: str) -> None:
         self._desk, self._tools, self._agent = desk, tools, agent
-        self._session = session
-        self._own = session or f"{SOURCE}-{secrets.token_hex(4)}"
         self.protocol: Server[Any] = Server(
             "memfs",
             title="memfs",
@@ -226,24 +209,16 @@ class MemoryServer:
             on_call_tool=self._call_tool,
         )
 
-    async def ended(self, connection: str) -> None:
-        """Take note that a client ended its connection, named as the protocol's header does: its session is over."""
-        with suppress(MemfsError):  # where it cannot be done now, closing does it
-            await self._desk.aside(self._desk.end, _session_of(connection))
-
     def close(self) -> None:
         """Finish what was begun, commit what waits and close the workspace, if it was opened. May be repeated."""
         self._desk.close()
 
     def _caller(self, ctx: _Context) -> Caller:
-        """Who calls: the client's name, and a name for its connection that tells nothing of what protects it."""
+        """Who calls: the client's name, and the session."""
         client = ctx.session.client_params
         told = self._agent or (client.client_info.name if client is not None else "")
         named = shown(" ".join(told.split()))[:_NAME] or SOURCE  # nameless, it would pass for a person
-        if self._session or ctx.request is None:  # one process for one client
-            return Caller(agent=named, session=self._own, source=SOURCE)
-        connection = ctx.request.headers.get("mcp-session-id", "")
-        return Caller(agent=named, session=_session_of(connection) if connection else "", source=SOURCE)
+        return Caller(agent=named, session=self._desk.session, source=SOURCE)
 
     async def _list_tools(self, _: _Context, __: PaginatedRequestParams | None) -> ListToolsResult:
         """The tools that are offered: without those that ask, where agents may not ask."""
@@ -289,12 +264,8 @@ def build_server(
         opener: gives an open workspace instead, which is closed with the server; called once, on another thread.
         tools: which tools it offers; None means all.
         agent: under which name memories are stored; "" means the name that the client tells when it connects.
-        session: under which session they are stored; "" means one made for each connection.
+        session: under which session they are stored; "" means a new one.
     """
     chosen = tools or ToolSet()
-    return MemoryServer(Desk(path, opener, read_only=chosen.read_only), chosen, agent, session)
-
-
-def _session_of(connection: str) -> str:
-    """The name of a connection's session."""
-    return f"{SOURCE}-{hashlib.sha256(connection.encode()).hexdigest()[:8]}"
+    desk = Desk(path, opener, session or f"{SOURCE}-{secrets.token_hex(4)}", read_only=chosen.read_only)
+    return MemoryServer(desk, chosen, agent)

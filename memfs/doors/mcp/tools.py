@@ -7,7 +7,6 @@ taken so; everything else is refused by its name.
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,8 +17,8 @@ from mcp_types import Tool, ToolAnnotations
 
 from memfs.dataclass import dataclass
 from memfs.doors.mcp import memory_tools
-from memfs.doors.mcp.memory_tools import ToolResult, brief, fenced_item, one_line
-from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
+from memfs.doors.mcp.memory_tools import ToolResult
+from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model.kinds import nearest
 
 if TYPE_CHECKING:
@@ -188,37 +187,6 @@ _CHECKS: Mapping[str, Callable[[Argument, object], Any]] = {
 }
 
 
-_ITEM = "memory://items/"
-_LIMIT = 10
-
-
-def search(desk: Desk, caller: Caller, given: Mapping[str, Any]) -> ToolResult:
-    """``search``: id, title and address of each memory that fits."""
-    found = desk.memory.search(given["query"], _LIMIT, agent=caller.agent)
-    results = []
-    for item_id in found.ids:
-        try:
-            item = desk.memory.get(item_id)
-        except MemfsError:  # taken away, or made invalid, since it was found
-            continue
-        results.append({"id": item.id, "title": one_line(item.title or item.content, 100), "url": _ITEM + item.id})
-    return _as_json({"results": results})
-
-
-def fetch(desk: Desk, _: Caller, given: Mapping[str, Any]) -> ToolResult:
-    """``fetch``: one memory, its text as quoted data."""
-    item = desk.memory.get(given["id"])
-    facts = {name: value for name, value in brief(item).items() if name in ("type", "when", "trust", "undecided")}
-    title = one_line(item.title or item.content, 100)
-    return _as_json(
-        {"id": item.id, "title": title, "text": fenced_item(item), "url": _ITEM + item.id, "metadata": facts}
-    )
-
-
-def _as_json(data: dict[str, Any]) -> ToolResult:
-    return ToolResult(json.dumps(data, ensure_ascii=False), data)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRow:
     """One tool as a client sees it.
@@ -270,10 +238,9 @@ class ToolRow:
 
 def _rows() -> Iterator[tuple[str, ToolRow]]:
     """Each tool as it is written, with the function of its name."""
-    functions = vars(memory_tools) | {"search": search, "fetch": fetch}
     for name, row in tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8")).items():
         arguments = [Argument(**one) for one in row.pop("arguments", ())]
-        yield name, ToolRow(arguments=arguments, run=functions[name], **row)
+        yield name, ToolRow(arguments=arguments, run=getattr(memory_tools, name), **row)
 
 
 TOOLS: Mapping[str, ToolRow] = dict(_rows())
@@ -283,8 +250,6 @@ NAMES = tuple(name for name in TOOLS if name.startswith("memory_"))
 STATE = tuple(name for name in TOOLS if name.startswith("state_"))
 """Further tools for the state of a multi-agent system, for servers that are asked for them."""
 WRITING = frozenset(name for name, row in TOOLS.items() if row.writes)
-CONNECTOR = {"memory_search": "search", "memory_get": "fetch"}
-"""What clients that know two tools only, such as ChatGPT's connectors, call which of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,15 +268,12 @@ class ToolSet:
         return not WRITING & set(self.names)
 
     @classmethod
-    def chosen(
-        cls, names: Iterable[str] = (), *, read_only: bool = False, connector: bool = False, state: bool = False
-    ) -> ToolSet:
+    def chosen(cls, names: Iterable[str] = (), *, read_only: bool = False, state: bool = False) -> ToolSet:
         """The tools somebody asked for.
 
         Args:
             names: tools by name, with or without ``memory_``; none means all but those of ``STATE``.
             read_only: leave out whatever writes.
-            connector: call searching and getting ``search`` and ``fetch``, and answer as those are expected to.
             state: offer those of ``STATE``, too.
 
         Raises:
@@ -327,4 +289,4 @@ class ToolSet:
         kept = [name for name in every if name in wanted and not (read_only and name in WRITING)]
         if not kept:
             raise SettingInvalid("no tool is left", field="tools", hint="name one that reads, such as memory_search")
-        return cls(tuple(CONNECTOR.get(name, name) if connector else name for name in kept))
+        return cls(tuple(kept))
