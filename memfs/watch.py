@@ -369,6 +369,8 @@ class NoticedChange:
 class Watcher:
     """Watches the files of one open store (see ``memfs.store.plan.FileWatcher``)."""
 
+    hears_at_once = False
+
     def __init__(
         self,
         store: FolderReader,

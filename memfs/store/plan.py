@@ -377,6 +377,8 @@ class FileWatcher(Protocol):
     """Notices changed files in the background (``memfs.watch``)."""
 
     degraded: str
+    hears_at_once: bool
+    """Whether it hears of a change before whoever made it goes on."""
 
     def drain(self) -> list[str] | None:
         """Paths seen to change since the last call; None when it cannot vouch for having seen everything."""

@@ -540,7 +540,7 @@ class ChangeDetector:
     def _follow(self) -> SyncResult:
         with self._turn:
             opened = self._open()
-            news = self._writing.news() if self._writing is not None else set()
+            news = self._news()
             seen = self._watcher.drain() if self._watcher else None
             if opened or news is None or seen is None:
                 return self.refresh()
@@ -550,6 +550,24 @@ class ChangeDetector:
                 if self._watcher is not None:
                     self._watcher.give_back([*news, *seen])
                 raise
+
+    def take_news(self) -> None:
+        """Learn what other processes wrote, before deciding where an item is."""
+        news = self._news()
+        if news is None:
+            self.refresh()
+        elif news:
+            self._index_sync.refresh(news)
+
+    def _news(self) -> set[str] | None:
+        """The paths that other processes wrote; None where any file may be among them."""
+        if self._writing is None:
+            return set()
+        news, watcher = self._writing.news(), self._watcher
+        if news is None and watcher is not None and watcher.hears_at_once and self._writing.all_home():
+            seen = watcher.drain()  # what the journal no longer tells is among what was heard of the files
+            news = None if seen is None else set(seen)
+        return news
 
     def close(self) -> None:
         """Stop watching, and do not begin to."""

@@ -244,22 +244,14 @@ class Store(FolderReader):
     @contextlib.contextmanager
     def _attempt(self) -> Iterator[None]:
         """Plan and carry out within, in what the files are now; where one changed meanwhile, nothing was written."""
+        self._parts.require_open()
         with self._planning:  # threads of this process take turns, so that they outdate nobody's plan
-            self._take_news()
+            self.change_detector.take_news()
             self.adopt_rested()
             try:
                 yield
             except PlanOutdated as outdated:
                 self.index_sync.refresh([outdated.path])
-
-    def _take_news(self) -> None:
-        """Learn what other processes wrote, before deciding where an item is."""
-        self._parts.require_open()
-        news = self.writing.news()
-        if news is None:
-            self.refresh()
-        elif news:
-            self.index_sync.refresh(news)
 
     @contextlib.contextmanager
     def batch(self, message: str, *, source: str = "", critical: bool = False, commit: bool = False) -> Iterator[Batch]:
@@ -273,7 +265,7 @@ class Store(FolderReader):
             QuotaExceeded: when the block ends and there is no room for them; nothing was written.
         """
         self.adopt_rested()
-        self._take_news()
+        self.change_detector.take_news()
         batch = Batch(self._planner)
         yield batch
         self.carry_out(batch.plans, message, source=source, critical=critical)
@@ -494,7 +486,8 @@ class Store(FolderReader):
 
     def plan_restore(self, contents: Mapping[str, bytes | None]) -> list[FilePlan]:
         """Plans to bring files back to given bytes (None: absent), of those that are not so already."""
-        self._take_news()
+        self._parts.require_open()
+        self.change_detector.take_news()
         plans = (self._planner.document(path, data) for path, data in contents.items())
         return [plan._replace(vetted=True) for plan in plans if plan.before != plan.after]
 

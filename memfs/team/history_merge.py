@@ -490,7 +490,7 @@ class Merger:
         for attempt in range(_TRIES):
             if not dry_run:
                 self._commit_what_waits(adopt)
-                self._take_news()
+                self._store.change_detector.take_news()  # a plan made without it is outdated
             planned = self._plan(commit, strangers)
             if planned is None:
                 return MergeResult(commit=self._parts.repository.head_commit() or "", nothing=True)
@@ -510,14 +510,6 @@ class Merger:
         if flushed.reason or flushed.waiting:
             reason = flushed.reason or f"{flushed.waiting} write(s) still wait for their commit"
             raise GitBusy(reason, hint="merge again when that is over")
-
-    def _take_news(self) -> None:
-        """Learn what other processes wrote: a plan made without it is outdated."""
-        news = self._store.writing.news()
-        if news is None:
-            self._store.refresh()
-        elif news:
-            self._store.index_sync.refresh(news)
 
     def _plan(self, commit: str, strangers: bool) -> _MergePlan | None:
         """What is to be done; None where the branch holds the commit already."""

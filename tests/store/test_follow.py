@@ -264,3 +264,45 @@ def test_an_id_whose_owner_was_lost_is_written_all_the_same(opened: Opened) -> N
     again = workspace.store.put(stored.replace(content="We chose MariaDB.", path="", sha256=""))
 
     assert (again.path, workspace.store.get("database").content) == (stored.path, "We chose MariaDB.")  # type: ignore[union-attr]
+
+
+class _Heard:
+    """A watcher that knows what a test says that it heard."""
+
+    degraded, hears_at_once = "", True
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    def drain(self) -> list[str]:
+        """Each path once."""
+        paths, self.paths = self.paths, []
+        return paths
+
+    def give_back(self, paths: list[str]) -> None:
+        """They are heard once more."""
+        self.paths += paths
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_what_others_wrote_and_committed_is_no_reason_to_compare_all_files_where_it_was_heard(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal no longer tells what was written; the events do, and that goes for a question as for a write."""
+    workspace, other, watcher = opened(), opened(), _Heard()
+    workspace.store.watch_with(lambda: watcher, at_once=True)
+
+    def write_and_commit(text: str) -> None:
+        stored = other.store.put(MemoryItem(text, "semantic"))
+        other.store.flush()
+        watcher.paths.append(str(stored.path))
+
+    with monkeypatch.context() as forbidding:
+        forbidding.setattr(workspace.parts.tree, "listings", lambda *_, **__: pytest.fail("all files were compared"))
+        write_and_commit("Tomatoes need sun.")
+        assert len(found(workspace, "tomato")) == 1
+        write_and_commit("Ferns like shade.")
+        workspace.store.put(MemoryItem("Cacti need little.", "semantic"))
+        assert len(found(workspace, "fern")) == 1

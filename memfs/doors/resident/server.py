@@ -57,7 +57,7 @@ class _ForkWatcher:
     A child must not read events, which are its parent's: where there are any it looks at every file.
     """
 
-    degraded = ""
+    degraded, hears_at_once = "", True
 
     def __init__(self, root: Path) -> None:
         self._events, self._prefix = FolderEvents(root / MEMORY_FOLDER), f"{root}/"
