@@ -16,6 +16,7 @@ from pathlib import Path
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import NamedTuple
+from memfs.digest import sha256
 from memfs.errors import FormatUnsupported, MemfsError, StorageReadOnly
 from memfs.fs import io
 from memfs.fs.lock import folder_held
@@ -249,8 +250,6 @@ def _read_key(git: Path) -> str:
 
 def _path_key(project: Project) -> str:
     """A key for the project's place, and for its origin where a clone of another one had that place before."""
-    from hashlib import sha256
-
     place = os.fsencode(project.place)
     key = _named(project, sha256(place).digest())
     record = read_record(projects_folder() / key)

@@ -7,7 +7,6 @@ and owners before anything in the repository is believed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.dataclass import dataclass
+from memfs.digest import sha256
 from memfs.errors import ContentError, CorruptRecord, MemfsError
 from memfs.format import json_text, toml_text
 from memfs.format.text import decode
@@ -360,7 +360,7 @@ def _identity(folder: Path) -> dict[str, int]:
 
 def _digest(wants: tuple[PluginTrust, ...]) -> str:
     rows = sorted(json.dumps([want.file, want.key, want.value], sort_keys=True, default=str) for want in wants)
-    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+    return sha256("\n".join(rows).encode()).hexdigest()
 
 
 def _difference(recorded: Mapping[str, Any] | None, root: Path, wants: tuple[PluginTrust, ...]) -> str:

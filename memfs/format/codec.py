@@ -6,7 +6,6 @@ nothing is written that would not be read as the same.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, QUESTIONS, RETENTION_POLICY, SYSTEM_CONFIG
 from memfs.dataclass import NamedTuple
+from memfs.digest import sha256
 from memfs.errors import ContentError, IdInvalid, ItemSyntaxError, ItemTooLarge, MemfsError, SchemaInvalid
 from memfs.format import item_fields, json_text
 from memfs.format.plain import (
@@ -284,7 +284,7 @@ class Codec:
             parsed = self._parse(data, path)
             if not checked:
                 self._check(parsed, path, self._schemas.check_item(parsed.mapping, kind))
-            digest = hashlib.sha256(data).hexdigest()
+            digest = sha256(data).hexdigest()
             return self._build(parsed, kind, fallback, id=name, path=path, sha256=digest), parsed.mapping
         except MemfsError as error:
             _concealed(error.located(path), data)

@@ -7,7 +7,6 @@ memfs's own unfinished write; anything else waits under a *holding* name.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from memfs import digest
 from memfs.errors import Conflict, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
 
@@ -27,7 +27,7 @@ _ANY_SIZE = 1 << 40
 
 def sha256(data: bytes) -> str:
     """Hex digest that names a file's content."""
-    return hashlib.sha256(data).hexdigest()
+    return digest.sha256(data).hexdigest()
 
 
 class FileChanged(Exception):

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -21,6 +20,7 @@ from typing import Protocol, TypeVar
 
 from memfs import errors
 from memfs.dataclass import NamedTuple
+from memfs.digest import blake2b
 from memfs.fs import io
 from memfs.fs.atomic_replace import content_of, discard, is_fresh, is_temporary, put, take_away, write_fresh
 from memfs.fs.io import file_system

@@ -7,13 +7,13 @@ started. Includes of a configuration are not followed, as git does not follow th
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from memfs.dataclass import dataclass
+from memfs.digest import sha256
 from memfs.errors import NotRegularFile, RepoUnsupported, RepoUntrusted, StorageReadOnly
 from memfs.fs import io
 from memfs.pattern import regex
@@ -165,7 +165,7 @@ def state_folder(layout: Layout) -> Path:
 def state_path(layout: Layout) -> Path:
     """Where that folder lies, whether it is there or not."""
     where = os.path.relpath(layout.git_dir, layout.common_dir)
-    key = hashlib.sha256(os.fsencode(f"{where}\0{layout.prefix}")).hexdigest()[:16]
+    key = sha256(os.fsencode(f"{where}\0{layout.prefix}")).hexdigest()[:16]
     return layout.common_dir / "memfs" / key
 
 

@@ -5,7 +5,6 @@ A loose object's id is verified on reading, and a written one is durable on retu
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -18,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from memfs.dataclass import NamedTuple
+from memfs.digest import sha1
 from memfs.errors import HistoryUnavailable, MemfsError, NotRegularFile, PathEscape, StorageIO
 from memfs.fs import io
 from memfs.model.item import object_id
@@ -220,7 +220,7 @@ def _damaged(path: Path) -> HistoryUnavailable:
 def pack(objects: Mapping[str, Object]) -> bytes:
     """A pack that holds these objects, whole and without deltas, for ``git index-pack``."""
     body = b"".join((b"PACK", (2).to_bytes(4, "big"), len(objects).to_bytes(4, "big"), *_packed(objects)))
-    return body + hashlib.sha1(body, usedforsecurity=False).digest()
+    return body + sha1(body, usedforsecurity=False).digest()
 
 
 def _packed(objects: Mapping[str, Object]) -> Iterator[bytes]:

@@ -5,11 +5,11 @@ An accepted id is a file name that is safe on every file system. An id of a moun
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import unicodedata
 
+from memfs.digest import sha256
 from memfs.errors import IdInvalid
 from memfs.pattern import regex
 
@@ -51,7 +51,7 @@ def stable_id(words: str, *said: str, otherwise: str) -> str:
     Args:
         words: what it begins with; ``otherwise`` where none of them can stand in an id.
     """
-    digest = hashlib.sha256("\0".join(said).encode("utf-8", "surrogatepass")).hexdigest()
+    digest = sha256("\0".join(said).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{slug(words) or otherwise}-{digest[:8]}"
 
 
@@ -100,7 +100,7 @@ def slug(text: str) -> str:
 
 def suffix_of(data: bytes, length: int) -> str:
     """The end of an id that follows from bytes: the same for the same bytes, and hardly ever for others."""
-    number, suffix = int.from_bytes(hashlib.sha256(data).digest(), "big"), ""
+    number, suffix = int.from_bytes(sha256(data).digest(), "big"), ""
     for _ in range(length):
         number, digit = divmod(number, len(_SUFFIX_ALPHABET))
         suffix += _SUFFIX_ALPHABET[digit]

@@ -5,13 +5,13 @@ An item is immutable, and its fields are checked when it is made.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.dataclass import KW_ONLY, NamedTuple, dataclass, field, replace
+from memfs.digest import sha1
 from memfs.errors import SchemaInvalid
 from memfs.model.time import EPOCH, given_time
 
@@ -329,7 +329,7 @@ RACY_NS = 2_000_000_000
 
 def object_id(kind: str, data: bytes) -> str:
     """The id git gives to these bytes as a ``blob``, ``tree`` or ``commit`` (SHA-1 repositories)."""
-    digest = hashlib.sha1(b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False)
+    digest = sha1(b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False)
     digest.update(data)
     return digest.hexdigest()
 

@@ -5,10 +5,10 @@ Any name of an agent, task or hypothesis is encoded as a file name that is safe 
 
 from __future__ import annotations
 
-import hashlib
 import re
 from datetime import UTC, datetime
 
+from memfs.digest import sha256
 from memfs.pattern import regex
 
 _CONTENT = "ContextMemory"
@@ -86,7 +86,7 @@ def encode_name(text: str) -> str:
         name = f"%{ord(name[0]):02X}{name[1:]}"
     if len(name) > _LONGEST:
         kept = re.sub(r"%[0-9A-F]?$", "", name[:_KEPT])
-        name = f"{kept}{_SHORTENED}{hashlib.sha256(data).hexdigest()[:32]}"
+        name = f"{kept}{_SHORTENED}{sha256(data).hexdigest()[:32]}"
     return name
 
 

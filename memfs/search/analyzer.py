@@ -14,12 +14,12 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from hashlib import sha256
 from itertools import chain
 from types import ModuleType
 from typing import Any
 
 from memfs.dataclass import NamedTuple
+from memfs.digest import sha256
 from memfs.model import MemoryItem
 from memfs.pattern import regex
 from memfs.search import language

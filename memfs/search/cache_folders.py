@@ -6,7 +6,6 @@ was moved, removed or mounted are found, too. A cache can always be rebuilt.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat
@@ -15,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from memfs.dataclass import NamedTuple
+from memfs.digest import sha256
 from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.workspace_location import base_folder
@@ -56,7 +56,7 @@ def folder_named(root: Path, reader: str = "") -> Path:
     """The same, without making it."""
     facts = root.stat()
     named = f"{root}\0{facts.st_ino}\0{os.getuid()}" + (f"\0{reader}" if reader else "")
-    return cache_home() / hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:20]
+    return cache_home() / sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
 
 def cache_home() -> Path:

@@ -16,11 +16,11 @@ import sys
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
 from memfs.dataclass import NamedTuple
+from memfs.digest import sha256
 from memfs.errors import IndexUnavailable, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import locked_within, release
@@ -290,7 +290,9 @@ def _digest(path: Path) -> str:
     with os.fdopen(io.open_file(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file, io.operation("read", path):
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise _NotOurs(f"{path} is no file")
-        return file_digest(file, "sha256").hexdigest()
+        import hashlib  # quick with megabytes, slow to load: an index is seldom verified whole
+
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _settle(path: Path) -> None:

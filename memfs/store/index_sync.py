@@ -6,7 +6,6 @@ only read here.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from types import MappingProxyType
 
 from memfs.catalog.facts import ItemCatalog
 from memfs.dataclass import NamedTuple, dataclass
+from memfs.digest import sha256
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
@@ -709,7 +709,7 @@ def _blob(files: View, path: str) -> str:
 
 def _digest(blobs: Mapping[str, str]) -> str:
     lines = "".join([f"{path}\0{blobs[path]}\n" for path in sorted(blobs)])
-    return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
+    return sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _kept(folder: Path, head: str) -> str:
