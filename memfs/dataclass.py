@@ -1,7 +1,7 @@
 """Data classes as ``dataclasses`` has them, and named tuples as ``typing`` has them, whose definition costs little.
 
 The standard library writes and compiles six methods for each data class at each start of a process. Here ``__init__``
-is compiled when the first object is made, and the others are shared. What looks a class over (``fields``, ``asdict``,
+is compiled when several objects were made, and the others are shared. What looks a class over (``fields``, ``asdict``,
 ``is_dataclass``, a subclass of its own) finds the standard library's fields, which are made when they are asked for.
 
 Of a named tuple it compiles ``__new__`` and each annotation. Here ``__new__`` is compiled with the first tuple.
@@ -10,7 +10,7 @@ Of a named tuple it compiles ``__new__`` and each annotation. Here ``__new__`` i
 from __future__ import annotations
 
 from collections import _tuplegetter  # type: ignore[attr-defined]
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
@@ -125,17 +125,45 @@ class _Parameters:
         return plain.__dataclass_params__
 
 
+_FEW = 8
+"""How many objects of a class are made before it pays to compile how."""
+
+
 class _Init:
-    """``__init__`` of a class, compiled when it is first asked for."""
+    """``__init__`` of a class, compiled when it is looked at, or has been called a few times."""
 
     def __init__(self, fields: list[_Field], frozen: bool) -> None:
         self.fields, self.frozen = fields, frozen
         self.home: Any = None  # the class, known when it is made
+        self.called = 0
 
     def __get__(self, instance: object, owner: type) -> Any:
+        self.called += 1
+        if instance is not None and self.called < _FEW:
+            return partial(self._fill, instance)
         function = self._compiled(self.home)
         self.home.__init__ = function
         return function if instance is None else function.__get__(instance, owner)
+
+    def _fill(self, instance: Any, /, *values: Any, **given: Any) -> None:
+        """Do what the compiled function does; calls that it would refuse are left to it."""
+        fields = self.fields
+        placed = [one.name for one in fields if one.init and not one.kw_only]
+        taken = given | dict(zip(placed, values, strict=False))
+        missing = [one for one in fields if not (one.init and one.name in taken)]
+        wanting = any(one.default is _MISSING is one.factory for one in missing if one.init)
+        if wanting or len(taken) != len(values) + len(given) or len(taken) + len(missing) != len(fields):
+            return self._compiled(self.home)(instance, *values, **given)  # type: ignore[no-any-return]
+        for one in missing:
+            if one.factory is not _MISSING:
+                taken[one.name] = one.factory()
+            elif one.init:
+                taken[one.name] = one.default
+        for name, value in taken.items():
+            object.__setattr__(instance, name, value)
+        if hasattr(self.home, "__post_init__"):
+            instance.__post_init__()
+        return None
 
     def _compiled(self, home: type) -> Any:
         names: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING}

@@ -6,6 +6,7 @@ Whoever digests megabytes takes ``hashlib``, which is several times as quick the
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 __all__ = ["blake2b", "sha1", "sha256"]
@@ -17,9 +18,6 @@ else:
         from _blake2 import blake2b
         from _sha1 import sha1
 
-        if sys.version_info >= (3, 12):
-            from _sha2 import sha256
-        else:
-            from _sha256 import sha256
+        sha256 = import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
     except ImportError:  # an interpreter that was built otherwise
         from hashlib import blake2b, sha1, sha256

@@ -83,6 +83,29 @@ def test_objects_are_made_shown_and_compared_as_the_standard_library_does(how: M
     assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters)
 
 
+@pytest.mark.parametrize("how", HOWS[:-2], ids=str)
+def test_the_first_objects_are_made_as_all_later_ones(how: Mapping[str, bool]) -> None:
+    """``__init__`` is compiled after some objects; a call does the same, or is refused, before and after that."""
+    ours, theirs = both(**how)
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        (("a",), {}), (("a", 4), {"tags": ("x",), "note": "n"}), ((), {"name": "a", "size": 5, "facts": {"b": 1}}),
+        ((), {}), (("a", 1, 2), {}), (("a",), {"name": "b"}), (("a",), {"weight": 1}), (("a",), {"seen": []}),
+        (("",), {}),
+    ]  # fmt: skip
+    for _ in range(2):
+        for cls_of in (ours, theirs):
+            assert [made_of(cls_of, *call) for call in calls] == [made_of(theirs, *call) for call in calls]
+
+
+def made_of(cls: Any, values: tuple[Any, ...], given: Mapping[str, Any]) -> object:
+    """The fields of the object that a call makes, or how it is refused."""
+    try:
+        made = cls(*values, **given)
+    except (TypeError, ValueError) as error:
+        return type(error)
+    return [getattr(made, name) for name in ("name", "size", "tags", "facts", "note", "seen")]
+
+
 def test_a_frozen_object_refuses_changes_and_is_replaced() -> None:
     """No field can be set or deleted; ``replace`` runs the checks of a new object, and refuses what is not given."""
     ours, _ = both(**FROZEN)
