@@ -373,7 +373,7 @@ class Checker:
         if dry_run:
             return told
         done = []
-        removed = remove_leftovers(self.parts)
+        removed = len(remove_leftovers(self.parts))
         done += [f"removed {removed} temporary file(s) that a killed process left"] if removed else []
         left = remove_left(self.parts)
         done += [f"removed {left} large value(s) that no document refers to"] if left else []

@@ -400,11 +400,11 @@ _COMMITS_BY_ITSELF = ("interval", "each", "batch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupStep:
-    """One thing that was, or could be, done.
+    """One thing that was done.
 
     Attributes:
         what: a sentence.
-        bytes: what it freed; before it is done, the most that it could free.
+        bytes: what it freed.
         error: why it failed, "" when it did not.
     """
 
@@ -413,8 +413,7 @@ class CleanupStep:
     error: str = ""
 
 
-Act = Callable[["Cleaner", bool], CleanupStep]
-"""A step: whether it is to be done, or only said what it could do."""
+Act = Callable[["Cleaner"], CleanupStep]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -426,104 +425,76 @@ class Cleaner:
     backups: Backups
     more: Callable[[], Sequence[Act]] = tuple
 
-    def plan(self) -> list[CleanupStep]:
-        """What could be done, without doing it; only what would free something."""
-        return [planned for step in self._steps() if (planned := self._tried(step, False)).bytes]
-
     def clean(self) -> list[CleanupStep]:
-        """Do it, each step for itself: one that fails is reported and the others go on."""
+        """Do each step for itself: one that fails is reported and the others go on. Only what freed something."""
         done = []
-        for step in self._steps():
-            planned = self._tried(step, False)
-            if planned.error or planned.bytes:
-                done.append(planned if planned.error else self._tried(step, True))
-        return done
-
-    def _steps(self) -> Sequence[Act]:
-        return (*STEPS, *self.more())
-
-    def _tried(self, step: Act, do: bool) -> CleanupStep:
-        try:
-            return step(self, do)
-        except MemfsError as error:
-            return CleanupStep(what=(step.__doc__ or "").rstrip("."), bytes=0, error=str(error))
+        for step in (*STEPS, *self.more()):
+            try:
+                done.append(step(self))
+            except MemfsError as error:
+                done.append(CleanupStep(what=(step.__doc__ or "").rstrip("."), bytes=0, error=str(error)))
+        return [step for step in done if step.bytes or step.error]
 
 
-def remove_leftovers(parts: Parts) -> int:
-    """Remove the temporary files that killed processes left; return how many."""
-    folders = {entry.path.rpartition("/")[0] for entry in parts.tree.scan(CONTENT, hidden=True)}
+def remove_leftovers(parts: Parts) -> list[int]:
+    """Remove the temporary files that killed processes left; return their sizes."""
+    found = [entry for entry in parts.tree.scan(CONTENT, hidden=True) if is_temporary(entry.path.rpartition("/")[2])]
     with parts.lock.hold("sweep"):
-        return sum(parts.tree.sweep(folder) for folder in folders)
+        for folder in {entry.path.rpartition("/")[0] for entry in found}:
+            parts.tree.sweep(folder)
+    return [entry.size for entry in found]
 
 
-def _leftovers(cleaner: Cleaner, do: bool) -> CleanupStep:
+def _leftovers(cleaner: Cleaner) -> CleanupStep:
     """Remove temporary files that killed processes left."""
-    found = [
-        entry.size
-        for entry in cleaner.parts.tree.scan(CONTENT, hidden=True)
-        if is_temporary(entry.path.rpartition("/")[2])
-    ]
-    what = f"remove {len(found)} temporary file(s) that killed processes left"
-    if do:
-        what = f"removed {remove_leftovers(cleaner.parts)} temporary file(s) that killed processes left"
-        io.sweep(cleaner.parts.repository.state)
-    return CleanupStep(what=what, bytes=sum(found))
+    found = remove_leftovers(cleaner.parts)
+    io.sweep(cleaner.parts.repository.state)
+    return CleanupStep(what=f"removed {len(found)} temporary file(s) that killed processes left", bytes=sum(found))
 
 
-def _twice(cleaner: Cleaner, do: bool) -> CleanupStep:
+def _twice(cleaner: Cleaner) -> CleanupStep:
     """Remove contents set aside that the last commit holds."""
     sizes = []
     for place, path, data in all_aside(cleaner.parts.repository.state):
         with suppress(MemfsError):
             if cleaner.parts.repository.head_blob(path) == blob_id(data):
+                io.unlink(place, missing_ok=True)
                 sizes.append(len(data))
-                if do:
-                    io.unlink(place, missing_ok=True)
-    verb = "removed" if do else "remove"
-    return CleanupStep(what=f"{verb} {len(sizes)} content(s) set aside that the last commit holds", bytes=sum(sizes))
+    return CleanupStep(what=f"removed {len(sizes)} content(s) set aside that the last commit holds", bytes=sum(sizes))
 
 
-def _waiting(cleaner: Cleaner, do: bool) -> CleanupStep:
+def _waiting(cleaner: Cleaner) -> CleanupStep:
     """Commit what waits, so that the journal becomes short."""
+    if cleaner.parts.policy.commit not in _COMMITS_BY_ITSELF or not cleaner.store.pending().count:
+        return CleanupStep(what="", bytes=0)
     before = _size(cleaner.parts.journal.path)
-    if do:
-        flushed = cleaner.store.flush(adopt=False)
-        what = f"committed what waited ({len(flushed.commits)} commit(s))"
-        freed = max(0, before - _size(cleaner.parts.journal.path))
-        return CleanupStep(what=what, bytes=freed, error=flushed.reason)
-    allowed = cleaner.parts.policy.commit in _COMMITS_BY_ITSELF and cleaner.store.pending().count
-    return CleanupStep(what="commit what waits, so that the journal becomes short", bytes=before if allowed else 0)
+    flushed = cleaner.store.flush(adopt=False)
+    what = f"committed what waited ({len(flushed.commits)} commit(s))"
+    freed = max(0, before - _size(cleaner.parts.journal.path))
+    return CleanupStep(what=what, bytes=freed, error=flushed.reason)
 
 
-def _history(cleaner: Cleaner, do: bool) -> CleanupStep:
-    """Pack the history."""
-    if do:
-        with cleaner.parts.commit_lock.hold("maintenance", timeout=10):
-            freed = maintenance.maintain(cleaner.parts.repository)
-        return CleanupStep(what="packed the history", bytes=freed)
-    # As maintenance by itself: a repository that memfs joined is the person's to pack.
-    folder = cleaner.parts.repository.common_dir / "objects"
-    names = os.listdir(folder) if folder.is_dir() and cleaner.parts.policy.adopt == "auto" else []
-    return CleanupStep(what="pack the history", bytes=sum(io.weigh(folder / name) for name in names if len(name) == 2))
+def _history(cleaner: Cleaner) -> CleanupStep:
+    """Pack the history; as maintenance by itself: a repository that memfs joined is the person's to pack."""
+    if cleaner.parts.policy.adopt != "auto":
+        return CleanupStep(what="", bytes=0)
+    with cleaner.parts.commit_lock.hold("maintenance", timeout=10):
+        return CleanupStep(what="packed the history", bytes=maintenance.maintain(cleaner.parts.repository))
 
 
-def _index(cleaner: Cleaner, do: bool) -> CleanupStep:
+def _index(cleaner: Cleaner) -> CleanupStep:
     """Fold the index."""
-    index = cleaner.parts.index
-    before = io.weigh(index.folder)
-    if do:
+    before = io.weigh(cleaner.parts.index.folder)
+    if cleaner.parts.index.overlay_size():
         cleaner.store.fold()
-        return CleanupStep(what="folded the index", bytes=max(0, before - io.weigh(index.folder)))
-    return CleanupStep(what="fold the index", bytes=before if index.overlay_size() else 0)
+    return CleanupStep(what="folded the index", bytes=max(0, before - io.weigh(cleaner.parts.index.folder)))
 
 
-def _backups(cleaner: Cleaner, do: bool) -> CleanupStep:
+def _backups(cleaner: Cleaner) -> CleanupStep:
     """Remove backups beyond the number that is kept."""
-    found = cleaner.backups.surplus()
-    size, verb = sum(map(_size, found)), "remove"
-    if do:
-        found, verb = cleaner.backups.prune(), "removed"
-    return CleanupStep(what=f"{verb} {len(found)} backup(s) beyond the number kept", bytes=size)
+    size = sum(map(_size, cleaner.backups.surplus()))
+    removed = cleaner.backups.prune() if size else []
+    return CleanupStep(what=f"removed {len(removed)} backup(s) beyond the number kept", bytes=size)
 
 
 def _size(path: Path) -> int:

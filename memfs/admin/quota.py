@@ -10,8 +10,8 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from pathlib import Path, PurePosixPath
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from memfs.config import LEVELS, Limits, read_system_config
@@ -19,10 +19,8 @@ from memfs.config_names import SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import HistoryError, MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
-from memfs.git import objects
 from memfs.model.kinds import KindTable
 from memfs.model.problem import Problem
-from memfs.model.state_paths import document_of_sidecar
 from memfs.store import Store
 from memfs.store.health import BALLAST, BALLAST_BYTES, free_bytes
 from memfs.store.parts import CONTENT, Fire, Gate, Parts, below_content
@@ -40,7 +38,7 @@ AREAS: Mapping[str, str] = {
     "checkpoints": "checkpoints and their payloads",
     "threads": "threads of agent graphs",
     "archive": "archives",
-    HISTORY: "what git keeps of the workspace's own paths, and will keep of what waits for its commit",
+    HISTORY: "what git keeps of the workspace's own paths",
     INDEX: "the search index in the user's cache",
     STATE: "journal, recovered contents and locks",
 }
@@ -55,11 +53,6 @@ _FOLDERS = {
     "threads": "threads",
     "archive": "archive",
 }
-_PATIENCE = 1.0
-_COMMIT = 512
-"""What a commit takes, beside what it holds."""
-_ROW = 26
-"""What a name takes in a folder of git's, beside its letters; an id is 20 bytes that nothing makes shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,61 +88,15 @@ def weigh_files(parts: Parts) -> dict[str, int]:
 
 
 def weigh_history(parts: Parts) -> int:
-    """What git keeps of the workspace's own paths, as it lies on disk, and what it will keep of writes that wait for
-    their commit.
+    """What git keeps of the workspace's own paths, as it lies on disk; 0 where it cannot tell.
 
     In a repository that holds more than the memory this counts the memory alone.
     """
-    with ExitStack() as held:
-        with suppress(MemfsError):  # what is committed just now may be counted twice without it
-            held.enter_context(parts.commit_lock.hold("weigh what waits", timeout=_PATIENCE))
-        head = parts.repository.head().commit
-        pending = _pending(parts, head)
-    return pending + _committed(parts, head)
-
-
-def weigh_commit(parts: Parts, plans: Sequence[FilePlan]) -> int:
-    """What git will keep of a write, estimated before it is done: at most this, where it gets a commit of its own."""
-    shared = [plan for plan in plans if not parts.is_local(plan.path) and not document_of_sidecar(plan.path)]
-    if not shared:
-        return 0
-    blobs = sum(len(objects.loose_bytes(objects.Object("blob", plan.after))) for plan in shared if plan.after)
-    folders = {folder for plan in shared for folder in PurePosixPath(plan.path).parents}
-    return _COMMIT + blobs + sum(_weigh_tree(parts.tree.root / folder) for folder in folders)
-
-
-def _weigh_tree(folder: Path) -> int:
-    """What git keeps of a folder's names each time that one of its files changes."""
-    try:
-        return sum(_ROW + len(name) // 2 for name in os.listdir(folder))
-    except OSError:  # it is made by the write
-        return _ROW
-
-
-def _pending(parts: Parts, head: str | None) -> int:
-    """What the writes that wait for their commit will add; 0 where git cannot tell."""
-    from memfs.git import commits  # only once there is something to commit
-    from memfs.store.commits import windows
-
-    waiting = parts.journal.operations()
-    shared = [
-        replace(one, changes=tuple(change for change in one.changes if not parts.is_local(change.path)))
-        for one in waiting
-    ]
-    try:
-        return commits.weight(parts.repository, windows(shared), head, parts.journal.tip)
-    except HistoryError:
-        return 0
-
-
-def _committed(parts: Parts, head: str | None) -> int:
-    """What git keeps below a commit; 0 where there is none or git cannot tell."""
-    if head is None:
-        return 0
     repository = parts.repository
+    head = repository.head().commit
     own = [os.fsdecode(repository.full(path)) for path in (CONTENT, SETTINGS_FILE)]
     try:
-        return int(repository.git.run("rev-list", "--objects", "--disk-usage", head, "--", *own))
+        return int(repository.git.run("rev-list", "--objects", "--disk-usage", head, "--", *own)) if head else 0
     except (HistoryError, ValueError):
         return 0
 
@@ -216,16 +163,14 @@ class Account:
     """What is known of the bytes in use.
 
     Attributes:
-        at, history_at: when everything, and when the history, was measured; seconds since 1970.
+        at: when everything was measured; seconds since 1970.
         base: bytes by area, then.
-        since: bytes written since, by area; less than nothing where more was removed. For the history it is how much
-            git will keep of it at most.
+        since: bytes written since, by area; less than nothing where more was removed.
         levels: the highest threshold crossed, by quota, until use falls well below it.
         refused: when a write was last refused and that was reported, by quota.
     """
 
     at: float = 0.0
-    history_at: float = 0.0
     base: Mapping[str, int] = field(default_factory=dict)
     since: Mapping[str, int] = field(default_factory=dict)
     levels: Mapping[str, str] = field(default_factory=dict)
@@ -239,11 +184,6 @@ class Account:
     def total(self) -> int:
         """The bytes of all areas that count."""
         return sum(self.used(area) for area in (self.base.keys() | self.since.keys()) - DERIVED)
-
-    @property
-    def unmeasured(self) -> int:
-        """By how much the history may have grown since it was measured."""
-        return self.since.get(HISTORY, 0)
 
 
 class Ledger:
@@ -282,7 +222,6 @@ def _account(values: Mapping[str, Any]) -> Account:
 
     return Account(
         at=float(values.get("at", 0.0)),
-        history_at=float(values.get("history_at", 0.0)),
         base=table("base", int),
         since=table("since", int),
         levels={area: level for area, level in table("levels", str).items() if level in LEVELS},
@@ -290,7 +229,6 @@ def _account(values: Mapping[str, Any]) -> Account:
     )
 
 
-_NOTICED = 0.01  # of the whole quota: the history is measured where it may have grown by more
 _FRESH = 2.0  # no second measurement within so many seconds
 _STALE = 600.0  # hand edits, checkouts and commits change sizes unseen
 _MARGIN = 0.05  # use must fall so far below a threshold before crossing it counts again
@@ -341,7 +279,6 @@ class Quota(Gate):
         self._seen: object = None
         self._limits = Limits()
         self.problem: Problem | None = None
-        self._barren = False
 
     # -- Gate ---------------------------------------------------------------------------------------------------
     def prepare(self) -> None:
@@ -356,19 +293,18 @@ class Quota(Gate):
         growth = _content(plans)
         if critical or not limits or sum(growth.values()) <= 0:
             return
-        growth[HISTORY] = weigh_commit(self._parts, plans)
         account = self._ledger.read() or Account()
         grown = {area: account.used(area) + size for area, size in growth.items() if size > 0}
         grown[TOTAL] = account.total + sum(growth.values())
         for area, limit in limits.items():
             if grown.get(area, 0) > limit:
-                raise _refusal(area, grown[area], limit, self._barren)
+                raise _refusal(area, grown[area], limit)
 
     def wrote(self, plans: Sequence[FilePlan]) -> None:
         """Add a write to the account."""
         self.written = True
         if self._limits.bytes:
-            self._add({**_content(plans), HISTORY: weigh_commit(self._parts, plans)})
+            self._add(_content(plans))
 
     def filled(self, path: str, size: int) -> None:
         """Add a file that no plan wrote; see ``Gate.filled``."""
@@ -399,8 +335,8 @@ class Quota(Gate):
         with suppress(MemfsError):
             account = self._counted(self._ledger.read())
             for standing in self._standings(account):
-                if standing.area == area and self._refuse(standing):
-                    self._barren = (self._ledger.read() or account).total >= account.total
+                if standing.area == area:
+                    self._refuse(standing)
 
     def tend(self) -> None:
         """Do what is due from time to time; a long-lived process calls this now and then, in the background."""
@@ -428,37 +364,20 @@ class Quota(Gate):
         return self._limits
 
     def standings(self) -> list[QuotaStatus]:
-        """The state of each quota, measured now where that is not known from a moment ago."""
+        """The state of each quota, measured now where that was not done for long."""
         self._parts.require_open()
-        if not self.limits().bytes:
-            return []
-        known = self._ledger.read()
-        try:
-            return self._standings(self._counted(known))
-        except StorageIO:  # what was known last is better than no answer
-            return self._standings(known or Account())
+        if self.limits().bytes and self._is_stale(self._ledger.read()):
+            with suppress(StorageIO):  # what was known last is better than no answer
+                self.measure()
+        return self._standings(self._ledger.known or Account()) if self._limits.bytes else []
 
-    def measure(self, *, history: bool = False) -> AreaUsage:
-        """Weigh everything and put it into the account.
-
-        Args:
-            history: ask git for the history's weight even if it did so not long ago.
-        """
-        before = self._ledger.read() or Account()
-        now = self._now()
-        known = not history and 0 <= now - before.history_at <= _STALE
-        derived = {
-            HISTORY: before.base.get(HISTORY, 0) if known else weigh_history(self._parts),
-            INDEX: io.weigh(self._parts.index.folder),
-        }
+    def measure(self) -> AreaUsage:
+        """Weigh everything and put it into the account."""
+        derived = {HISTORY: weigh_history(self._parts), INDEX: io.weigh(self._parts.index.folder)}
         # Under the lock, where nobody writes: what is written during a scan would count twice, or not at all.
         with self._parts.lock.hold("account"):
             base = {**weigh_files(self._parts), **derived}
-            present = self._ledger.read() or Account()
-            history_at = before.history_at if known else now
-            weighed = 0 if known else before.unmeasured  # what others wrote meanwhile may not be weighed
-            since = {HISTORY: max(present.unmeasured - weighed, 0)}
-            self._ledger.write(replace(present, at=now, history_at=history_at, base=base, since=since))
+            self._ledger.write(replace(self._ledger.read() or Account(), at=self._now(), base=base, since={}))
         return AreaUsage(areas=base, free=free_bytes(self._parts.tree.root))
 
     # -- internal -------------------------------------------------------------------------------------------------
@@ -467,10 +386,8 @@ class Quota(Gate):
 
     def _counted(self, account: Account | None) -> Account:
         """An account that rests on a measurement of this moment, or nearly so."""
-        limit = self._limits.bytes.get(TOTAL, 0)
-        history = account is not None and 0 < limit <= account.unmeasured / _NOTICED
-        if account is None or history or not 0 <= self._now() - account.at < _FRESH:
-            self.measure(history=history)
+        if account is None or not 0 <= self._now() - account.at < _FRESH:
+            self.measure()
             account = self._ledger.read()
         return account or Account()
 
@@ -496,12 +413,8 @@ class Quota(Gate):
         known = account.levels.get(standing.area, "")
         return bool(known) and standing.share < self._limits.at(known) - _MARGIN
 
-    def _refuse(self, standing: QuotaStatus) -> bool:
-        """Raise the occasion of a refusal. A write may be refused again and again: that is reported once in a while.
-
-        Returns:
-            Whether it was reported now.
-        """
+    def _refuse(self, standing: QuotaStatus) -> None:
+        """Raise the occasion of a refusal. A write may be refused again and again: that is reported once in a while."""
         with self._parts.lock.hold("account"):
             account = self._ledger.read() or Account()
             told = self._told(account, standing.area) or account.levels.get(standing.area) == "full"
@@ -509,14 +422,13 @@ class Quota(Gate):
                 self._ledger.write(replace(account, refused={**account.refused, standing.area: self._now()}))
         if not told:
             self._raise(replace(standing, level="full"))
-        return not told
 
     def _told(self, account: Account, area: str) -> bool:
         return 0 <= self._now() - account.refused.get(area, 0.0) < _STALE
 
     def _raise(self, standing: QuotaStatus) -> None:
         self._fire("storage_threshold", standing.facts())
-        self.measure(history=True)
+        self.measure()
 
 
 def _rises(account: Account, standing: QuotaStatus) -> bool:
@@ -545,13 +457,11 @@ def _content(plans: Sequence[FilePlan]) -> dict[str, int]:
     return sizes
 
 
-def _refusal(area: str, needed: int, limit: int, barren: bool) -> QuotaExceeded:
-    remedy = "'memfs admin gc' found nothing to remove: raise the quota, or forget what is not needed"
-    usual = "raise the quota, forget what is not needed, or run 'memfs admin gc'"
+def _refusal(area: str, needed: int, limit: int) -> QuotaExceeded:
     what = "everything memfs keeps here" if area == TOTAL else area
     return QuotaExceeded(
         f"{what} would take {needed:,} bytes, its quota is {limit:,}",
         path=SYSTEM_CONFIG,
         field=f"quotas.{area}_bytes",
-        hint=f"{remedy if barren else usual}; removals and critical writes pass",
+        hint="raise the quota, forget what is not needed, or run 'memfs admin gc'; removals and critical writes pass",
     )

@@ -244,24 +244,6 @@ def build(
     return Chain(commits=tuple(commits), objects=made, editor=editor, root=root, contents=contents)
 
 
-def weight(repository: Repository, groups: Sequence[Group], tip: str | None, since: str = "") -> int:
-    """How many bytes ``build`` would add for some groups, as loose files and without signatures.
-
-    Nothing is written or signed. A blob that the repository holds already is counted all the same.
-    """
-    made: Objects = {}
-    editor = TreeEditor(repository.read_tree, made)
-    root = repository.root(tip) if tip else None
-    person = repository.identity()
-    for group in not_held(repository, groups, tip, since):
-        changes = _named(repository, group)
-        _add_blobs(repository, group, changes, made, "")
-        root = editor.apply(root, changes)
-        parents = [tip] if tip else []
-        objects.add(made, "commit", commit_bytes(group, root or objects.EMPTY_TREE, parents, person))
-    return sum(len(objects.loose_bytes(item)) for item in made.values())
-
-
 def store(repository: Repository, made: Objects) -> None:
     """Make objects durable: a few as loose files, many as one pack."""
     folder = repository.common_dir / "objects"

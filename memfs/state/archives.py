@@ -740,17 +740,13 @@ class Retention:
         self._parts.require_open()
         return (self._archive_due,)
 
-    def _archive_due(self, _: Cleaner, do: bool) -> CleanupStep:
+    def _archive_due(self, _: Cleaner) -> CleanupStep:
         """Archive iterations that are due."""
-        if do:
-            done = self.run().archived
-            what = f"archived {iterations_text(done.iterations)} as {', '.join(done.archives) or 'before'}"
-            return CleanupStep(what=what, bytes=max(0, done.bytes - done.packed), error=done.reason)
-        if self._archiver.working_here or not self.policy().automatic:
-            return CleanupStep(what="archive iterations that are due", bytes=0)
-        planned = self._archiver.plan(self.due().iterations)
-        what = f"archive {iterations_text(planned.iterations) or 'iterations'} closed for long enough"
-        return CleanupStep(what=what, bytes=planned.bytes)
+        if self._archiver.working_here or not self.policy().automatic or not self.due().iterations:
+            return CleanupStep(what="", bytes=0)
+        done = self.run().archived
+        what = f"archived {iterations_text(done.iterations)} as {', '.join(done.archives) or 'before'}"
+        return CleanupStep(what=what, bytes=max(0, done.bytes - done.packed), error=done.reason)
 
     def closed(self) -> dict[int, datetime]:
         """The closed iterations that have files in the tree, each with the moment of its closing."""

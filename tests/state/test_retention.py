@@ -94,16 +94,14 @@ def test_nothing_is_archived_by_itself_where_the_policy_says_so(opened: Opened) 
     policy(workspace, archive={"enabled": False})
     iteration(workspace, 1)
     assert workspace.states.retention.keep_up() is None
-    assert not any("archive" in step.what for step in workspace.cleaner.plan())
+    assert not any("archive" in step.what for step in workspace.cleaner.clean())
     assert workspace.states.retention.run().archived.iterations == (1,)
 
 
-def test_cleanup_archives_what_is_due_and_says_so_before(opened: Opened) -> None:
+def test_cleanup_archives_what_is_due(opened: Opened) -> None:
     """Archiving is a step of the cleanup, by command and when a quota's threshold is crossed (S16)."""
     workspace = opened()
     paths = iteration(workspace, 1)
-    assert any(step.what.startswith("archive iteration 1") for step in workspace.cleaner.plan())
-    assert len(contents(workspace, paths)) == 4
     workspace.behaviours.fire(
         "storage_threshold", {"area": "iterations", "level": "critical", "used": 1, "limit": 1, "share": 1.0}
     )

@@ -80,27 +80,25 @@ class CareReport:
 
 @dataclass(frozen=True, slots=True)
 class GcReport:
-    """What was done, or could be.
+    """What was done.
 
     Attributes:
         steps: what made room: a sentence, the bytes, and why it failed.
-        bytes: how much room that is; with ``--dry-run`` at most.
-        care: what was done beside that, not with ``--dry-run``; its fields stand beside the others.
+        bytes: how much room that is.
+        care: what was done beside that; its fields stand beside the others.
     """
 
     steps: tuple[CleanupStep, ...]
     bytes: int
-    care: CareReport | None = field(default=None, metadata=MERGE)
+    care: CareReport = field(metadata=MERGE)
 
 
-def _gc_text(report: GcReport, dry_run: bool) -> Text:
+def _gc_text(report: GcReport) -> Text:
     for step in report.steps:
-        freed = f"up to {size(step.bytes)}" if dry_run else size(step.bytes)
-        yield f"{freed:>16}  {step.what}" + (f": {step.error}" if step.error else "")
+        yield f"{size(step.bytes):>16}  {step.what}" + (f": {step.error}" if step.error else "")
     if not report.steps:
         yield "Nothing to clean up"
-    if (care := report.care) is None:
-        return
+    care = report.care
     if care.learned_from:
         yield f"Learned from {count(care.learned_from, 'new memory', 'new memories')}"
     if care.embedded:
@@ -110,8 +108,7 @@ def _gc_text(report: GcReport, dry_run: bool) -> Text:
 
 
 @verb("gc", text=_gc_text, exit_code=lambda report: any(step.error for step in report.steps))
-@click.option("-n", "--dry-run", is_flag=True, help="Say what could be done and what it could free, and do nothing.")
-def gc(workspace: Workspace, dry_run: bool) -> GcReport:
+def gc(workspace: Workspace) -> GcReport:
     """Make room without losing anything: leftovers, contents kept twice, loose history, surplus backups.
 
     Also packs the history of a repository that memfs joined, writes the commit-graph that makes log quick, folds fresh
@@ -121,14 +118,11 @@ def gc(workspace: Workspace, dry_run: bool) -> GcReport:
     Exit code 1: a step failed; the others were done.
 
     Examples:
-        memfs admin gc --dry-run
         memfs admin gc
     """
-    if dry_run:
-        planned = tuple(workspace.cleaner.plan())
-        return GcReport(planned, sum(step.bytes for step in planned))
     steps = list(workspace.cleaner.clean())
-    return GcReport(tuple(steps), sum(step.bytes for step in steps), _care(workspace, steps))
+    care = _care(workspace, steps)
+    return GcReport(tuple(steps), sum(step.bytes for step in steps), care)
 
 
 def _care(workspace: Workspace, steps: list[CleanupStep]) -> CareReport:

@@ -659,7 +659,7 @@ def _weights(workspace: Workspace) -> StorageUse:
     from memfs.state.archives import growth_of
 
     remark(workspace.usage.problem)
-    measured = workspace.quota.measure(history=True)
+    measured = workspace.quota.measure()
     limits, uses = workspace.quota.limits().bytes, workspace.usage.all()
     growth = growth_of(workspace.parts, workspace.states.archives)
     return StorageUse(
