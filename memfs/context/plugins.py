@@ -10,7 +10,7 @@ import importlib
 import inspect
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import deepcopy
 from functools import partial
@@ -27,7 +27,7 @@ from memfs.model.episode import StateSnapshot
 from memfs.model.kinds import nearest
 from memfs.model.problem import WARNING, Problem
 from memfs.recall.foreign import ForeignCode, ForeignFailure, error_line, late
-from memfs.settings import BUILT_IN_SOURCES, MOUNTS, SPECS, MemorySettings, Settings
+from memfs.settings import BUILT_IN_SOURCES, MOUNTS, MemorySettings, Settings
 from memfs.trust import standing
 
 ENTRY_POINTS = "memfs.context"
@@ -493,30 +493,6 @@ PROBE = StateSnapshot.create(
     files=["example.py"], context="Change example.py, as memfs admin plugins check asks", tool="check", agent="check"
 )
 """The situation in which a source is asked to see whether it answers."""
-_ALWAYS = "memory.feedback.enabled"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceRow:
-    """One source as it is listed.
-
-    Attributes:
-        name: what settings call it.
-        layer: the delivery it serves; "" where only loading it would tell.
-        where: ``built in``, or the package that offers it, or the module that it is.
-        setting: the setting that names it, "" where none does.
-        origin: where that setting's value comes from.
-        trusted: whether naming it there counts.
-        enabled: whether it is asked: not where it is not trusted, or built in and named in the list of another layer.
-    """
-
-    name: str
-    layer: str
-    where: str
-    setting: str = ""
-    origin: str = ""
-    trusted: bool = True
-    enabled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -544,46 +520,6 @@ class SourceCheck:
     works: bool = True
 
 
-# -- listing ------------------------------------------------------------------------------------------------------
-def listed(root: Path, settings: Settings) -> list[SourceRow]:
-    """Every built-in source, every one that is named, and every one that an installed package offers."""
-    named = [*_named(settings), *_untrusted(root)]
-    known = {one.name for one in named}
-    own = [
-        SourceRow(name=name, layer=layer, where="built in")
-        for name, layer in BUILT_IN_SOURCES.items()
-        if name not in known
-    ]
-    offered = [
-        SourceRow(name=offer.name, layer="", where=where(offer))
-        for offer in _offers()
-        if offer.name not in known | BUILT_IN_SOURCES.keys()
-    ]
-    return [*named, *own, *offered]
-
-
-def _named(settings: Settings) -> Iterator[SourceRow]:
-    for delivery, key in LISTS.items():
-        setting = f"memory.{key}"
-        for name in dict.fromkeys(getattr(settings.memory, key)):
-            yield _enabled(name, delivery, setting, settings.origins.get(setting, "default"))
-        if delivery is Delivery.AUTOMATIC and settings.get(_ALWAYS) and "feedback" not in settings.memory.automatic:
-            yield _enabled("feedback", delivery, _ALWAYS, settings.origins.get(_ALWAYS, "default"))
-
-
-def _enabled(name: str, delivery: Delivery, setting: str, origin: str, trusted: bool = True) -> SourceRow:
-    layer = BUILT_IN_SOURCES.get(name, delivery.value)
-    return SourceRow(
-        name=name,
-        layer=layer,
-        where=_place(name),
-        setting=setting,
-        origin=origin,
-        trusted=trusted,
-        enabled=trusted and layer == delivery.value,
-    )
-
-
 def _place(name: str) -> str:
     if name in BUILT_IN_SOURCES:
         return "built in"
@@ -597,17 +533,6 @@ def _offers() -> list[Offer]:
         return offers()
     except ForeignFailure:  # 'admin plugins check' says so of each source that is named
         return []
-
-
-def _untrusted(root: Path) -> Iterator[SourceRow]:
-    """The sources that the workspace's own file names, and that do not count for want of trust."""
-    found = standing(root)
-    for want in () if found.trusted else found.wants:
-        delivery = next((one for one, key in LISTS.items() if want.key == f"memory.{key}"), None)
-        if delivery is not None and SPECS[want.key].harmless and isinstance(want.value, list):
-            place = f"{want.file}:{want.line}" if want.line else want.file
-            for name in dict.fromkeys(map(str, want.value)):
-                yield _enabled(name, delivery, want.key, place, trusted=False)
 
 
 # -- examining ----------------------------------------------------------------------------------------------------

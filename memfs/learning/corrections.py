@@ -88,12 +88,6 @@ def _own(sentence: str) -> str:
     return " ".join(_EMPHASIS.sub("", _OTHERS_WORDS.sub('""', sentence.translate(_STRAIGHT))).split())
 
 
-def is_refusal(sentence: str) -> bool:
-    """Whether a sentence refuses what was said or done, and says nothing else: "No, that is wrong."."""
-    said = sentence[:_LONGEST]
-    return _refuses(said, heard(_TABLE, said))
-
-
 def _refuses(sentence: str, languages: Sequence[Cues]) -> bool:
     said = folded(_own(sentence[:_LONGEST]).casefold())
     return any(language.pattern(f"{_TABLE}.refused", flags=0).fullmatch(said) for language in languages)

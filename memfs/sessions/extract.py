@@ -1,27 +1,23 @@
 """Extract what a session's events say as items: prompts, notes, decisions, knowledge, tasks, intentions, episodes.
 
 A message is taken apart into sentences, without code, quoted lines, tables, headings and marks of Markdown. What is
-worth keeping is judged by the cues of known languages, or by the model that the settings name. Ids follow from what was
-said, so that an event that is read twice makes nothing twice; an event that two hooks report, and a task that two
-events report, count once. The session's notes are updated with what later events depend on.
+worth keeping is judged by the cues of known languages. Ids follow from what was said, so that an event that is read
+twice makes nothing twice; an event that two hooks report, and a task that two events report, count once. The session's
+notes are updated with what later events depend on.
 """
 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import inf
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import MemfsError
-from memfs.format.secrets import find
 from memfs.format.text import shown
 from memfs.intake.episode_item import clean_text, shortened
 from memfs.intake.intake import TrivialFilter
-from memfs.learning.corrections import corrections, is_correction, is_refusal, passed_over
+from memfs.learning.corrections import corrections, is_correction, passed_over
 from memfs.model import MemoryItem, Origin
 from memfs.model.episode import Episode, Outcome, StateSnapshot
 from memfs.model.ids import slug
@@ -42,10 +38,6 @@ from memfs.sessions.event import (
 )
 from memfs.sessions.spool import PendingEvent, SessionNotes, digest
 from memfs.sessions.tool_steps import action_of, failure, same_thing, situation_of, teaches
-from memfs.settings import ReviewSettings
-
-if TYPE_CHECKING:
-    from memfs.recall.llm_reviewer import LlmReviewer
 
 _COMPLETED, _WORKED_ON = "completed", "in_progress"
 _LONGEST_TASK = 500
@@ -392,112 +384,6 @@ def _stated(language: Cues, sentence: str, plain: str, words: int) -> Statement 
     return None
 
 
-_LEAST_SECONDS = 1.0
-_MOST_SENTENCES = 60
-_MOST_LETTERS = 12_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """What of one message is kept.
-
-    Attributes:
-        corrections: the sentences that correct the agent, or say how things are to be done.
-        facts: what it tells of the work that lasts, decisions included.
-        later: what it says of work to be done later, "" where it says nothing of that.
-        rest: whether it says anything beside corrections.
-    """
-
-    corrections: tuple[str, ...] = ()
-    facts: tuple[Statement, ...] = ()
-    later: str = ""
-    rest: bool = True
-
-
-class MessageJudge:
-    """Says what of messages is kept: a model, asked about the sentences of all in one call; else, and where it gives no
-    answer in time, the cues of the languages that memfs knows.
-    """
-
-    def __init__(self, reviewer: LlmReviewer | None = None, seconds: float = 0.0, until: float = inf) -> None:
-        """
-        Args:
-            reviewer: asks the model; None for cues alone.
-            seconds: how long one call may take.
-            until: when all of it must be over, by ``time.monotonic``.
-        """
-        self.absent: list[str] = []
-        self._reviewer, self._seconds, self._until = reviewer, seconds, until
-
-    def judge(self, messages: Sequence[str]) -> list[Judgement]:
-        """A judgement for each message, in order. One with a secret in it, or that is too long, is not sent."""
-        asked = dict(_fitting(messages)) if self._reviewer is not None else {}
-        labels = self._labels([one for said in asked.values() for one in said])
-        given = iter(labels or ())
-        by_model = {text: _by_labels([(one, next(given)) for one in said]) for text, said in asked.items() if labels}
-        return [by_model[text] if text in by_model else _by_cues(text) for text in messages]
-
-    def _labels(self, said: list[str]) -> list[str] | None:
-        """A label for each sentence; None where there is no answer, or no time to ask."""
-        seconds = min(self._seconds, self._until - time.monotonic())
-        if self._reviewer is None or not said or self.absent or seconds < _LEAST_SECONDS:
-            return None
-        try:
-            return self._reviewer.labels(said, seconds)
-        except MemfsError as error:
-            self.absent.append(f"{self._reviewer.name} did not judge what was said, cues did: {error.message}")
-            return None
-
-
-def _by_cues(text: str) -> Judgement:
-    wishes = corrections(text)
-    return Judgement(
-        corrections=wishes,
-        facts=tuple(one for one in facts_in(text) if one.text not in wishes),
-        later=intention(text),
-        rest=bool(passed_over(text)),
-    )
-
-
-def _fitting(messages: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """The messages that go to the model, each with its sentences."""
-    count = letters = 0
-    for text in dict.fromkeys(messages):
-        said = sentences(text)
-        if not said or find(text):
-            continue
-        count, letters = count + len(said), letters + sum(map(len, said))
-        if count > _MOST_SENTENCES or letters > _MOST_LETTERS:
-            return
-        yield text, said
-
-
-def _by_labels(labelled: Sequence[tuple[str, str]]) -> Judgement:
-    from memfs.recall.llm_reviewer import DECISION, FACT, NOTHING, TODO, WISHES
-
-    sorts = {DECISION: "choice", FACT: "fact"}
-    facts = [Statement(one, label == DECISION, sorts[label]) for one, label in labelled if label in sorts]
-    return Judgement(
-        corrections=tuple(one for one, label in labelled if label in WISHES),
-        facts=tuple(facts[:MOST]),
-        later="\n".join(one for one, label in labelled if label == TODO),
-        rest=any(label not in WISHES and not (label == NOTHING and is_refusal(one)) for one, label in labelled),
-    )
-
-
-def judge_of(settings: ReviewSettings, until: float) -> MessageJudge:
-    """The judge of a workspace, as its settings say: the model that reviews, else cues.
-
-    Args:
-        until: when all judging must be over, by ``time.monotonic``.
-    """
-    if not settings.endpoint:
-        return MessageJudge()
-    from memfs.recall.reviewers import model_of
-
-    return MessageJudge(model_of(settings)[0], settings.seconds, until)
-
-
 WORKING, PROSPECTIVE, PROCEDURAL, EPISODIC, SEMANTIC = "working", "prospective", "procedural", "episodic", "semantic"
 PREFERENCE = "preference"
 PENDING, DONE = "pending", "done"
@@ -511,21 +397,21 @@ _REPORTED, _FEWEST_REPORTED = 0.8, 3
 REPORT = "report"
 
 
-def of_prompt(event: SessionEvent, key: str, judged: Judgement) -> list[MemoryItem]:
+def of_prompt(event: SessionEvent, key: str, wishes: Collection[str]) -> list[MemoryItem]:
     """What a person's prompt leaves: what the session is about, and what is to be done later with its priority.
 
     Args:
         key: a digest of the event.
-        judged: what of it is kept.
+        wishes: what of it is kept as preferences.
     """
-    said = _plain(own_words(event))
-    if not said or TrivialFilter().is_trivial(said):
-        return []
-    if judged.corrections and not judged.rest:  # then it is kept as preferences, and nothing else is said
+    typed = own_words(event)
+    said, later = _plain(typed), intention(typed)
+    if not said or TrivialFilter().is_trivial(said) or (wishes and not passed_over(typed)):
         return []
     asked = _asked(said, event, key)
-    facts = [_stated_item(one, event, Trust.HUMAN) for one in judged.facts] if by_person(event) else []
-    return [asked, *([_intended(asked, _plain(judged.later))] if judged.later else []), *facts]
+    facts = [one for one in facts_in(typed) if one.text not in wishes] if by_person(event) else []
+    intended = [_intended(asked, _plain(later))] if later else []
+    return [asked, *intended, *(_stated_item(one, event, Trust.HUMAN) for one in facts)]
 
 
 def of_note(text: str, event: SessionEvent) -> MemoryItem:
@@ -692,16 +578,14 @@ class Heard:
     typed: list[str] = field(default_factory=list)
 
 
-def hear(events: Sequence[PendingEvent], notes: SessionNotes, root: Path, warned: Warned, judge: MessageJudge) -> Heard:
+def hear(events: Sequence[PendingEvent], notes: SessionNotes, root: Path, warned: Warned) -> Heard:
     """What events say; the notes learn what the next ones have to know.
 
     Args:
         root: the folder from which files are named.
         warned: tells which items a situation was warned with.
-        judge: says what of a person's messages is kept.
     """
     heard = Heard()
-    judged = _judged(events, judge)
     for one in events:
         notes.upto, notes.last = one.end, one.key
         event = one.event
@@ -709,7 +593,7 @@ def hear(events: Sequence[PendingEvent], notes: SessionNotes, root: Path, warned
             continue
         notes.session, notes.heard, notes.ended = event.session, event.moment, event.name == SESSION_END
         if event.name == PROMPT:
-            _prompt(event, one.key, heard, judged)
+            _prompt(event, one.key, heard)
         elif event.name in (STOP, SUBAGENT_STOP):
             heard.items |= {item.id: item for item in of_message(event)}
             heard.reports += [(one, event) for one in reports(event.text("last_assistant_message"))]
@@ -718,17 +602,7 @@ def hear(events: Sequence[PendingEvent], notes: SessionNotes, root: Path, warned
     return heard
 
 
-def _judged(events: Sequence[PendingEvent], judge: MessageJudge) -> dict[str, Judgement]:
-    """What is kept of each message of a person, all judged at once; of one that a program wrote, cues tell."""
-    said = [(own_words(one.event), by_person(one.event)) for one in events if one.event.name == PROMPT]
-    judgements: dict[str, Judgement] = {}
-    for judging, persons in ((MessageJudge(), False), (judge, True)):
-        messages = list(dict.fromkeys(text for text, person in said if text and person is persons and not note(text)))
-        judgements |= dict(zip(messages, judging.judge(messages), strict=True))
-    return judgements
-
-
-def _prompt(event: SessionEvent, key: str, heard: Heard, judged: Mapping[str, Judgement]) -> None:
+def _prompt(event: SessionEvent, key: str, heard: Heard) -> None:
     heard.typed.append(event.text("prompt"))
     said = own_words(event)
     if not said:
@@ -737,9 +611,10 @@ def _prompt(event: SessionEvent, key: str, heard: Heard, judged: Mapping[str, Ju
         item = of_note(kept, event)
         heard.items[item.id] = item
         return
-    heard.items |= {item.id: item for item in of_prompt(event, key, judged[said])}
+    wishes = corrections(said)
+    heard.items |= {item.id: item for item in of_prompt(event, key, wishes)}
     if by_person(event):
-        heard.corrections += [(one, event) for one in judged[said].corrections]
+        heard.corrections += [(one, event) for one in wishes]
 
 
 def _work(event: SessionEvent, key: str, notes: SessionNotes, root: Path, heard: Heard, warned: Warned) -> None:

@@ -31,7 +31,7 @@ from memfs.private import Project
 from memfs.recall.conflict_notes import FINISHED
 from memfs.sessions import extract, spool
 from memfs.sessions.event import SessionEvent
-from memfs.sessions.extract import PENDING, PROSPECTIVE, WORKING, Heard, MessageJudge, hear, judge_of, pieces
+from memfs.sessions.extract import PENDING, PROSPECTIVE, WORKING, Heard, hear, pieces
 from memfs.store.plan import Batch
 from memfs.store.store import retry_on_conflict
 from memfs.workspace import Workspace, open_workspace
@@ -312,8 +312,7 @@ class DrainResult:
     Attributes:
         events: how many events were taken.
         stored: the ids of items that were written or closed.
-        refused: why something was not stored, one sentence each, a secret by its rule's name only; and why the model
-            that judges what is said gave no answer.
+        refused: why something was not stored, one sentence each, a secret by its rule's name only.
         consolidated: the sessions whose working memory was consolidated.
         left: how many events still wait: another process is at them, or the time was over.
     """
@@ -334,7 +333,6 @@ class Drain:
         self._folder = folder or workspace.root
         self._spool = spool.Spool(workspace.repository.state)
         self._keeper = Keeper(workspace)
-        self._judge: MessageJudge = MessageJudge()
 
     def run(self, session: str | None = None, seconds: float = 30.0, *, others: bool = False) -> DrainResult:
         """Take what waits. One drain of a session is one commit; a person's corrections have commits of their own.
@@ -352,7 +350,6 @@ class Drain:
         done, until = DrainResult(), time.monotonic() + seconds
         if not self._spool.folder.is_dir():
             return DrainResult()
-        self._judge = judge_of(self._workspace.settings.review, until)
         lock = FileLock(self._spool.folder / append_log.LOCK)
         try:
             with lock.hold("make memories of a session", timeout=min(seconds, _WAITS)):
@@ -364,7 +361,6 @@ class Drain:
         except LockTimeout as error:
             if error.path != str(lock.path):
                 raise
-        done.refused += tuple(self._judge.absent)
         done.left = self._spool.waiting()
         return done
 
@@ -431,7 +427,7 @@ class Drain:
         source = taken[-1].event.client
         try:
             after = deepcopy(notes)
-            stored, refused = self._keeper.keep(hear(taken, after, self._folder, warned, self._judge), source)
+            stored, refused = self._keeper.keep(hear(taken, after, self._folder, warned), source)
         except _UNFIT:
             raise
         except MemfsError:  # the disk or a lock, and not the events: that is no try

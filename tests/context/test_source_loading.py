@@ -18,7 +18,7 @@ from kit.patience import LONG, hear_out, until
 from memfs import MemoryLayer, trust
 from memfs.config import load, with_memory
 from memfs.context.deliver import ContextEntry, ContextSelection, Delivery
-from memfs.context.plugins import Makers, Plugins, listed, plugins_of
+from memfs.context.plugins import Makers, Plugins, plugins_of
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.model.episode import StateSnapshot
 from memfs.recall.foreign import ForeignCode
@@ -298,7 +298,6 @@ def test_damaged_metadata_of_some_package_are_told(plugins: Make, monkeypatch: p
     found = plugins(triggered=["good", "semantic"])
     assert list(said(found)) == ["semantic"]
     assert found.unusable()[0].reason.startswith("the list of installed packages is damaged: TypeError")
-    assert {one.name for one in listed(Path(), Settings())} == BUILT_IN_SOURCES.keys()
 
 
 def test_a_built_in_source_that_cannot_be_made_breaks_no_other() -> None:

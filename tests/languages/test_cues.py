@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from memfs.learning.corrections import corrections
 from memfs.recall.cues import cues, spoken
 from memfs.resources import language_names, language_text
-from memfs.sessions.extract import MessageJudge, statements
+from memfs.sessions.extract import facts_in, intention, statements
 
 HERE = Path(__file__).parent
 PRECISION, RECALL = 0.97, 0.9
@@ -33,10 +34,10 @@ def kept(speaker: str, message: str) -> Iterator[str]:
     if speaker == "agent":
         yield from {"decision" if one.decides else "fact" for one in statements(message)}
         return
-    (judged,) = MessageJudge().judge([message])
-    yield from (["correction"] if judged.corrections else [])
-    yield from (["todo"] if judged.later else [])
-    yield from {"decision" if one.decides else "fact" for one in judged.facts}
+    wishes = corrections(message)
+    yield from (["correction"] if wishes else [])
+    yield from (["todo"] if intention(message) else [])
+    yield from {"decision" if one.decides else "fact" for one in facts_in(message) if one.text not in wishes}
 
 
 @pytest.mark.parametrize("language", [path.stem for path in sorted(HERE.glob("*.txt"))])

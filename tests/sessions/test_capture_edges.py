@@ -11,7 +11,7 @@ import pytest
 
 from memfs.model.time import format_time
 from memfs.sessions.event import SessionEvent, parse
-from memfs.sessions.extract import Heard, MessageJudge, Task, completed, hear
+from memfs.sessions.extract import Heard, Task, completed, hear
 from memfs.sessions.spool import PendingEvent, SessionNotes
 from memfs.sessions.tool_steps import failure, same_thing
 
@@ -25,7 +25,7 @@ def _event(name: str, minutes: float = 0, **fields: Any) -> SessionEvent:
 
 def _heard(*events: SessionEvent, notes: SessionNotes | None = None, warned: tuple[str, ...] = ()) -> Heard:
     waiting = [PendingEvent(event, f"{number:016}", number + 1) for number, event in enumerate(events)]
-    return hear(waiting, notes or SessionNotes(), Path("/w"), lambda _: warned, MessageJudge())
+    return hear(waiting, notes or SessionNotes(), Path("/w"), lambda _: warned)
 
 
 def _todo_write(now: dict[str, str], before: dict[str, str], minutes: float = 0) -> SessionEvent:

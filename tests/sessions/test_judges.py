@@ -1,19 +1,15 @@
-"""What a person says is kept: notes in any language, corrections of what was said before, a model that judges."""
+"""What a person says is kept: notes in any language, corrections of what was said before."""
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from kit.model_server import ModelReply, ModelServer, Request, says
 from memfs.model import MemoryItem, Query
-from memfs.recall.llm_reviewer import LlmReviewer
 from memfs.sessions.event import SessionEvent
-from memfs.sessions.extract import MessageJudge, note
+from memfs.sessions.extract import note
 from memfs.sessions.spool import Spool
 from memfs.sessions.store import Drain, DrainResult
 from memfs.workspace import Workspace
@@ -135,91 +131,3 @@ def test_a_secret_in_a_note_is_refused_by_its_rules_name(opened: Opener) -> None
     assert len(done.refused) == 1
     assert secret not in done.refused[0]
     assert kept(workspace, "semantic") == []
-
-
-# -- a model that judges ----------------------------------------------------------------------------------------------
-LABELS = {
-    "nimm bitte immer uv statt pip.": "preference",
-    "die Datenbank liegt auf Port 5433.": "fact",
-    "das machen wir nächste Woche.": "todo",
-    "wir haben uns für Redis entschieden.": "decision",
-    "Wie geht das?": "none",
-}
-
-
-def labelling(asked: Request) -> ModelReply:
-    """What a model that knows ``LABELS`` answers."""
-    said = [line[2:] for line in asked.body["messages"][1]["content"].splitlines() if line.startswith("| ")]
-    return says({"labels": [LABELS.get(one, "none") for one in said]})
-
-
-def test_a_model_judges_where_one_is_set(opened: Opener) -> None:
-    """With an endpoint for review it sorts what a person says, in any language and in one call (C3, C6)."""
-    with ModelServer(labelling) as server:
-        workspace = opened(review__endpoint=server.url)
-        done = told(workspace, " ".join(LABELS), "Always use Decimal for money.")
-        assert len(server.asked) == 1
-    assert done.refused == ()
-    assert [one.content for one in kept(workspace, "preference")] == ["nimm bitte immer uv statt pip."]
-    assert [one.content for one in kept(workspace, "semantic")] == ["die Datenbank liegt auf Port 5433."]
-    assert [one.content for one in kept(workspace, "prospective")] == ["das machen wir nächste Woche."]
-    assert [one.content for one in kept(workspace, "episodic")] == ["wir haben uns für Redis entschieden."]
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        says({"labels": ["preference"]}),
-        says({"labels": ["boss"] * 2}),
-        says("no"),
-        ModelReply(status=500),
-        ModelReply(drop=True),
-    ],
-)
-def test_cues_judge_where_the_model_gives_no_usable_answer(opened: Opener, answer: ModelReply) -> None:
-    """The drain says so once, and nothing that cues tell is lost (C3)."""
-    with ModelServer(answer) as server:
-        workspace = opened(review__endpoint=server.url)
-        done = told(workspace, "Always use Decimal for money. What is the time?")
-    assert [one.content for one in kept(workspace, "preference")] == ["Always use Decimal for money."]
-    assert [sentence for sentence in done.refused if "cues did" in sentence] == list(done.refused)
-    assert len(done.refused) == 1
-
-
-def test_a_silent_model_holds_a_drain_up_no_longer_than_its_time(opened: Opener) -> None:
-    """It has ``review.seconds``, or what is left of the drain; where that is under a second it is not asked (C3)."""
-    with ModelServer(ModelReply(hold=True)) as server:
-        workspace = opened(review__endpoint=server.url, review__seconds=1.0)
-        told(workspace, "Always use Decimal for money.")
-        assert len(server.asked) == 1
-        told(workspace, "Never use floats for money.", seconds=0.9)
-        assert len(server.asked) == 1
-    assert len(kept(workspace, "preference")) == 2
-
-
-class Client:
-    """Answers as told, and keeps what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def chat_json(
-        self, model: str, system: str, user: str, schema: Any, *, seconds: float | None = None
-    ) -> dict[str, Any]:
-        """See ``Client`` of the reviewer."""
-        self.asked.append(user)
-        return {"labels": ["fact"] * user.count("\n| ")}
-
-
-def test_no_secret_and_no_endless_message_goes_to_the_model() -> None:
-    """Such messages are judged by cues; a quoted sentence cannot end its quotation (C3)."""
-    client = Client()
-    judge = MessageJudge(LlmReviewer(client, ""), 5.0, time.monotonic() + 60)
-    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    messages = [f"The token is {secret}", "Always use Decimal.", " ".join(f"Never use float {n}." for n in range(99))]
-    judged = judge.judge(messages)
-    assert secret not in json.dumps(client.asked)
-    assert "float" not in json.dumps(client.asked)
-    assert [one.text for one in judged[1].facts] == ["Always use Decimal."]
-    assert judged[2] == MessageJudge().judge(messages[2:])[0]
-    assert judge.judge([]) == []

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from memfs.admin.cut import CutPlan
     from memfs.admin.erase import ErasePlan, EraseResult
     from memfs.admin.prune import CleanupStep, PruneResult
-    from memfs.context.plugins import SourceCheck, SourceRow
+    from memfs.context.plugins import SourceCheck
     from memfs.state.archives import ArchiveResult, Period, RetentionResult, UnpackResult
     from memfs.team.own_branch import MoveResult
     from memfs.trust import PluginTrust
@@ -620,32 +620,6 @@ def _user(uid: int) -> str:
 
 
 # -- plugins ------------------------------------------------------------------------------------------------------
-def _plugins_list_text(rows: tuple[SourceRow, ...]) -> Text:
-    yield Table([(row.name, row.layer or "?", _state(row), row.where) for row in rows], dim=(3,))
-
-
-def _state(row: SourceRow) -> str:
-    if not row.setting:
-        return "not enabled"
-    wrong = "" if row.enabled else "in the wrong list: " if row.trusted else "not trusted: "
-    return f"{wrong}{row.setting}, {row.origin}"
-
-
-@verb("list", text=_plugins_list_text, key="sources")
-def _plugins_list(workspace: Workspace) -> tuple[SourceRow, ...]:
-    """List the sources: built in, installed, and named in the settings. None of others is imported for that.
-
-    Examples:
-        memfs admin plugins list
-        memfs admin plugins list --json
-    """
-    from memfs.context import plugins as sources
-
-    found = sources.listed(workspace.root, workspace.settings)
-    note_ignored(workspace.root)
-    return tuple(found)
-
-
 def _check_text(report: tuple[SourceCheck, ...]) -> Text:
     for one in report:
         mark = styled("broken", fg="red") if one.failure else styled("works", fg="green")
@@ -676,9 +650,7 @@ def _plugins_check(workspace: Workspace) -> tuple[SourceCheck, ...]:
     return tuple(found)
 
 
-plugins = Actions(
-    "plugins", "Show the sources that give agents their context, and test them.", _plugins_list, _plugins_check
-)
+plugins = Actions("plugins", "Test the sources that give agents their context.", _plugins_check)
 
 
 # -- schema -------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from memfs.intake.intake import TrivialFilter
 from memfs.model import Query
 from memfs.pattern import compile_all
 from memfs.sessions.event import PROMPT, STOP, TOOL_DONE, TOOL_FAILED, SessionEvent
-from memfs.sessions.extract import MessageJudge, hear
+from memfs.sessions.extract import hear
 from memfs.sessions.spool import PendingEvent, SessionNotes
 from memfs.store.access_log import not_handed_out
 from memfs.workspace import Workspace
@@ -70,7 +70,7 @@ def _hear() -> None:
     told += [(TOOL_FAILED, {**step, "error": "1 failed"}), (TOOL_DONE, {**step, "tool_response": {"stdout": "ok"}})]
     events = [SessionEvent(name, "rehearsal", fields=MappingProxyType(fields)) for name, fields in told]
     waiting = [PendingEvent(event, str(number), number) for number, event in enumerate(events)]
-    hear(waiting, SessionNotes(), Path("/"), lambda _: (), MessageJudge())
+    hear(waiting, SessionNotes(), Path("/"), lambda _: ())
     for text in _SAID:
         TrivialFilter().is_trivial(text)
 
