@@ -1,21 +1,20 @@
 """Values that a framework keeps under namespaces and keys, each as an item.
 
-Storing, finding, refreshing and expiring them is safe from several threads and processes. What people added to an
-item stays when its value is replaced.
+Storing and finding them is safe from several threads and processes. What people added to an item stays when its value
+is replaced.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cached_property
-from math import isfinite
 from typing import Any
 
-from memfs.dataclass import dataclass, field, replace
-from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, ItemTooLarge, LockTimeout, StorageIO
+from memfs.dataclass import dataclass, field
+from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, ItemTooLarge
 from memfs.facades.open_workspaces import SignedFacade
 from memfs.model import MemoryItem, Query, Trust
 from memfs.model.ids import slug, suffix_of
@@ -45,8 +44,7 @@ class Entry:
         value: what is kept; the readers of an entry share it.
         text: what of the value is searched, "" for nothing.
         created, updated: when it was first and last stored.
-        ttl: it ends so many minutes after it was last stored or read; None: never.
-        expires: when it ends, if it is not read before.
+        expires: when it ends, where somebody wrote that into its file.
         undecided: what a merge left open in it, and the other values; "" for nothing.
     """
 
@@ -56,7 +54,6 @@ class Entry:
     text: str = ""
     created: datetime = EPOCH
     updated: datetime = EPOCH
-    ttl: float | None = None
     expires: datetime | None = None
     undecided: str = ""
 
@@ -95,9 +92,6 @@ def item_of(entry: Entry, existing: MemoryItem | None = None) -> MemoryItem:
     title = "/".join(map(_label, (*entry.namespace, entry.key)))[:_LONGEST_TITLE]
     known = existing or MemoryItem(title="-", memory_type=ENTRY)
     own = tuple(namespace_tag(entry.namespace[:depth]) for depth in range(1, len(entry.namespace) + 1)[:_DEEPEST_TAG])
-    data: dict[str, Any] = {"namespace": list(entry.namespace), "key": entry.key, "value": entry.value}
-    if entry.ttl is not None:
-        data["ttl_minutes"] = entry.ttl
     return known.replace(
         id=entry.id,
         title=title.strip() or ENTRY,
@@ -105,20 +99,20 @@ def item_of(entry: Entry, existing: MemoryItem | None = None) -> MemoryItem:
         tags=(*own, *(tag for tag in known.tags if tag not in own)),
         created=entry.created,
         timestamp=entry.updated,
-        expires=entry.expires,
-        data=data,
+        expires=None,
+        data={"namespace": list(entry.namespace), "key": entry.key, "value": entry.value},
     )
 
 
-def entry_from_item(item: MemoryItem) -> Entry | None:
-    """The entry that an item is; None where it is none, or its file was given another namespace or key by hand."""
-    data = item.data
-    namespace, key, value, ttl = data.get("namespace"), data.get("key"), data.get("value"), data.get("ttl_minutes")
+def entry_of(item: MemoryItem) -> Entry | None:
+    """The entry that an item is, with what a merge left open in it; None where it is none, or its file was given
+    another namespace or key by hand.
+    """
+    namespace, key, value = (item.data.get(name) for name in ("namespace", "key", "value"))
     if item.type != ENTRY or not isinstance(namespace, list) or not isinstance(key, str):
         return None
     if not isinstance(value, Mapping) or not all(isinstance(label, str) for label in namespace):
         return None
-    timed = isinstance(ttl, int | float) and not isinstance(ttl, bool) and ttl > 0
     created = item.created or item.timestamp or EPOCH
     found = Entry(
         namespace=tuple(namespace),
@@ -127,8 +121,8 @@ def entry_from_item(item: MemoryItem) -> Entry | None:
         text=item.content,
         created=created,
         updated=max(item.timestamp or created, created),
-        ttl=float(ttl) if timed and ttl is not None else None,
         expires=item.expires,
+        undecided=unresolved_note(item) if item.conflicts else "",
     )
     return found if found.id == item.id else None
 
@@ -139,14 +133,6 @@ def readable(value: Mapping[str, Any]) -> str:
     if len(leaves) == 1 and isinstance(leaves[0][1], str):
         return leaves[0][1]
     return "\n".join(f"{path}: {leaf}" for path, leaf in leaves)
-
-
-def later(now: datetime, minutes: float) -> datetime:
-    """A point in time so many minutes from now; the last there is where none is that late."""
-    try:
-        return now + timedelta(minutes=minutes)
-    except OverflowError:
-        return datetime.max.replace(tzinfo=UTC)
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -171,8 +157,6 @@ def _label(label: str) -> str:
 
 _TRIES = 20
 _TYPES = frozenset({ENTRY})
-_SLACK = 0.1
-"""How much later than asked an entry may end: else each read of it would write its file."""
 _LONGEST = 10_000
 _PATIENCE = 2.0
 """How many seconds a search waits for the vectors of what was just stored: frameworks ask for it at once."""
@@ -186,7 +170,6 @@ class EntryChange:
     key: str
     value: dict[str, Any] | None = None
     text: str = ""
-    ttl: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,43 +275,11 @@ class Entries(SignedFacade):
 
         def applied() -> None:
             """Where another process was quicker, what it wrote is replaced, knowingly."""
-            self._store([self._planned(change, place) for place, change in enumerate(last)])
+            planned = [self._planned(change, place) for place, change in enumerate(last)]
+            present = [one for one in planned if not isinstance(one[0], str) or self._is_there(one[0])]
+            self._write(present, f"Store {len(present)} entries")
 
         retry_on_conflict(applied, tries=_TRIES, on=(Conflict, IdExists, ItemNotFound))
-
-    def refresh(self, entries: Iterable[Entry]) -> None:
-        """Let entries live on that were read: each ends its time to live from now, or a tenth of that later.
-
-        What others do to them meanwhile wins; a disk that takes no writes costs the refreshing, never the reading.
-        """
-        now = self._now()
-        due = []
-        for entry in entries:
-            if entry.ttl is None or (entry.expires is not None and entry.expires >= later(now, entry.ttl)):
-                continue
-            item = self.workspace.store.get(entry.id)
-            if item is not None:
-                due.append((item.replace(expires=later(now, entry.ttl * (1 + _SLACK))), item.sha256))
-        try:
-            self._store(due)
-        except (Conflict, IdExists, ItemNotFound):
-            return
-        except (StorageIO, LockTimeout) as error:
-            self.workspace.store.note_failure(error)
-
-    def sweep(self) -> int:
-        """Remove the entries whose time has passed, in one commit; returns how many those were.
-
-        Raises:
-            StorageIO: nothing was removed.
-        """
-        now = self._now()
-        over = [entry.id for entry in self._every() if entry is not None and entry.is_over(now)]
-        try:
-            self._store([(one, None) for one in over], message=f"Remove {len(over)} entries whose time has passed")
-        except (Conflict, ItemNotFound):
-            return 0  # somebody else is at it
-        return len(over)
 
     # -- inside ---------------------------------------------------------------------------------------------------
     @cached_property
@@ -350,7 +301,6 @@ class Entries(SignedFacade):
         except ContentError:
             existing, expected = None, None  # a file that is invalid at present: history keeps its bytes
         known = None if existing is None else entry_of(existing)
-        timed = change.ttl is not None and isfinite(change.ttl)
         fresh = Entry(
             namespace=change.namespace,
             key=change.key,
@@ -358,14 +308,8 @@ class Entries(SignedFacade):
             text=change.text,
             created=known.created if known is not None and not known.is_over(now) else now,
             updated=now,
-            ttl=change.ttl if timed else None,
-            expires=later(now, change.ttl) if timed and change.ttl is not None else None,
         )
         return item_of(fresh, existing).replace(origin=self._origin, trust=Trust.AGENT.value), expected
-
-    def _store(self, planned: Sequence[tuple[MemoryItem | str, str | None]], message: str = "") -> None:
-        present = [one for one in planned if not isinstance(one[0], str) or self._is_there(one[0])]
-        self._write(present, message or f"Store {len(present)} entries")
 
     def _is_there(self, item_id: str) -> bool:
         """Whether a file holds the id, written by whatever process."""
@@ -373,12 +317,6 @@ class Entries(SignedFacade):
         if not store.locate(item_id):
             store.follow()
         return bool(store.locate(item_id))
-
-
-def entry_of(item: MemoryItem) -> Entry | None:
-    """The entry that an item is, with what a merge left open in it; None where it is none."""
-    entry = entry_from_item(item)
-    return replace(entry, undecided=unresolved_note(item)) if entry is not None and item.conflicts else entry
 
 
 def _refuse_long(namespace: Namespace, key: str) -> None:

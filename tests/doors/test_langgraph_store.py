@@ -31,11 +31,9 @@ from langgraph.store.memory import InMemoryStore
 from kit.patience import LONG
 from memfs.doors.langgraph import MemfsStore
 from memfs.doors.langgraph.store import UNDECIDED
-from memfs.errors import ContentError, SecretDetected, SettingInvalid, StorageIO
-from memfs.fs import io
+from memfs.errors import ContentError, SecretDetected
 from memfs.model import MemoryItem, Query, RecordedConflict
 from memfs.search import embedder
-from memfs.testing.faults import DISK_FULL
 from memfs.workspace import Workspace
 
 LABELS = ["users", "docs", "Users", "a/b", "über", "*x"]
@@ -327,24 +325,20 @@ def test_a_text_passed_for_a_name_is_refused(store: MemfsStore) -> None:
     assert store.search(()) == []
 
 
-def test_an_entry_ends_and_is_swept(store: MemfsStore, clock: Clock, git: Callable[..., str]) -> None:
-    """B5: after its time an entry is given by nothing, swept or not; the sweep removes it, and only it."""
-    store.put(("a",), "short", {"n": 1}, ttl=10)
+def test_an_entry_ends_when_its_file_says_so(store: MemfsStore, clock: Clock) -> None:
+    """B5: after the moment that a person wrote into it an entry is given by nothing; a time to live is refused."""
+    store.put(("a",), "short", {"n": 1})
     clock.go(0.1)
     store.put(("a",), "long", {"n": 2})
-    clock.go(9.8)
-    assert [one.key for one in store.search(("a",), refresh_ttl=False)] == ["short", "long"]
-    assert store.sweep_ttl() == 0
-    clock.go(0.2)
+    memories = store._entries.workspace.store
+    (item,) = (one for one in memories.select(query_entries()) if one.title == "a/short")
+    memories.put(item.replace(expires="2199-01-01T00:00:00Z"), item.sha256)
+    assert [one.key for one in store.search(("a",))] == ["short", "long"]
+    memories.put(item.replace(expires="2001-01-01T00:00:00Z"))
     assert store.get(("a",), "short") is None
     assert [one.key for one in store.search((), query="n")] == ["long"]
-    store.put(("b",), "other", {}, ttl=1)
-    clock.go(2)
-    assert store.list_namespaces() == [("a",)]
-    assert store.sweep_ttl() == 2
-    assert store.sweep_ttl() == 0
-    workspace = store._entries.workspace
-    assert [item.title for item in workspace.store.select(query_entries())] == ["a/long"]
+    with pytest.raises(NotImplementedError):
+        store.put(("a",), "k", {"n": 1}, ttl=10)
 
 
 def query_entries() -> Any:
@@ -352,76 +346,6 @@ def query_entries() -> Any:
     from memfs.model import Query
 
     return Query(types=frozenset({"entry"}))
-
-
-def test_reading_refreshes_unless_told_not_to(store: MemfsStore, clock: Clock) -> None:
-    """B5: each read gives the whole time again; one that says ``refresh_ttl=False`` gives none."""
-    store.put(("a",), "k", {"n": 1}, ttl=10)
-    for read in (lambda: store.get(("a",), "k"), lambda: store.search(("a",))):
-        clock.go(8)
-        assert read()
-    clock.go(9)
-    assert store.get(("a",), "k", refresh_ttl=False)
-    clock.go(2.1)
-    assert store.get(("a",), "k") is None
-    store.put(("a",), "k", {"n": 2})
-    clock.go(1e6)
-    assert value(store, "k") == {"n": 2}
-
-
-def test_a_disk_that_takes_no_writes_costs_no_read(store: MemfsStore, clock: Clock) -> None:
-    """Faults: refreshing fails on a full disk, reading does not, and the trouble is among the problems."""
-
-    def full(operation: str, _: str) -> None:
-        if operation == "write":
-            raise OSError(DISK_FULL, "No space left on device")
-
-    store.put(("a",), "k", {"n": 1}, ttl=10)
-    clock.go(5)
-    before = io.set_hook(full)
-    try:
-        assert value(store, "k") == {"n": 1}
-        assert len(store.search(("a",))) == 1
-        with pytest.raises(StorageIO):
-            store.put(("a",), "k", {"n": 2})
-    finally:
-        io.set_hook(before)
-    assert value(store, "k") == {"n": 1}
-    assert any("No space left" in problem.message for problem in store._entries.workspace.store.problems())
-
-
-def test_frequent_reads_do_not_write_each_time(store: MemfsStore, clock: Clock) -> None:
-    """B5: refreshing costs at most about ten writes in the time an entry lives."""
-    store.put(("a",), "k", {"n": 1}, ttl=10)
-    texts = set()
-    for _ in range(100):
-        clock.go(0.1)
-        assert store.get(("a",), "k")
-        item = store._entries.workspace.store.get(store._entries.below()[0].id)
-        assert item is not None
-        texts.add(item.sha256)
-    assert len(texts) <= 11
-
-
-def test_the_config_decides_where_a_call_does_not(opened: Callable[..., Workspace], clock: Clock) -> None:
-    """B5: ``default_ttl`` and ``refresh_on_read``; an unknown name is refused."""
-    store = MemfsStore(
-        workspace=opened(), ttl={"default_ttl": 5, "refresh_on_read": False, "sweep_interval_minutes": 1}
-    )
-    store.put(("a",), "k", {"n": 1})
-    store.put(("a",), "stays", {"n": 1}, ttl=None)
-    clock.go(3)
-    assert store.get(("a",), "k")
-    clock.go(3)
-    assert [one.key for one in store.search(("a",))] == ["stays"]
-    store._swept -= 50
-    assert store.get(("a",), "k") is None
-    assert len(store._entries.workspace.store.select(query_entries())) == 2
-    store._swept -= 11
-    assert store.get(("a",), "k") is None
-    assert len(store._entries.workspace.store.select(query_entries())) == 1
-    with pytest.raises(SettingInvalid, match="minutes"):
-        MemfsStore(workspace=store._entries.workspace, ttl={"minutes": 3})  # type: ignore[typeddict-unknown-key]
 
 
 # -- files --------------------------------------------------------------------------------------------------------
@@ -598,7 +522,7 @@ def test_it_opens_and_closes_in_an_event_loop(tmp_path: Path) -> None:
     """B5: ``async with``, as programs have it that were written for LangGraph's stores in databases."""
 
     async def run() -> Item | None:
-        async with MemfsStore(tmp_path / "w", ttl={"default_ttl": 60, "omit_expired": True}) as made:
+        async with MemfsStore(tmp_path / "w") as made:
             await made.aput(("a",), "k", {"n": 1})
             return await made.aget(("a",), "k")
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfs.facades.entries import Entry, asked_tags, entry_from_item, entry_id, item_of, later, namespace_tag, readable
+from memfs.facades.entries import Entry, asked_tags, entry_id, entry_of, item_of, namespace_tag, readable
 from memfs.model.ids import check_id
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 5, tzinfo=UTC)
@@ -20,7 +20,7 @@ def test_any_names_make_a_valid_item_and_come_back(namespace: tuple[str, ...], k
     entry = Entry(namespace=namespace, key=key, value={"n": 1}, text="words", created=NOW, updated=NOW)
     item = item_of(entry)
     check_id(item.id)
-    assert entry_from_item(item) == entry
+    assert entry_of(item) == entry
     assert 0 < len(item.title) <= 300
     assert not set("\r\n") & set(item.title)
     assert all(0 < len(tag) <= 100 and not set("\r\n") & set(tag) for tag in item.tags)
@@ -48,13 +48,10 @@ def test_an_item_that_was_changed_by_hand_may_be_no_entry() -> None:
     """Whatever somebody writes into the data is survived."""
     item = item_of(Entry(namespace=("a",), key="k", value={}, created=NOW, updated=NOW))
     for data in ({}, {"namespace": "a", "key": "k", "value": {}}, {"namespace": ["a"], "key": 1, "value": {}}):
-        assert entry_from_item(item.replace(data=data)) is None
+        assert entry_of(item.replace(data=data)) is None
     for data in ({"namespace": ["b"], "key": "k", "value": {}}, {"namespace": ["a"], "key": "k", "value": []}):
-        assert entry_from_item(item.replace(data=data)) is None
-    assert entry_from_item(item.replace(memory_type="semantic")) is None
-    odd = entry_from_item(item.replace(data={"namespace": ["a"], "key": "k", "value": {}, "ttl_minutes": True}))
-    assert odd is not None
-    assert odd.ttl is None
+        assert entry_of(item.replace(data=data)) is None
+    assert entry_of(item.replace(memory_type="semantic")) is None
 
 
 def test_a_value_is_readable() -> None:
@@ -62,8 +59,3 @@ def test_a_value_is_readable() -> None:
     assert readable({"text": "Ada"}) == "Ada"
     assert readable({"a": {"b": [1, {"c": "x"}]}, "none": None, "yes": True}) == "a.b: 1\na.b.c: x\nyes: True"
     assert readable({}) == ""
-
-
-def test_a_time_too_late_is_the_last_there_is() -> None:
-    """A time to live of a thousand centuries is for ever."""
-    assert later(NOW, 1e12).year == 9999

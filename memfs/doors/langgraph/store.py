@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import operator
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
@@ -23,14 +22,13 @@ from langgraph.store.base import (
     Result,
     SearchItem,
     SearchOp,
-    TTLConfig,
     get_text_at_path,
     tokenize_path,
     validate_op_namespace,
 )
 
 from memfs.doors.extra import Closable
-from memfs.errors import ContentError, SettingInvalid
+from memfs.errors import ContentError
 from memfs.facades.entries import Entries, Entry, EntryChange, EntryHit, readable
 from memfs.model import Origin
 from memfs.workspace import Workspace
@@ -109,7 +107,6 @@ _SOURCE = "langgraph"
 _ALL = "$"
 UNDECIDED = "memfs:undecided"
 """The key of a value that holds what a merge left open in it; it is never stored."""
-_TTL_SETTINGS = frozenset(TTLConfig.__annotations__)
 _MOST_TEXT = 100_000
 
 
@@ -121,14 +118,11 @@ class MemfsStore(Closable, BaseStore):
     the other entries that fit follow. Threads, tasks and processes may share a workspace.
     """
 
-    supports_ttl = True
-
     def __init__(
         self,
         path: str | os.PathLike[str] | None = None,
         *,
         fields: Sequence[str] = (_ALL,),
-        ttl: TTLConfig | None = None,
         agent: str = "",
         session: str = "",
         allow_secret: str = "",
@@ -139,26 +133,16 @@ class MemfsStore(Closable, BaseStore):
         Args:
             path: a folder: the workspace there or above it, else one that is made there; None: the workspace at hand.
             fields: what of a value is searched unless ``put`` says otherwise, as LangGraph writes paths; ``$`` is all.
-            ttl: ``default_ttl`` (minutes), ``refresh_on_read``, ``sweep_interval_minutes``. An entry whose time has
-                passed is never given, swept or not.
             agent, session: who writes, for the items' origin and the commits; without a name, the door's own.
             allow_secret: why what looks like a secret may stay; recorded in the items that need it.
             workspace: an open workspace to work in; it stays open.
 
         Raises:
             WorkspaceNotFound: none is there, and none can be made.
-            SettingInvalid: ``ttl`` has an unknown name.
         """
-        for name in ttl or ():
-            if name not in _TTL_SETTINGS:
-                raise SettingInvalid(
-                    f"there is no {name!r}", field="ttl", hint=f"use {', '.join(sorted(_TTL_SETTINGS))}"
-                )
-        self.ttl_config = ttl
         self._fields = tuple(fields)
         origin = Origin(agent=agent or _SOURCE, session=session)
         self._entries = Entries(path, origin=origin, source=_SOURCE, allow_secret=allow_secret, workspace=workspace)
-        self._swept = time.monotonic()
 
     # -- operations -----------------------------------------------------------------------------------------------
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -176,21 +160,11 @@ class MemfsStore(Closable, BaseStore):
         changes = [self._change(op) for op in asked if isinstance(op, PutOp)]
         if changes:
             self._entries.apply(changes)
-        self._sweep_if_due()
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """As ``batch``, on a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
-
-    def sweep_ttl(self) -> int:
-        """Remove the entries whose time has passed; returns how many those were.
-
-        Raises:
-            StorageIO: nothing was removed.
-        """
-        self._swept = time.monotonic()
-        return self._entries.sweep()
 
     def close(self) -> None:
         """End the session, which commits what waits for that, and the use of the workspace. May be repeated."""
@@ -200,8 +174,6 @@ class MemfsStore(Closable, BaseStore):
     def _read(self, op: Op) -> Result:
         if isinstance(op, GetOp):
             entry = self._entries.get(tuple(op.namespace), str(op.key))
-            if entry is not None and op.refresh_ttl:
-                self._entries.refresh([entry])
             return None if entry is None else Item(**_facts(entry))
         if isinstance(op, SearchOp):
             return self._search(op)
@@ -219,8 +191,6 @@ class MemfsStore(Closable, BaseStore):
             op.limit,
             op.offset,
         )
-        if op.refresh_ttl:
-            self._entries.refresh([answer.entry for answer in found])
         return [SearchItem(**_facts(answer.entry), score=answer.score) for answer in found]
 
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
@@ -242,7 +212,6 @@ class MemfsStore(Closable, BaseStore):
             key=str(op.key),
             value=None if op.value is None else {key: part for key, part in op.value.items() if key != UNDECIDED},
             text="" if op.value is None or op.index is False else self._text(op.value, op.index),
-            ttl=op.ttl,
         )
 
     def _text(self, value: Mapping[str, Any], paths: Sequence[str] | None) -> str:
@@ -251,11 +220,6 @@ class MemfsStore(Closable, BaseStore):
         for path in self._fields if paths is None else paths:
             found += [readable(value)] if path == _ALL else get_text_at_path(dict(value), tokenize_path(path))
         return "\n".join(dict.fromkeys(filter(None, found)))[:_MOST_TEXT]
-
-    def _sweep_if_due(self) -> None:
-        minutes = (self.ttl_config or {}).get("sweep_interval_minutes")
-        if minutes and time.monotonic() - self._swept >= minutes * 60:
-            self.sweep_ttl()
 
 
 def _facts(entry: Entry) -> dict[str, Any]:
