@@ -1,23 +1,19 @@
 """Finds contradictions between memories, and records how a person settles them.
 
 A decision is written into both items in one commit, and the pair is not asked about again while both say what they said
-then. A scan compares only what changed since the last one.
+then.
 """
 
 from __future__ import annotations
 
 import builtins
 import hashlib
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid, StorageIO
+from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid
 from memfs.format.secrets import refuse_text
-from memfs.fs import io
 from memfs.model import MemoryItem, Query
 from memfs.model.conflict import BOTH, Decision, Disagreement
 from memfs.model.item import Link
@@ -28,7 +24,6 @@ from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.plan import excerpt, of_items
 from memfs.store.reader import Reader
-from memfs.version import __version__
 
 _DIGITS = 16
 _OURS = frozenset({CONTRADICTS, COMPATIBLE, SUPERSEDED_BY})
@@ -138,16 +133,14 @@ def _links(item: MemoryItem, other: MemoryItem, relation: str = "") -> tuple[Lin
     return (*kept, *((Link(to=other.id, relation=relation),) if relation else ()))
 
 
-FILE = "compared.json"
-_LARGEST = 64 << 20
 _AT_ONCE = 20_000
 _MOST_OTHERS = 32
 """With so many others of those that say nearly the same an item is compared."""
 _MOST_FOUND = 5
 
 
-def _candidates(texts: Mapping[str, str], changed: Collection[str]) -> Iterator[tuple[str, list[str]]]:
-    """Each item that changed, with the others that it may contradict.
+def _candidates(texts: Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
+    """Each item with the others that it may contradict.
 
     Traces take more room than texts: of many items some are looked at in a pass, and made again for the next.
     """
@@ -164,9 +157,8 @@ def _candidates(texts: Mapping[str, str], changed: Collection[str]) -> Iterator[
         for paths in places.values():
             if len(paths) > 1:
                 for at, path in enumerate(paths):
-                    if path in changed:
-                        near = paths[max(0, at - _MOST_OTHERS // 2) : at + _MOST_OTHERS // 2]
-                        beside.setdefault(path, {}).update(dict.fromkeys(near))
+                    near = paths[max(0, at - _MOST_OTHERS // 2) : at + _MOST_OTHERS // 2]
+                    beside.setdefault(path, {}).update(dict.fromkeys(near))
         for path, others in beside.items():
             yield path, [other for other in others if other != path][:_MOST_OTHERS]
 
@@ -182,12 +174,7 @@ _LINKED = "a link says so, though the texts do not show it"
 
 
 class Conflicts:
-    """Finds and settles contradictions in one workspace. May be used from several threads.
-
-    A scan compares the items that nobody compared yet, such as files written by hand or pulled. A note in the user's
-    cache spares the next scan what has not changed since. It is never believed: what it names is judged again from the
-    files.
-    """
+    """Finds and settles contradictions in one workspace. May be used from several threads."""
 
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store, self._parts = store, parts
@@ -200,17 +187,16 @@ class Conflicts:
     def list(self, scan: bool = False) -> builtins.list[Disagreement]:
         """The pairs of items that contradict each other and that nobody decided about, the newest first.
 
-        Asked about are pairs that a link names, that an earlier scan found, and that contradict each other again since
-        it was decided about them. Items that were replaced or have expired contradict nothing.
+        Asked about are pairs that a link names, and that contradict each other again since it was decided about them.
+        Items that were replaced or have expired contradict nothing.
 
         Args:
-            scan: first compare what nobody compared, such as files written by hand or pulled.
+            scan: compare all items with each other, too, such as files written by hand or pulled: every file is read.
+                Of many that say nearly the same only some are compared.
         """
-        if scan:
-            self._compare()
         self._store.follow()
         marked = {item.id: item for item in self._marked}
-        return self._undecided(marked, self._item, self._noted()[1], self._parts.clock())
+        return self._undecided(marked, self._item, self._pairs() if scan else set(), self._parts.clock())
 
     def list_in(self, store: Reader, now: datetime) -> builtins.list[Disagreement]:
         """As ``list``, of another time: the pairs that a link names, among the items that there were.
@@ -258,21 +244,6 @@ class Conflicts:
             return None
 
     # -- comparing ------------------------------------------------------------------------------------------------
-    def _compare(self) -> None:
-        """Compare every item that changed since the last scan with all others, and note the pairs of all scans.
-
-        Every file is read for it, where one changed. Of many that say nearly the same only some are compared.
-        """
-        self._store.follow()
-        compared, pairs = self._noted()
-        stamps = {path: stamp.blob for path, (_, stamp) in self._parts.index.stamps().items()}
-        changed = {path for path, blob in stamps.items() if compared.get(path) != blob}
-        if changed or compared.keys() != stamps.keys():
-            texts = self._texts(stamps) if changed else {}
-            there = {name for name, _ in self._parts.index.stamps().values()}
-            pairs = {pair for pair in pairs | self._pairs(texts, changed) if there.issuperset(pair)}
-            self._note(stamps, pairs)
-
     def _objection(self, one: MemoryItem, other: MemoryItem) -> str:
         """Why the two cannot both hold, "" where they can."""
         from memfs.recall.versions import may_meet
@@ -281,22 +252,10 @@ class Conflicts:
             return ""
         return self._neighbourhood.objection(one, other)
 
-    def _texts(self, paths: Collection[str]) -> dict[str, str]:
-        """What each item says that may contradict another."""
-        from memfs.intake.contradictions import is_momentary
-
-        now = self._parts.clock()
-        found = {}
-        for path in paths:
-            item = self._load(path)
-            if item is not None and not is_momentary(item) and holds(item, now):
-                found[path] = gist(item)
-        return found
-
-    def _pairs(self, texts: Mapping[str, str], changed: Collection[str]) -> set[tuple[str, str]]:
-        """The pairs that contradict each other, of which one changed at least."""
+    def _pairs(self) -> set[tuple[str, str]]:
+        """The pairs that contradict each other."""
         found: set[tuple[str, str]] = set()
-        for path, others in _candidates(texts, changed):
+        for path, others in _candidates(self._texts()):
             item = self._load(path)
             against = 0
             for other in map(self._load, others):
@@ -307,30 +266,20 @@ class Conflicts:
                     against += 1
         return found
 
+    def _texts(self) -> dict[str, str]:
+        """What each item says that may contradict another, by path."""
+        from memfs.intake.contradictions import is_momentary
+
+        now, items = self._parts.clock(), ((path, self._load(path)) for path in self._parts.index.stamps())
+        return {
+            path: gist(item) for path, item in items if item is not None and not is_momentary(item) and holds(item, now)
+        }
+
     def _load(self, path: str) -> MemoryItem | None:
         try:
             return self._store.read(path)
         except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
             return None
-
-    # -- the note -------------------------------------------------------------------------------------------------
-    def _path(self) -> Path:
-        return self._parts.index.folder / FILE
-
-    def _noted(self) -> tuple[dict[str, str], set[tuple[str, str]]]:
-        """By path the content that was compared, and the pairs that were found; nothing where there is no note that can
-        be understood, so that all is compared again.
-        """
-        with suppress(ValueError, TypeError, KeyError):
-            written = io.read_record(self._path(), _LARGEST)
-            if written["version"] == __version__:
-                return dict(written["compared"]), {(str(one), str(other)) for one, other in written["pairs"]}
-        return {}, set()
-
-    def _note(self, compared: Mapping[str, str], pairs: Collection[tuple[str, str]]) -> None:
-        values = {"version": __version__, "compared": compared, "pairs": sorted(pairs)}
-        with suppress(StorageIO, FileNotFoundError):  # without it the next scan takes longer
-            io.write_file(self._path(), json.dumps(values).encode(), durable=False)
 
     # -- deciding -------------------------------------------------------------------------------------------------
     def resolve(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from fnmatch import translate
 from functools import lru_cache
 
 from memfs.dataclass import KW_ONLY, dataclass
@@ -103,8 +104,6 @@ def _unfit(name: str, wanted: str, value: object) -> SchemaInvalid:
 _LONGEST_GLOB = 300
 _LONGEST_PATH = 4096
 _FOLDERS = "**"
-_PIECE = re.compile(r"\*+|\?|\[[!^]?[^\]]+\]|.", re.DOTALL)
-_RANGE = re.compile(r"(.)(?:-(.))?", re.DOTALL)
 _SIGNS = re.compile(r"[*?]|\[[^\]/]*\]")
 
 Part = str | re.Pattern[str]
@@ -157,31 +156,10 @@ def _parts(glob: str) -> tuple[Part, ...]:
 
 
 def _part(name: str) -> Part:
-    """Stars are tried from left to right and never again: what is between two of them has one length."""
+    """Brackets are also taken as they are: files are named with them."""
     if name == _FOLDERS or not (is_wild(name) or "[" in name):
         return name
-    runs = [""]
-    for piece in _PIECE.findall(name):
-        if piece[0] == "*":
-            runs.append("")
-        else:
-            runs[-1] += _one(piece)
-    found = runs[0]
-    if len(runs) > 1:
-        found += "".join(f"(?>.*?{run})" for run in runs[1:-1]) + f".*{runs[-1]}"
-    return re.compile(f"(?:{found})|{re.escape(name)}", re.DOTALL)
-
-
-def _one(piece: str) -> str:
-    """What takes one character."""
-    if piece == "?":
-        return "."
-    if len(piece) == 1:
-        return re.escape(piece)
-    denied = piece[1] in "!^"
-    ranges = [(low, high or low) for low, high in _RANGE.findall(piece[2 if denied else 1 : -1])]
-    letters = "".join(f"{re.escape(low)}-{re.escape(high)}" for low, high in ranges if low <= high)
-    return f"[{'^' if denied else ''}{letters}]" if letters else "." if denied else "(?!)"
+    return re.compile(f"{translate(name.replace('[^', '[!'))}|{re.escape(name)}", re.DOTALL)
 
 
 def _match(parts: Sequence[Part], names: Sequence[str]) -> bool:
