@@ -19,7 +19,6 @@ from memfs.format.text import shown
 from memfs.fs import atomic_replace
 from memfs.fs.workspace_location import is_own, names_git
 from memfs.learning.conventions import Convention, Conventions, vouched
-from memfs.learning.preferences import Preference
 from memfs.model.kinds import ACCEPTED
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.store.parts import CONTENT
@@ -27,7 +26,7 @@ from memfs.store.parts import CONTENT
 _END = b"<!-- memfs:end -->"
 _BEGIN = re.compile(
     rb"<!-- memfs:begin sha256=(?P<digest>[0-9a-f]{64}) added=(?P<added>[0-2])(?P<created> created)?"
-    rb"(?P<preferences> preferences)? \|[^\r\n]*-->"
+    rb"(?: preferences)? \|[^\r\n]*-->"
 )
 _NOTE = "written by 'memfs team agents-md write'; edit the memories it comes from, not this block"
 _ANY_MARK = re.compile(rb"(?:^|(?<=\A\xef\xbb\xbf))[ \t]*<!--[ \t]*memfs:(?:begin|end)\b[^\r\n]*", re.MULTILINE)
@@ -45,7 +44,6 @@ class FoundBlock:
         intact: whether it is as it was written.
         newline: how its lines end.
         added: how many line ends were put before it; ``created``: whether the file was made for it.
-        preferences: whether it was written with preferences.
         line: where it begins, from 1.
     """
 
@@ -56,7 +54,6 @@ class FoundBlock:
     newline: bytes = b"\n"
     added: int = 0
     created: bool = False
-    preferences: bool = False
     line: int = 1
 
 
@@ -95,12 +92,11 @@ def _block(data: bytes, begin: re.Match[bytes], end: re.Match[bytes]) -> FoundBl
         newline=b"\r\n" if data[: _line_end(data, begin.end())].endswith(b"\r\n") else b"\n",
         added=int(facts["added"]),
         created=facts["created"] is not None,
-        preferences=facts["preferences"] is not None,
         line=_line_of(data, begin.start()),
     )
 
 
-def placed(data: bytes | None, block: FoundBlock | None, body: str, preferences: bool) -> bytes:
+def placed(data: bytes | None, block: FoundBlock | None, body: str) -> bytes:
     """A file's bytes with a block that says ``body``: in the place of the one that is there, else at the end.
 
     Args:
@@ -110,10 +106,10 @@ def placed(data: bytes | None, block: FoundBlock | None, body: str, preferences:
     before = data or b""
     newline = _newline(before)
     if block is not None:
-        made = _written(body, newline, block.added, block.created, preferences)
+        made = _written(body, newline, block.added, block.created)
         return before[: block.start] + made + before[block.end :]
     added = _missing_newlines(before)
-    return before + newline * added + _written(body, newline, added, data is None, preferences)
+    return before + newline * added + _written(body, newline, added, data is None)
 
 
 def without(data: bytes, block: FoundBlock) -> bytes | None:
@@ -143,9 +139,9 @@ def refuse_edited(block: FoundBlock, name: str) -> None:
         raise error
 
 
-def _written(body: str, newline: bytes, added: int, created: bool, preferences: bool) -> bytes:
+def _written(body: str, newline: bytes, added: int, created: bool) -> bytes:
     inside = body.encode()
-    marks = f"added={added}{' created' if created else ''}{' preferences' if preferences else ''}"
+    marks = f"added={added}{' created' if created else ''}"
     begin = f"<!-- memfs:begin sha256={_digest(inside).decode()} {marks} | {_NOTE} -->\n".encode()
     return (begin + inside + _END + b"\n").replace(b"\n", newline)
 
@@ -197,19 +193,12 @@ _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 _BLOCK = re.compile(r"\s*(?:[-*+>]\s|\d{1,9}[.)]\s|`{3}|~{3}|\||$)")
 
 
-def block_text(conventions: Sequence[Convention], preferences: Sequence[Preference] = ()) -> str:
-    """The text between the marks, ending with a newline; "" where there is nothing to say.
-
-    The same for the same items, in whatever order they are given.
-    """
-    parts = []
-    if conventions:
-        listed = sorted(conventions, key=lambda one: (not one.item.pinned, -one.item.importance, one.id))
-        parts.append("\n".join(["## Conventions", "", *(_convention(one) for one in listed)]))
-    if preferences:
-        wishes = sorted(preferences, key=lambda one: (-one.importance, one.id))
-        parts.append("\n".join(["## User preferences", "", *(_bullet("", one.text, one.id) for one in wishes)]))
-    return "\n\n".join(parts) + "\n" if parts else ""
+def block_text(conventions: Sequence[Convention]) -> str:
+    """The text between the marks, ending with a newline; "" where there is nothing to say."""
+    if not conventions:
+        return ""
+    listed = sorted(conventions, key=lambda one: (not one.item.pinned, -one.item.importance, one.id))
+    return "\n".join(["## Conventions", "", *map(_convention, listed)]) + "\n"
 
 
 def _convention(one: Convention) -> str:
@@ -292,8 +281,6 @@ def _fences_close(lines: Iterable[str]) -> bool:
 
 
 FILE = "AGENTS.md"
-MOST_PREFERENCES = 100
-"""So many of them the block says at most."""
 
 
 class BlockStatus(StrEnum):
@@ -325,25 +312,21 @@ class BlockCheck:
     standing: BlockStatus
     wanted: str
     line: int = 0
-    preferences: bool = False
 
 
 class AgentsBlock:
     """Keeps the block of one workspace."""
 
-    def __init__(
-        self, root: Path, top: Path, conventions: Conventions, preferences: Callable[[], Sequence[Preference]]
-    ) -> None:
+    def __init__(self, root: Path, top: Path, conventions: Conventions) -> None:
         """
         Args:
             root: the folder in which ``AGENTS.md`` lies by default: the workspace, or the code's working tree.
             top: the top folder of the working tree around it; no file outside it is touched.
             conventions: where they are read.
-            preferences: gives all that hold.
         """
         self._root = Path(os.path.realpath(root))
         self._top = Path(os.path.realpath(top))
-        self._conventions, self._preferences = conventions, preferences
+        self._conventions = conventions
 
     @property
     def folder(self) -> Path:
@@ -354,12 +337,12 @@ class AgentsBlock:
         """The block in another folder, which is a working tree of the same repository, or is in it."""
         if folder == self._root:
             return self
-        return AgentsBlock(folder, folder, self._conventions, self._preferences)
+        return AgentsBlock(folder, folder, self._conventions)
 
     # -- what it says ---------------------------------------------------------------------------------------------
-    def text(self, preferences: bool = False) -> str:
+    def text(self) -> str:
         """The text between the marks: what is agreed on and a person vouches for; "" for nothing."""
-        return block_text(vouched(self._conventions.holding()), self._preferences() if preferences else ())
+        return block_text(vouched(self._conventions.holding()))
 
     def left_out(self) -> list[Convention]:
         """What is agreed on and yet left out, as nobody vouches for it."""
@@ -368,30 +351,27 @@ class AgentsBlock:
         return [one for one in held if one.id not in ids]
 
     # -- the file -------------------------------------------------------------------------------------------------
-    def check(self, path: str | os.PathLike[str] | None = None, preferences: bool | None = None) -> BlockCheck:
+    def check(self, path: str | os.PathLike[str] | None = None) -> BlockCheck:
         """The state of a file. With nothing to say and no block, it is current.
 
         Args:
             path: the file; ``AGENTS.md`` in the workspace by default.
-            preferences: whether to include them; None means as it was written.
 
         Raises:
             ContentError: its marks are damaged. PathEscape, NotRegularFile: no block belongs there. StorageIO.
         """
         place = self._place(path)
         data = atomic_replace.read(place)
-        return self._looked(place, find(data, place.name) if data is not None else None, preferences)
+        return self._looked(place, find(data, place.name) if data is not None else None)
 
-    def write(
-        self, path: str | os.PathLike[str] | None = None, *, preferences: bool | None = None, force: bool = False
-    ) -> BlockResult:
+    def write(self, path: str | os.PathLike[str] | None = None, *, force: bool = False) -> BlockResult:
         """Put the block into a file, or bring it up to date; all other bytes stay as they are.
 
         With nothing to say, a block that is there goes. A link is followed where it stays within the repository. What
         somebody saves in the same moment is kept.
 
         Args:
-            path, preferences: as for ``check``; ``AGENTS.md`` is made where there is none.
+            path: as for ``check``; ``AGENTS.md`` is made where there is none.
             force: overwrite a block that somebody edited.
 
         Raises:
@@ -401,22 +381,15 @@ class AgentsBlock:
 
         def change(data: bytes | None, place: Path) -> tuple[bytes | None, BlockResult]:
             block = find(data, place.name) if data is not None else None
-            looked = self._looked(place, block, preferences)
+            looked = self._looked(place, block)
             if looked.standing is BlockStatus.CURRENT:
                 return data, BlockResult.SAME if block is not None else BlockResult.NOTHING
             if block is not None and not force:
                 refuse_edited(block, place.name)
             if not looked.wanted:
                 return self._taken_out(data, block)
-            after = placed(data, block, looked.wanted, looked.preferences)
-            return (
-                after,
-                BlockResult.UPDATED
-                if block is not None
-                else BlockResult.CREATED
-                if data is None
-                else BlockResult.WRITTEN,
-            )
+            changed = BlockResult.CREATED if data is None else BlockResult.WRITTEN
+            return placed(data, block, looked.wanted), BlockResult.UPDATED if block is not None else changed
 
         return self._change(path, change)
 
@@ -442,18 +415,15 @@ class AgentsBlock:
         rest = without(data, block)
         return rest, BlockResult.DELETED if rest is None else BlockResult.REMOVED
 
-    def _looked(self, place: Path, block: FoundBlock | None, preferences: bool | None) -> BlockCheck:
-        said = (block is not None and block.preferences) if preferences is None else preferences
-        wanted = self.text(said)
+    def _looked(self, place: Path, block: FoundBlock | None) -> BlockCheck:
+        wanted = self.text()
         if block is None:
-            standing = BlockStatus.MISSING if wanted else BlockStatus.CURRENT
-        elif not block.intact:
-            standing = BlockStatus.EDITED
-        else:
-            same = block.body == wanted and block.preferences == said
-            standing = BlockStatus.CURRENT if same else BlockStatus.STALE
-        line = block.line if block is not None else 0
-        return BlockCheck(path=place, standing=standing, wanted=wanted, line=line, preferences=said)
+            return BlockCheck(
+                path=place, standing=BlockStatus.MISSING if wanted else BlockStatus.CURRENT, wanted=wanted
+            )
+        same = BlockStatus.CURRENT if block.body == wanted else BlockStatus.STALE
+        standing = same if block.intact else BlockStatus.EDITED
+        return BlockCheck(path=place, standing=standing, wanted=wanted, line=block.line)
 
     # -- places ---------------------------------------------------------------------------------------------------
     def _place(self, path: str | os.PathLike[str] | None) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memfs.learning.conventions import Agreements, Conventions
     from memfs.learning.exchange import ConventionExchange
     from memfs.learning.inbox import Inbox
-    from memfs.learning.preferences import Preference, Preferences
+    from memfs.learning.preferences import Preferences
     from memfs.learning.rules import Rules
     from memfs.learning.triggers import Episodes, Triggers, WarningHistory
     from memfs.model.item import MemoryItem
@@ -119,14 +119,11 @@ class Sources:
     @shared_property
     def agents_block(self) -> AgentsBlock:
         """Keeps what is agreed on in the file that agents read on their own."""
-        from memfs.context.agents_md import MOST_PREFERENCES, AgentsBlock
-
-        def wishes() -> Sequence[Preference]:
-            return self.preferences.get_relevant("", limit=MOST_PREFERENCES)
+        from memfs.context.agents_md import AgentsBlock
 
         folder = code_of(self.root, Path())
         top = self.parts.repository.work_tree if folder == self.root else folder
-        return AgentsBlock(folder, top, self.conventions, wishes)
+        return AgentsBlock(folder, top, self.conventions)
 
     def item(self, name: str) -> MemoryItem | None:
         """An item, here or of a mounted workspace; None where there is none, or it cannot be read at present."""

@@ -160,10 +160,9 @@ def test_agents_md_is_written_checked_and_removed(memfs: Memfs, accepted: Path, 
     assert memfs("team", "agents-md", "write", "--force").code == 0
     assert memfs("team", "agents-md", "remove", "--json").json["done"] == "removed"
     assert file.read_text() == "# Agents\n"
-    assert memfs("team", "agents-md", "write", "--file", str(root / "CLAUDE.md"), "--preferences").code == 0
+    assert memfs("team", "agents-md", "write", "--file", str(root / "CLAUDE.md")).code == 0
     assert "Deleted" in memfs("team", "agents-md", "remove", "--file", str(root / "CLAUDE.md")).out
     assert memfs("team", "agents-md", "show", "--force").code == 2
-    assert memfs("team", "agents-md", "remove", "--preferences").code == 2
 
 
 def test_what_nobody_stands_behind_is_named(memfs: Memfs, root: Path) -> None:

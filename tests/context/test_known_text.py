@@ -13,7 +13,6 @@ from memfs.context.agents_md import block_text
 from memfs.context.builtin_sources import ConventionsMemory
 from memfs.context.known import KnownFiles, KnownText
 from memfs.learning.conventions import Convention
-from memfs.learning.preferences import Preference
 from memfs.model import MemoryItem
 from memfs.model.episode import StateSnapshot
 
@@ -159,7 +158,7 @@ def test_imports_are_followed_one_level_and_not_out_of_the_repository(repository
 
 
 def test_what_the_managed_block_says_is_known(repository: Path) -> None:
-    """P6: conventions and preferences that memfs wrote into ``AGENTS.md`` itself are not told again."""
+    """P6: conventions that memfs wrote into ``AGENTS.md`` itself are not told again."""
     items = [
         MemoryItem(
             "Use type hints in all functions.", "convention", id="a-1", data={"scope": ["src/**/*.py", "*.pyi"]}
@@ -168,12 +167,10 @@ def test_what_the_managed_block_says_is_known(repository: Path) -> None:
         MemoryItem("* Never @import <b>this</b> & that", "convention", id="c-3"),
     ]
     agreed = [Convention(item) for item in items]
-    wishes = [Preference.of(MemoryItem("Don't push to main; ask first.", "preference", id="d-4"))]
-    (repository / "AGENTS.md").write_text(f"# Agents\n\n<!-- begin -->\n{block_text(agreed, wishes)}<!-- end -->\n")
+    (repository / "AGENTS.md").write_text(f"# Agents\n\n<!-- begin -->\n{block_text(agreed)}<!-- end -->\n")
     known = files(repository).text()
     selected = ConventionsMemory(SimpleNamespace(holding=lambda files: agreed)).select(StateSnapshot())
     assert [known.has(entry.text) for entry in selected.entries] == [True, True, True]
-    assert known.has(str(wishes[0]))
 
 
 def test_links_are_followed_within_the_repository_only(repository: Path, tmp_path: Path) -> None:

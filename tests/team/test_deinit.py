@@ -131,7 +131,7 @@ def test_the_block_in_agents_md_goes_with_a_purge(code: Path, memfs: Said, git: 
     begin(code, memfs)
     memfs(code, "remember", "Use tabs", "--type", "preference", "--id", "tabs")
     memfs(code, "commit")
-    memfs(code, "team", "agents-md", "write", "--preferences")
+    memfs(code, "team", "agents-md", "write")
     assert "Use tabs" in (code / "AGENTS.md").read_text()
     assert "AGENTS.md" in memfs(code, "deinit", "--purge")
     assert (code / "AGENTS.md").read_text() == "# For agents\n"

@@ -695,11 +695,6 @@ _STANDS = {
 _file = click.option(
     "--file", metavar="FILE", type=click.Path(dir_okay=False), help="By default AGENTS.md here, beside the code."
 )
-_preferences = click.option(
-    "--preferences/--no-preferences",
-    default=None,
-    help="Whether preferences belong into it, too; by default as it was.",
-)
 _force = click.option("--force", is_flag=True, help="Even if somebody edited the block.")
 
 
@@ -735,12 +730,10 @@ class BlockReport:
     name: str = field(metadata=output.TEXT_ONLY)
 
 
-def _report(
-    block: AgentsBlock, file: str | None, preferences: bool | None = None, done: BlockResult | None = None
-) -> BlockReport:
+def _report(block: AgentsBlock, file: str | None, done: BlockResult | None = None) -> BlockReport:
     from memfs.recall.tokens import count_tokens
 
-    found = block.check(file, preferences)
+    found = block.check(file)
     return BlockReport(
         file=found.path,
         standing=found.standing,
@@ -776,14 +769,13 @@ def _check_text(found: BlockReport) -> output.Text:
 
 @verb("check", text=_check_text, exit_code=lambda found: found.standing.value != "current")
 @_file
-@_preferences
-def _agents_md_check(workspace: Workspace, file: str | None, preferences: bool | None) -> BlockReport:
+def _agents_md_check(workspace: Workspace, file: str | None) -> BlockReport:
     """Say whether the block is what is agreed on. Exit code 1: it is not current.
 
     Examples:
         memfs team agents-md check
     """
-    return _report(block_of(workspace), file, preferences)
+    return _report(block_of(workspace), file)
 
 
 # -- agents-md show -----------------------------------------------------------------------------------------------
@@ -796,15 +788,14 @@ def _show_text(shown: BlockReport) -> output.Text:
 
 @verb("show", text=_show_text)
 @_file
-@_preferences
-def _agents_md_show(workspace: Workspace, file: str | None, preferences: bool | None) -> BlockReport:
+def _agents_md_show(workspace: Workspace, file: str | None) -> BlockReport:
     """Print what the block is to say.
 
     Examples:
-        memfs team agents-md show --preferences
+        memfs team agents-md show
     """
     workspace.repository.require_readable()
-    return _report(block_of(workspace), file, preferences)
+    return _report(block_of(workspace), file)
 
 
 # -- agents-md write, remove --------------------------------------------------------------------------------------
@@ -825,18 +816,17 @@ def _write_text(written: BlockReport) -> output.Text:
 
 @verb("write", text=_write_text)
 @_file
-@_preferences
 @_force
-def _agents_md_write(workspace: Workspace, file: str | None, preferences: bool | None, force: bool) -> BlockReport:
+def _agents_md_write(workspace: Workspace, file: str | None, force: bool) -> BlockReport:
     """Put the block into the file, or bring it up to date. Nothing outside the block is touched.
 
     Examples:
         memfs team agents-md write
-        memfs team agents-md write --file CLAUDE.md --preferences
+        memfs team agents-md write --file CLAUDE.md
     """
     workspace.repository.require_readable()
     block = block_of(workspace)
-    return _report(block, file, done=block.write(file, preferences=preferences, force=force))
+    return _report(block, file, done=block.write(file, force=force))
 
 
 @verb("remove", text=_written_text)
