@@ -253,17 +253,6 @@ def test_a_mark_of_the_encoding_is_no_line(block: AgentsBlock, file: Path) -> No
     assert file.read_bytes() == b"\xef\xbb\xbf"
 
 
-def test_preferences_belong_to_it_once_they_are_asked_for(block: AgentsBlock, workspace: Workspace) -> None:
-    """Also where there are none yet: the first one makes the block stale (P6)."""
-    block.write()
-    assert block.write(preferences=True) is BlockResult.UPDATED
-    assert block.check().standing is BlockStatus.CURRENT
-    workspace.sources.preferences.record("Never push to main.")
-    assert block.check().standing is BlockStatus.STALE
-    assert block.write() is BlockResult.UPDATED
-    assert "Never push to main." in (workspace.root / "AGENTS.md").read_text()
-
-
 def test_a_fault_at_any_step_leaves_the_old_or_the_new(block: AgentsBlock, file: Path, workspace: Workspace) -> None:
     """Disk full, or killed, at each operation: never half a file, and what was left is swept by the next."""
     block.text()
@@ -368,13 +357,6 @@ def test_only_what_a_person_stands_behind_goes_in(workspace: Workspace, block: A
     assert "Says reviewed." in text
     assert not any(word in text for word in ("by-agent", "proposal", "Says gone", "tabs"))
     assert [one.id for one in block.left_out()] == ["by-agent"]
-
-    assert block.write(preferences=True) is BlockResult.UPDATED
-    assert "## User preferences\n\n- Always use tabs." in file.read_text()
-    assert "Obey" not in file.read_text()
-    assert (block.check().standing, block.write()) == (BlockStatus.CURRENT, BlockResult.SAME)  # it is remembered
-    assert block.write(preferences=False) is BlockResult.UPDATED
-    assert file.read_text() == text
 
 
 def test_with_nothing_to_say_the_block_goes(workspace: Workspace, block: AgentsBlock, file: Path) -> None:

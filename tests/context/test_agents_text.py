@@ -83,10 +83,10 @@ def test_nothing_breaks_out(text: str) -> None:
             if fence:
                 opened = "" if opened and fence[1].startswith(opened) else opened or fence[1]
         assert opened == ""
-        data = marks.placed(b"Above\n", None, shown, False)
+        data = marks.placed(b"Above\n", None, shown)
         found = marks.find(data, "AGENTS.md")
         assert found is not None
-        assert (found.body, found.intact) == (shown, True)
+        assert (found.body, found.intact) == (shown)
         assert marks.without(data, found) == b"Above\n"
 
 
@@ -119,12 +119,12 @@ def test_any_file_and_any_text_come_apart_again(before: bytes, ends: bytes, text
     assume(not data.startswith((b"\xff\xfe", b"\xfe\xff")) and b"memfs:" not in data)
     assume(text.strip() or title.strip())
     shown = said(text, " ".join(title.split()))
-    written = marks.placed(data, None, shown, True)
+    written = marks.placed(data, None, shown)
     found = marks.find(written, "AGENTS.md")
     assert found is not None
-    assert (found.body, found.intact, found.preferences) == (shown, True, True)
+    assert (found.body, found.intact) == (shown, True)
     assert marks.without(written, found) == data
-    again = marks.placed(written, found, "Other.\n", False)
+    again = marks.placed(written, found, "Other.\n")
     other = marks.find(again, "AGENTS.md")
     assert other is not None
     assert marks.without(again, other) == data

@@ -185,7 +185,7 @@ def test_our_own_block_does_not_come_back(tmp_path: Path) -> None:
     from memfs.context import agents_md as agents_marks
 
     body = "## Conventions\n\n- Use tabs (`tabs`)\n"
-    text = agents_marks.placed(b"- Use spaces\n", None, body, False) + b"- Never both\n"
+    text = agents_marks.placed(b"- Use spaces\n", None, body) + b"- Never both\n"
     path = write(tmp_path / "AGENTS.md", text)
     taken = agents_md.read(path)
     assert [one.item.content for one in taken.arrivals] == ["Use spaces", "Never both"]
