@@ -86,7 +86,7 @@ def test_nothing_breaks_out(text: str) -> None:
         data = marks.placed(b"Above\n", None, shown)
         found = marks.find(data, "AGENTS.md")
         assert found is not None
-        assert (found.body, found.intact) == (shown)
+        assert (found.body, found.intact) == (shown, True)
         assert marks.without(data, found) == b"Above\n"
 
 
