@@ -362,16 +362,13 @@ class Checker:
                 found.append(Problem.of(error, severity=UNKNOWN))
         return found
 
-    def repair(self, *, dry_run: bool = False, deep: bool = False) -> list[Repair]:
+    def repair(self, *, deep: bool = False) -> list[Repair]:
         """Repair what can be repaired without losing anything; say of each what was done, or why it was not.
 
         Args:
-            dry_run: only say what would be repaired of what is damaged.
             deep: read every object of the repository, too.
         """
-        told = Repairer(self.store, self.parts).repair(deep=deep, dry_run=dry_run)
-        if dry_run:
-            return told
+        told = Repairer(self.store, self.parts).repair(deep=deep)
         done = []
         removed = len(remove_leftovers(self.parts))
         done += [f"removed {removed} temporary file(s) that a killed process left"] if removed else []

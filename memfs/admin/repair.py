@@ -258,14 +258,13 @@ Whole = tuple[bytes, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """One thing that is wrong, and what a repair does about it.
+    """One thing that is wrong, and what a repair did about it.
 
     Attributes:
         path: the file, below the workspace; "" where it is not about one.
         what: ``item``, ``document``, ``object`` (of git), ``journal``, ``index`` or ``workspace``.
-        sentence: what is done, or why nothing can be.
+        sentence: what was done, or why nothing was.
         source: where the whole content comes from, "" where there is none.
-        possible: whether memfs can do it.
         done: whether it was done.
     """
 
@@ -273,14 +272,7 @@ class Repair:
     what: str
     sentence: str
     source: str = ""
-    possible: bool = True
     done: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    repair: Repair
-    act: Callable[[], object] | None = None
 
 
 class Repairer:
@@ -289,12 +281,11 @@ class Repairer:
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store, self._parts = store, parts
 
-    def repair(self, paths: Sequence[str] = (), *, dry_run: bool = False, deep: bool = True) -> list[Repair]:
+    def repair(self, paths: Sequence[str] = (), *, deep: bool = True) -> list[Repair]:
         """Put right what is damaged, and tell of each what was done.
 
         Args:
             paths: only these items (by path or id) and documents; an invalid one gets its last good version back.
-            dry_run: only tell what would be done.
             deep: read every object of the repository too.
 
         Raises:
@@ -302,12 +293,9 @@ class Repairer:
             GitFailed: the repository could not be examined.
         """
         named = [self.file(reference) for reference in paths]
-        told = [self._carried_out(step, dry_run) for step in self._steps(named)]
-        if not named:
-            told += self._objects(dry_run, deep)
-        return told
+        return [*self._files(named), *([] if named else self._objects(deep))]
 
-    def _steps(self, named: Sequence[str]) -> Iterator[_Step]:
+    def _files(self, named: Sequence[str]) -> Iterator[Repair]:
         stale = not named and index_damaged(self._parts)
         if not named:
             yield from self._journal()
@@ -318,9 +306,9 @@ class Repairer:
             if problem.path in named or (not named and rot):
                 yield self._item(problem.path, problem.message, rot)
             elif not named:
-                yield _Step(self._invalid(problem))
+                yield self._invalid(problem)
         if stale:
-            yield _Step(Repair(path="", what="index", sentence="the index is rebuilt"), self._store.reindex)
+            yield _done(Repair(path="", what="index", sentence="the index is rebuilt"), self._store.reindex)
 
     def file(self, reference: str) -> str:
         """The path of an item or document that is named by path or id.
@@ -343,36 +331,25 @@ class Repairer:
                     return f"it was removed since the last commit: 'git checkout HEAD -- {path}' brings it back"
         return f"'memfs list' shows what there is; if it was there once, 'memfs log {reference}' names its commits"
 
-    @staticmethod
-    def _carried_out(step: _Step, dry_run: bool) -> Repair:
-        if dry_run or step.act is None:
-            return step.repair
-        try:
-            step.act()
-        except (errors.MemfsError, FileChanged, FileNotFoundError) as error:
-            reason = str(error) if isinstance(error, errors.MemfsError) else "the file changed meanwhile"
-            return replace(step.repair, sentence=f"{step.repair.sentence}: not done: {reason}", possible=False)
-        return replace(step.repair, done=True)
-
     # -- items ----------------------------------------------------------------------------------------------------
-    def _item(self, path: str, reason: str, rot: bool) -> _Step:
+    def _item(self, path: str, reason: str, rot: bool) -> Repair:
         try:
             found = self._parts.tree.read(path, READ_LIMIT)
         except (FileNotFoundError, errors.MemfsError) as error:
-            return _Step(_lost(path, f"it cannot be read ({error}); move it away, then 'git checkout HEAD -- {path}'"))
+            return _lost(path, f"it cannot be read ({error}); move it away, then 'git checkout HEAD -- {path}'")
         stamp = self._store.index_sync.stamp_of(path) or document_stamps(self._parts).get(path)
         if not rot and self._parts.codec.accepts(found.data, path):
-            return _Step(_lost(path, f"its bytes are whole, and it is not used for another reason: {reason}"))
+            return _lost(path, f"its bytes are whole, and it is not used for another reason: {reason}")
         if not rot and self._parts.repository.busy():
-            return _Step(_lost(path, f"{self._parts.repository.busy()}; finish that first"))
+            return _lost(path, f"{self._parts.repository.busy()}; finish that first")
         whole = self._whole(path, stamp.blob if rot and stamp else "") or self._older(path)
         if whole is None:
-            return _Step(_lost(path, f"no whole version of it is left anywhere ({reason})"))
+            return _lost(path, f"no whole version of it is left anywhere ({reason})")
         data, source = whole
         name = DAMAGED + sha256(found.data)[:16]
         sentence = f"its content is taken from {source}; memfs restore --displaced lists the bytes it had as {name}"
         repair = Repair(path=path, what=_what(path), sentence=sentence, source=source)
-        return _Step(repair, lambda: self._put_back(path, found.data, data, name))
+        return _done(repair, lambda: self._put_back(path, found.data, data, name))
 
     def _invalid(self, problem: Problem) -> Repair:
         """A file that the disk did not damage: its author decides about it."""
@@ -411,17 +388,17 @@ class Repairer:
         self._store.refresh([path])
 
     # -- the journal ----------------------------------------------------------------------------------------------
-    def _journal(self) -> Iterator[_Step]:
+    def _journal(self) -> Iterator[Repair]:
         try:
             saved = journal.salvage(self._parts.journal.path)
         except (errors.MemfsError, errors.FormatUnsupported) as error:
-            yield _Step(Repair(path="", what="journal", sentence=f"the journal: {error}", possible=False))
+            yield Repair(path="", what="journal", sentence=f"the journal: {error}")
             return
         if saved is not None:
             count = len(saved.operations())
             saved.close()
             sentence = f"the journal is rebuilt from the {count} whole write(s) in it; a copy is kept"
-            yield _Step(Repair(path="", what="journal", sentence=sentence, source="the journal"), self._renew_journal)
+            yield _done(Repair(path="", what="journal", sentence=sentence, source="the journal"), self._renew_journal)
 
     def _renew_journal(self) -> None:
         path = self._parts.journal.path
@@ -441,34 +418,32 @@ class Repairer:
         io.write_file(folder / f"{name}-{hashlib.sha256(data).hexdigest()[:16]}{DAMAGED_SUFFIX}", data)
 
     # -- git objects ----------------------------------------------------------------------------------------------
-    def _objects(self, dry_run: bool, deep: bool) -> list[Repair]:
+    def _objects(self, deep: bool) -> Iterable[Repair]:
         """Git's own reading ends at some damage: what is found is put right, and then it reads on."""
         told: dict[str, Repair] = {}
         for _ in range(_ROUNDS):
-            steps = [step for step in self._object_steps(deep) if step.repair.sentence not in told]
-            told |= {step.repair.sentence: self._carried_out(step, dry_run) for step in steps}
-            if dry_run or not any(told[step.repair.sentence].done for step in steps):
+            found = {finding.message: finding for finding in self._findings(deep) if finding.message not in told}
+            wanted = {finding.object for finding in found.values() if finding.object}
+            known = maintenance.known_objects(self._parts.repository, wanted, self._contents()) if wanted else {}
+            fresh = {message: self._object(finding, known) for message, finding in found.items()}
+            told |= fresh
+            if not any(one.done for one in fresh.values()):
                 break
-        return list(told.values())
+        return told.values()
 
-    def _object_steps(self, deep: bool) -> Iterator[_Step]:
-        repository = self._parts.repository
-        serious: list[maintenance.FsckFinding] = []
+    def _findings(self, deep: bool) -> Iterable[maintenance.FsckFinding]:
         if deep:
-            serious = [finding for finding in examine_objects(self._parts) if finding.serious]
-        else:  # what a plain check sees
-            with suppress(errors.HistoryError):
-                serious = [maintenance.lost(blob) for _, blob, _ in lost_in_head(repository)]
-        wanted = {finding.object for finding in serious if finding.object}
-        known = maintenance.known_objects(repository, wanted, self._contents()) if wanted else {}
-        for finding in serious:
-            if finding.object not in known:
-                sentence = f"{finding.message}: {advice(finding)}"
-                yield _Step(Repair(path="", what="object", sentence=sentence, possible=False))
-                continue
-            sentence = f"{finding.message}: it is rewritten from the files"
-            repair = Repair(path="", what="object", sentence=sentence, source="the files")
-            yield _Step(repair, partial(self._put_object_back, {finding.object: known[finding.object]}))
+            return [finding for finding in examine_objects(self._parts) if finding.serious]
+        with suppress(errors.HistoryError):  # what a plain check sees
+            return [maintenance.lost(blob) for _, blob, _ in lost_in_head(self._parts.repository)]
+        return ()
+
+    def _object(self, finding: maintenance.FsckFinding, known: Objects) -> Repair:
+        if finding.object not in known:
+            return Repair(path="", what="object", sentence=f"{finding.message}: {advice(finding)}")
+        sentence = f"{finding.message}: it is rewritten from the files"
+        repair = Repair(path="", what="object", sentence=sentence, source="the files")
+        return _done(repair, partial(self._put_object_back, {finding.object: known[finding.object]}))
 
     def _put_object_back(self, known: Objects) -> None:
         name = next(iter(known))
@@ -490,7 +465,17 @@ class Repairer:
 
 
 def _lost(path: str, reason: str) -> Repair:
-    return Repair(path=path, what=_what(path), sentence=reason, possible=False)
+    return Repair(path=path, what=_what(path), sentence=reason)
+
+
+def _done(repair: Repair, act: Callable[[], object]) -> Repair:
+    """What came of a repair."""
+    try:
+        act()
+    except (errors.MemfsError, FileChanged, FileNotFoundError) as error:
+        reason = str(error) if isinstance(error, errors.MemfsError) else "the file changed meanwhile"
+        return replace(repair, sentence=f"{repair.sentence}: not done: {reason}")
+    return replace(repair, done=True)
 
 
 def _what(path: str) -> str:

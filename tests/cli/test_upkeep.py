@@ -69,7 +69,7 @@ def test_status_lists_what_waits_below_its_count(memfs: Memfs) -> None:
 def test_check_codes(root: Path, item: Path, memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
     """check ends with 0 when all is well, 1 when problems were found, 2 when it could not tell."""
     assert memfs("check").out == "No problems found\n"
-    assert memfs("check", "--json").json == {"problems": [], "dry_run": False}
+    assert memfs("check", "--json").json == {"problems": []}
     item.write_text("content: x\nttle: y\n")
     ran = memfs("check", "--json")
     assert ran.code == 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Unclear, complete_ids, opened, verb
+from memfs.doors.cli.command import complete_ids, opened, verb
 from memfs.doors.cli.hook import hook_problems
 from memfs.doors.cli.options import reference
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Text, count, styled
@@ -33,7 +33,7 @@ class CheckReport:
 
     Attributes:
         problems: what is wrong now, by path; with the severity ``unknown`` what could not be checked.
-        repairs: what ``--fix`` did, would do, or cannot do.
+        repairs: what ``--fix`` did, or cannot do.
         error: why nothing could be checked.
     """
 
@@ -51,7 +51,7 @@ def _code(found: CheckReport, strict: bool) -> int:
     return _COULD_NOT_TELL if UNKNOWN in severities else 0
 
 
-def _text(found: CheckReport, dry_run: bool) -> Text:
+def _text(found: CheckReport) -> Text:
     if found.error is not None:
         yield found.error
         return
@@ -59,8 +59,7 @@ def _text(found: CheckReport, dry_run: bool) -> Text:
         if one.what == "index" and one.done:  # which is no damage
             yield one.sentence.capitalize()
             continue
-        word, colour = ("Would fix", "yellow") if dry_run else ("Fixed", "green")
-        word, colour = (word, colour) if one.possible else ("Left", "red")
+        word, colour = ("Fixed", "green") if one.done else ("Left", "red")
         yield f"{styled(word, fg=colour)}: {f'{one.path}: '.removeprefix(': ') + one.sentence}"
     yield from found.problems
     numbers = {severity: sum(problem.severity == severity for problem in found.problems) for severity in _WORDS}
@@ -71,10 +70,9 @@ def _text(found: CheckReport, dry_run: bool) -> Text:
 @verb("check", text=_text, exit_code=_code)
 @click.argument("items", nargs=-1, metavar="[ID|PATH]...", shell_complete=complete_ids)
 @click.option("--fix", is_flag=True, help="Repair what can be repaired without losing anything.")
-@click.option("-n", "--dry-run", is_flag=True, help="With --fix: only say what would be repaired.")
 @click.option("--integrity", is_flag=True, help="Read every byte: files, journal, index and git's objects.")
 @click.option("--strict", is_flag=True, help="Count warnings as problems.")
-def check(items: tuple[str, ...], fix: bool, dry_run: bool, integrity: bool, **_: bool) -> CheckReport:
+def check(items: tuple[str, ...], fix: bool, integrity: bool, **_: bool) -> CheckReport:
     """Look for problems, of these items alone or of the whole workspace: invalid files, damage, a stale index.
 
     --fix brings back what the disk damaged, from git, the journal or the files, after copying the damaged bytes aside
@@ -90,17 +88,14 @@ def check(items: tuple[str, ...], fix: bool, dry_run: bool, integrity: bool, **_
     Examples:
         memfs check
         memfs check --integrity
-        memfs check --fix --dry-run
         memfs check --fix
         memfs check --fix ContextMemory/memories/semantic/2026-03/x.yaml
         memfs check --json || echo 'look at your memory'
     """
-    if dry_run and not fix:
-        raise Unclear("--dry-run says what --fix would do", "add --fix")
     try:
         with opened() as workspace:
             paths = frozenset(workspace.repairer.file(reference(workspace, name)) for name in items)
-            repairs = _repaired(workspace, sorted(paths), dry_run, integrity) if fix else []
+            repairs = _repaired(workspace, sorted(paths), integrity) if fix else []
             problems = [*workspace.checker.check(integrity=integrity), *hook_problems(workspace)]
     except MemfsError as error:
         return CheckReport((Problem.of(error, severity=UNKNOWN),), error=error)
@@ -108,7 +103,7 @@ def check(items: tuple[str, ...], fix: bool, dry_run: bool, integrity: bool, **_
     return CheckReport(chosen, tuple(repairs))
 
 
-def _repaired(workspace: Workspace, paths: list[str], dry_run: bool, integrity: bool) -> list[Repair]:
+def _repaired(workspace: Workspace, paths: list[str], integrity: bool) -> list[Repair]:
     if paths:
-        return workspace.repairer.repair(paths, dry_run=dry_run)
-    return workspace.checker.repair(dry_run=dry_run, deep=integrity)
+        return workspace.repairer.repair(paths)
+    return workspace.checker.repair(deep=integrity)
