@@ -12,7 +12,6 @@ import json
 import os
 import re
 import stat
-import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -22,15 +21,13 @@ from typing import Annotated
 from memfs.admin import layout
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field
-from memfs.errors import BackupInvalid, Conflict, CorruptRecord, FormatUnsupported, HistoryError, MemfsError, StorageIO
+from memfs.errors import BackupInvalid, Conflict, CorruptRecord, FormatUnsupported, HistoryError, MemfsError
 from memfs.fs import io
 from memfs.fs.archive import Digest, TarMember, check_name, chunks_of, decoded, members, verified
 from memfs.fs.journal import Journal
 from memfs.git.maintenance import RepositorySnapshot, fill_index, read_bundle
-from memfs.git.refs import HEX
 from memfs.git.repository import Repository
 from memfs.learning.inbox import FILE as INBOX
-from memfs.store.health import free_bytes
 from memfs.store.parts import CONTENT
 
 FILES = "files.tar.gz"
@@ -260,42 +257,9 @@ def verify(path: Path) -> BackupManifest:
     return manifest
 
 
-def prove(backup: Path) -> BackupManifest:
-    """Read a whole backup, take its history on trial, and return its manifest.
-
-    Raises:
-        BackupInvalid, FormatUnsupported, StorageIO: see ``opened``.
-    """
-    manifest = verify(backup)
-    if manifest.refs:
-        with _scratch() as place, opened(backup) as (_, parts):
-            for name, chunks in parts:
-                if name == HISTORY:
-                    try:
-                        prove_history(chunks, snapshot_of(manifest), Path(place) / "history")
-                    except HistoryError as error:
-                        raise untakable(error) from error
-    return manifest
-
-
 def snapshot_of(manifest: BackupManifest) -> RepositorySnapshot:
     """Where the repository was, as the manifest says."""
     return RepositorySnapshot(head=manifest.head, refs=manifest.refs, shallow=manifest.shallow)
-
-
-def untakable(error: HistoryError) -> BackupInvalid:
-    """The error for a backup whose files are whole and whose history is not."""
-    return BackupInvalid(
-        f"its history cannot be taken: {error.message}",
-        hint="use another backup, or take the files alone: 'memfs admin backup restore FILE FOLDER --without-history'",
-    )
-
-
-def _scratch() -> tempfile.TemporaryDirectory[str]:
-    try:
-        return tempfile.TemporaryDirectory(prefix="memfs-proof-")
-    except OSError as error:
-        raise StorageIO(f"there is no place to try the history: {error}", hint="set TMPDIR to a folder") from error
 
 
 def _invalid(reason: str) -> BackupInvalid:
@@ -304,7 +268,6 @@ def _invalid(reason: str) -> BackupInvalid:
 
 _STATE_NAMES = frozenset({"journal", "usage.db", INBOX, FALLBACK})
 _STATE_FOLDERS = ("recovered", "spool")
-_SPARE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,11 +284,8 @@ class RestoreResult:
     others: bool
 
 
-def restore(backup: Path, target: Path, *, history: bool = True) -> RestoreResult:
+def restore(backup: Path, target: Path) -> RestoreResult:
     """Make a workspace in ``target`` from a backup; the folder must not exist, or be empty.
-
-    Args:
-        history: take the history along; without it the workspace begins one of its own.
 
     Raises:
         BackupInvalid, FormatUnsupported: the backup is damaged or holds what no backup may hold; nothing was made.
@@ -335,7 +295,6 @@ def restore(backup: Path, target: Path, *, history: bool = True) -> RestoreResul
     target = target.absolute()
     _require_nothing(target)
     manifest = verify(backup)
-    _require_room(manifest, target)
     with io.operation("restore", target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
         io.sweep(target.parent, f".{target.name}.", folders=True)  # what a killed restore left
@@ -344,7 +303,7 @@ def restore(backup: Path, target: Path, *, history: bool = True) -> RestoreResul
         io.remove_all(building)
         io.mkdir(building, 0o700)
     try:
-        others = _build(backup, building, history)
+        others = _build(backup, building)
         io.sync_everything(str(building))
         io.chmod(building, 0o777 & ~_umask())
         _require_nothing(target)
@@ -373,15 +332,6 @@ def _require_nothing(target: Path) -> None:
         )
 
 
-def _require_room(manifest: BackupManifest, target: Path) -> None:
-    """The sizes come from the manifest, which was verified: what they say is what will be written."""
-    needed = manifest.unpacked + sum(size for size, _ in manifest.parts.values()) + _SPARE
-    folder = next(folder for folder in target.parents if folder.is_dir())
-    free = free_bytes(folder)
-    if free is not None and free < needed:
-        raise io.storage_error(OSError(28, f"needs {needed:,} bytes, free are {free:,}"), "restore", str(target))
-
-
 def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
@@ -389,7 +339,7 @@ def _umask() -> int:
 
 
 # -- building -----------------------------------------------------------------------------------------------------
-def _build(backup: Path, building: Path, with_history: bool) -> bool:
+def _build(backup: Path, building: Path) -> bool:
     with opened(backup) as (manifest, parts):
         workspace = _below(building, manifest.prefix)
         _make_folders(building, workspace)
@@ -397,15 +347,13 @@ def _build(backup: Path, building: Path, with_history: bool) -> bool:
         made = Repository.create(building)
         repository = Repository.find(workspace) or made
         history = snapshot_of(manifest)
-        if not with_history:  # on the same branch; a detached HEAD would name a commit that is not there
-            history = RepositorySnapshot(head="" if HEX.fullmatch(manifest.head) else manifest.head, refs={})
         for name, chunks in parts:
             if name == FILES:
                 for path, data in files_of(manifest, chunks):
                     _write(workspace, path, data)
-            elif name == HISTORY and with_history:
+            elif name == HISTORY:
                 _take_history(repository, chunks, history)
-            elif name != HISTORY:
+            else:
                 _take_state(repository.state, name.removeprefix(STATE), chunks)
         if not history.refs:
             _take_history(repository, iter(()), history)
@@ -422,7 +370,10 @@ def _take_history(repository: Repository, chunks: Iterator[bytes], history: Repo
     try:
         read_bundle(repository, chunks, history)
     except HistoryError as error:
-        raise untakable(error) from error
+        raise BackupInvalid(
+            f"its history cannot be taken: {error.message}",
+            hint="use another backup, or take the files alone: tar -xOf BACKUP files.tar.gz | tar -xz",
+        ) from error
 
 
 def _take_state(state: Path, name: str, chunks: Iterator[bytes]) -> None:

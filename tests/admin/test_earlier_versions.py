@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from memfs.admin.backup_file import prove, restore
+from memfs.admin.backup_file import restore, verify
 from memfs.workspace import Workspace
 
 EARLIER = Path(__file__).with_name("earlier")
@@ -18,7 +18,7 @@ def test_a_backup_an_archive_and_a_checkpoint_of_an_earlier_version(
 ) -> None:
     """All verify, the backup is restored, the archive read and unpacked, the checkpoint recovered from."""
     backup = EARLIER / "backup.tar"
-    assert prove(backup).whole
+    assert verify(backup).whole
     workspace = opened(restore(backup, tmp_path / "again").root)
     item = workspace.store.get("earlier")
     assert item is not None

@@ -144,16 +144,16 @@ def _verify_text(proof: BackupProof) -> Text:
 @verb("verify", text=_verify_text)
 @_FILE
 def _verify(file: Path) -> BackupProof:
-    """Read a whole backup, take its history on trial, and say whether it is sound.
+    """Read a whole backup, and say whether each byte is as it was written; its history was taken on trial then.
 
     Exit code 1: it is not.
 
     Examples:
         memfs admin backup verify backup.tar
     """
-    from memfs.admin.backup_file import prove
+    from memfs.admin.backup_file import verify
 
-    manifest = prove(file)
+    manifest = verify(file)
     return BackupProof(manifest, len(manifest.files))
 
 
@@ -188,8 +188,7 @@ def _restore_text(done: RestoreReport) -> Text:
 )
 @_FILE
 @click.argument("folder", type=click.Path(file_okay=False))
-@click.option("--without-history", "bare", is_flag=True, help="Take the files alone, where git refuses the history.")
-def _restore(file: Path, folder: str, bare: bool) -> RestoreReport:
+def _restore(file: Path, folder: str) -> RestoreReport:
     """Recreate the workspace in FILE, in a FOLDER that does not exist or is empty; then check it.
 
     The backup is verified whole before, and the folder appears only when everything is in it. Git configuration,
@@ -205,7 +204,7 @@ def _restore(file: Path, folder: str, bare: bool) -> RestoreReport:
 
     if not folder.strip():
         raise Unclear("name the folder to restore to")
-    made = build(file, Path(folder), history=not bare)
+    made = build(file, Path(folder))
     with open_workspace(made.root, watch=False) as workspace:
         items, problems = workspace.store.count(), tuple(workspace.checker.check())
     for row in made.manifest.left_out:
