@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _HELP = frozenset({"-h", "--help"})
 _INTERRUPTED = 130
-_GARBAGE = 100_000
+_GARBAGE = 400_000
 """How many objects are made between two looks for garbage: most of what a command makes stays until it ends."""
 
 
