@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         surroundings = facts(place)
         for size, engine in itertools.product(map(int, options.sizes.split(",")), options.engines.split(",")):
             root = place / f"{engine}-{size}" / "workspace"
-            _build(root, size, engine)
+            build(root, size, engine)
             one = measured(str(root), size, engine, options.rounds)
             done.append(one)
             print(f"{_title(one)}\n\n{_table(one)}", flush=True)
@@ -105,21 +105,21 @@ def measured(folder: str, size: int, engine: str, rounds: int) -> Measured:
 def _round(
     folder: str, asked: Mapping[str, Words], number: int, resident: int
 ) -> Iterator[tuple[tuple[str, str], Taken]]:
-    yield ("pass", ""), _timed([sys.executable, "-c", "pass"], folder)
-    yield ("git grep", ""), _timed(["git", "grep", "-il", "argument", "--", "ContextMemory"], folder)
+    yield ("pass", ""), timed([sys.executable, "-c", "pass"], folder)
+    yield ("git grep", ""), timed(["git", "grep", "-il", "argument", "--", "ContextMemory"], folder)
     (Path(folder) / "note.txt").write_text(f"{number} {time.time_ns()}\n")
     git(Path(folder), "add", "note.txt")
-    yield ("git commit", ""), _timed(["git", "commit", "-qm", "Note"], folder)
+    yield ("git commit", ""), timed(["git", "commit", "-qm", "Note"], folder)
     for name, (words, told) in asked.items():
         more = [str(number), str(time.time_ns())] if name == "remember" else []
-        yield (name, "cold"), _timed([*memfs_command(), *words, *more], folder, told)
+        yield (name, "cold"), timed([*memfs_command(), *words, *more], folder, told)
         before = _cpu(resident)
-        wall, own = _timed([*memfs_command(), *words, *more], folder, told, _PATIENCE)
+        wall, own = timed([*memfs_command(), *words, *more], folder, told, _PATIENCE)
         time.sleep(0.01)  # the child ends
         yield (name, "resident"), (wall, own + _cpu(resident) - before)
 
 
-def _timed(command: Sequence[str], folder: str, told: bytes = b"", switch: str = "off") -> Taken:
+def timed(command: Sequence[str], folder: str, told: bytes = b"", switch: str = "off") -> Taken:
     """What one process takes, with those that it waits for."""
     env = {**os.environ, "MEMFS_RESIDENT": switch}
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -183,7 +183,7 @@ def _event(folder: str, name: str) -> dict[str, object]:
     }
 
 
-def _build(root: Path, size: int, engine: str) -> None:
+def build(root: Path, size: int, engine: str) -> None:
     """Memories of texts, written as a checkout does, and committed."""
     with open_workspace(root, create=True, watch=False, settings={"history.commit": "manual"}):
         pass
