@@ -115,7 +115,7 @@ class ImportService:
         An arrival that is refused, such as one with a secret, is left out of the batch and named.
 
         Args:
-            source: the name of the store they come from, such as ``mem0``.
+            source: the name of the store they come from, such as ``mcp-memory``.
             arrivals: what it holds.
             message: for the commit.
             replace: what was edited here and has changed there is replaced, too; history keeps the edit.

@@ -51,7 +51,9 @@ def test_what_it_is_need_not_be_said(graph: Path, memfs: Memfs, root: Path) -> N
     again = memfs("import", str(graph))
     assert again.out == f"Imported 0 memories from mcp-memory, {graph}; 2 there already\n"
     assert "Memfs-Source: import" in git(root, "log", "-1", "--format=%B")
-    assert memfs("import", "-", stdin=graph.read_bytes()).out.endswith("standard input; 2 there already\n")
+    assert memfs("import", "-", "--from", "mcp-memory", stdin=graph.read_bytes()).out.endswith(
+        "standard input; 2 there already\n"
+    )
 
 
 def test_a_dry_run_shows_and_stores_nothing(graph: Path, memfs: Memfs, root: Path) -> None:
@@ -102,30 +104,28 @@ def test_all_working_trees_have_the_memory_of_the_first(claude: Path, memfs: Mem
 
 def test_what_is_refused_skipped_kept_or_repeated_is_named(memfs: Memfs, tmp_path: Path, root: Path) -> None:
     """A secret is refused by its rule and never shown; exit code 1 says that something was (B6)."""
-    memfs("remember", "Prefers tea", "--type", "semantic")
-    path = tmp_path / "export.json"
+    path = tmp_path / "graph.jsonl"
     rows = [
-        {"id": "1", "memory": "Prefers tea"},
-        {"id": "2", "memory": f"The key is {SECRET}"},
-        {"id": "3", "memory": "Likes short answers"},
-        {"id": "4", "memory": ""},
+        {"type": "entity", "name": "Key", "observations": [f"The key is {SECRET}"]},
+        {"type": "entity", "name": "Ada", "observations": ["Likes short answers"]},
+        {"type": "entity"},
     ]
-    path.write_text(json.dumps({"results": rows}))
+    path.write_text("\n".join(map(json.dumps, rows)))
     done = memfs("import", str(path))
     assert done.code == 1
-    assert "1 said by others here, 1 refused" in done.out
-    assert "skipped: export.json#4: no memory" in done.err
-    assert "refused: export.json#2: content: this looks like a GitHub" in done.err
+    assert "1 refused" in done.out
+    assert "skipped: graph.jsonl:3: this entity lacks" in done.err
+    assert "refused: graph.jsonl:1: content: this looks like a GitHub" in done.err
     assert SECRET not in done.out + done.err
     name = next(one["id"] for one in memfs("list", "--json").json["items"] if "short" in one["content"])
     place = next((root / "ContextMemory").rglob(f"{name}.yaml"))
     place.write_text(place.read_text().replace("short", "very short"))
-    rows[2]["memory"] = "Likes long answers"
-    path.write_text(json.dumps({"results": rows[2:3]}))
+    rows[1]["observations"] = ["Likes long answers"]
+    path.write_text(json.dumps(rows[1]))
     kept = memfs("import", str(path))
     assert "1 edited here and left alone" in kept.out
-    assert f"kept: export.json#1: {name} was edited here" in kept.err
-    assert memfs("import", str(path), "--replace").out.startswith("Imported 0 memories from mem0")
+    assert f"kept: graph.jsonl:1: {name} was edited here" in kept.err
+    assert memfs("import", str(path), "--replace").out.startswith("Imported 0 memories from mcp-memory")
     assert "long" in place.read_text()
     told = memfs("import", str(path), "--json").json
     assert told["same"] == 1
@@ -154,11 +154,11 @@ def test_what_is_no_longer_in_its_source_stays_and_is_named(claude: Path, memfs:
     ("arguments", "told"),
     [
         ((), "name a file or folder"),
-        (("--from", "mem0"), "name a file or folder"),
+        (("--from", "mcp-memory"), "name a file or folder"),
         (("notes.jsonl", "--reviewed"), "--reviewed is for what another memory keeps"),
         (("missing.jsonl",), "cannot be read"),
         (("missing.md", "--from", "agents-md"), "not there"),
-        ((".", "--from", "mem0"), "asks for a file"),
+        ((".", "--from", "mcp-memory"), "asks for a file"),
         (("-", "--from", "agents-md"), "cannot come from standard input"),
         (("--from", "claude-code"), "no memory of Claude Code"),
         ((".", "--from", "memfs"), "directory"),

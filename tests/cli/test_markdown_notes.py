@@ -76,13 +76,13 @@ def test_importing_again_takes_what_changed_there(notes: Path, memfs: Any) -> No
 
 
 def test_several_paths_of_several_sorts(notes: Path, root: Path, memfs: Any) -> None:
-    """Markdown is taken together, agents' instructions apart; what cannot be read is named, exit code 1 (D2)."""
+    """Markdown is taken together, agents' instructions are not; what cannot be read is named, exit code 1 (D2)."""
     (root / "AGENTS.md").write_text("# Rules\n\n- Always run the tests.\n")
     (root / "bad.md").write_bytes(b"fine\n\xff")
     told = memfs("import", str(notes / "tea.md"), str(root / "AGENTS.md"), str(root / "bad.md"))
     assert told.code == 1
-    assert "1 memory (1 procedural) from markdown, 2 paths" in told.out
-    assert "1 convention" in told.out
+    assert "1 memory (1 procedural) from markdown, 3 paths" in told.out
+    assert "AGENTS.md: agents' instructions" in told.err
     assert "bad.md:2: not UTF-8 text" in told.err
 
 

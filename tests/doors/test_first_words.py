@@ -251,13 +251,3 @@ def test_a_value_that_is_no_mapping_is_named(opened: Callable[..., Workspace]) -
     store = langgraph.MemfsStore(workspace=opened())
     with pytest.raises(ContentError, match="a value is a mapping, got list"):
         store.put(("a",), "k", ["x"])
-
-
-def test_a_category_of_mem0_that_a_program_set_counts(tmp_path: Path) -> None:
-    """B5: mem0's own service says it in ``categories``, programs in ``metadata.category``."""
-    from memfs.doors.importers.formats import read
-
-    file = tmp_path / "mem0.json"
-    file.write_text(json.dumps([{"id": "1", "memory": "Likes tea", "metadata": {"category": "preference"}}]))
-    [arrival] = read("mem0", file).arrivals
-    assert arrival.item.type == "preference"

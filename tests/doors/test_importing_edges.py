@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from memfs.doors.importers import agents_md, basic_memory, claude_code, mcp_memory, mem0
+from memfs.doors.importers import agents_md, claude_code, mcp_memory
 from memfs.doors.importers.formats import detect
 from memfs.doors.importers.markdown import passages
 from memfs.doors.importers.source_files import SourceContent, pages, tags_of
-from memfs.intake.import_service import Arrival
-from memfs.model.time import format_time
 
 
 def _write(path: Path, text: str | bytes) -> Path:
@@ -140,47 +137,10 @@ def test_a_graph_keeps_lines_and_relations() -> None:
     ]
 
 
-def _mem0(**row: Any) -> Arrival:
-    [one] = mem0.read(json.dumps([{"id": "1", "memory": "Likes tea", **row}]), "e.json").arrivals
-    return one
-
-
-def test_a_row_of_mem0_keeps_who_when_and_until() -> None:
-    """B5: who spoke, in which run, when it was changed last, and when it ends."""
-    times = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-02-01T00:00:00Z"}
-    one = _mem0(**times, expiration_date="2026-12-31", user_id="ada", actor_id="bob", role="user", run_id="r")
-    assert one.item.timestamp is not None
-    assert one.item.expires is not None
-    assert format_time(one.item.timestamp).startswith("2026-02-01")
-    assert format_time(one.item.expires).startswith("2026-12-31")
-    assert (one.item.origin.speaker, one.item.origin.role, one.item.origin.session) == ("bob", "user", "r")
-    assert {key: one.facts[key] for key in times} == times
-    assert _mem0(user_id="ada").item.origin.speaker == "ada"
-    assert _mem0(metadata={"memory_type": "procedural_memory"}).item.type == "procedural"
-
-
 def test_tags_are_few() -> None:
     """B5: a list of thousands of categories is no list of tags."""
     assert len(tags_of([f"t{number}" for number in range(500)])) == 50
     assert tags_of(["a", "a", 3, None, ["x"], " b\nc "]) == ("a", "3", "b c")
-
-
-# -- basic-memory -------------------------------------------------------------------------------------------------
-def test_a_relation_is_not_told_twice(tmp_path: Path) -> None:
-    """B5: what a note relates to is no mention besides; an observation's context is no part of its words."""
-    body = "- [fact] It rains (often) #wet (diary)\n- leads_to [[Mud]] (in May)\n\nSee [[Mud]] and [[Rain|the rain]].\n"
-    head = "---\ntitle: Rain\ntype: note\npermalink: rain\ncreated: 2026-01-02\nsource: book\n---\n"
-    _write(tmp_path / "mud.md", "---\ntitle: Mud\npermalink: mud\n---\nWet.\n")
-    taken = basic_memory.read(_write(tmp_path / "rain.md", head + body).parent)
-    rain = next(one for one in taken.arrivals if one.key == "rain.md")
-    assert rain.item.data["relations"][0] == {"type": "leads_to", "target": "Mud", "context": "in May"}
-    assert [one["target"] for one in rain.item.data["relations"]] == ["Mud", "Rain"]
-    assert rain.item.data["observations"] == [
-        {"category": "fact", "content": "It rains (often) #wet", "tags": ["wet"], "context": "diary"}
-    ]
-    assert (rain.item.tags, dict(rain.item.metadata)) == (("wet",), {"source": "book"})
-    assert rain.item.timestamp is not None
-    assert format_time(rain.item.timestamp).startswith("2026-01-02")
 
 
 def test_a_folder_with_both_is_not_guessed(tmp_path: Path) -> None:
@@ -190,6 +150,6 @@ def test_a_folder_with_both_is_not_guessed(tmp_path: Path) -> None:
     os.mkdir(tmp_path / "projects")
     with pytest.raises(Exception, match="cannot be told"):
         detect(tmp_path)
-    _write(tmp_path / "one/a.md", "---\ntitle: A\npermalink: a\n---\nx\n")
+    _write(tmp_path / "one/a.md", "---\ntitle: A\n---\nx\n")
     _write(tmp_path / "one/b.md", "---\nname: b\ntype: user\n---\nx\n")
-    assert detect(tmp_path / "one") == "basic-memory"
+    assert detect(tmp_path / "one") == "claude-code"

@@ -39,7 +39,7 @@ def skipped(taken: SourceContent) -> list[str]:
 
 def test_the_command_line_knows_the_formats_there_are() -> None:
     """The names that --from takes are those of the table."""
-    assert set(STORES) == {*formats._PAGES, *formats._RECORDS, markdown_notes.NAME}
+    assert set(STORES) == {*formats._PAGES, "mcp-memory", markdown_notes.NAME}
 
 
 # -- Markdown -----------------------------------------------------------------------------------------------------
@@ -268,80 +268,6 @@ def test_what_read_graph_answers_is_the_same_graph(tmp_path: Path) -> None:
     ]
 
 
-MEM0 = [
-    {
-        "id": "892db2ae-06d9", "memory": "Prefers tea", "hash": "h", "user_id": "ada",
-        "categories": ["user_preferences"], "created_at": "2026-01-08T11:02:03-08:00", "updated_at": None,
-        "metadata": {"room": 4},
-    },
-    {"id": "992db2ae", "memory": "Leads the redesign", "agent_id": "helper", "run_id": "r1", "role": "assistant"},
-    {"id": "a", "memory": "1. open 2. close", "metadata": {"memory_type": "procedural_memory"}},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        json.dumps({"results": MEM0}, indent=1),
-        json.dumps({"count": 3, "memories": MEM0}),
-        json.dumps(MEM0),
-        "\n".join(map(json.dumps, MEM0)),
-    ],
-    ids=["results", "memories", "list", "lines"],
-)
-def test_every_shape_of_a_mem0_export_is_read(text: str, tmp_path: Path) -> None:
-    """Lists below ``results`` or ``memories``, by themselves, or a line each: the same memories (B5)."""
-    path = write(tmp_path / "export.json", text)
-    assert detect(path) == "mem0"
-    first, second, third = read("mem0", path).arrivals
-    assert (first.item.content, first.item.type, first.item.origin.speaker) == ("Prefers tea", "preference", "ada")
-    assert first.item.timestamp is not None
-    assert format_time(first.item.timestamp) == "2026-01-08T19:02:03Z"
-    assert first.item.metadata == {"room": 4}
-    assert (first.facts["id"], first.facts["hash"]) == ("892db2ae-06d9", "h")
-    assert (second.item.origin.agent, second.item.origin.session, second.item.type) == ("helper", "r1", "semantic")
-    assert third.item.type == "procedural"
-
-
-def test_odd_records_of_mem0_are_named(tmp_path: Path) -> None:
-    """What has no text, or stands there twice, is skipped."""
-    rows = [{"id": "1", "memory": ""}, 7, {"id": "2", "memory": "x"}, {"id": "2", "memory": "y"}]
-    path = write(tmp_path / "e.json", json.dumps({"results": rows}))
-    taken = read("mem0", path)
-    assert [one.item.content for one in taken.arrivals] == ["x"]
-    assert [line.partition(": ")[0] for line in skipped(taken)] == [
-        "e.json#1",
-        "e.json#2",
-        "e.json#4",
-    ]
-
-
-# -- basic-memory -------------------------------------------------------------------------------------------------
-def test_a_note_stays_whole_and_is_linked(tmp_path: Path) -> None:
-    """Its text is kept as it was written; observations, tags and relations are known besides (B5)."""
-    body = (
-        "# Coffee\n\n## Observations\n- [method] Pour over is clearer #clarity (own taste)\n- [00:00:11] said\n"
-        '- [ ] buy beans\n\n## Relations\n- relates_to [[Coffee Beans]]\n- "goes with" [[Tea]] (at times)\n'
-    )
-    note = f"---\ntitle: Coffee\ntype: guide\ntags: [brewing]\npermalink: drinks/coffee\nsource: book\n---\n{body}"
-    write(tmp_path / "drinks/coffee.md", note)
-    write(tmp_path / "beans.md", "---\ntitle: Coffee Beans\npermalink: beans\n---\nEthiopia. See [[drinks/coffee]].\n")
-    write(tmp_path / ".obsidian/x.md", "no note")
-    assert detect(tmp_path) == "basic-memory"
-    taken = read("basic-memory", tmp_path)
-    found = {one.key: one for one in taken.arrivals}
-    coffee = found["drinks/coffee.md"]
-    assert coffee.item.content == body.strip("\n")
-    assert (coffee.item.type, coffee.item.title, coffee.item.tags) == ("note", "Coffee", ("brewing", "clarity"))
-    assert coffee.item.metadata == {"source": "book"}
-    assert coffee.item.data["observations"] == [
-        {"category": "method", "content": "Pour over is clearer #clarity", "tags": ["clarity"], "context": "own taste"}
-    ]
-    assert coffee.links == (("beans.md", "relates_to"),)
-    assert found["beans.md"].links == (("drinks/coffee.md", "links_to"),)
-    assert skipped(taken) == ["drinks/coffee.md: the link goes with [[Tea]]: there is no such note"]
-
-
 # -- recognising --------------------------------------------------------------------------------------------------
 def test_formats_are_told_apart(memory: Path, tmp_path: Path) -> None:
     """A file or folder says what wrote it; a page that nothing else wrote is a Markdown note (B5, D2)."""
@@ -350,7 +276,7 @@ def test_formats_are_told_apart(memory: Path, tmp_path: Path) -> None:
     assert detect(write(tmp_path / "ours.jsonl", '{"document": {}, "path": "x"}\n')) == ""
     assert detect(write(tmp_path / "items.jsonl", '{"content": "x", "type": "knowledge"}\n')) == ""
     assert detect(write(tmp_path / "t.csv", "memory,id\n")) == ""
-    assert detect(Path("-"), b'{"type": "entity", "name": "A"}\n') == "mcp-memory"
+    assert detect(write(tmp_path / "graph.jsonl", '{"type": "entity", "name": "A"}\n')) == "mcp-memory"
     assert detect(write(tmp_path / "notes.md", "text")) == "markdown"
     assert detect(write(tmp_path / "folder/x.md", "text").parent) == "markdown"
     (tmp_path / "none").mkdir()
@@ -390,13 +316,12 @@ def test_what_goes_or_becomes_a_link_meanwhile_is_not_read(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["", "[" * 50_000, "nonsense", "7", '{"a": 1' + "0" * 5000 + "}", "null\n"])
-@pytest.mark.parametrize("form", ["mcp-memory", "mem0"])
-def test_hostile_records_are_refused_or_skipped(form: str, text: str, tmp_path: Path) -> None:
+def test_hostile_records_are_refused_or_skipped(text: str, tmp_path: Path) -> None:
     """Whatever stands in a file of records, nothing but our own errors comes of it."""
     path = write(tmp_path / "x.json", text)
     arrivals: list[Arrival] = []
     with suppress(ItemSyntaxError):
-        arrivals = read(form, path).arrivals
+        arrivals = read("mcp-memory", path).arrivals
     assert arrivals == []
     assert detect(path) == ""
 

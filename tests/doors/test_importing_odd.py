@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memfs.doors.importers import agents_md, formats
+from memfs.doors.importers import agents_md, formats, mcp_memory
 from memfs.doors.importers.markdown import passages
 from memfs.doors.importers.source_files import SourceContent
 from memfs.intake.import_service import Became, ImportService
@@ -27,34 +27,12 @@ VALUES = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
     max_leaves=6,
 )
-KEYS = {
-    "mem0": [
-        "id",
-        "memory",
-        "metadata",
-        "categories",
-        "created_at",
-        "user_id",
-        "run_id",
-        "expiration_date",
-        "relations",
-    ],
-    "mcp-memory": ["type", "name", "entityType", "observations", "from", "to", "relationType", "entities", "relations"],
-}
-
-
-def rows(form: str) -> st.SearchStrategy[list[Any]]:
-    """Records that look like those of a format, with values of any sort in them."""
-    right = {
-        "mem0": st.fixed_dictionaries({"id": TEXTS, "memory": TEXTS}),
-        "mcp-memory": st.fixed_dictionaries(
-            {"type": st.just("entity"), "name": TEXTS, "observations": st.lists(TEXTS)}
-        ),
-    }[form]
-    wild = st.dictionaries(st.sampled_from(KEYS[form]), VALUES, max_size=5)
-    return st.lists(
-        st.one_of(right, wild, st.tuples(right, wild).map(lambda both: both[0] | both[1]), VALUES), max_size=4
-    )
+KEYS = ["type", "name", "entityType", "observations", "from", "to", "relationType", "entities", "relations"]
+ENTITY = st.fixed_dictionaries({"type": st.just("entity"), "name": TEXTS, "observations": st.lists(TEXTS)})
+WILD = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=5)
+ROWS = st.lists(
+    st.one_of(ENTITY, WILD, st.tuples(ENTITY, WILD).map(lambda both: both[0] | both[1]), VALUES), max_size=4
+)
 
 
 def check(workspace: Workspace, form: str, taken: SourceContent) -> None:
@@ -65,25 +43,22 @@ def check(workspace: Workspace, form: str, taken: SourceContent) -> None:
     assert all(one.reason and one.where for one in taken.skipped)
 
 
-@pytest.mark.parametrize("form", sorted(KEYS))
-def test_records_of_any_shape(form: str, opened: Callable[..., Workspace]) -> None:
+def test_records_of_any_shape(opened: Callable[..., Workspace]) -> None:
     """Values of any sort in any field: memories, or reasons why not."""
     workspace = opened()
 
-    @given(st.data())
+    @given(ROWS)
     @settings(max_examples=40, suppress_health_check=list(HealthCheck))
-    def run(data: st.DataObject) -> None:
-        _, read = formats._RECORDS[form]
-        values = data.draw(rows(form))
-        key = "results" if form == "mem0" else "entities"
-        check(workspace, form, read(json.dumps({key: values, "relations": values}), "x.json"))
+    def run(values: list[Any]) -> None:
+        text = json.dumps({"entities": values, "relations": values})
+        check(workspace, "mcp-memory", mcp_memory.read(text, "x.json"))
         if any(isinstance(value, dict) for value in values):
-            check(workspace, form, read("\n".join(map(json.dumps, values)), "x.jsonl"))
+            check(workspace, "mcp-memory", mcp_memory.read("\n".join(map(json.dumps, values)), "x.jsonl"))
 
     run()
 
 
-@pytest.mark.parametrize("form", ["claude-code", "agents-md", "basic-memory"])
+@pytest.mark.parametrize("form", ["claude-code", "agents-md"])
 def test_pages_of_any_shape(form: str, opened: Callable[..., Workspace], tmp_path: Path) -> None:
     """Front matter and text of any sort: memories, or reasons why not."""
     workspace = opened()
@@ -104,67 +79,6 @@ def test_pages_of_any_shape(form: str, opened: Callable[..., Workspace], tmp_pat
         check(workspace, form, formats.read(form, path.parent))
 
     run()
-
-
-@pytest.mark.parametrize(
-    ("line", "known"),
-    [
-        ("[idea] Grind (Ada (twice)", {"category": "idea", "content": "Grind (Ada", "context": "twice"}),
-        ("[10:30am] Coffee", {"category": "10:30am", "content": "Coffee"}),
-        ("[1:02:03.500] Speaker: so be it", {}),
-        ("[12:03,250] Speaker: so be it", {}),
-        ("[x] Buy beans #shop", {}),
-        ("[-] Roast them", {}),
-        ("Fresh #new#bean (mostly)", {"content": "Fresh #new#bean", "tags": ["new", "bean"], "context": "mostly"}),
-        ('<font color="#4285F4">Ada</font> and a:#fff', {}),
-        ("Mother [[Ada]] #bm:links_to", {}),
-    ],
-)  # fmt: skip
-def test_an_observation_has_a_category_or_a_tag(line: str, known: dict[str, Any], tmp_path: Path) -> None:
-    """B5: what basic-memory itself takes for an observation, in the parts it has there."""
-    (tmp_path / "a.md").write_text(f"---\ntitle: A\npermalink: a\n---\n- {line}\n")
-    assert formats.read("basic-memory", tmp_path).arrivals[0].item.data.get("observations", [{}]) == [known]
-
-
-@pytest.mark.parametrize(
-    ("line", "known"),
-    [
-        ("part_of [[B]] (with (inner) words)", [("part_of", "B", "with (inner) words")]),
-        ("part_of [[B]] ()", [("part_of", "B", "")]),
-        ("part_of [[B]] (first) and [[C]] (second)", [("links_to", "B", ""), ("links_to", "C", "")]),
-        ("part_of [[B]] (open", [("links_to", "B", "")]),
-        ("part_of [[ ]]", []),
-        ("part_of [[other::B]]", [("part_of", "other/B", "")]),
-        ("part_of [[B|the b]]", [("part_of", "B", "")]),
-    ],
-)
-def test_a_relation_ends_at_its_target_or_its_context(
-    line: str, known: list[tuple[str, str, str]], tmp_path: Path
-) -> None:
-    """B5: as basic-memory reads it; prose that goes on leaves links, and loses none."""
-    (tmp_path / "a.md").write_text(f"---\ntitle: A\npermalink: a\n---\n- {line}\n")
-    found = formats.read("basic-memory", tmp_path).arrivals[0].item.data.get("relations", [])
-    assert [(one["type"], one["target"], one.get("context", "")) for one in found] == known
-
-
-def test_what_openmemory_no_longer_gives_stays_there(tmp_path: Path) -> None:
-    """B5: mem0's OpenMemory exports what was deleted, too; users and categories stand beside the memories."""
-    rows = [
-        {"id": "m1", "user_id": "u", "content": "Likes tea", "state": "active", "category_ids": ["c"]},
-        {"id": "m2", "user_id": "u", "content": "Lives in Rome", "state": "deleted", "category_ids": []},
-        {"id": "m3", "user_id": "u", "content": "Had a cat", "state": "archived", "category_ids": None},
-    ]
-    backup = {"user": {"id": "u", "user_id": "ada"}, "categories": [{"id": "c", "name": "food"}], "memories": rows}
-    (tmp_path / "memories.json").write_text(json.dumps(backup))
-    lines = [{**row, "app": "cursor", "categories": ["food"]} for row in rows]
-    (tmp_path / "memories.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    for name, agent in (("memories.json", ""), ("memories.jsonl", "cursor")):
-        assert formats.detect(tmp_path / name) == "mem0"
-        taken = formats.read("mem0", tmp_path / name)
-        (tea,) = (one.item for one in taken.arrivals)
-        assert (tea.content, tea.tags, tea.origin.agent) == ("Likes tea", ("food",), agent)
-        assert [skipped.reason for skipped in taken.skipped] == ["it is deleted there", "it is archived there"]
-    assert formats.read("mem0", tmp_path / "memories.json").arrivals[0].item.origin.speaker == "ada"
 
 
 @pytest.mark.parametrize(

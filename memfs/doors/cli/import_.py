@@ -6,19 +6,17 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from memfs.dataclass import dataclass, field, replace
+from memfs.dataclass import dataclass, replace
 from memfs.doors.cli import output
-from memfs.doors.cli.command import opened, verb, wants_json
+from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.export import counted
 from memfs.doors.cli.options import allow_secret_option, land
 from memfs.doors.importers import STORES
-from memfs.errors import MemfsError
 from memfs.model import MemoryItem
 from memfs.model.item import VOUCHED, Trust
 
@@ -52,8 +50,6 @@ class ImportReport:
         skipped: what holds no memory.
         refused: what cannot be stored.
         gone: ids of memories that came from there, and are there no longer.
-        others: the same of what else was named, of another sort.
-        error: why it ended before all of those.
     """
 
     file: str
@@ -67,20 +63,10 @@ class ImportReport:
     skipped: tuple[SkippedSource, ...] = ()
     refused: tuple[SkippedSource, ...] = ()
     gone: tuple[str, ...] = ()
-    others: tuple[ImportReport, ...] = field(default=(), metadata=output.TEXT_ONLY)
-    error: MemfsError | None = field(default=None, metadata=output.TEXT_ONLY)
-
-
-def _failed(report: ImportReport) -> bool:
-    """Whether something was refused."""
-    return bool(report.refused or report.error) or any(map(_failed, report.others))
 
 
 def _text(report: ImportReport, dry_run: bool) -> output.Text:
-    for one in (report, *report.others):
-        yield from _export_text(one, dry_run) if one.source == _EXPORT else _store_text(one, dry_run)
-    if report.error:
-        yield report.error
+    return _export_text(report, dry_run) if report.source == _EXPORT else _store_text(report, dry_run)
 
 
 def _did(dry_run: bool) -> str:
@@ -160,7 +146,7 @@ def _named(word: str, rows: Iterable[tuple[str, str]]) -> output.Text:
 
 
 # -- the verb -----------------------------------------------------------------------------------------------------
-@verb("import", text=_text, exit_code=_failed)
+@verb("import", text=_text, exit_code=lambda report: bool(report.refused))
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True), metavar="[PATH]...")
 @click.option("--from", "origin", type=click.Choice((_EXPORT, *STORES)), help="By default, what PATH looks like.")
 @click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
@@ -173,9 +159,9 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
 
     A Markdown file, and each one in a folder, becomes a memory: its title is the front matter's, else the first
     heading, else the file's name; 'tags', 'type' and 'date' become the memory's own. Other memories are Claude Code's
-    memory folder, AGENTS.md and CLAUDE.md, the reference MCP memory server, mem0 and basic-memory. What is there
-    already is passed over, so importing again stores only what has changed; what was edited here stays, unless
-    --replace. What is refused, such as a memory with a secret, is named and left out.
+    memory folder, AGENTS.md and CLAUDE.md, and the reference MCP memory server. What is there already is passed over,
+    so importing again stores only what has changed; what was edited here stays, unless --replace. What is refused, such
+    as a memory with a secret, is named and left out.
 
     Of an export of memories, or of state documents, nothing is stored if anything in it cannot be, unless
     --skip-refused leaves that out. What is there with other content is refused, unless --replace; history keeps the
@@ -191,49 +177,29 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
         memfs import *.md
         memfs import --from claude-code
         memfs import CLAUDE.md
-        memfs import memory.jsonl --from mcp-memory
+        memfs import - --from mcp-memory < memory.jsonl
     """
     if not files and origin != "claude-code":
         raise click.UsageError("name a file or folder, or '-'; only '--from claude-code' knows its own")
-    groups = _groups(files, origin or "")
-    if len(groups) > 1 and any(store == _EXPORT for store, _ in groups):
-        raise click.UsageError("an export of memfs is imported by itself: name it alone")
-    if len(groups) > 1 and wants_json():
-        raise click.UsageError("--json tells of one import: name what is of one sort, or say --from")
-    if groups[0][0] == _EXPORT and given["reviewed"]:
+    store = origin or _recognised(files)
+    if len(files) > 1 and store != MARKDOWN:
+        raise click.UsageError("only Markdown files are imported together: name anything else by itself")
+    if store == _EXPORT and given["reviewed"]:
         raise click.UsageError("--reviewed is for what another memory keeps")
     with opened() as workspace:
-        if groups[0][0] == _EXPORT:
+        if store == _EXPORT:
             return _from_export(workspace, files[0], given)
-        done: list[ImportReport] = []
-        try:
-            for store, paths in groups:
-                done.append(_from_store(workspace, store, paths, given))
-        except MemfsError as error:
-            if not done:
-                raise
-            return replace(done[0], others=tuple(done[1:]), error=error)
-        return replace(done[0], others=tuple(done[1:]))
+        return _from_store(workspace, store, files, given)
 
 
-def _groups(files: Sequence[str], store: str) -> list[tuple[str, list[str]]]:
-    """What is imported in one go: Markdown files together, anything else by itself, in the order they were named."""
-    groups: list[tuple[str, list[str]]] = []
-    for file in files:
-        found = store or _recognised(file)
-        same = next((paths for name, paths in groups if name == found == MARKDOWN), None)
-        if same is None:
-            groups.append((found, [file]))
-        else:
-            same.append(file)
-    return groups or [(store, [])]
-
-
-def _recognised(file: str) -> str:
-    """Which memory a file or folder is of: ``memfs`` for what memfs exports, and for what is none of them."""
+def _recognised(files: Sequence[str]) -> str:
+    """Which memory files are of: ``memfs`` for what memfs exports, and for what is none of them."""
     from memfs.doors.importers.formats import detect
+    from memfs.doors.importers.markdown_notes import SUFFIXES
 
-    return detect(Path(file), _beginning() if file == "-" else None) or _EXPORT
+    if len(files) > 1 and all(file.endswith(SUFFIXES) or os.path.isdir(file) for file in files):
+        return MARKDOWN
+    return (detect(Path(files[0])) if files[0] != "-" else "") or _EXPORT
 
 
 # -- another memory -----------------------------------------------------------------------------------------------
@@ -333,14 +299,3 @@ def _stdin() -> BinaryIO:
     if sys.stdin is None:
         output.read_input()  # says what is wrong with it
     return sys.stdin.buffer
-
-
-def _beginning() -> bytes:
-    """The first line of standard input, or what is there of it, which is read again."""
-    given: Any = _stdin()
-    if not given.seekable():
-        return bytes(given.peek(_PEEK)) if isinstance(given, BufferedReader) else b""
-    place = given.tell()
-    beginning = bytes(given.readline(_PEEK))
-    given.seek(place)
-    return beginning

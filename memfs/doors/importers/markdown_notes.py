@@ -37,12 +37,14 @@ def read(paths: Iterable[Path], root: Path, kinds: KindTable) -> source_files.So
         StorageIO: a folder cannot be listed. ContentError: it holds too many files.
     """
     taken = source_files.SourceContent(NAME)
-    folders = []
-    for path in paths:
+    folders, named = [], list(paths)
+    for path in named:
         if path.is_dir():
             folders.append(_place(path, root))
         for name, one in _found(path, root, taken):
-            if name not in taken.whole:
+            if is_file_name(one.name) and (len(named) > 1 or path.is_dir()):
+                taken.skip(one.name, "agents' instructions; name the file alone to import it")
+            elif name not in taken.whole:
                 taken.whole.add(name)
                 _take(name, one, kinds, taken)
     taken.is_missing = lambda file: any(file.startswith(f"{folder}/" if folder else "") for folder in folders)
@@ -60,10 +62,7 @@ def _found(path: Path, root: Path, taken: source_files.SourceContent) -> Iterato
     source_files.refuse_whole(path)
     top = _place(path, root)
     for one in source_files.pages(path, lambda name: name.endswith(SUFFIXES), taken):
-        if is_file_name(one.name):
-            taken.skip(one.name, "agents' instructions; name the file itself to import it")
-        else:
-            yield f"{top}/{one.name}" if top else one.name, one
+        yield f"{top}/{one.name}" if top else one.name, one
 
 
 def _place(path: Path, root: Path) -> str:
