@@ -94,19 +94,15 @@ run 'git switch --quiet main && git merge --quiet --no-ff --message "Weights are
 run 'memfs team convention list'
 expect accepted
 
-say "8. An agent that is not trusted yet writes on a branch of its own; what it says reaches nobody until it is merged."
-run 'memfs team branch start scout --agent scout'
-run 'MEMFS_WORKSPACE="$team/ines.branches/scout" memfs remember "NordPost collects at five." --id nordpost-collects --agent scout'
+say "8. An agent that is not trusted yet writes in a working tree of its own; what it says reaches nobody until it is merged."
+run 'git worktree add --quiet -b scout "$team/scout"'
+run 'MEMFS_WORKSPACE="$team/scout" memfs remember "NordPost collects at five." --id nordpost-collects --agent scout'
 run 'memfs recall "when does NordPost collect"'
 refuse nordpost-collects
-run 'memfs team branch quarantine scout --reason "it repeats what it reads"'
-if memfs team branch merge scout >"$out" 2>&1; then fail "a branch in quarantine should not be merged"; fi
-cat "$out"
-run 'memfs team branch release scout'
-run 'memfs team branch merge scout'
+run 'git merge --quiet --no-edit scout'
 run 'memfs recall "when does NordPost collect"'
 expect nordpost-collects
-run 'memfs team branch drop scout'
+run 'git worktree remove "$team/scout" && git branch --quiet --delete scout'
 
 say "9. Is everything in order?"
 run 'memfs sync'

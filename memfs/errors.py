@@ -278,11 +278,7 @@ class PushRefused(HistoryError):
 
 
 class BranchRefused(HistoryError):
-    """A branch cannot be made, merged or dropped as things stand."""
-
-
-class BranchQuarantined(HistoryError):
-    """Memory of this branch is not to be given to anybody."""
+    """A branch cannot be made as things stand."""
 
 
 class SigningFailed(HistoryError):

@@ -444,7 +444,6 @@ class Workspace:
 
         helpers = Helpers(
             usage=self.usage,
-            repository=self.repository,
             relevance=lambda: self.relevance,
             meaning=self._by_meaning,
             learned=self.learned,

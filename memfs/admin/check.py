@@ -533,7 +533,7 @@ EXAMINATIONS: tuple[Examine, ...] = (
     _attributes,
     lambda checker: layout.driver_problems(checker.parts.repository),
     lambda checker: layout.ignore_problems(checker.parts.repository),
-    lambda checker: store_builder.problems(checker.parts.repository, checker.parts.policy.agent),
+    lambda checker: store_builder.problems(checker.parts.repository),
     _history,
     _waiting,
     _suggestions,

@@ -296,10 +296,7 @@ def _removal_of(record: Mapping[str, Any]) -> rewrite.HistoryRemoval:
 
 CUT = "cut"
 """The source of a commit that stands for the history before it."""
-_WAY_OUT = (
-    "'memfs team branch drop' those of agents, where need be after 'memfs team branch merge'; "
-    "'git worktree remove' the others, or 'git worktree prune' those gone"
-)
+_WAY_OUT = "'git worktree remove' the others, or 'git worktree prune' those gone"
 _PATIENCE = 5.0
 _PAUSE = 0.05
 # What only reads, or lasts as long as an editor is open, is in nobody's way.

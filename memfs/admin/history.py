@@ -19,7 +19,6 @@ from memfs.fs import io
 from memfs.fs.lock import FileLock
 from memfs.git import log, maintenance
 from memfs.git.log import Revision
-from memfs.git.refs import quarantine_at, require_clean
 from memfs.git.repository import Repository
 from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
@@ -155,11 +154,8 @@ class History:
         Raises:
             HistoryUnavailable: no such revision, or the target did not exist there.
             Conflict: a file to be changed holds an edit that is not committed.
-            BranchQuarantined: the revision has what a quarantined branch wrote, and is brought elsewhere.
         """
         commit = self._repository.resolve(revision)
-        if quarantine_at(self._repository.layout) is None:
-            require_clean(self._repository, commit)
         plans = self._plans(commit, target)
         self.refuse_edited([plan.path for plan in plans if plan.before is not None])  # what was deleted only comes back
         made: str | None = None

@@ -21,7 +21,7 @@ from memfs.catalog.facts import Catalog, ItemCatalog
 from memfs.config import first_policies, load, load_kinds, make_root
 from memfs.config_names import RETENTION_POLICY, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.dataclass import NamedTuple, replace
-from memfs.errors import BranchQuarantined, FormatUnsupported, MemfsError, RepoUnsupported, SettingInvalid
+from memfs.errors import FormatUnsupported, MemfsError, RepoUnsupported, SettingInvalid
 from memfs.format.codec import Codec
 from memfs.fs import workspace_location
 from memfs.fs.journal import Journal
@@ -29,11 +29,10 @@ from memfs.fs.lock import FileLock, folder_held
 from memfs.fs.tree import Tree, View
 from memfs.fs.workspace_location import find_workspace
 from memfs.git.layout import read_config
-from memfs.git.refs import agent_at
 from memfs.git.repository import Repository
 from memfs.model.ids import in_mount
 from memfs.model.kinds import BUILT_IN, MemoryType
-from memfs.model.problem import WARNING, Problem
+from memfs.model.problem import Problem
 from memfs.model.state_paths import AGGREGATES, CHECKPOINTS, ITERATIONS
 from memfs.search.cache_folders import index_folder, shared_folder
 from memfs.search.search_index import SearchIndex
@@ -188,7 +187,6 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
                 interval=settings.history.interval_seconds,
                 adopt=settings.history.adopt,
                 rest=settings.history.adopt_after_seconds,
-                agent=agent_at(repository.common_dir, repository.git_dir),
                 local=frozenset() if settings.working.in_git else frozenset({MemoryType.WORKING.value}),
             ),
             clock=clock,
@@ -234,23 +232,13 @@ def has_driver(repository: Repository) -> bool:
     return any(value for _, value in repository.git.settings(rf"^{DRIVER_SETTING.replace('.', '[.]')}$"))
 
 
-def problems(repository: Repository, agent: str = "") -> Iterator[Problem]:
-    """What is to be reported of the branch that is checked out.
-
-    Args:
-        agent: whose branch it is, "" for a person's.
-    """
-    try:
-        repository.require_readable()
-    except BranchQuarantined as error:
-        yield Problem.of(error, severity=WARNING)
-    except MemfsError as error:
-        yield Problem.of(error)
+def problems(repository: Repository) -> Iterator[Problem]:
+    """What is to be reported of the repository: links that something replaced, and what keeps commits unsigned."""
     yield from _replaced_links(repository)
     if repository.sign == "off":  # most sign nothing, and are spared what does
         return
     try:
-        yield from repository.signing.problems([agent] if agent else [])
+        yield from repository.signing.problems()
     except MemfsError as error:
         yield Problem.of(error)
 

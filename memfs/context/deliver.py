@@ -631,7 +631,6 @@ class Deliverer:
         self._sources.parts.require_open()
         if not self.memory.on_demand:
             raise SettingInvalid("agents may not ask", field="memory.on_demand", hint="set it to true")
-        self._sources.parts.repository.require_readable()
         tokens = self._tokens("recall_tokens", max_tokens)
         most = self._sources.settings.recall.limit if limit is None else limit
         told, query = _text(prompt), _text(query, "query")
@@ -660,7 +659,6 @@ class Deliverer:
         had: Collection[str] = (),
         most: int | None = None,
     ) -> DeliveryResult:
-        self._sources.parts.repository.require_readable()
         if not injects(self._sources.memory_config):
             return DeliveryResult()
         said, problems = self._asked(delivery, state)

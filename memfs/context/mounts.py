@@ -36,7 +36,6 @@ from memfs.fs.lock import renewed_in_child, shared_property
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.git.layout import discover, own_users
-from memfs.git.refs import quarantine_at, require_readable
 from memfs.model import Candidate, Freshness, Link, MemoryItem, Problem, Query, Trust
 from memfs.model.ids import in_mount, of_mount, without_mount
 from memfs.model.kinds import nearest
@@ -91,10 +90,6 @@ class Mount:
     layout: Layout | None = None
     failed_at: float = field(default=-math.inf, init=False)
     _watched: bool = field(default=False, init=False)
-
-    def readable(self) -> bool:
-        """Whether it may be read: the branch that is checked out there may have been quarantined meanwhile."""
-        return self.layout is None or quarantine_at(self.layout) is None
 
     # -- reading ----------------------------------------------------------------------------------------------------
     def get(self, item_id: str) -> MemoryItem | None:
@@ -258,7 +253,6 @@ def open_mount(
     Raises:
         WorkspaceNotFound: there is none.
         RepoUntrusted: it belongs to another user.
-        BranchQuarantined: so is the branch that is checked out there.
         FormatUnsupported: a newer memfs wrote it.
         ContentError, SettingInvalid: its ``kinds.yaml`` is invalid.
         StorageIO: it cannot be read.
@@ -266,8 +260,6 @@ def open_mount(
     place = identity_of(folder)
     layout = _layout(folder)
     _require_owner(folder, layout)
-    if layout is not None:
-        require_readable(layout)
     tree = Tree(folder)
     try:
         if not os.access(folder / MEMORY_FOLDER, os.R_OK | os.X_OK):
@@ -572,7 +564,7 @@ class Mounts:
         """Open what is not open, close what is no longer what was opened."""
         mount = self._open.get(name)
         try:
-            if mount is not None and mount.still_there() and mount.readable() and self._leads_to(name, mount):
+            if mount is not None and mount.still_there() and self._leads_to(name, mount):
                 return
             if mount is not None:
                 self._retire(name)

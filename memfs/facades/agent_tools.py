@@ -16,7 +16,6 @@ from memfs.admin.quota import numbers
 from memfs.dataclass import dataclass, replace
 from memfs.errors import ContentError, HistoryUnavailable, ItemNotFound, MemfsError, QueryInvalid, SettingInvalid
 from memfs.facades.open_workspaces import Facade
-from memfs.git.refs import require_clean
 from memfs.model import Candidate, MemoryItem, Origin, Query, Recall
 from memfs.model.ids import check_id, of_mount, stem_of, without_mount
 from memfs.model.item import BY_TRUST, Trust, lower_trust
@@ -281,10 +280,9 @@ class AgentMemory(Facade):
 
         Raises:
             IdInvalid, HistoryUnavailable, ContentError.
-            BranchQuarantined: nobody is to be given what that revision has.
         """
         self._settle()
-        path, data = self.workspace.history.found_at(self._readable(revision), self._named(reference))
+        path, data = self.workspace.history.found_at(revision, self._named(reference))
         return self.workspace.parts.codec.read(data, path, utc_now())
 
     def past_at(self, revision: str) -> Past:
@@ -292,7 +290,6 @@ class AgentMemory(Facade):
 
         Raises:
             HistoryUnavailable.
-            BranchQuarantined: nobody is to be given what that revision has.
         """
         self._settle()
         return self.workspace.teams.past.at(revision)
@@ -306,7 +303,7 @@ class AgentMemory(Facade):
         Raises:
             SettingInvalid: ``memory.on_demand`` is false.
             QueryInvalid: the question or a filter cannot be understood.
-            HistoryUnavailable, BranchQuarantined: as ``past_at``.
+            HistoryUnavailable: as ``past_at``.
         """
         memory = self.workspace.settings.memory
         if not memory.on_demand:
@@ -333,13 +330,10 @@ class AgentMemory(Facade):
 
         Raises:
             IdInvalid, ItemNotFound, HistoryUnavailable.
-            BranchQuarantined: nobody is to be given what one of them has.
         """
         self._settle()
         target = None if reference is None else self._named(reference)
         start = older or self._before(target)
-        for revision in filter(None, (start, newer)):
-            self._readable(revision)
         return self.workspace.history.diff(start, newer, target), start
 
     # -- taking away and bringing back --------------------------------------------------------------------------------
@@ -389,13 +383,6 @@ class AgentMemory(Facade):
         """Commit what waits, where the policy lets memfs do so: history is asked for all that was written."""
         if self.workspace.settings.history.commit in _COMMITTING:
             self.workspace.store.flush(adopt=False)
-
-    def _readable(self, revision: str) -> str:
-        """The commit that a revision names, where an agent may be given what it has."""
-        repository = self.workspace.repository
-        commit = repository.resolve(revision)
-        require_clean(repository, commit)
-        return commit
 
     def _named(self, reference: str) -> str:
         """The id that is meant, by its beginning too; what is gone or unreadable is meant by its whole id."""

@@ -279,11 +279,8 @@ class Facade:
 
         Raises:
             WorkspaceClosed: the facade was closed.
-            BranchQuarantined: agents neither read nor write on the branch that is checked out there.
         """
-        opened = self._opened()
-        opened.repository.require_readable()
-        return opened
+        return self._opened()
 
     def working_in(self: _Some, workspace: Workspace) -> _Some:
         """The same facade, from now on in this open workspace, which stays open when the facade is closed."""

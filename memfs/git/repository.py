@@ -18,7 +18,7 @@ from memfs.git import objects
 from memfs.git.layout import Facts, Layout, Trusted, discover, facts_of, require_own_folder, require_owner, state_folder
 from memfs.git.objects import Object, Tree, TreeEntry
 from memfs.git.process import GitCommands, StagedEntry, left_out, staged_changes
-from memfs.git.refs import HEX, Head, QuarantinedBranch, Refs, quarantined, require_readable, require_unmixed
+from memfs.git.refs import HEX, Head, Refs
 from memfs.model.item import object_id
 from memfs.model.time import parse_until, parse_when, utc_now
 
@@ -115,7 +115,6 @@ class Repository:
         self._trees: dict[str, Tree] = {}
         self._roots: dict[str, str] = {}
         self._staged: tuple[object, Mapping[bytes, StagedEntry]] | None = None
-        self._unmixed: tuple[str, tuple[QuarantinedBranch, ...]] | None = None
 
     @classmethod
     def find(
@@ -212,20 +211,6 @@ class Repository:
 
         self.git.require_open()
         let_moves_end(self.layout)
-
-    def require_readable(self) -> None:
-        """Refuse to give memory from a quarantined branch (``memfs.git.refs``).
-
-        Raises:
-            BranchQuarantined: it is checked out here, or was merged into what is.
-        """
-        self.git.require_open()
-        entries = quarantined(self.common_dir)
-        require_readable(self.layout, entries)
-        head = self._refs.head().commit if entries else None
-        if head and (head, entries) != self._unmixed:
-            require_unmixed(self, head, entries)
-            self._unmixed = (head, entries)
 
     @shared_property
     def signing(self) -> Signing:

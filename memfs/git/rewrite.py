@@ -24,7 +24,7 @@ from memfs.git.commit_object import headers
 from memfs.git.layout import Layout, facts_of
 from memfs.git.objects import EMPTY_TREE, SUBMODULE, Object
 from memfs.git.process import GitCommands, contents, entries_of, files_of
-from memfs.git.refs import NULL, PER_WORKTREE, renew_quarantine
+from memfs.git.refs import NULL, PER_WORKTREE
 from memfs.git.repository import Repository
 from memfs.git.transaction import index_of, keep_date, lock_of
 from memfs.model.item import object_id
@@ -795,12 +795,11 @@ class Rewriter:
         io.sync_folder(folder)
 
     def turn(self) -> None:
-        """Put the index and the list of quarantined branches in place, then all refs at once. The locks are held."""
+        """Put the index in place, then all refs at once. The locks are held."""
         index, new_index = index_of(self._repository.git_dir), self._folder / INDEX
         if new_index.exists() and io.read_file(new_index) != io.read_file(index):
             io.rename(str(new_index), str(index))
             io.sync_folder(index.parent)
-        renew_quarantine(self._repository, self.mapped)
         turn(self._repository.layout, self._survey.names, self.mapped)
 
     def finish(self) -> None:

@@ -323,21 +323,19 @@ class Signing:
             notes, self._notes = self._notes, []
         return notes
 
-    def problems(self, agents: Iterable[str] = ()) -> list[Problem]:
-        """What keeps commits from being signed, tried out now."""
+    def problems(self) -> list[Problem]:
+        """What keeps a person's commits from being signed, tried out now."""
         if self.mode == OFF:
             return []
-        found = []
-        for agent in ("", *agents):
-            try:
-                key = self.key_of(agent)
-                if key is None and self.mode == REQUIRE:
-                    raise SigningFailed(f"there is no key that signs for {agent or 'you'}", hint=_HINT)
-                if key is not None:
-                    sign(b"", key)
-            except MemfsError as error:
-                found.append(_problem(error, self.mode))
-        return list(dict.fromkeys(found))
+        try:
+            key = self.key_of("")
+            if key is None and self.mode == REQUIRE:
+                raise SigningFailed("there is no key that signs for you", hint=_HINT)
+            if key is not None:
+                sign(b"", key)
+        except MemfsError as error:
+            return [_problem(error, self.mode)]
+        return []
 
     def _note(self, error: MemfsError) -> None:
         found = _problem(error, self.mode)

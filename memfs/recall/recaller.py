@@ -48,7 +48,6 @@ from memfs.store.access_log import recipient
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from memfs.git.repository import Repository
     from memfs.recall.absence import WhyNot
     from memfs.recall.dates import NamedTimes
     from memfs.recall.embeddings import VectorSearch
@@ -78,13 +77,11 @@ class Helpers(NamedTuple):
 
     Attributes:
         usage: counts what is brought back.
-        repository: nothing is given while a quarantined branch is in what it has checked out.
         relevance, meaning: what judges hits and what finds by meaning, asked for when first needed; None for none.
         learned: what use taught of the ranking; None where that does not count.
     """
 
     usage: Usage | None = None
-    repository: Repository | None = None
     relevance: Callable[[], Relevance | None] = lambda: None
     meaning: Callable[[], VectorSearch | None] = lambda: None
     learned: Callable[[], UseWeights | None] = lambda: None
@@ -444,8 +441,6 @@ class Recaller:
         query = Query(text=query) if isinstance(query, str) else query
         if not isinstance(query, Query):
             raise QueryInvalid(f"expected a Query or a text, got {ascii(query)[:60]}", field="query")
-        if self._helpers.repository is not None:
-            self._helpers.repository.require_readable()
         if query.layers:
             _check_known("layers", query.layers, [layer.value for layer in Layer])
         if query.phases:

@@ -73,7 +73,6 @@ class StorePolicy(NamedTuple):
         interval: seconds a commit window stays open.
         adopt: ``auto`` or ``leave``: what happens to a person's edits.
         rest: seconds that an edit must have rested before it is committed by itself.
-        agent: in whose name is written what names nobody, "" for the person's: the agent whose branch this is.
         local: types of items whose files stay on this machine and are in no commit.
     """
 
@@ -81,7 +80,6 @@ class StorePolicy(NamedTuple):
     interval: float = 1.0
     adopt: str = "auto"
     rest: float = 30.0
-    agent: str = ""
     local: frozenset[str] = frozenset()
 
     @property

@@ -55,7 +55,7 @@ def speaks(item: MemoryItem, before: MemoryItem | None) -> bool:
     return before is None or item.origin != before.origin or _words(item) != _words(before)
 
 
-def vouched(item: MemoryItem, before: MemoryItem | None, branch_of: str) -> MemoryItem:
+def vouched(item: MemoryItem, before: MemoryItem | None) -> MemoryItem:
     """The item with no more trust than its words have.
 
     Those who vouched for an item did so for what it said. An agent that signs a write never raises trust, and words
@@ -64,13 +64,12 @@ def vouched(item: MemoryItem, before: MemoryItem | None, branch_of: str) -> Memo
 
     Args:
         before: the item as it is; None where there is none.
-        branch_of: the agent whose branch is written on, "" for none.
     """
     if before is None:
         return item
     signer = current_signer()
     anew = _words(item) != _words(before)
-    agent = (signer.agent if signer is not None else "") or branch_of
+    agent = signer.agent if signer is not None else ""
     if not agent and anew and item.trust == before.trust and item.origin.agent != before.origin.agent:
         agent = item.origin.agent
     if not agent or item.trust not in BY_TRUST:
@@ -167,7 +166,7 @@ class Planner:
         existing = self._decode(current_path, current)
         if reason and not allow_secret:
             refuse_new(item, existing)
-        item = vouched(self._settled(item, chosen, existing), existing, self._parts.policy.agent)
+        item = vouched(self._settled(item, chosen, existing), existing)
         path = current_path if stays else self._place(item)
         before = current.data if stays and current else None
         planned = self._encode(item, path, before, existing if stays else None)

@@ -372,14 +372,9 @@ class FileWriter:
             time=self._parts.clock().timestamp(),
             message=message,
             batch=batch,
-            writers=tuple(self._signed(signature).fields() for signature in dict.fromkeys(signatures)),
+            writers=tuple(signature.fields() for signature in dict.fromkeys(signatures)),
             changes=tuple(FileChange(path=one.path, old=one.old_sha, new=one.new_sha, data=one.after) for one in plans),
         )
-
-    def _signed(self, signature: Signature) -> Signature:
-        """A signature that names nobody is of the agent whose branch this is, where it is one's."""
-        nobody = not signature.agent and not signature.person
-        return signature._replace(agent=self._parts.policy.agent) if nobody else signature
 
     def _recording(self, branch: str, message: str, edits: Sequence[FilePlan], batch: bool = False) -> Operation:
         """The operation for edits that are in place: what was there before is not memfs's to bring back."""

@@ -31,7 +31,6 @@ from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Content, FolderScan, ScanEntry
 from memfs.git.objects import FOLDER, REGULAR, TreeEntry, walk
 from memfs.git.process import contents, sizes
-from memfs.git.refs import require_clean
 from memfs.git.repository import Repository
 from memfs.model import BUILT_IN, Freshness, KindTable, Problem, Query
 from memfs.model.ids import stem_of
@@ -446,9 +445,7 @@ class Travel:
         renewed_in_child(self)
         self._open: OrderedDict[tuple[str, datetime], Past] = OrderedDict()
 
-    def at(
-        self, revision: str, *, now: datetime | None = None, quarantined: bool = False, progress: Progress | None = None
-    ) -> Past:
+    def at(self, revision: str, *, now: datetime | None = None, progress: Progress | None = None) -> Past:
         """The memory at a revision.
 
         Args:
@@ -456,19 +453,14 @@ class Travel:
                 an age such as ``3 days ago``: the newest commit of the checked out line that is not younger. A day
                 means the whole of it, in UTC.
             now: what counts as the present instead of the commit's time, so that two revisions can be compared.
-            quarantined: also what only a quarantined branch holds: for a person who looks at it, never for an agent.
             progress: called with how many of how many files were read, where that takes a while.
 
         Raises:
             HistoryUnavailable: there is no such revision, or it cannot be read.
-            BranchQuarantined: only a quarantined branch holds it, or such a branch is checked out.
             FormatUnsupported: a newer memfs wrote it.
             ContentError, SettingInvalid: its ``kinds.yaml`` or the ``[recall]`` of its ``memfs.toml`` is invalid.
         """
         commit = self._repository.resolve(revision)
-        if not quarantined:
-            self._repository.require_readable()
-            require_clean(self._repository, commit)
         time = self._repository.commit_object(commit).time
         moment = given_time(now) if now is not None else time
         with self._turn:
@@ -479,7 +471,7 @@ class Travel:
         return past
 
     def over(self, files: RevisionFiles, now: datetime) -> Past:
-        """The memory in files that need not be a commit's, for a person who looks at it, whatever is quarantined.
+        """The memory in files that need not be a commit's.
 
         Args:
             now: what counts as the present.

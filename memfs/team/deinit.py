@@ -26,7 +26,7 @@ from memfs.fs.workspace_location import BRANCH, is_workspace, place_in
 from memfs.git.busy import BusyProcess, users_of
 from memfs.git.layout import discover, read_config, state_path
 from memfs.git.process import wait_for_children
-from memfs.git.refs import read_list, short_name
+from memfs.git.refs import HEADS
 from memfs.git.repository import Repository
 from memfs.model.state_paths import document_of_sidecar
 from memfs.search.cache_folders import cache_home, caches, drop, recorded
@@ -38,10 +38,8 @@ from memfs.team.worktrees import blob_now, memory_files, remove_empty, update_re
 
 if TYPE_CHECKING:
     from memfs.admin.history import RecoveryCopies
-    from memfs.git.layout import Layout
     from memfs.store import Store
     from memfs.store.parts import Parts
-    from memfs.team.branches import Branches
 
 _REFS = "refs/memfs/"
 _RESCUED = "refs/memfs/rescue/"
@@ -63,7 +61,7 @@ class DeinitPlan:
         files: with ``purge``, the workspace's own files.
         blocks: with it, the agents' files out of which a block of memfs is taken.
         commits: whether the removal of the files is committed; else the person does that.
-        branches: agents' branches with working trees, which go too.
+        branch: with it, the memory's own branch; "" where it has none.
         links: the working trees of code whose link to the memory's own branch goes, with the place it is checked out.
         refs: refs of memfs.
         merge_driver: whether the repository's configuration names the merge driver.
@@ -82,7 +80,7 @@ class DeinitPlan:
     files: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
     commits: bool = False
-    branches: tuple[str, ...] = ()
+    branch: str = ""
     links: tuple[Path, ...] = ()
     refs: tuple[str, ...] = ()
     merge_driver: bool = False
@@ -130,7 +128,6 @@ class Deinit:
         store: Store,
         parts: Parts,
         *,
-        branches: Branches,
         recovered: RecoveryCopies,
         block: AgentsBlock,
         purge: bool,
@@ -143,8 +140,7 @@ class Deinit:
             losses: what else goes that nothing else holds, in words.
         """
         self._store, self._parts, self._repository = store, parts, parts.repository
-        self._branches, self._recovered, self._block = branches, recovered, block
-        self._purge, self._also = purge, losses
+        self._recovered, self._block, self._purge, self._also = recovered, block, purge, losses
         self._root = parts.tree.root
         self._record = self._repository.state.parent
         self._others = tuple(_others(self._repository, self._root))
@@ -156,22 +152,20 @@ class Deinit:
 
         Raises:
             GitBusy: a person is in the middle of something.
-            DeinitRefused: this is the working tree of an agent's branch.
         """
         repository = self._repository
         if busy := repository.busy():
             raise GitBusy(busy, hint=_LATER)
-        branches = self._given()
         roots = _cached_roots(self._record, self._root, alone=not self._others)
         config = read_config(repository.common_dir / "config")
-        losses = [*self._losses(branches), *((loss, _COPY) for loss in self._also)]
+        losses = [*self._losses(), *((loss, _COPY) for loss in self._also)]
         return DeinitPlan(
             root=self._root,
             others=self._others,
             files=tuple(filter(self._is_own, memory_files(self._parts.tree))) if self._purge else (),
             blocks=tuple(self._blocks()),
             commits=self._purge and self._commits() and bool(self._store.edit_finder.committed()),
-            branches=(*branches, *((BRANCH,) if self._own and self._purge else ())),
+            branch=BRANCH if self._own and self._purge else "",
             links=tuple(own_branch.linked(repository)) if self._own else (),
             refs=_refs(repository) if not self._others else (),
             merge_driver=not self._others and f"merge.{DRIVER}.driver" in config,
@@ -193,18 +187,6 @@ class Deinit:
     def _commits(self) -> bool:
         return self._parts.policy.commit != "manual"
 
-    def _given(self) -> list[str]:
-        """The agents' branches, which all workspaces of the repository share."""
-        given = read_list(self._repository.common_dir)
-        folder = str(self._repository.work_tree)
-        if own := next((row.name for row in given.values() if row.folder == folder), ""):
-            raise DeinitRefused(
-                f"this is the working tree of the branch {own}",
-                path=folder,
-                hint=f"run it in the workspace that the branch was started from, or: memfs team branch drop {own}",
-            )
-        return [] if self._others else [row.name for row in given.values()]
-
     def _is_own(self, path: str) -> bool:
         return self._store.edit_finder.is_own(path) or bool(document_of_sidecar(path)) or path.endswith(_OUTSIDE_GIT)
 
@@ -220,7 +202,7 @@ class Deinit:
         return None
 
     # -- what would be lost ---------------------------------------------------------------------------------------
-    def _losses(self, branches: Sequence[str]) -> Iterator[tuple[str, str]]:
+    def _losses(self) -> Iterator[tuple[str, str]]:
         """Each with what to do about it."""
         self._store.notice_commits(thorough=True)
         if count := len(self._recovered.list()) + len(self._recovered.damaged()):
@@ -239,22 +221,17 @@ class Deinit:
             yield f"{storage.waiting} write(s) wait in {storage.secondary}", _COPY
         yield from _kept_in(self._repository.state)
         if not self._others:
-            yield from self._shared_losses(branches)
+            yield from self._shared_losses()
 
-    def _shared_losses(self, branches: Sequence[str]) -> Iterator[tuple[str, str]]:
+    def _shared_losses(self) -> Iterator[tuple[str, str]]:
         """What goes with the last workspace of a repository."""
-        known = {state_path(layout) for layout in self._other_layouts()} | {self._repository.state}
-        for state in sorted(path for path in self._record.iterdir() if path.is_dir() and path not in known):
+        states = {path for path in self._record.iterdir() if path.is_dir()} - {self._repository.state}
+        for state in sorted(states):
             if count := waiting_in(state):
                 yield f"{count} write(s) of a working tree that is gone wait in {state}", _COPY
             if (state / FOLDER).is_dir() and os.listdir(state / FOLDER):
                 yield f"contents set aside in {state / FOLDER}", _COPY
             yield from _kept_in(state)
-        for name in branches:
-            try:
-                self._branches.drop(name, dry_run=True)
-            except MemfsError as error:
-                yield f"branch {name}: {error.message}", error.hint or _COPY
         for ref in _refs(self._repository):
             if ref.startswith(_RESCUED) and (count := self._only_there(ref)):
                 yield f"{count} commit(s) that only {ref} keeps", f"'git branch NAME {ref}' keeps them"
@@ -263,7 +240,7 @@ class Deinit:
         """The other branches to which writes are still to be committed; where memfs commits, it does so before."""
         here = self._repository.head().ref
         operations = [] if self._commits() else self._parts.journal.operations()
-        return sorted({short_name(one.branch) for one in operations if one.branch and one.branch != here})
+        return sorted({one.branch.removeprefix(HEADS) for one in operations if one.branch and one.branch != here})
 
     def _uncommitted(self) -> Iterator[tuple[str, str]]:
         """The files of memfs that HEAD does not have as they are."""
@@ -291,12 +268,6 @@ class Deinit:
             return 0
         return int(self._repository.git.run("rev-list", "--count", own_branch.REF, "--not", "--remotes"))
 
-    def _other_layouts(self) -> Iterator[Layout]:
-        for row in read_list(self._repository.common_dir).values():
-            folder = Path(row.folder) / self._repository.prefix
-            if folder.is_dir() and (layout := discover(folder)) is not None:
-                yield layout
-
     def _leaves(self) -> Iterator[str]:
         if self._own:
             if not self._purge:
@@ -314,7 +285,7 @@ class Deinit:
 
     # -- doing ----------------------------------------------------------------------------------------------------
     def files(self, force: bool = False) -> tuple[str | None, tuple[str, ...]]:
-        """Commit what waits, take the branches away and, with ``purge``, the files. The workspace is closed next.
+        """Commit what waits and, with ``purge``, take the files away. The workspace is closed next.
 
         Returns:
             The commit that removed the files, None where there is none; the files for agents that were changed.
@@ -328,8 +299,6 @@ class Deinit:
         planned = self.plan()
         if planned.refused and not force:
             raise DeinitRefused(planned.refused, path=str(planned.root), hint=planned.remedy)
-        for name in (name for name in planned.branches if name != BRANCH):
-            self._branches.drop(name, force=force)
         if not self._purge:
             return None, ()
         edited = tuple(name for name in planned.blocks if self._take_block(name, force))
@@ -393,10 +362,9 @@ def _cached_roots(record: Path, root: Path, alone: bool) -> set[Path]:
 
 
 def _others(repository: Repository, root: Path) -> Iterator[Path]:
-    """The other workspaces of the repository that were ever opened and are still there, agents' branches left out."""
-    branches = [row.folder for row in read_list(repository.common_dir).values()]
+    """The other workspaces of the repository that were ever opened and are still there."""
     for other in sorted({made for _, made in recorded(repository.state.parent)} - {root}):
-        if any(other.is_relative_to(folder) for folder in branches) or not is_workspace(other):
+        if not is_workspace(other):
             continue
         with suppress(MemfsError):
             layout = discover(other)

@@ -1,4 +1,4 @@
-"""Keep memory on its own branch: make it in a repository of code, find it in a clone, move there, leave it again.
+"""Keep memory on its own branch: make it in a repository of code, find it in a clone, leave it again.
 
 Every step can be repeated. The branch is laid out in a folder of its own, and becomes the memory by one rename: until
 then there is none, after it there is all of it.
@@ -7,7 +7,7 @@ then there is none, after it there is all of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,26 +17,22 @@ from memfs.admin import layout as workspace_layout
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
-from memfs.format import toml_text
 from memfs.format.text import shortlist
 from memfs.fs import atomic_replace, io, workspace_location
 from memfs.fs.lock import FileLock
-from memfs.fs.tree import Tree
-from memfs.fs.workspace_location import BRANCH, MEMORY_FOLDER, is_own
-from memfs.git.commit_object import CommitChange, CommitWriter, Group, headers
+from memfs.fs.workspace_location import BRANCH, MEMORY_FOLDER
+from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import build, store
 from memfs.git.layout import Layout, discover, read_config
-from memfs.git.objects import EMPTY_TREE, Objects, add, encode_tree
 from memfs.git.process import wait_for_children
-from memfs.git.refs import HEADS, Refs, read_list
+from memfs.git.refs import HEADS, Refs
 from memfs.git.remote import LOCK, RemoteConnection, RemoteHistory, configured, remote_of
-from memfs.git.repository import Repository, cut_off, is_ancestor
-from memfs.model.state_paths import document_of_sidecar
+from memfs.git.repository import Repository
 from memfs.model.time import utc_now
 from memfs.team import worktrees
 
 if TYPE_CHECKING:
-    from memfs.store import Store
+    pass
 
 REF = HEADS + BRANCH
 _BEGUN = "begun"
@@ -68,7 +64,7 @@ class OwnBranch:
     blocked: tuple[Path, ...] = ()
 
 
-def set_up(top: Path, *, dry_run: bool = False, moved: str = "") -> OwnBranch:
+def set_up(top: Path, *, dry_run: bool = False) -> OwnBranch:
     """Give a repository of code its memory on a branch of its own; goes on with what was begun before.
 
     A branch of that name in this clone, or else on a remote, is taken up: then nothing is made.
@@ -76,8 +72,6 @@ def set_up(top: Path, *, dry_run: bool = False, moved: str = "") -> OwnBranch:
     Args:
         top: a folder in a working tree of the repository.
         dry_run: say what would be done; nothing is written and no remote is asked.
-        moved: a commit that the branch shall begin at, instead of a fresh one; a branch that tracks memory is no
-            obstacle then.
 
     Raises:
         BranchRefused: a branch tracks memory among the code, or something is in the way.
@@ -98,24 +92,21 @@ def set_up(top: Path, *, dry_run: bool = False, moved: str = "") -> OwnBranch:
         record = repository.state.parent
         with FileLock(record / "commit.lock", home=repository.common_dir).hold("set up the memory's branch", _PATIENCE):
             wait_for_children(record)
-            return _set_up(repository, moved)
+            return _set_up(repository)
 
 
-def _set_up(repository: Repository, moved: str) -> OwnBranch:
+def _set_up(repository: Repository) -> OwnBranch:
     common = repository.common_dir
     memory, origin, made = workspace_location.place_in(common), "", False
     already = memory is not None
     if memory is None:
+        refuse_tracked(repository)
         tip = repository.ref_commit(REF) or ""
         if not tip:
-            if not moved:
-                refuse_tracked(repository)
-            tip, origin = ("", "") if moved else _from_remote(repository)
+            tip, origin = _from_remote(repository)
             made = not tip
-            tip = tip or moved or _first_commit(repository)
+            tip = tip or _first_commit(repository)
             worktrees.update_refs(repository, [f"create {REF} {tip}"], "memfs init")
-        elif not moved:
-            refuse_tracked(repository)
         if repository.head().ref == REF:
             hint = "git switch to a branch of code first"
             raise errors.BranchRefused(
@@ -173,7 +164,7 @@ def refuse_tracked(repository: Repository) -> None:
         raise errors.BranchRefused(
             f"{shortlist(found)} has {MEMORY_FOLDER}/ or {SETTINGS_FILE} among the code",
             path=str(top),
-            hint="memfs admin move moves it to a branch of its own; other branches merge that first",
+            hint="take the files out of git there (git rm -r); then put them into the new ContextMemory/",
         )
 
 
@@ -246,17 +237,11 @@ def _is_narrow(config: Mapping[str, str], remote: str) -> bool:
 
 
 def _first_commit(repository: Repository) -> str:
+    """Make a commit that holds the first files, durably; no branch has it yet."""
     files = workspace_layout.first_files(first_policies(True))
     changes = tuple(CommitChange(path=path, data=data) for path, data in files.items())
-    return new_commit(repository, changes, _MESSAGE)
-
-
-def new_commit(
-    repository: Repository, changes: Sequence[CommitChange], message: str, *, source: str = "init", parent: str = ""
-) -> str:
-    """Make a commit that holds these changes, durably; no branch has it yet."""
-    group = Group(changes=tuple(changes), message=message, writers=(CommitWriter(source=source),), time=utc_now())
-    chain = build(repository, [group], parent or None, asked=True)
+    group = Group(changes=changes, message=_MESSAGE, writers=(CommitWriter(source="init"),), time=utc_now())
+    chain = build(repository, [group], None, asked=True)
     store(repository, chain.objects)
     return chain.commits[-1]
 
@@ -346,150 +331,3 @@ def take_out(repository: Repository, *, branch: bool) -> None:
         worktrees.take_away(
             layout, repository, commit
         )  # with its state folder, in which git's processes work: it goes last
-
-
-# -- moving there ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveResult:
-    """What a move did, or would do.
-
-    Attributes:
-        workspace: where the memory is then.
-        files: how many files moved.
-        commits: how many commits of history went along.
-        branch: the branch of its own.
-    """
-
-    workspace: Path
-    files: int
-    commits: int
-    branch: str = BRANCH
-
-
-def to_own_branch(store_: Store, repository: Repository, *, dry_run: bool = False) -> MoveResult:
-    """Move the memory among the code to a branch of its own, with its history; its files are then yours to commit away.
-
-    Args:
-        store_: of the workspace among the code, which is closed next.
-
-    Raises:
-        BranchRefused: files that no commit has, an agent's branch, or another memory is in the way.
-        GitBusy: what waits cannot be committed now.
-        HistoryUnavailable: the clone is shallow.
-    """
-    if repository.prefix:
-        hint = f"git mv {repository.prefix}/{MEMORY_FOLDER} and {SETTINGS_FILE} to the top, and commit"
-        raise errors.BranchRefused("the memory is not at the top of the repository", path=repository.prefix, hint=hint)
-    _require_settled(store_, repository)
-    head = repository.head_commit()
-    tip, made = _extracted(repository, head) if head else ("", {})
-    present = _present(repository.work_tree)
-    _require_committed(repository, head, present)
-    there = repository.ref_commit(REF)
-    if not tip or (there and not is_ancestor(repository, tip, there)):
-        reason = f"the branch {BRANCH} has another history" if there else "no commit has this memory"
-        raise errors.BranchRefused(
-            reason, hint=f"git branch -m {BRANCH} OLD sets it aside" if there else "memfs commit first"
-        )
-    commits = sum(1 for item in made.values() if item.kind == "commit")
-    memory = repository.common_dir / "memfs/memory"
-    if dry_run:
-        return MoveResult(workspace=memory, files=len(present), commits=commits)
-    if not there:
-        store(repository, made)
-        tip = _settled(repository, tip)
-    set_up(repository.work_tree, moved=there or tip)
-    worktrees.share_sidecars(repository.workspace, memory)
-    _remove(store_, repository.work_tree, present)
-    workspace_location.link(repository.work_tree, repository.common_dir)
-    return MoveResult(workspace=memory, files=len(present), commits=commits)
-
-
-_DROPPED = (b"tree ", b"parent ", b"gpgsig", b"mergetag ")
-
-
-def _extracted(repository: Repository, commit: str) -> tuple[str, Objects]:
-    """The history of the memory alone that leads to a commit.
-
-    Authors, dates and messages stay; commits that changed nothing of it are left out. Signatures go, since they are
-    of other bytes. The same history always gives the same commits.
-
-    Returns:
-        The last commit of the extracted history, "" where no commit has a memory; and all new objects.
-
-    Raises:
-        HistoryUnavailable: the clone lacks a part of the history.
-    """
-    if cut_off(repository):
-        raise errors.HistoryUnavailable("this clone is shallow: it lacks history", hint="git fetch --unshallow")
-    wanted = {MEMORY_FOLDER.encode(), SETTINGS_FILE.encode()}
-    made: Objects = {}
-    became: dict[str, str] = {}
-    trees: dict[str, str] = {}
-    out = repository.git.run("rev-list", "--topo-order", "--reverse", "--parents", commit, timeout=600)
-    for line in out.decode("ascii").splitlines():
-        name, *before = line.split()
-        kept = {path: entry for path, entry in repository.read_tree(repository.root(name)).items() if path in wanted}
-        tree = add(made, "tree", encode_tree(kept)) if kept else EMPTY_TREE
-        parents = list(dict.fromkeys(became[parent] for parent in before if became.get(parent)))
-        if not parents and tree == EMPTY_TREE:
-            continue
-        if len(parents) == 1 and trees[parents[0]] == tree:
-            became[name] = parents[0]
-            continue
-        if tree == EMPTY_TREE:
-            add(made, "tree", b"")
-        rows, message = headers(repository.object(name).data)
-        first = [f"tree {tree}".encode(), *(f"parent {parent}".encode() for parent in parents)]
-        kept_rows = [row for row in rows if not row.startswith(_DROPPED)]
-        became[name] = add(made, "commit", b"\n".join([*first, *kept_rows]) + b"\n\n" + message)
-        trees[became[name]] = tree
-    return became.get(commit, ""), made
-
-
-def _require_settled(store_: Store, repository: Repository) -> None:
-    if busy := repository.busy():
-        raise errors.GitBusy(busy, hint="move it when that is over")
-    if not store_.by_hand:
-        store_.flush_now("move it when that is over")
-    if given := read_list(repository.common_dir):
-        name = next(iter(given.values())).name
-        raise errors.BranchRefused(
-            f"an agent works on the branch {name}", hint=f"memfs team branch merge {name}, or drop it"
-        )
-
-
-def _require_committed(repository: Repository, head: str | None, present: Mapping[str, str]) -> None:
-    committed = {**repository.tree(head), SETTINGS_FILE: repository.head_blob(SETTINGS_FILE)} if head else {}
-    found = [path for path, blob in present.items() if committed.get(path) != blob and not document_of_sidecar(path)]
-    if found:
-        raise errors.BranchRefused(f"no commit has {shortlist(found)}", hint="memfs commit first")
-
-
-def _present(top: Path) -> dict[str, str]:
-    """The files of memory that lie in a folder, with what git would call their contents."""
-    with closing(Tree(top)) as tree:
-        return {
-            path: worktrees.blob_now(tree, os.fsencode(path)) for path in worktrees.memory_files(tree) if is_own(path)
-        }
-
-
-def _settled(repository: Repository, tip: str) -> str:
-    """A commit on the extracted history after which memfs commits by itself."""
-    text = (repository.read(tip, SETTINGS_FILE) or b"").decode("utf-8", "surrogateescape")
-    for key, value in first_policies(True).items():
-        table, _, name = key.rpartition(".")
-        text = toml_text.with_value(text, table, name, value)
-    change = CommitChange(path=SETTINGS_FILE, data=text.encode("utf-8", "surrogateescape"))
-    return new_commit(repository, (change,), "Move the memory to a branch of its own", source="move", parent=tip)
-
-
-def _remove(store_: Store, top: Path, present: Mapping[str, str]) -> None:
-    """Remove what is at the other place from the working tree; what was written meanwhile stays."""
-    with closing(Tree(top)) as tree, store_.standing_still("move the memory"):
-        for path in sorted(present, key=lambda path: path == SETTINGS_FILE):
-            if worktrees.blob_now(tree, os.fsencode(path)) == present[path]:
-                tree.remove(path, durable=False)
-    worktrees.remove_empty(top / MEMORY_FOLDER)

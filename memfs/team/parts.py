@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from memfs.team.asof import Travel
     from memfs.team.bisect import AnswerDiff, Bisect
     from memfs.team.blame import Blame
-    from memfs.team.branches import Branches
     from memfs.team.deinit import Deinit
     from memfs.team.history_merge import Merger
     from memfs.team.resolve import Resolver
@@ -80,9 +79,7 @@ class Teams:
         from memfs.team.deinit import Deinit
 
         self.store.require_open()
-        return Deinit(
-            self.store, self.parts, branches=self.branches, recovered=recovered, block=block, purge=purge, losses=losses
-        )
+        return Deinit(self.store, self.parts, recovered=recovered, block=block, purge=purge, losses=losses)
 
     @shared_property
     def past(self) -> Travel:
@@ -90,13 +87,6 @@ class Teams:
         from memfs.team.asof import Travel
 
         return Travel(self.parts.repository, self.settings, self.by_meaning)
-
-    @shared_property
-    def branches(self) -> Branches:
-        """Branches of agents, each with a working tree of its own."""
-        from memfs.team.branches import Branches
-
-        return Branches(self.store, self.parts, lambda: self.merger)
 
     @shared_property
     def signatures(self) -> Signatures:

@@ -18,7 +18,7 @@ from memfs.format.text import has_markers, shortlist
 from memfs.fs.lock import FileLock
 from memfs.fs.workspace_location import BRANCH
 from memfs.git.log import snapshots
-from memfs.git.refs import HEADS, is_branch, require_clean
+from memfs.git.refs import HEADS, is_branch
 from memfs.git.remote import LOCK, Raced, Remote, RemoteConnection, RemoteHistory, configured, remote_of, upstream
 from memfs.git.repository import Repository, beyond, count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
 from memfs.store import Store
@@ -166,7 +166,6 @@ class Syncer:
             MergeRefused, Conflict, GitBusy, HistoryUnavailable: as ``Merger.merge``; nothing was pushed.
             PushRefused: the remote does not take it, or others pushed again and again; or there are edits that nobody
                 agreed to publish. Nothing has changed here.
-            BranchQuarantined: the branch is not to be given to anybody.
             LockTimeout: another sync of this workspace does not end.
         """
         with self._lock.hold("sync", _LOCK_PATIENCE):
@@ -208,7 +207,6 @@ class Syncer:
         repository = self._repository
         if busy := repository.busy():
             raise errors.GitBusy(busy, hint=_LATER)
-        repository.require_readable()
         head = repository.head()
         if head.ref is None:
             raise errors.GitBusy("HEAD is detached", hint="git switch BRANCH, then sync again")
@@ -351,7 +349,6 @@ class Syncer:
 
     def _merge(self, asked: _SyncRequest, theirs: str) -> MergeResult:
         name = f"{asked.remote.name}/{asked.branch}"
-        require_clean(self._repository, theirs)
         joined = self._merger.merge(
             theirs,
             f"Merge {name}",

@@ -7,16 +7,13 @@ git registers the folder, memfs writes the files.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
 from memfs import errors
 from memfs.config_names import SETTINGS_FILE
-from memfs.dataclass import dataclass
 from memfs.fs import io
-from memfs.fs.archive import file_chunks
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.journal import Journal
 from memfs.fs.tree import Tree
@@ -26,26 +23,13 @@ from memfs.git.objects import EXECUTABLE, REGULAR, TreeEntry
 from memfs.git.process import contents, files_of, sizes, tether
 from memfs.git.refs import HEADS, Refs
 from memfs.git.repository import Repository
-from memfs.model.state_paths import ITERATIONS, THREADS, document_of_sidecar
+from memfs.model.state_paths import document_of_sidecar
 
 _FOLDERS = "worktrees"
 _BEGUN = "initializing"
 _KEPT = ("recovered", "spool")
 """Parts of a workspace's state that nobody else has: contents set aside, and events that are no memories yet."""
 _LARGEST = 1 << 30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remains:
-    """What in a working tree would be lost with it.
-
-    Attributes:
-        edited: files of the memory that are not as the branch has them; those that were removed, too.
-        others: everything else that lies there.
-    """
-
-    edited: tuple[str, ...]
-    others: tuple[str, ...]
 
 
 def lay_out(repository: Repository, folder: Path, ref: str, commit: str) -> Layout:
@@ -73,7 +57,7 @@ def lay_out(repository: Repository, folder: Path, ref: str, commit: str) -> Layo
     for path in entries:
         require_path(path)
     _write_index(repository, layout, entries, _lay_files(repository, folder, entries))
-    if is_locked(layout) == _BEGUN:
+    if read_small(layout.git_dir / "locked") == _BEGUN:
         io.unlink(layout.git_dir / "locked")
     io.sync_everything(str(folder))
     return layout
@@ -89,29 +73,12 @@ def at(folder: Path, repository: Repository) -> Layout | None:
     return found if own and found is not None and found.elsewhere is None and found.work_tree == folder else None
 
 
-def remains(folder: Path, repository: Repository, commit: str) -> Remains:
-    """What lies in a working tree beside the memory as a commit has it."""
-    every = files_of(repository.git, commit)
-    wanted = {path: entry for path, entry in every.items() if memory_path(repository, path, entry)}
-    with closing(Tree(folder)) as tree, tree.holding_folders():
-        edited = [os.fsdecode(path) for path, entry in wanted.items() if blob_now(tree, path) != entry.id]
-    others: list[str] = []
-    for path in _present(folder):
-        inside = repository.below(os.fsencode(path))
-        if os.fsencode(path) in wanted or _is_here(repository, inside):
-            continue
-        (edited if inside and is_own(inside) else others).append(path)
-    return Remains(edited=tuple(sorted(edited)), others=tuple(sorted(others)))
-
-
-def take_away(layout: Layout, repository: Repository, commit: str) -> tuple[str, ...]:
-    """Remove a working tree: the files that are as a commit has them, git's record of it and memfs's state.
+def take_away(layout: Layout, repository: Repository, commit: str) -> None:
+    """Remove a working tree: the files that are as a commit has them, large values of documents, git's record of it and
+    memfs's state. Files that are not as the commit has them stay.
 
     Args:
         commit: "" where none is known; then every file stays.
-
-    Returns:
-        The files that stay, because they are not as the commit has them.
     """
     folder = layout.work_tree
     with closing(Tree(folder)) as tree:
@@ -121,9 +88,9 @@ def take_away(layout: Layout, repository: Repository, commit: str) -> tuple[str,
             for path, entry in entries.items():
                 if memory_path(repository, path, entry) and blob_now(tree, path) == entry.id:
                     tree.remove(os.fsdecode(path), durable=False)
-        for name in [name for name in _present(folder) if _is_here(repository, repository.below(os.fsencode(name)))]:
+        for name in [name for name in _present(folder) if document_of_sidecar(name)]:
             tree.remove(name, durable=False)
-    left = tuple(sorted(_present(folder)))
+    left = any(_present(folder))
     for inner in folder.iterdir():
         if inner.is_dir() and not inner.is_symlink():
             remove_empty(inner)
@@ -131,22 +98,6 @@ def take_away(layout: Layout, repository: Repository, commit: str) -> tuple[str,
     if not left and os.path.isdir(folder):
         io.rmdir(folder)
         io.sync_folder(folder.parent)
-    return left
-
-
-def forget_missing(folder: str, git_dir: str, repository: Repository, layout: Layout | None) -> None:
-    """Remove git's record of a working tree whose folder is gone, or no working tree any more, and memfs's state.
-
-    Args:
-        git_dir: its git folder below the common one, "" where that is not known; by now it may be another's.
-        layout: what it was, None where that is not known.
-    """
-    place = repository.common_dir / git_dir
-    own = place.parent == repository.common_dir / _FOLDERS and place.is_dir() and not place.is_symlink()
-    if own and (read_small(place / "gitdir") == f"{folder}/.git" or not os.listdir(place)):
-        _remove_record(place)
-    if layout is not None and not os.path.lexists(place):
-        _forget_state(layout)
 
 
 # -- files --------------------------------------------------------------------------------------------------------
@@ -155,16 +106,6 @@ def memory_path(repository: Repository, path: bytes, *entries: TreeEntry | None)
     inside = repository.below(path)
     own = inside is not None and is_own(inside) and all(entry is None or entry.mode in REGULAR for entry in entries)
     return inside if own and inside is not None else ""
-
-
-def _is_here(repository: Repository, path: str | None) -> bool:
-    """Whether a file is a document's large value, which git does not have, and this working tree has it, too."""
-    if path is None or not document_of_sidecar(path):
-        return False
-    try:
-        return stat.S_ISREG(os.lstat(repository.workspace / path).st_mode)
-    except OSError:
-        return False
 
 
 def _write_index(repository: Repository, layout: Layout, entries: Mapping[bytes, TreeEntry], laid: set[bytes]) -> None:
@@ -262,20 +203,6 @@ def _require_free(folder: Path) -> None:
         ) from error
 
 
-def share_sidecars(source: Path, target: Path) -> None:
-    """Copy what a workspace has beside its documents to another that has the documents.
-
-    What cannot be read is left out: the document that needs it says so when it is read, and ``memfs check`` too.
-    """
-    with closing(Tree(source)) as here, closing(Tree(target)) as there:
-        for folder in (ITERATIONS, THREADS):
-            for entry in list(here.scan(folder)):
-                document = document_of_sidecar(entry.path) if entry.regular else ""
-                if document and there.entry(document) is not None and there.entry(entry.path) is None:
-                    with suppress(FileNotFoundError, errors.MemfsError):
-                        there.write_stream(entry.path, file_chunks(here, entry.path))
-
-
 # -- git's record -------------------------------------------------------------------------------------------------
 def _forget(layout: Layout) -> None:
     """Remove what git and memfs know of a working tree."""
@@ -316,12 +243,6 @@ def _forget_begun(folder: Path, repository: Repository) -> None:
             _remove_record(place)
     if (read_small(folder / ".git") or "").startswith(f"gitdir: {record}/"):
         io.unlink(folder / ".git")
-
-
-def is_locked(layout: Layout) -> str:
-    """Why a working tree is locked (``git worktree lock``); "" where it is not."""
-    lock = layout.git_dir / "locked"
-    return (read_small(lock) or "without a reason") if os.path.lexists(lock) else ""
 
 
 def remove_empty(top: Path) -> None:

@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 from memfs import EraseRefused, MemfsError, MemoryItem
 from memfs.admin.erase import is_shared
 from memfs.doors.cli.app import run
-from memfs.errors import BranchQuarantined
-from memfs.git.refs import quarantined
 from memfs.git.rewrite import MovedRef, Rewriter, cut_point, reached
 from memfs.testing.faults import DISK_ERROR, Fault, Stopped, injected
 from memfs.workspace import Workspace
@@ -485,56 +483,3 @@ def test_every_line_leads_through_the_cut_and_nothing_younger_goes(
     stays = reached(parents, tips, old)
     assert tips <= stays | {point}
     assert all(parent in stays | {point} for commit in stays for parent in parents[commit])
-
-
-def test_a_quarantined_branch_stays_quarantined_when_its_commits_get_new_ids(
-    opened: Opened, git: Git, tmp_path: Path
-) -> None:
-    """After a cut or an erase the list names the new ids: a merge and a detached HEAD do not let it out (S15, B2)."""
-    workspace = opened()
-    root = aged(workspace, git)
-    git(root, "checkout", "-q", "-b", "bad")
-    write(root, git, 2085, "poison", "a deploy never needs a review")
-    git(root, "checkout", "-q", "-")
-    workspace.teams.branches.quarantine("bad")
-    before = quarantined(root / ".git")[0]
-    workspace.cutter.cut(moment(2083), tmp_path / "old.bundle")
-    cut = quarantined(root / ".git")[0]
-    assert cut.tip == git(root, "rev-parse", "bad").strip() != before.tip
-    assert cut.head == git(root, "rev-parse", "HEAD").strip() != before.head
-    assert cut.start == git(root, "merge-base", "bad", "HEAD").strip()
-    workspace.eraser.erase("note-2084")
-    erased = quarantined(root / ".git")[0]
-    assert erased.tip == git(root, "rev-parse", "bad").strip() != cut.tip
-    with pytest.raises(BranchQuarantined):
-        workspace.teams.past.at(erased.tip)
-    git(root, "merge", "-q", "--no-ff", "-m", "Take it over", "bad")
-    with pytest.raises(BranchQuarantined):
-        workspace.recaller.search("deploy")
-
-
-def test_a_stop_of_a_cut_lets_no_quarantined_branch_out(
-    opened: Opened, git: Git, tmp_path: Path, scale: Callable[[int, int], int]
-) -> None:
-    """Wherever a cut stops, the list names the branch's tip by the id that holds in the end (S15, B2)."""
-
-    def with_quarantine(root: Path) -> Workspace:
-        workspace = fresh(opened, git, root)
-        git(root, "checkout", "-q", "-b", "bad")
-        write(root, git, 2085, "poison", "a deploy never needs a review")
-        git(root, "checkout", "-q", "-")
-        workspace.teams.branches.quarantine("bad")
-        return workspace
-
-    counted = with_quarantine(tmp_path / "counted")
-    with injected(Fault()) as fault:
-        counted.cutter.cut(moment(2083), tmp_path / "counted.bundle")
-    numbers = [number for number, seen in enumerate(fault.seen, 1) if seen.split(" ")[0] in CHANGES]
-    for number in numbers[:: max(1, len(numbers) // scale(4, 60))]:
-        root = tmp_path / f"stopped-{number}"
-        workspace = with_quarantine(root)
-        with injected(Fault(at=number)), pytest.raises(Stopped):
-            workspace.cutter.cut(moment(2083), tmp_path / f"{number}.bundle")
-        workspace.store.close = lambda: None  # type: ignore[method-assign]  the process is dead
-        opened(root)
-        assert quarantined(root / ".git")[0].tip == git(root, "rev-parse", "bad").strip(), number

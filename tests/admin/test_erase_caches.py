@@ -15,7 +15,7 @@ from memfs import EraseRefused, MemoryItem
 from memfs.admin.backup import own_folder
 from memfs.fs import append_log
 from memfs.fs.workspace_location import user_folder
-from memfs.search.cache_folders import RECORD, cache_home, folder_named
+from memfs.search.cache_folders import RECORD, cache_home
 from memfs.trust import list_path
 from memfs.workspace import Workspace
 
@@ -55,29 +55,6 @@ def erase(workspace: Workspace, places: tuple[Path, ...] = ()) -> None:
     done = workspace.eraser.erase("plan")
     assert done.proof.hits == ()
     assert traces(workspace.root, *places) == []
-
-
-def test_the_cache_of_a_dropped_branch_goes_with_it(home: Workspace, opened: Opened) -> None:
-    """What an agent's folder had in the user's cache is removed with the folder (B2, B6)."""
-    folder = home.teams.branches.start("ax").folder
-    assert folder is not None
-    ask(opened(folder, index__engine="sqlite"))
-    cache = folder_named(folder)
-    assert traces()
-    home.teams.branches.drop("ax")
-    assert not cache.exists()
-    assert traces() == []
-
-
-def test_the_cache_of_a_branch_whose_folder_somebody_removed_goes_with_it(home: Workspace, opened: Opened) -> None:
-    """A drop that finds no folder any more removes its cache and its state all the same (B2, B6)."""
-    folder = home.teams.branches.start("ax").folder
-    assert folder is not None
-    ask(opened(folder, index__engine="sqlite"))
-    shutil.rmtree(folder)
-    home.teams.branches.drop("ax")
-    assert traces() == []
-    assert [path for path in home.repository.state.parent.iterdir() if path.is_dir()] == [home.repository.state]
 
 
 def test_the_cache_of_where_a_workspace_lay_before_goes(home: Workspace, opened: Opened, tmp_path: Path) -> None:
@@ -134,38 +111,6 @@ def test_the_cache_of_a_living_neighbour_stays(home: Workspace, opened: Opened, 
     ask(home)
     erase(opened(home.root, index__engine="sqlite"))
     assert sorted(path.name for path in other.parts.index.folder.iterdir()) == before
-
-
-def test_large_values_that_a_branch_left_go_with_their_document(home: Workspace, opened: Opened, git: Git) -> None:
-    """What a dropped branch left in its folder beside a document goes when that is erased, and the proof looks (B6)."""
-    document = "ContextMemory/iterations/iteration_001/system_state.json"
-    (home.root / document).parent.mkdir(parents=True)
-    (home.root / document).write_text('{"goal": "the code is zqxmark"}')
-    git(home.root, "add", "-f", document)
-    git(home.root, "commit", "-q", "-m", "state")
-    folder = home.teams.branches.start("ax").folder
-    assert folder is not None
-    opened(folder).close()
-    value, other = folder / f"{document}.0123456789abcdef.zst", folder / "notes.txt"
-    value.write_bytes(b"large")
-    other.write_text("mine")
-    assert home.teams.branches.drop("ax", force=True).left
-    done = home.eraser.erase(document, is_path=True)
-    assert done.proof.hits == ()
-    assert not value.exists()
-    assert other.exists()
-
-
-def test_a_copy_that_a_branch_left_is_a_trace(home: Workspace, opened: Opened) -> None:
-    """A file that a forced drop left to its person is not removed by an erase, but named (B6)."""
-    folder = home.teams.branches.start("ax").folder
-    assert folder is not None
-    opened(folder).close()
-    copy = folder / "ContextMemory" / "plan.txt"
-    copy.write_text(f"the code is zqxmark {WORD}")
-    assert home.teams.branches.drop("ax", force=True).left
-    [hit] = home.eraser.erase("plan").proof.hits
-    assert str(copy) in hit
 
 
 def test_a_record_that_came_along_empties_nothing_else(home: Workspace, tmp_path: Path) -> None:
@@ -225,10 +170,9 @@ def test_a_relative_folder_of_the_user_is_ignored(
     ]
 
 
-def test_a_refusal_names_how_to_be_rid_of_other_working_trees(home: Workspace) -> None:
-    """Working trees of memfs's own branches are to be dropped, those of others to be removed."""
-    home.teams.branches.start("ax")
+def test_a_refusal_names_how_to_be_rid_of_other_working_trees(home: Workspace, git: Git, tmp_path: Path) -> None:
+    """Other working trees of the repository are to be removed first."""
+    git(home.root, "worktree", "add", "-q", "--detach", str(tmp_path / "other"))
     with pytest.raises(EraseRefused) as refused:
         home.eraser.erase("plan")
-    assert "memfs team branch drop" in (refused.value.hint or "")
     assert "git worktree remove" in (refused.value.hint or "")

@@ -69,25 +69,6 @@ def test_row_43_markers_in_the_settings_are_called_so(memfs: Memfs, root: Path) 
     assert "delete the marker lines" in ran.err
 
 
-def test_b2_a_dry_run_of_a_branch_counts_what_waits_there(memfs: Memfs, bare: Memfs, root: Path) -> None:
-    """What the agent wrote last is in no commit yet, and a real merge or drop would find it."""
-    (root / "memfs.toml").write_text('[history]\ncommit = "session"\n')
-    memfs("commit")
-    started = memfs("team", "branch", "start", "try", "--agent", "coder", "--json").json
-    bare("-C", started["folder"], "remember", "Only on try", "--id", "only")
-    assert "try  coder  1 write not committed" in memfs("team", "branch").out
-    assert (
-        memfs("team", "branch", "merge", "try", "--dry-run").out
-        == "Would first commit 1 write made there, and merge it, too\n"
-    )
-    assert memfs("team", "branch", "merge", "try", "--dry-run", "--json").json["uncommitted"] == 1
-    refused = memfs("team", "branch", "drop", "try", "--dry-run")
-    assert refused.code == 1
-    assert "1 write waits there for a commit" in refused.err
-    assert "refs/memfs/rescue/branches/try" in memfs("team", "branch", "drop", "try", "--force", "--dry-run").out
-    assert "only.yaml" in memfs("team", "branch", "merge", "try").out
-
-
 def test_messages_name_the_next_command(memfs: Memfs, root: Path) -> None:
     """A typo, or a verb tried without knowing it, leads on."""
     assert "memfs team convention propose 'TEXT'" in memfs("team", "convention").err

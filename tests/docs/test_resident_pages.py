@@ -22,7 +22,7 @@ from kit.patience import LONG
 from memfs.doors.resident import client
 
 ROOT = Path(__file__).resolve().parents[2]
-SAMPLE = ("docs/inbox.md", "docs/teams/branches.md", "docs/teams/review.md")
+SAMPLE = ("docs/inbox.md", "docs/teams/undo.md", "docs/teams/review.md")
 """Pages with what is written and asked, with working trees that come and go, and with what is compared."""
 _NO_TRANSCRIPT = "docs/plugins.md"
 Read = Callable[[str], str]

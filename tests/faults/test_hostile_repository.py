@@ -72,12 +72,6 @@ TEAM: tuple[tuple[str, ...], ...] = (
     ("team", "convention", "list"),
     ("undo", "--commit", "HEAD", "--dry-run"),
     ("undo", "--commit", "HEAD"),
-    ("team", "branch", "start", "trial"),
-    ("team", "branch", "list"),
-    ("team", "branch", "quarantine", "trial"),
-    ("team", "branch", "release", "trial"),
-    ("team", "branch", "merge", "trial"),
-    ("team", "branch", "drop", "trial", "--force"),
     ("sync",),
     ("sync", "--dry-run"),
     ("remember", "a good neighbour", "--id", "found"),
@@ -152,7 +146,7 @@ def test_41_nothing_planted_runs_where_a_team_works(
         assert "Traceback" not in told.err, words
         assert codes[words] in (0, 1), (words, told.err)
     done = {words[words[0] == "team"] for words, code in codes.items() if code == 0}
-    assert done >= {"recall", "list", "status", "bisect", "blame", "access", "review", "convention", "undo", "branch"}
+    assert done >= {"recall", "list", "status", "bisect", "blame", "access", "review", "convention", "undo"}
 
 
 def test_41_nothing_planted_runs_in_a_process_of_its_own(root: Path, canaries: Canaries) -> None:

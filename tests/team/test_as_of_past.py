@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from memfs.errors import (
-    BranchQuarantined,
     ContentError,
     HistoryUnavailable,
     ItemNotFound,
@@ -21,7 +20,6 @@ from memfs.errors import (
     StorageFull,
 )
 from memfs.fs import io
-from memfs.git.refs import QuarantinedBranch, save_quarantined
 from memfs.model import MemoryItem, Query
 from memfs.search.cache_folders import SHARED, WHOSE, folder_named
 from memfs.search.generations import LOCK
@@ -141,26 +139,6 @@ def test_before_there_was_memory_nothing_is_found(opened: Opened, git: Callable[
     assert (past.tree, asked(past, "postgres"), past.store.count()) == ("", {}, 0)
     with pytest.raises(ItemNotFound):
         past.store.find("db")
-
-
-def test_a_quarantined_branch_is_not_recalled(opened: Opened, git: Callable[..., str]) -> None:
-    """B2: by whatever name; a person who says so may look."""
-    workspace = opened()
-    put(workspace, "db", "we use postgres")
-    git(workspace.root, "switch", "-qc", "memfs/rogue")
-    tip = put(workspace, "bad", "postgres is evil")
-    git(workspace.root, "switch", "-q", "main")
-    entry = QuarantinedBranch(branch="refs/heads/memfs/rogue", tip=tip, reason="poisoned")
-    save_quarantined(workspace.repository.common_dir, [entry])
-    for name in ("memfs/rogue", tip):
-        with pytest.raises(BranchQuarantined, match="poisoned"):
-            workspace.teams.past.at(name)
-    assert workspace.teams.past.at(tip, quarantined=True).store.find("bad").content == "postgres is evil"
-    assert workspace.teams.past.at("HEAD").store.get("bad") is None
-    git(workspace.root, "switch", "-q", "memfs/rogue")
-    for name in ("HEAD", "main"):
-        with pytest.raises(BranchQuarantined):
-            workspace.teams.past.at(name)
 
 
 # -- what of it counts ------------------------------------------------------------------------------------------------

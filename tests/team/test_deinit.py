@@ -68,17 +68,13 @@ def test_purge_leaves_everything_as_it_was_before(code: Path, memfs: Said, git: 
     begin(code, memfs)
     memfs(code, "recall", "deploys")
     memfs(code, "list", "--as-of", "HEAD")
-    memfs(code, "team", "branch", "start", "scout", "--agent", "scout")
-    memfs(code.parent / "code.branches/scout", "recall", "deploys")
     memfs(code, "agent", "install", "claude-code", "--mcp")
     memfs(code, "agent", "install", "cursor")
     head = git(code, "rev-parse", "HEAD").strip()
     git(code, "update-ref", "refs/memfs/seen/origin/main", head)
-    said = memfs(code, "deinit", "--purge")
-    assert "the branch scout" in said
+    memfs(code, "deinit", "--purge")
     assert snapshot(code, git) == before
     assert git(code, "log", "--format=%s", f"{head}..").splitlines() == ["Remove memfs and its memory"]
-    assert not (code.parent / "code.branches").exists()
 
 
 def test_without_purge_the_memory_stays_as_files(code: Path, memfs: Said, git: Git) -> None:
@@ -174,22 +170,6 @@ def test_contents_set_aside_are_named(code: Path, memfs: Said) -> None:
     assert "memfs restore --displaced" in memfs(code, "deinit", code=1)
     memfs(code, "deinit", "--force")
     assert not (code / ".git/memfs").exists()
-
-
-def test_a_branch_with_commits_of_its_own_is_named(code: Path, memfs: Said, git: Git) -> None:
-    """What an agent's branch has and nobody merged is not dropped without force (D2)."""
-    begin(code, memfs)
-    memfs(code, "team", "branch", "start", "scout")
-    folder = code.parent / "code.branches/scout"
-    memfs(folder, "remember", "Only here", "--id", "only-here")
-    memfs(folder, "commit")
-    assert "scout" in memfs(code, "deinit", code=1)
-    assert "run it in the workspace" in memfs(folder, "deinit", code=1)
-    assert folder.exists()
-    memfs(code, "team", "branch", "merge", "scout")
-    memfs(code, "deinit")
-    assert not folder.exists()
-    assert git(code, "branch", "--list", "memfs/*") == ""
 
 
 def test_a_rescue_ref_that_alone_keeps_commits_is_named(code: Path, memfs: Said, git: Git) -> None:

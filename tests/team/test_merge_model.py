@@ -17,6 +17,7 @@ from twoclones import ITEM, Clone, Done, Pristine, clones, joining, memfs, prist
 
 from kit.copies import copy_workspace
 from memfs.model.ids import stem_of
+from memfs.workspace import open_workspace
 
 __all__ = ["clones", "joining", "memfs", "pristine"]
 
@@ -160,8 +161,8 @@ def merge(here: Clone, there: Clone, memfs: Memfs) -> None:
     if done.code < 0:  # an assertion of git's own failed, with or without the driver: nothing was merged
         (here.root / ".git/index.lock").unlink(missing_ok=True)
         here.git("reset", "--quiet", "--hard")
-        here.git("branch", "--force", "other", "FETCH_HEAD")
-        assert memfs(here, "team", "branch", "merge", "other").code == 0
+        with open_workspace(here.root, watch=False) as workspace:
+            workspace.teams.merger.merge(tips[1], "Merge other", source="test")
     elif done.code:
         resolved = memfs(here, "team", "conflicts", "resolve", "--all")
         assert resolved.code == 0, (done, resolved)

@@ -15,7 +15,6 @@ from memfs import MemoryItem, Workspace, open_workspace
 from memfs.admin import erase as erasing
 from memfs.doors.cli.app import run
 from memfs.errors import (
-    BranchQuarantined,
     GitBusy,
     GitFailed,
     HistoryUnavailable,
@@ -28,7 +27,6 @@ from memfs.errors import (
 )
 from memfs.git import remote as talking
 from memfs.git.process import check
-from memfs.git.refs import QuarantinedBranch, save_quarantined
 from memfs.git.remote import RemoteConnection, RemoteHistory, protocol_of, remote_of
 from memfs.model import Query
 
@@ -832,14 +830,6 @@ def test_a_new_repository_takes_what_the_remote_has(site: Site) -> None:
     assert done.joined.forward
     assert workspace.store.get("one") is not None
     assert site.git(empty, "status", "--porcelain") == ""
-
-
-def test_a_quarantined_branch_is_not_synced(site: Site) -> None:
-    """What was set apart does not reach anybody by a sync (B2)."""
-    sync(site.ada)
-    save_quarantined(site.ada.repository.common_dir, [QuarantinedBranch(branch="refs/heads/main", tip=site.tip())])
-    with pytest.raises(BranchQuarantined):
-        sync(site.ada)
 
 
 def test_the_verb_tells_what_came_and_went(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,14 +52,6 @@ def test_words_that_an_agent_replaces_are_vouched_for_by_nobody(workspace: Works
     assert workspace.store.put(before.replace(origin=MOLE, **changes)).trust == "agent"
 
 
-def test_what_is_written_on_an_agents_branch_is_the_agents(
-    workspace: Workspace, opened: Callable[..., Workspace]
-) -> None:
-    """Though nobody signs there, and the item goes on naming the person (row 18)."""
-    inner = opened(workspace.teams.branches.start("try", agent="coder").folder)
-    assert inner.store.put(held(inner, "deploy").replace(content="on Fridays, too")).trust == "agent"
-
-
 def test_an_agent_raises_no_trust_and_lowers_none_by_a_tag(workspace: Workspace) -> None:
     """What it signs has the trust that it had, as long as its words are the same (row 18)."""
     with signed_by(CODER):

@@ -93,9 +93,8 @@ GROUPS: Mapping[str, Family] = {
         ),
     ),
     "team": Family(
-        "Branches, conventions, conflicts and access of a team.",
+        "Conventions, conflicts and access of a team.",
         (
-            Verb("branch", "Give an agent a branch of its own, and merge or drop it."),
             Verb("convention", "Propose, accept, retire and share what a team agrees on."),
             Verb("conflicts", "Show what contradicts or a merge left, and decide about it.", "conflicts"),
             Verb("blame", "Show who taught each field of an item."),
@@ -136,7 +135,6 @@ GROUPS: Mapping[str, Family] = {
             Verb("schema", "Write the schemas by which editors check memory files."),
             Verb("migrate", "Bring the files to this memfs's version of the format."),
             Verb("watch", "Follow changes of the files until interrupted."),
-            Verb("move", "Move the memory to a branch of its own, or back."),
             Verb("completion", "Print the completion script for a shell.", "completion"),
         ),
     ),

@@ -61,7 +61,7 @@ class Deinitialization:
 
     plan: DeinitPlan = field(
         metadata=merge(
-            "workspace=root files blocks commits branches links refs merge_driver state trusted caches losses "
+            "workspace=root files blocks commits branch links refs merge_driver state trusted caches losses "
             "processes leaves refused"
         )
     )
@@ -78,7 +78,8 @@ def _text(done: Deinitialization, dry_run: bool) -> Text:
     if done.plan.files:
         yield f"  {count(len(done.plan.files), 'file')}{' in one commit' if done.plan.commits else ''}"
     yield from listed("the block in", done.plan.blocks)
-    yield from listed("the branch", done.plan.branches)
+    if done.plan.branch:
+        yield f"  the branch {done.plan.branch}"
     yield from _parts(done)
     if own is not None and own.goes:
         yield f"  {own}"
@@ -131,7 +132,7 @@ def _done_text(done: Deinitialization) -> Text:
 @click.option("--dry-run", is_flag=True, help="Only say what would go, what would stay, and what stands in the way.")
 @click.option("--force", is_flag=True, help="Go on though something is lost by it, or somebody is at work in it.")
 def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deinitialization:
-    """Take memfs out of a repository: merge driver, refs, branches of agents, its state, caches, and what it installed.
+    """Take memfs out of a repository: merge driver, refs, its state, caches, and what it installed.
 
     The memory stays as files, and in git's history. With --purge the files go, too: in one commit where memfs commits,
     else as deletions for you to commit. What no commit has is named, and nothing is done, unless --force says so. Your

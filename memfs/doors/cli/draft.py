@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from memfs.dataclass import dataclass, replace
+from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, options
 from memfs.doors.cli.declare import between, click
 from memfs.doors.cli.options import pair, when
@@ -52,10 +52,6 @@ class Draft:
             changes["trust"] = lower_trust(item.trust, Trust.AGENT.value)  # who vouched for it saw none of this
             changes |= {"origin": self.origin} if "title" in changes else {}
         return changes
-
-    def in_branch_of(self, agent: str) -> Draft:
-        """The same, in the name of the agent whose branch it is written on, unless another agent is named."""
-        return self if self.origin.agent or not agent else replace(self, origin=replace(self.origin, agent=agent))
 
     @property
     def _trust(self) -> str:

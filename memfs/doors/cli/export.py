@@ -121,7 +121,6 @@ def exported(
     start, end = when(since, "since"), when(until, "until", end=True)
     query = export_query(types, agents, iterations, start, end)
     with opened() as workspace:
-        workspace.repository.require_readable()
         done = workspace.states.exporter.export(target or _Output(), form or "", query, replace=replace)
     return ExportReport(target, done)
 

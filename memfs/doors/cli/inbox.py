@@ -226,8 +226,7 @@ def accept(ids: tuple[str, ...], content: str | None, edit: bool) -> tuple[Accep
     with _owner(ids) as (workspace, mount, found):
         if reworded or edit:
             found = [_changed(workspace, found[0], content)]
-        agent = workspace.parts.policy.agent  # on an agent's branch nobody else speaks
-        stored = workspace.inbox.accept(found, trust="" if agent else Trust.REVIEWED.value, source=SOURCE)
+        stored = workspace.inbox.accept(found, trust=Trust.REVIEWED.value, source=SOURCE)
         land(workspace, stored[-1])
         root = workspace.root
     base = str(root) + os.sep if mount else ""
@@ -355,7 +354,6 @@ def patterns(
         raise click.UsageError("--as-of lists what there was: it goes with no TEXT or --context")
     circumstances = dict(pair(written) for written in context)
     with opened() as workspace:
-        workspace.repository.require_readable()
         if text or context:
             hits = workspace.patterns.suggest(" ".join(text), circumstances, limit or _SUGGESTED)
             rows, more, past = tuple(PatternRow.of(hit.item, hit) for hit in hits), 0, None

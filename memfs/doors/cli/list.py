@@ -76,7 +76,6 @@ def list_(workspace: Workspace, limit: int | None, pruned: bool, as_of: str | No
         memfs list --as-of HEAD~3
     """
     most = limit or (MOST if wants_json() else _SHOWN)
-    workspace.repository.require_readable()
     past = past_at(workspace, as_of)
     if pruned:
         return _pruned(workspace, past, most)

@@ -375,21 +375,18 @@ as_of = click.option(
 
 
 @overload
-def past_at(workspace: Workspace, revision: str, *, quarantined: bool = False) -> Past: ...
+def past_at(workspace: Workspace, revision: str) -> Past: ...
 @overload
 def past_at(workspace: Workspace, revision: str | None) -> Past | None: ...
-def past_at(workspace: Workspace, revision: str | None, *, quarantined: bool = False) -> Past | None:
+def past_at(workspace: Workspace, revision: str | None) -> Past | None:
     """The memory at a revision, of which the answer is then; None where none is named.
 
     A terminal is shown how far its first reading is.
-
-    Args:
-        quarantined: also of a quarantined branch.
     """
     if revision is None:
         return None
     with progress("Reading the past") as step:
-        past = workspace.teams.past.at(revision, progress=step, quarantined=quarantined)
+        past = workspace.teams.past.at(revision, progress=step)
         _ = past.items.index
     invocation().past = past
     return past

@@ -155,7 +155,6 @@ def remember(
     if not (content or wanted.fields.get("title")):
         raise Unclear("nothing to remember", "give a text, '-' to read standard input, or --edit")
     with opened() as workspace:
-        wanted = wanted.in_branch_of(workspace.parts.policy.agent)
         if given["type"] is not None:
             workspace.kinds.get(given["type"])
         fresh = wanted.fresh(content)

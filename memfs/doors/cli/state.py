@@ -311,7 +311,6 @@ def show(
     chosen = request or ("partial" if any(wanted.values()) else "full")
     start, end = when(since, "since"), when(until, "until", end=True)
     limit = math.inf if whole else deadline
-    workspace.repository.require_readable()
     states = state_at(workspace, as_of)
     return states.retrieval.retrieve(chosen, start=start, end=end, deadline=limit, **wanted)
 
@@ -359,7 +358,6 @@ def search(
 
     text = " ".join(words)
     start, end = when(since, "since"), when(until, "until", end=True)
-    workspace.repository.require_readable()
     states = state_at(workspace, as_of)
     return FoundDocuments(text, tuple(search_states(states.reading, text, start=start, end=end, **given)))
 
@@ -390,7 +388,6 @@ def resume(workspace: Workspace, token: str) -> KeptState:
     Examples:
         memfs state resume ct-3-5d41402abc4b2a76b9719d911017c592
     """
-    workspace.repository.require_readable()
     return KeptState(token, workspace.states.continuations.resume(token))
 
 
@@ -635,7 +632,6 @@ def feedback(workspace: Workspace, agent: str, no_record: bool) -> AgentFeedback
         memfs state feedback "Evolution Agent"
         memfs state feedback Scout --no-record
     """
-    workspace.repository.require_readable()
     given = workspace.states.feedback.for_agent(agent, record=not no_record)
     if given.recorded:
         land(workspace)

@@ -536,7 +536,7 @@ def status(all_: bool, storage: bool, mine: bool, as_of: str | None) -> Workspac
             *(workspace.checker.item_problems() if workspace.store.problems() else ()),  # which takes much to import
             *(workspace.sources.mounts.problems() if workspace.settings.mounts else ()),
             *hook_problems(workspace),
-            *branch_problems(workspace.repository, workspace.parts.policy.agent),
+            *branch_problems(workspace.repository),
         ]
         counts = weights = None
         if storage or all_ or wants_json():
@@ -588,7 +588,7 @@ def _past(revision: str) -> WorkspaceStatus:
     from memfs.team.asof import past_tally
 
     with opened() as workspace:
-        past = past_at(workspace, revision, quarantined=True)
+        past = past_at(workspace, revision)
         found, problems = past_tally(past), tuple(past.store.problems())
         counts = _counts(found, past=True)
         remark(output.problems_note(len(problems)))

@@ -126,7 +126,7 @@ def _updated(
     **given: Any,
 ) -> tuple[MemoryItem, MemoryItem]:
     """An item before and after; where others change it meanwhile, Conflict says so, and trying again keeps theirs."""
-    wanted = draft(**given).in_branch_of(workspace.parts.policy.agent)
+    wanted = draft(**given)
     if given["type"] is not None:
         workspace.kinds.get(given["type"])
     before = item_named(workspace, name)
