@@ -1,44 +1,23 @@
 """Ask questions of several revisions, and find the commit with which something ceases to hold, such as an answer.
 
 A history of many lines is halved. A commit that cannot be read is passed over and reported; commits that leave memory
-and settings as they were are not tried. Each state of the memory is asked once: equal states give equal answers. Of two
-answers an item counts as changed when it came, went, changed its rank against others, or says something else; a rank
-that only slid because of others is reported separately.
+and settings as they were are not tried. Each state of the memory is asked once: equal states give equal answers.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
 from functools import partial
-from hashlib import sha256
 
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import MemfsError, QueryInvalid
-from memfs.format.field_merge import rising
 from memfs.git.commit_object import AGENT, SESSION, SOURCE
 from memfs.git.log import OWN_PATHS, Revision, one_line, revisions
 from memfs.git.repository import Repository, is_ancestor, merge_bases
-from memfs.model import MemoryItem, Query
+from memfs.model import Query
 from memfs.model.ids import check_id
 from memfs.team.asof import Travel
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedHit:
-    """An item in an answer.
-
-    Attributes:
-        item: as it was then.
-        rank: its place, from 1.
-        score: what it was ranked by.
-    """
-
-    item: MemoryItem
-    rank: int
-    score: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,20 +26,13 @@ class RevisionAnswer:
 
     Attributes:
         commit: the commit that was asked.
-        time: when it was made.
-        placed: what it found, best first, by id.
+        ids: of what it found, best first.
         notes: what the past says of its own limits.
     """
 
     commit: str
-    time: datetime
-    placed: Mapping[str, PlacedHit]
+    ids: tuple[str, ...]
     notes: tuple[str, ...] = ()
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The ids, best first."""
-        return tuple(self.placed)
 
 
 @dataclass(slots=True)
@@ -88,13 +60,9 @@ class Answers:
         kept = self._kept.get(state)
         if kept is None:
             past = self.travel.at(commit, now=self.now)
-            hits = past.recall.search(self.query).hits
-            placed = {
-                hit.item.id: PlacedHit(item=hit.item, rank=rank, score=hit.score) for rank, hit in enumerate(hits, 1)
-            }
-            kept = RevisionAnswer(commit=commit, time=past.time, placed=placed, notes=past.notes)
-            self._kept[state] = kept
-        return replace(kept, commit=commit, time=self.repository.commit_object(commit).time)
+            ids = tuple(hit.item.id for hit in past.recall.search(self.query).hits)
+            kept = self._kept[state] = RevisionAnswer(commit=commit, ids=ids, notes=past.notes)
+        return replace(kept, commit=commit)
 
     def tried(self, commit: str) -> RevisionAnswer | None:
         """The answer at a commit; None where its memory cannot be read."""
@@ -256,33 +224,6 @@ class Search:
         )
 
 
-def culprit_between(repository: Repository, older: str, newer: str, as_older: Holds) -> tuple[Culprit | None, bool]:
-    """The commit that made the difference between two commits, and whether it is one that only ``older`` has.
-
-    Args:
-        as_older: whether things stand at a commit as they do at ``older``; at ``newer`` they do not.
-
-    Returns:
-        None where the two have nothing in common, or what they have in common cannot be tried.
-
-    Raises:
-        HistoryError: git's files are damaged, or a shallow clone lacks them.
-    """
-    bases = merge_bases(repository, older, newer)
-    stand = {base: base == older or (base != newer and as_older(base)) for base in bases}
-    if not bases or None in stand.values():
-        return None, False
-    base = next((one for one in bases if stand[one]), bases[0])
-    if stand[base]:
-        return Search(repository, base, as_older, cleared=older).culprit(newer), False
-
-    def as_newer(commit: str) -> bool | None:
-        held = as_older(commit)
-        return None if held is None else not held
-
-    return Search(repository, base, as_newer, cleared=newer).culprit(older), True
-
-
 def state_of(repository: Repository, commit: str) -> Mapping[str, str]:
     """What of a commit decides its answers: the ids of the memory and of the settings. Equal ones give equal answers.
 
@@ -332,7 +273,7 @@ class Expectation:
 
     def met(self, answer: RevisionAnswer) -> bool:
         """Whether an answer is as expected."""
-        return (self.id in answer.placed) is not self.absent
+        return (self.id in answer.ids) is not self.absent
 
     def __str__(self) -> str:
         return f"{self.query.text} {_ARROW} {_NOT if self.absent else ''}{self.id}"
@@ -500,166 +441,3 @@ def _not_good(one: Expectation, answer: RevisionAnswer, once: bool) -> QueryInva
         field="good",
         hint="name a commit at which it was met; 'memfs recall QUERY --as-of COMMIT' shows the answer",
     )
-
-
-_ASIDE = frozenset({"sha256", "path"})
-
-
-class RankChange(StrEnum):
-    """What became of an item in the answer; ``slid``: its rank differs only as others came, went or moved."""
-
-    CAME = "came"
-    WENT = "went"
-    MOVED = "moved"
-    CHANGED = "changed"
-    SLID = "slid"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerChange:
-    """One item whose place or text differs.
-
-    Attributes:
-        id: its id.
-        fate: what became of it.
-        before, after: its place in the older and in the newer answer; None where it was in none.
-        fields: what the item says otherwise, where it is in both answers.
-        by: the commit that did it; None where none is found, and for what slid.
-        taken_back: whether only the older revision has that commit: the newer one lacks what it did.
-    """
-
-    id: str
-    fate: RankChange
-    before: PlacedHit | None = None
-    after: PlacedHit | None = None
-    fields: tuple[str, ...] = ()
-    by: Culprit | None = None
-    taken_back: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """How an answer changed: what came, went, moved, says something else, and slid, in this order.
-
-    Attributes:
-        now: what counted as the present in both answers.
-        older, newer: the answers.
-        changes: what differs.
-    """
-
-    query: Query
-    now: datetime
-    older: RevisionAnswer
-    newer: RevisionAnswer
-    changes: tuple[AnswerChange, ...]
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the answers lack that one of today might have, in sentences."""
-        return tuple(dict.fromkeys((*self.older.notes, *self.newer.notes)))
-
-
-class AnswerDiff:
-    """Compares answers of one workspace's past. May be used from several threads."""
-
-    def __init__(self, travel: Travel, repository: Repository) -> None:
-        """``travel`` opens the memory at a revision."""
-        self._travel, self._repository = travel, repository
-
-    def between(self, query: Query, older: str, newer: str = "HEAD") -> Difference:
-        """How the answer differs from one revision to another, both asked at the later one's time.
-
-        What differs is what a commit changed, never time alone: equal memories give equal answers.
-
-        Args:
-            older, newer: revisions or dates.
-
-        Raises:
-            HistoryUnavailable: there is no such revision, or it cannot be read.
-            QueryInvalid: the question cannot be understood there.
-            ContentError, SettingInvalid: the kinds or settings of one of them are invalid.
-        """
-        commits = self._repository.resolve(older), self._repository.resolve(newer)
-        now = max(self._repository.commit_object(commit).time for commit in commits)
-        query = replace(query, seconds=None)  # an answer that is cut short differs by chance
-        answers = Answers(self._travel, self._repository, query, now)
-        before, after = map(answers.of, commits)
-        blaming = _RankBlame(self._repository, answers, *commits, before.ids, after.ids)
-        changes = tuple(map(blaming.blamed, _changes(before.placed, after.placed)))
-        return Difference(query=query, now=now, older=before, newer=after, changes=changes)
-
-
-def _changes(before: Mapping[str, PlacedHit], after: Mapping[str, PlacedHit]) -> Iterator[AnswerChange]:
-    """What differs, without who did it."""
-    for name, placed in after.items():
-        if name not in before:
-            yield AnswerChange(id=name, fate=RankChange.CAME, after=placed)
-    for name, placed in before.items():
-        if name not in after:
-            yield AnswerChange(id=name, fate=RankChange.WENT, before=placed)
-    both = [name for name in after if name in before]
-    stay = {both[at] for at in rising([before[name].rank for name in both])}  # all others moved past these
-    rest: list[AnswerChange] = []
-    for name in both:
-        old, new = before[name], after[name]
-        differing = _fields(old.item, new.item)
-        fate = RankChange.MOVED if name not in stay else RankChange.CHANGED if differing else RankChange.SLID
-        if fate is not RankChange.SLID or old.rank != new.rank:
-            rest.append(AnswerChange(id=name, fate=fate, before=old, after=new, fields=differing))
-    yield from sorted(rest, key=lambda change: list(RankChange).index(change.fate))
-
-
-def _fields(old: MemoryItem, new: MemoryItem) -> tuple[str, ...]:
-    names = (one.name for one in dataclasses.fields(MemoryItem) if one.name not in _ASIDE)
-    return tuple(name for name in names if getattr(old, name) != getattr(new, name))
-
-
-@dataclass(slots=True)
-class _RankBlame:
-    """Finds who changed an answer, between two commits."""
-
-    repository: Repository
-    answers: Answers
-    older: str
-    newer: str
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-
-    def blamed(self, change: AnswerChange) -> AnswerChange:
-        """A change with the commit that made it."""
-        if change.fate is RankChange.SLID:
-            return change
-        culprit, back = culprit_between(self.repository, self.older, self.newer, self._as_older(change))
-        return replace(change, by=culprit, taken_back=back)
-
-    def _as_older(self, change: AnswerChange) -> Holds:
-        """Tells whether things stand at a commit as they do at the older end."""
-        if change.fate is RankChange.CHANGED and change.before is not None and change.after is not None:
-            return self._says_the_same(change.before.item, change.after.item)
-        holds = self._stands_the_same if change.fate is RankChange.MOVED else self._is_there
-
-        def as_older(commit: str) -> bool | None:
-            answer = self.answers.tried(commit)
-            return None if answer is None else holds(change, answer.ids)
-
-        return as_older
-
-    @staticmethod
-    def _is_there(change: AnswerChange, ids: Sequence[str]) -> bool:
-        return (change.id in ids) is (change.fate is RankChange.WENT)
-
-    def _stands_the_same(self, change: AnswerChange, ids: Sequence[str]) -> bool:
-        """Whether the same stand before it, of those that both ends have."""
-        both = set(self.before).intersection(self.after, ids)
-        return change.id in both and _ahead(ids, change.id, both) == _ahead(self.before, change.id, both)
-
-    def _says_the_same(self, old: MemoryItem, new: MemoryItem) -> Holds:
-        def as_older(commit: str) -> bool:
-            datas = (self.repository.read(commit, path) for path in {old.path, new.path})
-            return any(data is not None and sha256(data).hexdigest() == old.sha256 for data in datas)
-
-        return as_older
-
-
-def _ahead(ids: Sequence[str], name: str, of: Collection[str]) -> set[str]:
-    return {one for one in ids[: ids.index(name)] if one in of}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memfs.store import Store
     from memfs.store.parts import Parts
     from memfs.team.asof import Travel
-    from memfs.team.bisect import AnswerDiff, Bisect
+    from memfs.team.bisect import Bisect
     from memfs.team.blame import Blame
     from memfs.team.deinit import Deinit
     from memfs.team.history_merge import Merger
@@ -108,13 +108,6 @@ class Teams:
         from memfs.team.undo import Undo
 
         return Undo(self.store, self.parts, self.history(), self.usage)
-
-    @shared_property
-    def answers(self) -> AnswerDiff:
-        """Tells how the answer to a question changed between two revisions."""
-        from memfs.team.bisect import AnswerDiff
-
-        return AnswerDiff(self.past, self.parts.repository)
 
     @shared_property
     def bisect(self) -> Bisect:

@@ -568,7 +568,7 @@ def question_findings(answered: Iterable[AnsweredQuestion]) -> Iterator[ReviewFi
             code = "AnswerBroken" if was_there else "AnswerMissing"
             when = "not among the answers any more" if one.before and was_there else "not among the answers"
             message = f"{shown(name)} is {when} to {shown(one.ask)!r}"
-            hint = "memfs recall QUESTION --diff A..B shows what changed the answer"
+            hint = "memfs team bisect --expect 'QUERY => ID' finds the commit that did it"
             yield finding(code, message, path=QUESTIONS, id=name, hint=hint)
 
 

@@ -54,7 +54,6 @@ VERBS: tuple[tuple[str, ...], ...] = (
 
 TEAM: tuple[tuple[str, ...], ...] = (
     ("recall", "neighbour", "--as-of", "HEAD~1"),
-    ("recall", "neighbour", "--diff", "HEAD~1..HEAD"),
     ("list", "--as-of", "HEAD~1"),
     ("status", "--as-of", "HEAD~1"),
     ("team", "blame", "good", "content"),

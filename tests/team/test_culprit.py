@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memfs.errors import HistoryUnavailable
 from memfs.git.repository import Repository, merge_bases
-from memfs.team.bisect import Culprit, Search, culprit_between
+from memfs.team.bisect import Culprit, Search
 
 ITEM = "ContextMemory/memories/semantic/a.yaml"
 
@@ -195,32 +195,6 @@ def test_what_was_mended_in_between_is_seen(tmp_path: Path) -> None:
     assert not held[at]
 
 
-def test_of_two_lines_it_is_known_which_did_it(tmp_path: Path) -> None:
-    """Between two branches the commit is found on either; of strangers none can be named."""
-    line = Line()
-    base = line.add()
-    ours = [line.add(base)]
-    theirs = [line.add(base)]
-    for _ in range(4):
-        ours.append(line.add(ours[-1]))
-        theirs.append(line.add(theirs[-1]))
-    stranger = line.add()
-    repository, ids = made(tmp_path / "w", line)
-
-    def between(breaker: int) -> tuple[Culprit | None, bool]:
-        changed = {one for one in range(len(line.parents)) if breaker in line.before(one)}
-        older = ours[-1] in changed
-        return culprit_between(
-            repository, ids[ours[-1]], ids[theirs[-1]], lambda one: (ids.index(one) in changed) is older
-        )
-
-    for line_of, back in ((theirs, False), (ours, True)):
-        culprit, taken_back = between(line_of[2])
-        assert culprit is not None
-        assert (culprit.commit, taken_back) == (ids[line_of[2]], back)
-    assert culprit_between(repository, ids[base], ids[stranger], lambda one: one == ids[base]) == (None, False)
-
-
 def test_a_shallow_clone_says_so(tmp_path: Path, git: Callable[..., str]) -> None:
     """Where the way to the good commit is cut off, the error names what fetches it."""
     line = Line()
@@ -232,20 +206,7 @@ def test_a_shallow_clone_says_so(tmp_path: Path, git: Callable[..., str]) -> Non
     shallow = Repository.find(tmp_path / "shallow")
     assert shallow is not None
     with pytest.raises(HistoryUnavailable, match="unshallow"):
-        culprit_between(shallow, ids[0], ids[5], lambda one: one == ids[0])
-
-
-def test_what_both_ends_have_made_no_difference_between_them(tmp_path: Path) -> None:
-    """Lines that crossed: both joined the commit that broke it, and one of the two joins mended it."""
-    line = Line()
-    start = line.add()
-    fine, broke = line.add(start), line.add(start)
-    older, newer = line.add(fine, broke), line.add(broke, fine)
-    repository, ids = made(tmp_path / "w", line)
-    held = {ids[start]: True, ids[fine]: True, ids[broke]: False, ids[older]: True, ids[newer]: False}
-    found, back = culprit_between(repository, ids[older], ids[newer], held.__getitem__)
-    assert found is not None
-    assert (found.commit, back, [one.commit for one in found.brought]) == (ids[newer], False, [ids[broke]])
+        Search(shallow, ids[0], lambda one: one == ids[0]).culprit(ids[5])
 
 
 def test_what_broke_before_it_was_mended_elsewhere_is_found(tmp_path: Path) -> None:

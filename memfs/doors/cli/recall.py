@@ -281,7 +281,6 @@ def _why_nothing(text: str) -> str:
 @click.option("--why-not", metavar="ID", shell_complete=complete_ids, help="Say why this memory is not among the hits.")
 @click.option("--own", is_flag=True, help="Leave out the workspaces that 'mounts' names.")
 @as_of
-@click.option("--diff", metavar="A..B", help="How the answer differs between two revisions, and which commit did it.")
 @click.option("--fenced", is_flag=True, help="Print the hits as quoted data, to be put before a model.")
 def recall(
     question: tuple[str, ...],
@@ -290,7 +289,6 @@ def recall(
     why_not: str | None,
     own: bool,
     as_of: str | None,
-    diff: str | None,
     fenced: bool,
     **chosen: Any,
 ) -> FoundItems | None:
@@ -307,20 +305,10 @@ def recall(
         memfs recall "login bug" --agent coder --json
         memfs recall retries --context project=shop --budget 800 --fenced
         memfs recall deploy --as-of '3 days ago'
-        memfs recall deploy --diff HEAD~20..HEAD
     """
-    if diff is not None:
-        _refuse_beside_diff({"--as-of": as_of, "--fenced": fenced, "--explain": explain, "--why-not": why_not})
     with opened() as workspace, workspace.store.looking_once():
         past = past_at(workspace, as_of)
         asked = _query(workspace, " ".join(question), limit, chosen, past)
-        if diff is not None:
-            from memfs.doors.cli.answer_diff import compared, compared_text  # rarely asked for
-            from memfs.doors.cli.output import render
-
-            answers = compared(workspace, asked, diff)
-            render(answers, compared_text(answers), json=wants_json())
-            return None
         if why_not is not None:
             from memfs.doors.cli.output import render
 
@@ -422,8 +410,3 @@ def _hint(workspace: Workspace, cut: str) -> str:
     if workspace.words_only:
         return "" if cut else "meaning was not searched; 'memfs semantic on' switches it on"
     return "no memory is embedded yet; 'memfs semantic on' embeds them" if workspace.by_meaning else ""
-
-
-def _refuse_beside_diff(options: Mapping[str, object]) -> None:
-    if given := [word for word, value in options.items() if value]:
-        raise click.UsageError(f"--diff and {given[0]} exclude each other")

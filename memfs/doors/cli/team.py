@@ -11,7 +11,6 @@ import click
 
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli import output
-from memfs.doors.cli.answer_diff import head_line, remarks, whose
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb
 from memfs.doors.cli.options import SOURCE, as_of, land, named, past_at, since, when
 from memfs.doors.cli.parser import Actions
@@ -23,10 +22,11 @@ from memfs.model.query import MOST
 
 if TYPE_CHECKING:
     from memfs.context.agents_md import AgentsBlock, BlockResult, BlockStatus
+    from memfs.git.log import Revision
     from memfs.intake.import_service import ImportResult
     from memfs.learning.conventions import Convention
     from memfs.store.access_log import AccessRecord
-    from memfs.team.bisect import BisectResult
+    from memfs.team.bisect import BisectResult, Culprit
     from memfs.team.blame import LearnedFrom
     from memfs.team.verify import CommitCheck
     from memfs.workspace import Workspace
@@ -374,10 +374,39 @@ class BrokenAnswer:
         return cls(found, agent, session, source, tuple(ChangedPath(*pair) for pair in found.changes))
 
 
+_BROUGHT = 5
+
+
+def _head_line(revision: Revision) -> str:
+    """A commit on one line: its id, when, by whom, and what it says."""
+    head = f"{output.styled(revision.short, fg='yellow')} {output.styled(f'{revision.time:%Y-%m-%d}', dim=True)}"
+    return f"{head} {revision.author}: {output.one_line(revision.subject, 0)}"
+
+
+def _whose(culprit: Culprit) -> str:
+    """By which agent, in which session, through which door; "" where the commit names none."""
+    named = (("agent", culprit.agents), ("session", culprit.sessions), ("through", culprit.sources))
+    return ", ".join(f"{word} {' and '.join(values)}" for word, values in named if values)
+
+
+def _remarks(culprit: Culprit) -> list[str]:
+    """What is to be known of how it was found: what it joined, and which commits could not be read."""
+    found = []
+    if culprit.brought:
+        shown = [_head_line(one) for one in culprit.brought[:_BROUGHT]]
+        more = len(culprit.brought) - _BROUGHT
+        found.append("it joined a line on which that never held:")
+        found += [f"  {line}" for line in shown] + ([f"  and {output.count(more, 'more commit')}"] if more > 0 else [])
+    if culprit.or_earlier:
+        names = ", ".join(one[:10] for one in culprit.or_earlier[:_BROUGHT])
+        found.append(f"or one of those before it that could not be read: {names}")
+    return found
+
+
 def _bisect_text(broken: BrokenAnswer) -> output.Text:
     culprit = broken.found.culprit
-    yield f"{output.styled('broken by', fg='red')} {head_line(culprit.revision)}"
-    for line in filter(None, (whose(culprit), *remarks(culprit))):
+    yield f"{output.styled('broken by', fg='red')} {_head_line(culprit.revision)}"
+    for line in filter(None, (_whose(culprit), *_remarks(culprit))):
         yield f"  {line}"
     for one in broken.found.answers:
         if one.broken:
