@@ -41,7 +41,7 @@ VALUES = {
 WITHIN = {
     "sources": "episodes rules preferences conventions agreements mounts delivery",
     "states": "retrieval iterations checkpoints feedback analysis archives aggregates retention",
-    "teams": "merger syncer past blame undo review branches resolver bisect signatures",
+    "teams": "merger syncer past blame undo review resolver bisect signatures",
 }
 
 

@@ -148,7 +148,7 @@ def test_an_unknown_verb_names_the_nearest(bare: Memfs) -> None:
         ("get x", "there is no verb 'get'", "did you mean 'memfs show'?"),
         ("rm x", "there is no verb 'rm'", "did you mean 'memfs forget'?"),
         ("gc", "there is no verb 'gc'", "did you mean 'memfs admin gc'?"),
-        ("team brunch", "there is no verb 'brunch'", "did you mean 'branch'?"),
+        ("team blam", "there is no verb 'blam'", "did you mean 'blame'?"),
         ("xyzzy", "there is no verb 'xyzzy'", "'memfs --help' lists them"),
         ("check --fx", "'memfs check' has no option '--fx'", "did you mean '--fix'?"),
         ("list --workspac", "'memfs list' has no option '--workspac'", "see 'memfs list --help'"),
