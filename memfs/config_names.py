@@ -13,7 +13,6 @@ RETENTION_POLICY = f"{CONFIGURATION}/retention_policy.json"
 KINDS = f"{CONFIGURATION}/kinds.yaml"
 MEMORY_CONTEXT = f"{CONFIGURATION}/memory_context.yaml"
 MEMORY_CONTEXTS = f"{CONFIGURATION}/contexts"
-QUESTIONS = f"{CONFIGURATION}/questions.yaml"
 
 VARIABLES = "MEMFS_"
 """How the variables begin; each setting has one: ``MEMFS_INDEX_ENGINE``."""

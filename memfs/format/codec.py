@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, QUESTIONS, RETENTION_POLICY, SYSTEM_CONFIG
+from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, RETENTION_POLICY, SYSTEM_CONFIG
 from memfs.dataclass import NamedTuple
 from memfs.digest import sha256
 from memfs.errors import ContentError, IdInvalid, ItemSyntaxError, ItemTooLarge, MemfsError, SchemaInvalid
@@ -543,7 +543,6 @@ SCHEMAS = {
     RETENTION_POLICY: "retention_policy",
     MEMORY_CONTEXT: "memory_context",
     KINDS: "kinds",
-    QUESTIONS: "questions",
 }
 _STATE_SCHEMAS = {"feedback": "feedback_given", "checkpoint": "checkpoint_manifest", "hypothesis_version": "hypothesis"}
 

@@ -14,9 +14,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memfs.config_names import KINDS, QUESTIONS, SETTINGS_FILE
+from memfs.config_names import KINDS, SETTINGS_FILE
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import ContentError, HistoryUnavailable, ItemSyntaxError, ItemTooLarge, MemfsError, SettingInvalid
+from memfs.errors import HistoryUnavailable, ItemSyntaxError, ItemTooLarge, MemfsError, SettingInvalid
 from memfs.format import secrets, toml_text
 from memfs.format.codec import parse, remarks, schema_of
 from memfs.format.item_fields import values
@@ -34,13 +34,12 @@ from memfs.git.repository import Repository, beyond, cut_off, merge_bases
 from memfs.intake.contradictions import Neighbourhood, Neighbours, is_momentary
 from memfs.learning import conflicts
 from memfs.learning.conflicts import covers, holds, record_of
-from memfs.model import MemoryItem, Query
+from memfs.model import MemoryItem
 from memfs.model.ids import stem_of
 from memfs.model.item import BY_TRUST, VOUCHED
 from memfs.model.problem import ERROR, WARNING
 from memfs.model.state_paths import SIDECAR_SUFFIX, document_kind
 from memfs.recall.conflict_notes import CONTRADICTS, OVER
-from memfs.recall.recaller import Recaller
 from memfs.recall.tokens import gist
 from memfs.recall.versions import may_meet
 from memfs.resources import template_text
@@ -52,7 +51,6 @@ from memfs.team.injection import Instruction, instructions
 from memfs.team.review_report import (
     GONE,
     NOTE,
-    AnsweredQuestion,
     ChangedPaths,
     FieldChange,
     Report,
@@ -501,77 +499,6 @@ def _is_among(item: MemoryItem, agents: set[str]) -> bool:
     return any(agent_person(name) == mine for name in agents)
 
 
-# -- pinned questions ---------------------------------------------------------------------------------------------
-LIMIT = 5
-"""So many answers are looked at where a question does not say."""
-Texts = dict[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PinnedQuestion:
-    """One pinned question: its words, the ids that must be among so many first answers."""
-
-    ask: str
-    expect: tuple[str, ...] = ()
-    limit: int = LIMIT
-
-
-def questions_of(side: Side) -> list[PinnedQuestion]:
-    """The questions that a side pins, each once; none where it has no such file, or an invalid one.
-
-    That the file is invalid is found with all other files.
-    """
-    data = side.data(QUESTIONS)
-    if data is None:
-        return []
-    try:
-        document = side.codec.read_document(data, QUESTIONS, "questions")
-    except ContentError:
-        return []
-    found = {
-        row["ask"].strip(): PinnedQuestion(
-            ask=row["ask"].strip(), expect=tuple(row.get("expect", ())), limit=row.get("limit", LIMIT)
-        )
-        for row in document["questions"]
-    }
-    return [one for name, one in found.items() if name]
-
-
-def answers(recall: Recaller, question: PinnedQuestion) -> Texts:
-    """The answers to a question, best first: what each says, by its id."""
-    found = recall.search(Query(text=question.ask, limit=question.limit, deduplicate=True))
-    return {hit.item.id: f"{hit.item.title}\n{gist(hit.item)}" for hit in found.hits}
-
-
-def compare(
-    questions: Iterable[PinnedQuestion], before: Recaller | None, after: Recaller
-) -> Iterator[AnsweredQuestion]:
-    """How the answers to each question change between two revisions; ``before`` None where there was no memory yet."""
-    for one in questions:
-        new = answers(after, one)
-        old = answers(before, one) if before is not None else None
-        yield AnsweredQuestion(
-            ask=one.ask,
-            expect=one.expect,
-            before=None if old is None else tuple(old),
-            after=tuple(new),
-            missing=tuple(name for name in one.expect if name not in new),
-            changed=tuple(name for name in new if old is not None and name in old and old[name] != new[name]),
-        )
-
-
-def question_findings(answered: Iterable[AnsweredQuestion]) -> Iterator[ReviewFinding]:
-    """Expected answers that are missing: broken by this change, or missing before."""
-    for one in answered:
-        for name in one.missing:
-            was_there = one.before is None or name in one.before
-            code = "AnswerBroken" if was_there else "AnswerMissing"
-            when = "not among the answers any more" if one.before and was_there else "not among the answers"
-            message = f"{shown(name)} is {when} to {shown(one.ask)!r}"
-            hint = "memfs team bisect --expect 'QUERY => ID' finds the commit that did it"
-            yield finding(code, message, path=QUESTIONS, id=name, hint=hint)
-
-
 def not_asked(error: MemfsError | OSError) -> ReviewFinding:
     """What is said where the memory of a side could not be asked."""
     reason = error.sentence if isinstance(error, MemfsError) else str(error)
@@ -718,7 +645,6 @@ class Reviews:
             base=before.files.commit,
             head=after.files.commit,
             title=title,
-            prefix=self._repository.prefix,
             items=tuple(one.change for one in items),
             conventions=tuple(convention_changes(items)),
             documents=tuple(document_changes(before, after, changed)),
@@ -726,12 +652,8 @@ class Reviews:
         )
         if changed.every:
             try:
-                pasts = [self._travel.over(side.files, after.time) for side in (before, after)]
-                found += neighbour_findings(before, after, items, pasts[1].store)
-                then = pasts[0].recall if before.files.commit and before.entries else None
-                answered = tuple(compare(questions_of(after), then, pasts[1].recall))
-                report = replace(report, questions=answered)
-                found += question_findings(answered)
+                past = self._travel.over(after.files, after.time)
+                found += neighbour_findings(before, after, items, past.store)
             except (MemfsError, OSError) as error:
                 found.append(not_asked(error))
         return replace(report, findings=in_order(found))

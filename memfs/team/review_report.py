@@ -1,4 +1,4 @@
-"""What a review reports of a change between two sides, and the report as Markdown, one line or a runner's annotations.
+"""What a review reports of a change between two sides, and the report as Markdown or in one line.
 
 An item is followed by its id, whatever its path; differences are listed field by field. Nothing that a memory holds
 can leave the place where it is quoted: texts of others are in code spans and code blocks only, so that no link,
@@ -138,53 +138,24 @@ class ReviewedDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnsweredQuestion:
-    """How the answer to a pinned question changes.
-
-    Attributes:
-        ask: the question.
-        expect: ids that must be among the answers.
-        before, after: ids of the answers, best first; ``before`` is None where it could not be asked then.
-        missing: expected ids that are not among the answers any more, or still not.
-        changed: ids whose text differs in the two answers.
-    """
-
-    ask: str
-    after: tuple[str, ...]
-    before: tuple[str, ...] | None = None
-    expect: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-
-    @property
-    def differs(self) -> bool:
-        """Whether the two answers are not the same."""
-        return bool(self.changed) or (self.before is not None and self.before != self.after)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """What a change does to memory.
 
     Attributes:
         base, head: the commits that were compared; ``head`` is "" for what is staged, ``base`` where there is none.
         title: what was asked for, such as ``main..work``.
-        prefix: the workspace's folder below the top of its repository, "" where that is the same.
         items, conventions, documents: what changed.
         findings: what a reviewer should know, the worst first.
-        questions: the pinned questions.
         commits: how many commits the change consists of.
     """
 
     base: str
     head: str
     title: str
-    prefix: str = ""
     items: tuple[ItemChange, ...] = ()
     conventions: tuple[ConventionChange, ...] = ()
     documents: tuple[ReviewedDocument, ...] = ()
     findings: tuple[ReviewFinding, ...] = ()
-    questions: tuple[AnsweredQuestion, ...] = ()
     commits: int = 0
 
     @property
@@ -209,9 +180,8 @@ def in_order(found: list[ReviewFinding]) -> tuple[ReviewFinding, ...]:
 
 
 _CODES = {
-    ERROR: "AnswerBroken ConflictMarkers DuplicateId HiddenInstruction LinkInMemory SecretInHistory SuspectName "
-    "Unmerged",
-    WARNING: "AnswerMissing AttributesChanged Contradiction MergeConflict NearDuplicate NotAsked NotLookedInto "
+    ERROR: "ConflictMarkers DuplicateId HiddenInstruction LinkInMemory SecretInHistory SuspectName Unmerged",
+    WARNING: "AttributesChanged Contradiction MergeConflict NearDuplicate NotAsked NotLookedInto "
     "OriginMismatch PinnedRemoved ReferenceUnknown Repeated SecretAllowed SettingPersonal TrustClaimed "
     "TrustRaised UnknownFile",
     NOTE: "HistoryNotRead InstructionQuoted NotCompared PossibleSecret",
@@ -754,28 +724,6 @@ def _document(one: ReviewedDocument) -> str:
     return "\n".join([f"- {one.what}: {code(_cut(one.path, _LONGEST_PATH))}", *_told(one.fields[:20])])
 
 
-def _questions(report: Report) -> str:
-    told = [_answered(one) for one in report.questions if one.differs or one.missing]
-    same = len(report.questions) - len(told)
-    if not report.questions:
-        return ""
-    rows = [*told, *([f"- {_counted(same, 'question')} answered as before"] if same else [])]
-    return _section("Pinned questions", rows)
-
-
-def _answered(one: AnsweredQuestion) -> str:
-    lines = [f"- {code(one.ask)}"]
-    before = one.before or ()
-    for place, name in enumerate(one.after, 1):
-        was = before.index(name) + 1 if name in before else 0
-        moved = "new" if not was else "" if was == place else f"was {was}."
-        moved = moved or ("says something else" if name in one.changed else "")
-        lines.append(f"  {place}. {code(name)}{f' ({moved})' if moved and one.before is not None else ''}")
-    lines += [f"  - gone: {code(name)} (was {place}.)" for place, name in enumerate(before, 1) if name not in one.after]
-    lines += [f"  - **expected, and missing**: {code(name)}" for name in one.missing]
-    return "\n".join(lines)
-
-
 def _section(title: str, rows: Iterable[str]) -> str:
     given = list(rows)
     return "\n".join([f"### {title}", "", *_bounded(given), ""]) if given else ""
@@ -788,7 +736,6 @@ def _bounded(rows: Sequence[str]) -> list[str]:
 
 _SECTIONS: tuple[Callable[[Report], str], ...] = (
     lambda report: _section("Found", map(_finding, report.findings)),
-    _questions,
     lambda report: _section("Conventions", _convention_texts(report)),
     _item_texts,
     lambda report: _section("Other files", map(_document, report.documents)),
@@ -837,33 +784,3 @@ def _cut(text: str, most: int) -> str:
 
 def _indented(lines: Iterable[str], depth: int = 2) -> list[str]:
     return [" " * depth + line if line else "" for line in lines]
-
-
-_NAMES = {ERROR: "error", WARNING: "warning", NOTE: "notice"}
-_MOST = 50
-"""GitHub shows ten of each sort for a step; the others stand in the log."""
-
-
-def commands(report: Report) -> Iterator[str]:
-    """The lines to print: a command for each finding, the worst first, and a line that sums up."""
-    for one in report.findings[:_MOST]:
-        yield _command(one, report.prefix)
-    if len(report.findings) > _MOST:
-        yield f"and {len(report.findings) - _MOST} more findings"
-    yield f"memfs: {_message(summary(report))}"
-
-
-def _command(one: ReviewFinding, prefix: str) -> str:
-    path = f"{prefix}/{one.path}" if prefix and one.path else one.path
-    properties = {"file": path, "line": str(one.line or 1) if path else "", "title": f"memfs: {one.code}"}
-    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items() if value)
-    hint = f" ({one.hint})" if one.hint else ""
-    return f"::{_NAMES[one.severity]} {told}::{_message(one.message + hint)}"
-
-
-def _message(text: str) -> str:
-    return shown(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _message(text).replace(":", "%3A").replace(",", "%2C")

@@ -62,7 +62,6 @@ TEAM: tuple[tuple[str, ...], ...] = (
         "access",
     ),
     ("review", "HEAD~1..HEAD"),
-    ("review", "HEAD~1..HEAD", "--format", "github"),
     ("review", "--staged"),
     ("team", "verify", "HEAD", "--allowed-signers", ".gitattributes"),
     ("team", "conflicts"),

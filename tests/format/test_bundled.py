@@ -27,7 +27,6 @@ DOCUMENTS = {
     "memory_context.yaml": "memory_context",
     "universal/memory-base.yaml": "memory_context",
     "kinds.yaml": "kinds",
-    "questions.yaml": "questions",
     "context-session.yaml": "context",
     "system_config.json": "system_config",
     "retention_policy.json": "retention_policy",

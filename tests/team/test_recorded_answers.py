@@ -23,9 +23,9 @@ RECORDED = Path(__file__).with_name("recorded_answers.json")
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 BELOW = "ContextMemory/memories"
 KINDS = "ContextMemory/configuration/kinds.yaml"
-QUESTIONS = "ContextMemory/configuration/questions.yaml"
+UNKNOWN = "ContextMemory/configuration/questions.yaml"
 RECIPE = "kinds:\n  recipe:\n    layer: semantic\n    description: how to cook\n"
-PINNED = """questions:
+FOREIGN = """questions:
 - ask: Which database do we use for transactions?
   expect: [database]
   limit: 3
@@ -86,7 +86,7 @@ def history(folder: Path) -> Project:
     team.item("semantic/timeless", "Nobody knows since when transactions matter.", made="")
     team.write(KINDS, RECIPE)
     team.item("recipe/soup", "Leek soup for the database team.")
-    team.write(QUESTIONS, PINNED)
+    team.write(UNKNOWN, FOREIGN)
     team.commit("Begin")
     team.item("semantic/2026-03/database", "We use PostgreSQL 16 as the database.", "tags: [storage, sql]\n")
     team.item("semantic/twins/cache", "A second file has the id of the cache.", made="2026-03-05T10:00:00Z")

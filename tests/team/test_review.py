@@ -205,14 +205,13 @@ def test_what_is_wrong_with_a_file_is_found(team: Team, text: str, code: str, se
 
 
 def test_no_report_shows_a_secret(team: Team) -> None:
-    """Not in what was added, nor in what a field or a file had or has, nor in a convention or a question (B6)."""
+    """Not in what was added, nor in what a field or a file had or has, nor in a convention (B6)."""
     team.item("semantic/changed", f"It was {KEY}.")
     team.commit()
     team.branch()
     team.item("semantic/changed", f"It is {KEY[:-1]}3.", title=f"For {KEY}")
     team.item("semantic/added", f"The key is {KEY}.")
     team.item("semantic/allowed", f"The key is {KEY}.", metadata="{secret_allowed: an example}")
-    team.write("ContextMemory/configuration/questions.yaml", f"questions:\n- ask: Whose is {KEY}?\n")
     team.commit()
     report = team.review()
     assert {"SecretDetected", "SecretAllowed"} <= {one.code for one in report.findings}

@@ -86,7 +86,7 @@ def test_writes_without_a_commit_are_said_to_be_left_out(team: Team, capsys: pyt
     memfs = ("-C", str(team.root), "--set", "history.commit=manual")
     for name in ("one", "two"):
         assert run([*memfs, "remember", f"Memory {name}", "--id", name]) == 0
-    for more in ((), ("--json",), ("--format", "github")):
+    for more in ((), ("--json",)):
         capsys.readouterr()
         run([*memfs, "review", "main..HEAD", *more])
         assert "2 uncommitted changes are not part of it" in capsys.readouterr().err, more
@@ -105,21 +105,6 @@ def test_json_has_everything(team: Team, capsys: pytest.CaptureFixture[str]) -> 
     assert (told["failed"], told["items"][0]["id"]) == (False, "fresh")
     assert run(review) == 0
     assert capsys.readouterr().out.startswith("## Memory review of `main..HEAD`")
-
-
-def test_github_gets_annotations_and_a_summary(
-    team: Team, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Annotations go to the log, the report to the page of the run."""
-    page = tmp_path / "summary.md"
-    page.write_text("Before\n")
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
-    team.item("semantic/fresh", ORDER)
-    team.commit()
-    assert run(["-C", str(team.root), "review", "main..HEAD", "--format", "github"]) == 1
-    place = f"file={BELOW}/semantic/2026-03/fresh.yaml,line=2,title=memfs%3A HiddenInstruction"
-    assert capsys.readouterr().out.startswith(f"::error {place}::")
-    assert page.read_text().startswith("Before\n## Memory review")
 
 
 def test_the_workflow_reviews_a_pull_request(team: Team, path_of_memfs: str, tmp_path: Path) -> None:
@@ -143,12 +128,16 @@ def test_the_workflow_reviews_a_pull_request(team: Team, path_of_memfs: str, tmp
         env["GITHUB_STEP_SUMMARY"] = str(clone / ".git/summary.md")
         return subprocess.run(["bash", "-e", "-c", review["run"]], cwd=clone, env=env, capture_output=True, text=True)
 
+    def page() -> str:
+        return max(tmp_path.glob("clone*/.git/summary.md")).read_text()
+
     passed = job()
-    assert (passed.returncode, passed.stdout) == (0, "memfs: 1 added; nothing found\n"), passed.stderr
+    assert (passed.returncode, passed.stdout) == (0, ""), passed.stderr
+    assert "**1 added; nothing found.**" in page()
     team.item("semantic/fresh", ORDER)
     team.commit()
-    failed = job()
-    assert (failed.returncode, failed.stdout[:8]) == (1, "::error ")
+    assert job().returncode == 1
+    assert "`HiddenInstruction`" in page()
 
 
 def test_no_code_of_a_pull_request_passes_for_pip(tmp_path: Path) -> None:
@@ -231,7 +220,7 @@ def test_the_hook_needs_the_program_and_this_workspace(commit: Commit) -> None:
 
 @pytest.mark.parametrize(
     ("name", "file"),
-    [("github", "github-workflow.yml"), ("pre-commit", "pre-commit-hook"), ("questions", "questions.yaml")],
+    [("github", "github-workflow.yml"), ("pre-commit", "pre-commit-hook")],
 )
 def test_templates_are_printed(name: str, file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each template is printed to the byte, without a workspace."""

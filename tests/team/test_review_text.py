@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from memfs.team.review_report import (
     LONGEST,
-    AnsweredQuestion,
     ConventionChange,
     FieldChange,
     ItemChange,
@@ -20,7 +19,6 @@ from memfs.team.review_report import (
     ReviewFinding,
     block,
     code,
-    commands,
     markdown,
     summary,
     words,
@@ -46,7 +44,6 @@ def report_of(text: str) -> Report:
         base="a" * 40,
         head="b" * 40,
         title=text,
-        prefix="sub",
         items=(
             ItemChange(
                 what="added", id=text, type=text, path=text, title=text, text=text, trust=text, origin={"agent": text}
@@ -62,7 +59,6 @@ def report_of(text: str) -> Report:
         findings=(
             ReviewFinding(severity="error", code="X", message=text, path=text, line=3, id=text, other=text, hint=text),
         ),
-        questions=(AnsweredQuestion(ask=text, before=(text,), after=("x",), missing=(text,)),),
     )
 
 
@@ -103,30 +99,6 @@ def test_no_text_leaves_its_quotation(text: str) -> None:
     assert not re.search(r"[@<>\[\]|*_~#&\\]", outside(words(text)))
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_no_text_begins_a_command(text: str) -> None:
-    """Each line for GitHub is one command of ours, whatever the memory holds."""
-    lines = list(commands(report_of(text)))
-    assert len(lines) == 2
-    assert re.fullmatch(r"::error file=[^:,\n]*,line=3,title=memfs%3A X::[^\n\r]*", lines[0])
-    assert "\n" not in lines[1]
-
-
-def test_what_looks_like_an_escape_stays_what_it_is() -> None:
-    """GitHub undoes our escapes, and none that a memory brings along."""
-    found = ReviewFinding(severity="note", code="X", message="100%0A::error::%25", path="a%2Cb.yaml")
-    first, _ = commands(Report(base="a", head="b", title="t", findings=(found,)))
-    assert first == "::notice file=a%252Cb.yaml,line=1,title=memfs%3A X::100%250A::error::%2525"
-
-
-def test_a_path_is_told_from_the_top_of_the_repository() -> None:
-    """GitHub finds a file of a workspace that lies in a folder."""
-    found = ReviewFinding(severity="note", code="X", message="m", path="memfs.toml")
-    first, last = commands(Report(base="a", head="b", title="t", prefix="tools/memory", findings=(found,)))
-    assert first == "::notice file=tools/memory/memfs.toml,line=1,title=memfs%3A X::m"
-    assert last == "memfs: no memory changed; 1 note"
-
-
 def test_a_long_report_fits_a_comment() -> None:
     """A report is no longer than a comment on a pull request may be, and says what is missing."""
     items = [
@@ -151,10 +123,9 @@ def test_no_part_of_a_report_is_pushed_out_by_another() -> None:
         ReviewFinding(severity="error", code="HiddenInstruction", message="m " * 400, path=f"{n}" + "p" * 4_000)
         for n in range(90)
     )
-    asked = tuple(AnsweredQuestion(ask="q" * 4_000, before=(), after=(f"a{n}",), missing=()) for n in range(90))
-    page = markdown(Report(base="a", head="b", title="t", items=items, findings=found, questions=asked))
+    page = markdown(Report(base="a", head="b", title="t", items=items, findings=found))
     assert len(page) <= LONGEST
-    shown = {"Found": "`HiddenInstruction` in `0p", "Memories": "`added-0`", "Pinned questions": "qqqq"}
+    shown = {"Found": "`HiddenInstruction` in `0p", "Memories": "`added-0`"}
     for title, row in shown.items():
         assert row in page.partition(f"### {title}")[2]
     assert "more fields" in page or "`changed-0`" not in page

@@ -202,11 +202,6 @@ def print_text(text: str, indent: str = "") -> None:
     write("\n".join(_line(indent + line) for line in text.split("\n")))
 
 
-def print_command(command: str) -> None:
-    """Print a line that a runner of workflows is to obey; its values are escaped already."""
-    write(clean(command))
-
-
 def _colours() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 

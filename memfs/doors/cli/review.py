@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -12,15 +11,14 @@ import click
 
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, invocation, remark, verb, wants_json
-from memfs.doors.cli.output import MERGE, Block, Text, count, note, print_command, print_text
+from memfs.doors.cli.output import MERGE, Block, Text, count, print_text
 from memfs.errors import RepoUnsupported, SettingInvalid, StorageIO, WorkspaceNotFound
 
 if TYPE_CHECKING:
     from memfs.git.repository import Repository
     from memfs.team.review_report import Report
 
-_TEMPLATES = {"github": "github-workflow.yml", "pre-commit": "pre-commit-hook", "questions": "questions.yaml"}
-_SUMMARY = "GITHUB_STEP_SUMMARY"
+_TEMPLATES = {"github": "github-workflow.yml", "pre-commit": "pre-commit-hook"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,7 @@ class ReviewedChange:
     """What a change does to memory.
 
     Attributes:
-        failed: whether something stands against it.
+        failed: whether something stands against it; with `--strict` a warning does.
         summary: that in a sentence.
         report: all of it; its fields stand beside the others.
     """
@@ -44,20 +42,12 @@ def _text(reviewed: ReviewedChange) -> Text:
     yield Block(markdown(reviewed.report).rstrip("\n"))
 
 
-@verb("review", text=_text, exit_code=lambda reviewed, strict: reviewed.report.failed(strict=strict))
+@verb("review", text=_text, exit_code=lambda reviewed: reviewed.failed)
 @click.argument("revisions", required=False, metavar="[BASE..HEAD | HEAD]")
 @click.option("--staged", is_flag=True, help="Look at what is staged for the next commit instead.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["markdown", "github"]),
-    default="markdown",
-    show_default=True,
-    help="Markdown to read, or workflow commands for GitHub, whose summary gets the Markdown.",
-)
 @click.option("--strict", is_flag=True, help="Let warnings fail, too.")
 @click.option("--template", type=click.Choice(sorted(_TEMPLATES)), help="Only print a file that makes use of this.")
-def review(revisions: str | None, staged: bool, form: str, strict: bool, template: str | None) -> ReviewedChange | None:
+def review(revisions: str | None, staged: bool, strict: bool, template: str | None) -> ReviewedChange | None:
     """Report what a change does to memory: what comes, changes and goes, and what is wrong with it.
 
     BASE..HEAD is compared as a pull request is: from the commit that both began with. A single branch or commit is the
@@ -69,7 +59,6 @@ def review(revisions: str | None, staged: bool, form: str, strict: bool, templat
         memfs review main..HEAD
         memfs review origin/tune
         memfs review --staged --strict
-        memfs review origin/main..HEAD --format github
         memfs review --template github > .github/workflows/memory.yml
     """
     if template:
@@ -79,21 +68,15 @@ def review(revisions: str | None, staged: bool, form: str, strict: bool, templat
         return None
     if staged and revisions:
         raise Unclear("what is staged has no range", "leave out either --staged or BASE..HEAD")
-    from memfs.team.review_report import commands, markdown, summary
+    from memfs.team.review_report import summary
 
     report, waiting = _reviewed(revisions or "", staged)
-    if staged and report.empty and form == "markdown" and not wants_json():
+    if staged and report.empty and not wants_json():
         return None  # a hook runs with every commit
     if waiting:
         told = f"{count(waiting, 'uncommitted change')} {'is' if waiting == 1 else 'are'} not part of it"
         remark(told, "'memfs commit' commits what waits")
-    if form == "github" and not wants_json():
-        for line in commands(report):
-            print_command(line)
-        if page := os.environ.get(_SUMMARY):
-            _append(Path(page), markdown(report))
-        raise click.exceptions.Exit(int(report.failed(strict=strict)))
-    return ReviewedChange(report.failed(), summary(report), report)
+    return ReviewedChange(report.failed(strict=strict), summary(report), report)
 
 
 def _reviewed(revisions: str, staged: bool) -> tuple[Report, int]:
@@ -154,11 +137,3 @@ def _repository(root: Path) -> Iterator[Repository]:
             raise RepoUnsupported("this workspace is in no git repository", path=str(root), hint="run git init there")
         ending.callback(found.close)
         yield found
-
-
-def _append(output: Path, text: str) -> None:
-    try:
-        with output.open("a", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        note(f"the summary was not written: {error.strerror}")
