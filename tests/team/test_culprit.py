@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memfs.errors import HistoryUnavailable
 from memfs.git.repository import Repository, merge_bases
 from memfs.team.bisect import Culprit, Search
 
@@ -193,20 +192,6 @@ def test_what_was_mended_in_between_is_seen(tmp_path: Path) -> None:
     at = ids.index(found.commit)
     assert held[at - 1]
     assert not held[at]
-
-
-def test_a_shallow_clone_says_so(tmp_path: Path, git: Callable[..., str]) -> None:
-    """Where the way to the good commit is cut off, the error names what fetches it."""
-    line = Line()
-    for number in range(6):
-        line.add(*([number - 1] if number else []))
-    _, ids = made(tmp_path / "w", line)
-    git(tmp_path / "w", "checkout", "-q", "c5")
-    git(tmp_path, "clone", "-q", "--depth", "2", f"file://{tmp_path}/w", "shallow")
-    shallow = Repository.find(tmp_path / "shallow")
-    assert shallow is not None
-    with pytest.raises(HistoryUnavailable, match="unshallow"):
-        Search(shallow, ids[0], lambda one: one == ids[0]).culprit(ids[5])
 
 
 def test_what_broke_before_it_was_mended_elsewhere_is_found(tmp_path: Path) -> None:
