@@ -23,6 +23,7 @@ from memfs.errors import CorruptRecord, MemfsError, NotRegularFile, WorkspaceClo
 from memfs.fs import io
 from memfs.fs.executor import Worker
 from memfs.fs.lock import no_fork, renewed_in_child
+from memfs.model import Recall
 from memfs.model.time import EPOCH
 from memfs.store.access_log import OFF, ServedLog, named
 
@@ -113,6 +114,12 @@ class Usage:
         self.served.note_in(notes)
 
     # -- counting -----------------------------------------------------------------------------------------------------
+    def hand_out(self, answer: Recall, now: datetime) -> None:
+        """Count one use of each hit of an answer, and have it noted with the counts that it was handed out."""
+        places = {hit.item.id: hit.item.path for hit in answer.hits}
+        self.served.note("recall", places, now, question=answer.query.text, paths=places, hits=answer.hits, later=True)
+        self.touch(places, now)
+
     def touch(self, ids: Iterable[str], now: datetime) -> None:
         """Count one use of each item, without waiting for the disk: a thread that ends by itself writes down together
         what is counted within a quarter of a second.
@@ -126,6 +133,7 @@ class Usage:
             self._worker.wake(_GATHER_SECONDS)
 
     def _write_down(self) -> None:
+        self.served.flush()
         with self._writing:
             with self._guard:
                 counted, self._pending = self._pending, Counter()

@@ -23,7 +23,7 @@ from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Content
 from memfs.model import MemoryItem, Stamp
 from memfs.model.ids import stem_of
-from memfs.model.time import from_timestamp_ns
+from memfs.model.time import EPOCH, from_timestamp_ns
 
 FILE = "catalog.sqlite"
 _MOST_BYTES = 256 << 20
@@ -100,8 +100,8 @@ class Catalog:
         self._base.close()
 
 
-def _checksum(*parts: object) -> int:
-    return crc32("\0".join(map(str, parts)).encode())
+def _checksum(blob: str, kind: str, made_by: int, fact: str) -> int:
+    return crc32(f"{blob}\0{kind}\0{made_by}\0{fact}".encode())
 
 
 def _bytes(base: sqlite3.Connection) -> int:
@@ -163,7 +163,8 @@ class ItemCatalog:
                 if twins:
                     facts[key] = json.loads(json.dumps(fact))
                 if checked or self.codec.allows(mapping, path, checked=obeys is True):
-                    kind, modified = key[1].removesuffix(".json"), from_timestamp_ns(stamps[path].mtime_ns)
+                    kind, named = key[1].removesuffix(".json"), mapping.get("timestamp") or mapping.get("created")
+                    modified = EPOCH if named else from_timestamp_ns(stamps[path].mtime_ns)
                     fields = fields_of(mapping, kind, modified, id=stem_of(path), path=path, sha256=sha256)
                     found[path] = MemoryItem(**fields)
                     self._hold(path, stamps[path], fields)

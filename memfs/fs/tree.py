@@ -306,14 +306,14 @@ class Tree:
                 folder = path.rpartition("/")[0]
                 if folder not in devices:
                     check_path(path)
-                facts = self._facts(path)
+                facts = os.stat(path, dir_fd=self._root_fd, follow_symlinks=False)
                 if (
                     facts.st_mtime_ns == mtime
                     and facts.st_ctime_ns == ctime
                     and facts.st_ino == inode
                     and facts.st_size == size
                     and S_ISREG(facts.st_mode)
-                    and facts.st_dev == self._device(folder, devices)
+                    and facts.st_dev == (devices.get(folder) or self._device(folder, devices))
                 ):
                     proven.add(path)
             except (OSError, ValueError, errors.PathEscape):

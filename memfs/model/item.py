@@ -258,7 +258,7 @@ class MemoryItem:
 
 
 Value = TypeVar("Value")
-_TEXTS = frozenset({str})
+_TEXTS, _LISTS = frozenset({str}), frozenset({list, tuple})
 _SORTS: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
     ("content", str, "text"),
     ("memory_type", str, "the name of a type"),
@@ -296,7 +296,7 @@ def _unfit(name: str, wanted: str, value: object) -> SchemaInvalid:
 def _names(name: str, values: Iterable[str]) -> tuple[str, ...]:
     if isinstance(values, str):
         raise SchemaInvalid("expected a list of texts, got one text", field=name, hint=f"write {name}=[{values!r}]")
-    if not isinstance(values, Iterable):
+    if type(values) not in _LISTS and not isinstance(values, Iterable):
         raise _unfit(name, "a list of texts", values)
     found = tuple(values)
     for number, value in enumerate(found) if not _TEXTS.issuperset(map(type, found)) else ():

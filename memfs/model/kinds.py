@@ -137,7 +137,7 @@ class KindTable:
             if kind.name in self._by_name:
                 raise SettingInvalid(f"kind {kind.name!r} is defined twice", field=kind.name, hint="rename one of them")
             self._by_name[kind.name] = kind
-        self._by_folder = {tuple(kind.folder.split("/")): kind for kind in self._by_name.values()}
+        self._by_folder = {kind.folder: kind for kind in self._by_name.values()}
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._by_name.values())
@@ -163,12 +163,10 @@ class KindTable:
 
     def at(self, path: str) -> Kind | None:
         """The kind whose folder holds ``path`` ("/" separated, below ``ContextMemory/``), None where none does."""
-        parts = path.split("/")
-        for length in (2, 1):
-            kind = self._by_folder.get(tuple(parts[:length]))
-            if kind is not None and len(parts) > length:
-                return kind
-        return None
+        first, within, rest = path.partition("/")
+        second, deeper, _ = rest.partition("/")
+        kind = self._by_folder.get(f"{first}/{second}") if deeper else None
+        return kind or (self._by_folder.get(first) if within else None)
 
     def in_layers(self, layers: Iterable[str]) -> frozenset[str]:
         """Names of the types that belong to any of the layers."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from datetime import datetime
 from functools import cache, cached_property
 from math import log1p
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -233,6 +234,8 @@ def text(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # no
     if not asked.text:
         return 1.0
     shares = match.shares
+    if shares is NOTHING:
+        return max(_LEAST, match.candidate.similarity)
     # a factor below nothing would turn the order round
     return max(_LEAST, match.candidate.similarity + shares.neighbours + shares.session + shares.meaning + shares.time)
 
@@ -348,6 +351,13 @@ _NEEDED: Mapping[str, Callable[[QueryTerms], object]] = {
     "context": lambda asked: asked.context,
 }
 """What a question must name for a factor to be anything but 1."""
+_IDLE: Mapping[str, tuple[Callable[[Candidate], object], object]] = {
+    "importance": (attrgetter("importance"), 1.0),
+    "speaker": (attrgetter("speaker"), ""),
+    "statement": (attrgetter("asks"), False),
+    "person": (attrgetter("sequence"), None),
+}
+"""By factor what must be of a candidate for it to be 1; what is of all that was found is looked at once."""
 _OF_USE = frozenset({"access", "fading"})
 LEARNED = "learned"
 """The factor that use taught."""
@@ -432,7 +442,11 @@ class Ranking:
 
     def ranked(self, matches: Iterable[RankCandidate]) -> list[RankedCandidate]:
         """The matches with score and reasons, best first, ties by id; where nothing was asked, in the order given."""
-        found = [RankedCandidate(match, self.score(match)) for match in matches]
+        rows = list(matches)
+        candidates = [row.candidate for row in rows]
+        idle = {name for name, (held, value) in _IDLE.items() if {*map(held, candidates)} <= {value}}
+        self._factors = [row for row in self._factors if row[0] not in idle]
+        found = [RankedCandidate(match, self.score(match)) for match in rows]
         if self.asked.text:
             found.sort(key=lambda one: (-one.score, one.match.candidate.id))
         order = self.asked.times.order if self.asked.times is not None else 0
@@ -552,6 +566,8 @@ def reranked(chosen: Strategy, query: Query, ranked: Sequence[RankedCandidate]) 
     Raises:
         QueryInvalid: it gave something that was not given to it, or gave something twice.
     """
+    if isinstance(chosen, WeightedStrategy) and chosen.function is _as_it_is:
+        return list(ranked)
     found = list(chosen.rerank(query, ranked))
     known = {one.match.candidate.id for one in ranked}
     ids = [one.match.candidate.id for one in found if isinstance(one, RankedCandidate)]

@@ -14,7 +14,7 @@ from contextvars import copy_context
 from datetime import UTC, datetime
 from datetime import time as clock
 from functools import partial
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from memfs.dataclass import NamedTuple, replace
@@ -143,9 +143,7 @@ class HitCollector:
         breadth = max(query.limit, _BREADTH)
         room = query.limit if relevance is None else relevance.room(query.limit)
         talk = any(one.match.candidate.sequence is not None for one in self._ranked[:breadth])
-        signs = TextSigns.of(asked_for(query.text), talk=talk)
-        read = min(signs.read(breadth), _AT_ONCE)
-        hits: Iterator[Hit] = self._loaded(self._together(room, read, signs.most), signs, read)
+        hits = self._loaded(TextSigns.of(asked_for(query.text), talk=talk), breadth, room)
         if relevance is not None:
             judged = relevance.judged(
                 list(islice(hits, room)), query.text, self._asked.deadline.left(relevance.seconds)
@@ -204,8 +202,9 @@ class HitCollector:
             return False
         if self._found.asked.literal or any("time" in hit.reasons for hit in hits):
             return False
-        query = replace(query, text=self._found.asked.sought(query.text))
-        return nothing_fits(query.text, self._store.asked_of(query), hits)
+        text = self._found.asked.sought(query.text)
+        query = query if text == query.text else replace(query, text=text)
+        return nothing_fits(text, self._store.asked_of(query), hits)
 
     @property
     def short(self) -> bool:
@@ -214,27 +213,25 @@ class HitCollector:
         wanting = len(chosen.hits) < self._asked.query.limit and not chosen.misfits and not self.late
         return bool(wanting and (chosen.duplicates or chosen.versions or self._known) and self._found.cut)
 
-    def _together(self, room: int, read: int, most: float) -> int:
-        """How many to load together for the first ``room`` hits: with those that their text may lift there."""
-        scores = [one.score for one in self._ranked[: max(room, read)]]
-        lifted = sum(score * most >= scores[room - 1] for score in scores[room:])
-        return min(room + lifted, _AT_ONCE)
-
-    def _loaded(self, at_once: int, signs: TextSigns, read: int) -> Iterator[Hit]:
+    def _loaded(self, signs: TextSigns, breadth: int, room: int) -> Iterator[Hit]:
         """The hits, best first; one whose text counts, or that does not hold any more, comes where its score puts it.
 
         Args:
-            at_once: so many are asked of the store together.
             signs: what counts in texts.
-            read: so many candidates are looked through for it.
+            breadth: for so many hits texts are looked through for it.
+            room: so many hits are wanted at once: they are loaded together with those that their text may lift there.
         """
+        read, most = min(signs.read(breadth), _AT_ONCE), signs.most
+        scores = [one.score for one in self._ranked[: max(room, read)]]
+        lifted = sum([score * most >= scores[room - 1] for score in scores[room:]])
+        if scores[:read] != sorted(scores[:read], reverse=True):  # a strategy has its own order
+            most = 0.0
         waiting: list[Hit] = []
-        loaded, most = self._in_parts(at_once), signs.most
-        # else a strategy has its own order
-        ordered = all(one.score >= other.score for one, other in pairwise(self._ranked[:read]))
+        loaded = self._in_parts(min(room + lifted, _AT_ONCE))
         for place, one in enumerate(self._ranked):
-            lifts = place < read
-            while waiting and waiting[0].score >= (one.score * most if lifts and ordered else one.score):
+            lifts = most if place < read else 0.0
+            least = one.score * (lifts or 1.0)
+            while waiting and waiting[0].score >= least:
                 yield waiting.pop(0)
             if self._asked.deadline.passed:
                 self.late = True
@@ -247,9 +244,9 @@ class HitCollector:
                 self._known += 1
             else:
                 self._loaded_hits += 1
-                hit = self._hit(one, found, signs if lifts else None)
-                if (lifts and ordered) or hit.score < one.score:
-                    insort(waiting, hit, key=lambda hit: -hit.score)
+                hit = self._hit(one, found, signs if place < read else None)
+                if lifts or hit.score < one.score:
+                    insort(waiting, hit, key=_loss)
                 else:
                     yield hit
         yield from waiting
@@ -257,7 +254,8 @@ class HitCollector:
     def _hit(self, one: RankedCandidate, found: LoadedItem, signs: TextSigns | None) -> Hit:
         """A hit with its score and the reasons of it; its text counts, and whether it holds no more."""
         score, item = one.score, found.item
-        reasons = {**self._ranking.reasons(one.match), **one.reasons}
+        reasons = self._ranking.reasons(one.match)
+        reasons.update(one.reasons)
         if signs is not None:
             for name, factor in signs.factors(item).items():
                 reasons[name] = factor
@@ -308,8 +306,14 @@ class HitCollector:
             yield f"the budget of {self._asked.query.max_tokens:,} tokens had no room for {named}"
 
 
+def _loss(hit: Hit) -> float:
+    return -hit.score
+
+
 def _not_holding(item: MemoryItem) -> str:
     """Why an item does not hold: it was replaced or retired, or is a convention that nobody accepted; "" if it does."""
+    if not item.status and item.type != CONVENTION:
+        return ""
     status = item.status.strip()
     if item.type == CONVENTION and status != ACCEPTED:
         return status if status in _NOT_HOLDING else PROPOSED
@@ -445,7 +449,7 @@ class Recaller:
             _check_known("layers", query.layers, [layer.value for layer in Layer])
         if query.phases:
             _check_known("phases", query.phases, [phase.value for phase in Phase])
-        if self._kinds is not None and query.types:
+        if self._kinds is not None and not all(name in self._kinds for name in query.types):
             _check_known("types", query.types, [kind.name for kind in self._kinds])
         self._strategy(query)
         text = query.text[:_TEXT_LIMIT] if query.text.strip() else ""
@@ -457,9 +461,7 @@ class Recaller:
         answer = self._answered(asked, found).answer(self._store.unread(query))
         usage = self._helpers.usage if answer.hits and recipient() is not None else None
         if usage is not None:
-            places, now = {hit.item.id: hit.item.path for hit in answer.hits}, self._clock()
-            usage.touch(places, now)
-            usage.served.note("recall", places, now, question=query.text, paths=places, hits=answer.hits)
+            usage.hand_out(answer, self._clock())
         return replace(answer, fresh=self._store.freshness()) if prove else answer
 
     def _answered(self, asked: Question, found: CandidateSet | None = None) -> HitCollector:
@@ -610,7 +612,8 @@ class Recaller:
     def _candidates(self, query: Query, asked: QueryTerms, wanted: int) -> tuple[list[Candidate], bool]:
         """At least so many candidates, best first, and whether there may be more."""
         in_talks = bool(query.text) and self._store.has_conversations()
-        text = asked_for(asked.sought(query.text))
+        sought = asked.sought(query.text)
+        text = asked_for(sought)
         wide = replace(query, text=text, limit=min(max(wanted, _IN_TALKS if in_talks else 0), MOST))
         found = self._store.candidates(wide)
         cut = len(found) >= wide.limit
@@ -619,7 +622,7 @@ class Recaller:
         if cut and asked.times is not None:
             known = {one.id for one in found}
             found += [one for one in self._then(wide, asked.times) if one.id not in known]
-        if text != (whole := asked_for(query.text)):
+        if sought != query.text and text != (whole := asked_for(query.text)):
             # in a talk a day may be told with some of its words; elsewhere its figures would be found in other places
             loose = in_talks or not (asked.times and asked.times.literal)
             of_time = self._store.candidates(replace(wide, text=whole)) if loose else ()

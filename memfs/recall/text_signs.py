@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
 from types import MappingProxyType
@@ -117,8 +118,12 @@ class TextSigns(NamedTuple):
     def factors(self, item: MemoryItem) -> dict[str, float]:
         """The factors that an item's text earns, by name."""
         text = whole(item).casefold()
-        if not self.words and not any(one in text and other in text for one, other in self.pairs):
-            return {}  # mostly; cutting words is what takes time
+        if not self.words:
+            for one, other in self.pairs:
+                if one in text and other in text:
+                    break
+            else:
+                return {}  # mostly; cutting words is what takes time
         said = _WORD.findall(text)
         found = {name: factor for name, (factor, words) in self.words.items() if not words.isdisjoint(said)}
         if "dated" in self.words and any(
@@ -174,12 +179,17 @@ def _asks_when(words: Sequence[str]) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)
+def _terms_of(word: str) -> tuple[str, ...]:
+    return tuple(term for _, parts in analyzer.tokens(word) for term in parts)
+
+
 def _phrases(text: str, words: Iterable[str]) -> tuple[str, ...]:
     worth = terms.weights(text)
     found: dict[str, None] = {}
     before = ""
     for word in words:
-        telling = any(worth.get(term, 0.0) >= _TELLING for _, parts in analyzer.tokens(word) for term in parts)
+        telling = any(worth.get(term, 0.0) >= _TELLING for term in _terms_of(word))
         if telling and before:
             found[f" {before} {word} "] = None
             if len(found) == _PHRASES:

@@ -26,7 +26,7 @@ _GAPS = regex(r"(?<=\S) {2,}(?=\S)")
 _BLOB = regex(r"[A-Za-z0-9+/]{40,}")
 _BLOB_LENGTH = 40
 _LONG = 4_000
-_CAPITALS = 4
+_CAPITALS = b"AAAA"
 # Letters beyond so many in one word, and what each costs: names of code are long, random text is longer.
 _BEYOND = ((6, 0.067), (12, 0.15), (20, 0.35))
 _SHORT = _BEYOND[0][0]
@@ -69,8 +69,8 @@ def _counted(text: str) -> int:
         return 0
     words, digits, signs = _runs(text)
     fitted = 0.995 * len(words) + 0.887 * len(signs) + 0.055 * sum(signs)
-    fitted += 1.04 * sum((length + 2) // 3 for length in digits)
-    fitted += sum([_long(length) for length in words if length > _SHORT])
+    fitted += 1.04 * sum([(length + 2) // 3 for length in digits])
+    fitted += sum(map(_long, [length for length in words if length > _SHORT]))
     fitted += _shapes(text)
     if max(signs, default=0) > _MANY_SIGNS:
         fitted += 0.4 * sum(len(_TURNS.findall(line)) for line in text.splitlines() if _CROWDED.search(line))
@@ -101,13 +101,13 @@ def _shapes(text: str) -> float:
     """What lines, gaps, capitals within words, words in capitals and random text cost."""
     cases = text.encode("ascii", "replace").translate(_CASES)
     cost = 0.52 * cases.count(b"aA")
-    if b"A" * _CAPITALS in cases:
-        cost += 0.25 * sum(len(word) >= _CAPITALS and word.isupper() for word in cases.split())
+    if _CAPITALS in cases:
+        cost += 0.25 * sum([_CAPITALS in word and b"a" not in word for word in cases.split()])
     if "\n" in text:
         cost += 1.15 * len(_LINES.findall(text))
     if "  " in text:
         cost += len(_GAPS.findall(text))
-    if len(max(text.split(), key=len, default="")) >= _BLOB_LENGTH:
+    if max(map(len, text.split()), default=0) >= _BLOB_LENGTH:
         cost += 0.2 * sum(len(run) for run in _BLOB.findall(text) if not run.islower())
     return cost
 

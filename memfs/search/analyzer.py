@@ -91,11 +91,14 @@ def _compiled() -> ModuleType | None:
 
 @cache
 def _stemmer(code: str) -> Callable[[str], Any]:
-    """Importing one in Python costs up to 20 ms, which a start that searches nothing is spared."""
+    """Importing one in Python costs up to 20 ms, which a start that searches nothing is spared.
+
+    A compiled one keeps no words: what is cut is kept here.
+    """
     called, compiled = _NAMES[code], _compiled()
     try:
         if compiled is not None:
-            return compiled.Stemmer(called).stemWord  # type: ignore[no-any-return]
+            return compiled.Stemmer(called, 0).stemWord  # type: ignore[no-any-return]
         module = importlib.import_module(f"snowballstemmer.{called}_stemmer")
     except (ImportError, KeyError):  # an older Snowball knows fewer languages
         return str
@@ -168,7 +171,7 @@ def terms(text: str) -> list[str]:
     Stop words are left out, unless nothing else would remain.
     """
     tokens = _tokens(text)
-    return _cut_all(tokens, _spoken(tokens, text), text.isascii(), alone=False)
+    return _cut_all(tokens, _spoken(tokens, text), text.isascii(), alone=False) if tokens else []
 
 
 def tokens(text: str) -> Iterator[tuple[str, Iterable[str]]]:
@@ -351,8 +354,11 @@ def _tokens(text: str) -> list[str]:
     """The words of a text as they were written, accents kept, without underscores around them."""
     if not text.isascii():
         return _any_token().findall(_MARKS.sub("", unicodedata.normalize("NFKC", text)))
-    words = text.translate(_ASCII).split()
-    return [bare for word in words if (bare := word.strip("_"))] if "_" in text else words
+    plain = text.translate(_ASCII)
+    words = plain.split()
+    if "_" not in plain or not ("_ " in plain or " _" in plain or plain[0] == "_" or plain[-1] == "_"):
+        return words
+    return [bare for word in words if (bare := word.strip("_"))]
 
 
 # Large character classes take milliseconds to compile: a process that meets only ASCII text is spared them.
@@ -373,6 +379,8 @@ def is_unspaced(token: str) -> bool:
 
 def folded(text: str) -> str:
     """Accents dropped; letter case is kept for the humps."""
+    if text.isascii():
+        return text
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", text)))
 
 
@@ -385,10 +393,12 @@ class _Memo(dict[str, tuple[str, ...]]):
     def __missing__(self, token: str) -> tuple[str, ...]:
         if len(self) >= _MEMO_LIMIT:
             self.clear()
-        plain = token.isascii() and token.isalpha() and (token.islower() or token[1:].islower())
-        if plain and not self._told:  # as ``_words``, for most words
-            word = token.lower()
-            cut: tuple[str, ...] = () if word in STOP_WORDS else (stem(word)[:_MAX_TERM],)
+        if token.isascii() and not self._told:
+            if token.isalpha() and (token.islower() or token[1:].islower()):  # as ``_words``, for most words
+                word = token.lower()
+                cut: tuple[str, ...] = () if word in STOP_WORDS else (stem(word)[:_MAX_TERM],)
+            else:
+                cut = tuple(_words(token))
         else:
             own, others = _cut(token, self._told)
             cut = own + others
@@ -435,24 +445,23 @@ def _pairs(run: str, alone: bool) -> Iterator[str]:
 
 def _words(token: str) -> Iterator[str]:
     """The stem of the whole word, then the stems of the parts of ``snake_case`` and ``camelCase``; no stop words."""
-    whole = token.replace("_", "")
-    yield from _word(whole)
-    parts = [part for piece in token.split("_") if piece for part in _HUMPS.findall(piece)]
+    yield from _word(token.replace("_", ""))
     if "_" in token or _humped(token):
-        for part in parts:
-            if len(part) > 1:
-                yield from _word(part)
+        for piece in token.split("_"):
+            for part in _HUMPS.findall(piece):
+                if len(part) > 1:
+                    yield from _word(part)
 
 
 def _humped(token: str) -> bool:
     return not (token.islower() or token.isupper() or token[1:].islower()) and len(_HUMPS.findall(token)) > 1
 
 
-def _word(word: str) -> Iterator[str]:
+def _word(word: str) -> Iterable[str]:
     lower = word.casefold().translate(_LETTERS)
-    if lower not in STOP_WORDS:
-        plain = lower.isascii() and lower.isalpha()
-        yield (stem(lower) if plain else lower)[:_MAX_TERM]
+    if lower.isascii() and lower.isalpha():
+        return _memo[lower]
+    return () if lower in STOP_WORDS else (lower[:_MAX_TERM],)
 
 
 # -- texts of structured values -----------------------------------------------------------------------------------

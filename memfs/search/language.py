@@ -39,17 +39,14 @@ def languages(words: Collection[str], text: str) -> tuple[str, ...]:
         words: the words of the text, folded; in any case.
         text: the text itself.
     """
-    plain = text.isascii() or _letter().search(text) is None
-    bare = False
-    if len(words) <= _SHORT:
-        said = {word.lower() for word in words}
-        bare = len(stop_words("en").intersection(said)) <= 1
-        if plain and not bare and _telling().isdisjoint(said):
-            return ()
-    elif plain and _telling().isdisjoint(words):  # nearly all English texts: they are to cost nothing
+    plain, short = text.isascii() or _letter().search(text) is None, len(words) <= _SHORT
+    if plain and not short and _telling().isdisjoint(words):  # nearly all English texts: they are to cost nothing
         return ()
     said = {word.lower() for word in words}
-    ended = [word for word in said if word.endswith(_endings()) and len(word) > _LONG] if bare else []
+    bare = short and len(stop_words("en").intersection(said)) <= 1
+    if plain and short and not bare and _telling().isdisjoint(said):
+        return ()
+    ended = [word for word in said if len(word) > _LONG and word.endswith(_endings())] if bare else []
     if plain and not ended and _function_words().isdisjoint(said):
         return ()
     english, letters = stop_words("en") & said, frozenset(text.casefold())

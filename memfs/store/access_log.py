@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
@@ -21,6 +22,7 @@ from typing import Any
 from memfs.dataclass import NamedTuple
 from memfs.errors import MemfsError, WorkspaceClosed
 from memfs.fs import append_log, io
+from memfs.fs.lock import renewed_in_child
 from memfs.model import Hit
 from memfs.model.ids import of_mount
 from memfs.model.time import given_time
@@ -224,11 +226,19 @@ class ServedLog:
         self._age, self._room = timedelta(days=days), min(megabytes * _MEGABYTE, _MOST)
         self._head, self._versions, self._unnamed = head, versions, unnamed
         self._first: tuple[int, datetime] | None = None
+        self._waiting: list[tuple[AccessRecord, Sequence[Hit]]] = []
+        self._guard, self._writing = threading.Lock(), threading.RLock()
         self.closed = False
         self.problem = ""
+        renewed_in_child(self)
+
+    def begin_anew_in_child(self) -> None:
+        """Leave what waits to the parent."""
+        self._waiting = []
 
     def note_in(self, notes: Path) -> None:
         """Write into another folder of notes from here on, where no id is left out."""
+        self.flush()
         self._folder, self._path = notes / FOLDER, notes / FOLDER / _FILE
         self._first, self._unnamed = None, ""
 
@@ -247,7 +257,8 @@ class ServedLog:
         session: str = "",
         question: str = "",
         paths: Mapping[str, str] = _NO_PATHS,
-        hits: Iterable[Hit] = (),
+        hits: Sequence[Hit] = (),
+        later: bool = False,
     ) -> None:
         """Write down that items were handed out, in the order given.
 
@@ -258,6 +269,7 @@ class ServedLog:
             question: what was asked; written down only where the settings say so.
             paths: where the files of items lie, by id, as far as that is known.
             hits: what they were as answers to the question; written down only where the settings say so.
+            later: with ``flush``, or whatever is noted or asked next.
         """
         self._require_open()
         to = recipient() if self._on else None
@@ -274,12 +286,34 @@ class ServedLog:
                 commit=self._head(),
                 items=tuple(zip(chosen, self._blobs(chosen, paths), strict=True)),
                 question=question[:_LONGEST_QUESTION] if self._questions else "",
-                reasons=_explained(hits, chosen) if self._reasons else {},
             )
-            pieces = (row.items[start : start + _A_LINE] for start in range(0, len(chosen), _A_LINE))
-            self._append(_text(row._replace(items=piece) for piece in pieces), now)
         except (MemfsError, OSError) as error:
-            self.problem = f"it was not noted which items were handed out: {error}"
+            self._note_failure(error)
+            return
+        with self._guard:
+            self._waiting.append((row, hits if self._reasons else ()))
+        if not later:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write down what waits."""
+        with self._writing:
+            with self._guard:
+                waiting, self._waiting = self._waiting, []
+            rows = [row._replace(reasons=_explained(hits, row.ids)) if hits else row for row, hits in waiting]
+            pieces = (
+                row._replace(items=row.items[start : start + _A_LINE])
+                for row in rows
+                for start in range(0, len(row.items), _A_LINE)
+            )
+            try:
+                if rows:
+                    self._append(_text(pieces), rows[-1].time)
+            except (MemfsError, OSError) as error:
+                self._note_failure(error)
+
+    def _note_failure(self, error: Exception) -> None:
+        self.problem = f"it was not noted which items were handed out: {error}"
 
     def mark(self, way: str, item_id: str, now: datetime) -> None:
         """Write down what was said of an item, one of ``MARKS``, where the settings say so."""
@@ -330,6 +364,7 @@ class ServedLog:
             now: the present, by which lines are too old to be reported.
         """
         self._require_open()
+        self.flush()
         oldest = (now or datetime.now(UTC)) - self._age
         oldest = oldest if since is None else max(given_time(since), oldest)
         wanted = frozenset(one.casefold() for one in ids)
@@ -346,6 +381,7 @@ class ServedLog:
 
     def size(self) -> int:
         """How many bytes the record has; 0 where none can be read."""
+        self.flush()
         try:
             found = self._path.lstat()
         except OSError:
@@ -379,6 +415,7 @@ class ServedLog:
             StorageIO, LockTimeout: a file cannot be replaced.
         """
         self._require_open()
+        self.flush()
         gone = frozenset(one.casefold() for one in ids)
         touched = 0
 

@@ -144,6 +144,7 @@ def test_before_a_step_the_agent_of_the_situation_is_on_record(workspace: Worksp
 def test_questions_stay_out_unless_the_settings_say_so(opened: Callable[..., Workspace], workspace: Workspace) -> None:
     """What was asked is nobody's business, unless a person wants it kept (B2)."""
     workspace.recaller.search("apple of my eye")
+    workspace.usage.flush()
     files = list((workspace.repository.state / FOLDER).iterdir())
     assert b"my eye" not in b"".join(path.read_bytes() for path in files)
     asking = opened(workspace.root, served__questions=True)
@@ -161,6 +162,7 @@ def test_it_can_be_switched_off(workspace: Workspace, opened: Callable[..., Work
     """Without ``served.log`` nothing is written down, and no folder is made (B2)."""
     quiet = opened(workspace.root, served__log=False)
     quiet.recaller.search("apple")
+    quiet.usage.flush()
     assert not (quiet.repository.state / FOLDER).exists()
 
 
@@ -243,19 +245,23 @@ def test_an_answer_comes_though_nothing_can_be_noted(workspace: Workspace) -> No
         if FOLDER in path:
             raise OSError(errno.ENOSPC, "no space")
 
+    def ask() -> None:
+        assert len(workspace.recaller.search("apple").hits) == 3
+        workspace.usage.flush()
+
     before = io.set_hook(full)
     try:
-        assert len(workspace.recaller.search("apple").hits) == 3
+        ask()
     finally:
         io.set_hook(before)
     assert "handed out" in workspace.usage.served.problem
     (workspace.repository.state / FOLDER).mkdir(exist_ok=True)
     place = workspace.repository.state / FOLDER / "log.jsonl"
     os.mkfifo(place)
-    assert len(workspace.recaller.search("apple").hits) == 3
+    ask()
     place.unlink()
     place.symlink_to(workspace.root / "victim")
-    assert len(workspace.recaller.search("apple").hits) == 3
+    ask()
     assert not (workspace.root / "victim").exists()
 
 
