@@ -238,46 +238,34 @@ class Pruner:
         """
         return self._due(self._policy())
 
-    def weakest(self) -> Weak | None:
-        """The item that would go first, due or not, and why; None where none may go.
-
-        Raises:
-            ContentError, SettingInvalid: the memory context or the retention policy is invalid.
-        """
-        below = self._least(self._policy())
-        for worth, candidate in self._ranked():
-            if item := self._prunable(candidate):
-                return Weak(item=item, importance=worth, reason=f"due is what is worth less than {below:g}")
-        return None
-
-    def prune(self, dry_run: bool = False, reason: str = "") -> PruneResult:
+    def prune(self, dry_run: bool = False) -> PruneResult:
         """Take the items that are due out of the memory, as one batch.
 
         Args:
             dry_run: only say which.
-            reason: why, for the history.
 
         Raises:
             ContentError, SettingInvalid: the memory context or the retention policy is invalid.
             Conflict, StorageIO: nothing was changed.
         """
         policy = self._policy()
-        return self._pruned_by(partial(self._due, policy), policy, dry_run, reason)
+        return self._pruned_by(partial(self._due, policy), policy, dry_run)
 
     def _pruned_by(
-        self, due: Callable[[], Sequence[Weak]], policy: RetentionPolicy, dry_run: bool = False, reason: str = ""
+        self, due: Callable[[], Sequence[Weak]], policy: RetentionPolicy, dry_run: bool = False
     ) -> PruneResult:
-
         def pruned() -> PruneResult:
             weak = due()
             if weak and not dry_run:
-                self._remove(weak, policy.prune_action, reason)
+                self._remove(weak, policy.prune_action)
             return PruneResult(items=tuple(weak), action=policy.prune_action)
 
         return retry_on_conflict(pruned, tries=_TRIES)
 
-    def _remove(self, weak: Sequence[Weak], action: str, reason: str) -> None:
-        with self._store.batch(_message(weak, action, reason), source=SOURCE, critical=True) as batch:
+    def _remove(self, weak: Sequence[Weak], action: str) -> None:
+        way = "into the archive" if action == "archive" else "for good; history has them"
+        message = of_items("Prune", [one.item for one in weak], f"{way}: {_reasons(weak)}")
+        with self._store.batch(message, source=SOURCE, critical=True) as batch:
             for one in weak:
                 batch.delete(one.item.id, expected=one.item.sha256)
                 if action == "archive":
@@ -335,7 +323,7 @@ class Pruner:
     def _ranked(self) -> list[tuple[float, Candidate]]:
         """Every item with what it is worth keeping, weakest first."""
         now, uses = self._parts.clock(), self._usage.all()
-        ranked = [(importance_of(one, uses.get(one.id, NEVER), now), one) for one in self._everything()]
+        ranked = [(importance_of(one, uses.get(one.id, NEVER), now), one) for one in self._store.every(Query())]
         return sorted(ranked, key=lambda row: (row[0], row[1].timestamp, row[1].id))
 
     def _prunable(self, candidate: Candidate) -> MemoryItem | None:
@@ -347,25 +335,6 @@ class Pruner:
             return None
         item = loaded.item
         return None if item.type == _CONVENTION and item.trust == Trust.HUMAN else item
-
-    def _everything(self) -> Iterator[Candidate]:
-        """Every item, once."""
-        seen: set[str] = set()
-        for one in self._store.every(Query()):
-            seen.add(one.id)
-            yield one
-        if len(seen) < len(self._parts.index.stamps()):
-            yield from self._rest(seen)
-
-    def _rest(self, seen: set[str]) -> Iterator[Candidate]:
-        """What no query reaches because more than 10,000 items have one and the same time."""
-        for path, (key, _) in self._parts.index.stamps().items():
-            if key not in seen:
-                try:
-                    item = self._store.read(path)
-                except (FileNotFoundError, MemfsError):
-                    continue
-                yield _candidate(item, self._parts.clock())
 
     def _policy(self) -> RetentionPolicy:
         return read_retention_policy(self._parts.seen, self._parts.codec)
@@ -387,12 +356,6 @@ def _reasons(weak: Sequence[Weak]) -> str:
     """Why these are due, each reason once, the first few of many."""
     found = list(dict.fromkeys(one.reason for one in weak))
     return "; ".join(found[:_REASONS]) + ("; and others" if len(found) > _REASONS else "")
-
-
-def _message(weak: Sequence[Weak], action: str, reason: str) -> str:
-    way = "into the archive" if action == "archive" else "for good; history has them"
-    said = " ".join(reason.split()) or _reasons(weak)
-    return of_items("Prune", [one.item for one in weak], f"{way}: {said}")
 
 
 _COMMITS_BY_ITSELF = ("interval", "each", "batch")

@@ -527,16 +527,6 @@ class Aggregates:
         elif occasion == "state_stored" and facts.get("kind") == "meta_review":
             self._store(_REVIEWED)
 
-    def behind(self) -> list[int]:
-        """The iterations whose documents say something else by now than an aggregate does."""
-        found: set[str] = set()
-        numbers = self._numbers()
-        for sort in _SORTS:
-            present = self._document(sort, numbers)["iterations"]
-            shown = as_mapping(self._kept(sort)[0].get("iterations"))
-            found.update(number for number, entry in present.items() if shown.get(number) != entry)
-        return sorted(map(int, found))
-
     def agents(self, iterations: Iterable[int]) -> dict[int, dict[str, Any]]:
         """What each agent did in these iterations, as the documents say it now, by ``metrics.key_of`` its name."""
         there = self._numbers()

@@ -31,14 +31,6 @@ from memfs.state.reader import DocumentSet, StateDocument, StateReader
 
 SYSTEM, AGENTS, HYPOTHESES, TOURNAMENT, FEEDBACK = "system", "agents", "hypotheses", "tournament", "feedback"
 SECTIONS = (SYSTEM, AGENTS, HYPOTHESES, TOURNAMENT, FEEDBACK)
-_ALSO_CALLED = {
-    "system_state": SYSTEM,
-    "agent_states": AGENTS,
-    "hypothesis_data": HYPOTHESES,
-    "tournament_results": TOURNAMENT,
-    "feedback_history": FEEDBACK,
-    "meta_reviews": FEEDBACK,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +101,7 @@ def _sections(request_type: str, named: Mapping[str, Sequence[str]]) -> frozense
 
 
 def _section(name: str) -> str | None:
-    plain = name.casefold()
-    return plain if plain in SECTIONS else _ALSO_CALLED.get(plain)
+    return name.casefold() if name.casefold() in SECTIONS else None
 
 
 PRESENT_REVIEWS = 10

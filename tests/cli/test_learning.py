@@ -44,7 +44,7 @@ def test_a_weak_item_is_pruned_listed_and_brought_back(memfs: Memfs, root: Path,
     dry = memfs("admin", "prune", "--dry-run", "--json").json
     assert ([row["id"] for row in dry["pruned"]], dry["action"], dry["revision"]) == (["apple"], "archive", None)
     assert "would go into the archive: 1 item" in memfs("admin", "prune", "--dry-run").err
-    done = memfs("admin", "prune", "--reason", "spring cleaning", "--json").json
+    done = memfs("admin", "prune", "--json").json
     assert done["revision"]
     assert memfs("recall", "apple", "--json").json["hits"] == []
     assert [item["id"] for item in memfs("list", "--archived", "--json").json["items"]] == ["apple"]
@@ -65,8 +65,7 @@ def test_prune_without_anything_due(memfs: Memfs, apple: str) -> None:
         "dry_run": False,
         "revision": None,
     }
-    told = "nothing is due: the weakest, apple, is worth 1; due is what is worth less than 0.1"
-    assert told in memfs("admin", "prune").err
+    assert "nothing is due" in memfs("admin", "prune").err
 
 
 def test_uses_are_shown_and_counted_by_recall_alone(memfs: Memfs, apple: str) -> None:

@@ -113,7 +113,7 @@ def test_partial_has_what_is_named_and_nothing_else(workspace: Workspace) -> Non
     assert found.content.system_state["system_statistics"]["total_hypotheses"] == 15
     assert "updates" not in found.content.system_state
     assert found.content.agent_states == {}
-    found = retrieve("partial", components=["feedback_history", "tournament"])
+    found = retrieve("partial", components=["feedback", "tournament"])
     assert len(found.content.feedback_history) == 2
     assert found.content.tournament_results["count"] == 3
 

@@ -379,8 +379,7 @@ def _prune_text(report: PruneReport, dry_run: bool) -> Text:
 
 @verb("prune", text=_prune_text)
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--reason", default="", help="Why, for the history.")
-def prune(workspace: Workspace, dry_run: bool, reason: str) -> PruneReport:
+def prune(workspace: Workspace, dry_run: bool) -> PruneReport:
     """Move weak items into the archive: those above the number kept, and those that count for next to nothing.
 
     They lie in ContextMemory/archive/pruned then, where recall does not look. One commit says what went and why:
@@ -392,13 +391,11 @@ def prune(workspace: Workspace, dry_run: bool, reason: str) -> PruneReport:
         memfs admin prune
     """
     head = workspace.repository.head().commit
-    result = workspace.pruner.prune(dry_run, reason)
+    result = workspace.pruner.prune(dry_run)
     if result.items and not dry_run:
         land(workspace)
     if not result.items:
-        spared = workspace.pruner.weakest()
-        worth = f": the weakest, {spared.item.id}, is worth {spared.importance:.3g}; {spared.reason}" if spared else ""
-        remark(f"nothing is due{worth}")
+        remark("nothing is due")
     revision = workspace.repository.head().commit
     return PruneReport(result, revision if revision != head else None)
 

@@ -734,12 +734,10 @@ class MadeAggregates:
     Attributes:
         changed: the files that changed.
         paths: all of them.
-        behind: the iterations whose documents say something else by now.
     """
 
     changed: tuple[str, ...]
     paths: tuple[str, ...]
-    behind: tuple[int, ...]
 
 
 def _aggregates_text(made: MadeAggregates) -> Text:
@@ -767,4 +765,4 @@ def aggregates(workspace: Workspace, rebuild: bool) -> MadeAggregates:
     if changed:
         land(workspace)
     paths = tuple(path for path in map(aggregate_path, AGGREGATE_NAMES) if states.files.exists(path))
-    return MadeAggregates(tuple(changed), paths, tuple(states.aggregates.behind()))
+    return MadeAggregates(tuple(changed), paths)
