@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import sqrt
+from operator import add
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -26,6 +27,7 @@ from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.memory_config import VECTOR_DB, MemoryConfig
 from memfs.recall.ranking import NOTHING, Shares
 from memfs.recall.tokens import whole
+from memfs.search import terms
 from memfs.search.embedder import Embedder, EndpointEmbedder, Vector, embedder
 from memfs.search.search_index import SearchIndex
 from memfs.search.stamps import StampTable
@@ -191,10 +193,8 @@ class Embeddings:
         known = self._table.found({text.digest for text in texts}, of="text")
         fresh = {text.digest: text.text for text in texts if text.digest not in known}
         if fresh:
-            every = list(fresh.values())
-            singly = self._brief and len(every) <= _FEW  # which spares NumPy
-            vectors = [self.embed([text])[0] for text in every] if singly else self.embed(every)
-            known |= {digest: self._vectors.packed(vector) for digest, vector in zip(fresh, vectors, strict=True)}
+            made = zip(fresh, self.embed(list(fresh.values())), strict=True)
+            known |= {digest: self._vectors.packed(vector) for digest, vector in made}
         self._table.keep([(text.blob, text.digest, known[text.digest]) for text in texts])
         self._take({text.id: (text.blob, known[text.digest]) for text in texts})
         return len(fresh)
@@ -209,6 +209,8 @@ class Embeddings:
         if isinstance(self.embedder, EndpointEmbedder):
             texts = ["" if find(text) else text for text in texts]
         try:
+            if self._brief and self.embedder.light and len(texts) <= _FEW:
+                return [self.embedder.embed([text])[0] for text in texts]  # which spares NumPy
             return self.embedder.embed(texts)
         except MemfsError:
             raise
@@ -348,6 +350,8 @@ _NEIGHBOURS = 0.3
 _FLOOR = 0.05
 _SURE, _BOUND = 0.5, 0.5
 """Beside an embedder of less weight than the first, what words found gains or loses at most so much of that weight."""
+_KNOWS_SENSES, _IN_TRANSCRIPT = 0.2, 0.8
+"""From what weight on an embedder counts so much, at least, where a talk is the question."""
 _PATIENCE_SECONDS = 0.05
 _QUESTION_REST_SECONDS = 10.0
 _REMEMBERED = 64
@@ -382,14 +386,23 @@ class VectorSearch:
             fresh = [text for text in texts if text not in self._asked]
             if not fresh or time.monotonic() - self._failed < _QUESTION_REST_SECONDS:
                 return
-            vectors = self.embeddings.embed(fresh)
+            said = [(text, turn) for text in fresh for turn in self._turns(text)]
+            made = self.embeddings.embed([turn.text for _, turn in said])
         except MemfsError as error:
             self._failed = time.monotonic()
             self._store.note_failure(error)
             return
-        self._asked.update(zip(fresh, vectors, strict=True))
+        vectors: dict[str, Vector] = {}
+        for (text, turn), vector in zip(said, made, strict=True):
+            part = [turn.worth * number for number in vector] if turn.speaker else vector
+            vectors[text] = list(map(add, vectors[text], part)) if text in vectors else part
+        self._asked.update(vectors)
         while len(self._asked) > max(_REMEMBERED, len(texts)):
             self._asked.popitem(last=False)
+
+    def _turns(self, text: str) -> Sequence[terms.Turn]:
+        """The turns of a talk as a question; a model that reads whole sentences weighs them itself."""
+        return terms.turns(text) if self.embeddings.embedder.light else [terms.Turn(text)]
 
     def behind(self) -> bool:
         """Whether some items have no vector yet, or the last question has none: words alone find those."""
@@ -439,7 +452,10 @@ class VectorSearch:
         except (MemfsError, OSError) as error:
             self._store.note_failure(error)
             return together
-        return _weighed(everyone, cosines, self.embeddings.embedder.weight) if cosines else together
+        weight = self.embeddings.embedder.weight
+        if weight >= _KNOWS_SENSES and len(terms.turns(query.text)) > 1:
+            weight = max(weight, _IN_TRANSCRIPT)
+        return _weighed(everyone, cosines, weight) if cosines else together
 
     def _nearby(self, vector: Vector, query: Query, known: Collection[str]) -> list[Candidate]:
         """The nearest items that pass the query's filters and are not known yet."""

@@ -30,6 +30,7 @@ _SAME_SESSION = 0.98
 _DATED = 1.3
 _IN_PERSON = 1.1
 _PREFERENCE = 1.3
+_NAMED = 1.5
 _READ, _READ_FOR_ADVICE = 2, 4
 """So many hits for each that is wanted are read."""
 _I = frozenset(("i", "me", "mine", "my", "our", "us", "we"))
@@ -97,6 +98,8 @@ class TextSigns(NamedTuple):
             sought["preference"] = _PREFERENCE, _PREFERENCES
         if talk and words:
             sought["in_person"] = _IN_PERSON, _I
+        if persons := terms.persons(text):
+            sought["named"] = _NAMED, persons
         denied: frozenset[str] = frozenset()
         if brief and not _DENIALS.isdisjoint(words):
             sought["denied"] = _DENIED, _DENIALS

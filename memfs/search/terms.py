@@ -1,20 +1,22 @@
 """Weighs the terms of a query, and computes the BM25 factors, the same for every engine.
 
-Words that people say about anything weigh half, a repeated word weighs more but not in proportion, an assistant's lines
-of a transcript weigh half of a person's, and a word that nothing holds is replaced by those one typing error away. The
-English term of a word in another language weighs a quarter of the one that it has there; a few words without a language
-are also asked for as the languages of what is searched have them, at half.
+Words that people say about anything weigh half, a repeated word weighs more but not in proportion, and a word that
+nothing holds is replaced by those one typing error away. In a transcript each turn weighs a little less than the next,
+an assistant's half of a person's. The English term of a word in another language weighs a quarter of the one that it
+has there; a few words without a language are also asked for as the languages of what is searched have them, at half.
 Measured in ``benchmarks/retrieval``.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import pairwise
 from math import log
 from typing import Generic, TypeVar
 
+from memfs.dataclass import NamedTuple
 from memfs.model import MemoryItem
 from memfs.pattern import regex
 from memfs.resources import word_lists
@@ -30,20 +32,24 @@ GUESS_WEIGHT = 0.5
 
 _SHORTEST_SLIP = 5
 _SLIPS = 3
-_LINE = regex(r"\s*([^\W\d_][\w .-]{0,30}?)\s*:\s")
-_ASSISTANTS = frozenset({"ai", "assistant", "bot", "model", "system"})
+_EARLIER_WEIGHT = 0.9
+"""What a turn of a transcript counts, of the one after it."""
+_SPEAKER = regex(r"(?m)^[^\S\n]*([^\W\d_][\w .-]{0,30}?)[^\S\n]*:\s")
+_ASSISTANTS, _NAMELESS = (frozenset(word_lists()["speakers"][name].split()) for name in ("assistants", "nameless"))
 COMMON_WORDS = frozenset(word_lists()["talk"].split())
 """Words of talk that narrow nothing down. They are searched for, as they may be all that was said."""
 
 
 @lru_cache(maxsize=64)  # the search, the reviewers and what shows passages ask for those of one question
 def weights(text: str) -> Mapping[str, float]:
-    """The distinct terms a question asks for with what each is worth, in order: the first 128; empty without a word."""
+    """The distinct terms a question asks for with what each is worth, in order: the first 128, of a transcript the
+    latest; empty without a word.
+    """
     found: dict[str, float] = {}
     told = analyzer.languages(text)
-    for line, worth in _lines(text):
-        for word in analyzer.words(line, told):
-            share = worth * (COMMON_WEIGHT if word.text.casefold() in COMMON_WORDS else 1.0)
+    for turn in reversed(turns(text)):
+        for word in analyzer.words(turn.text, told):
+            share = turn.worth * (COMMON_WEIGHT if word.text.casefold() in COMMON_WORDS else 1.0)
             for terms, part in ((word.terms, share), (word.others, share * OTHER_WEIGHT)):
                 for term in terms:
                     if term in found or len(found) < MAX_TERMS:
@@ -106,15 +112,35 @@ def _one_slip(one: str, other: str) -> bool:
     return (len(left) <= 1 and len(right) <= 1) or (len(left) == 2 and left == right[::-1])
 
 
-def _lines(text: str) -> Iterator[tuple[str, float]]:
-    """The lines of a transcript with what each is worth; any other text as one line."""
-    if "\n" not in text:
-        yield text, 1.0
-        return
-    for line in text.splitlines():
-        speaker = _LINE.match(line)
-        spoken = speaker is not None and speaker[1].casefold() in _ASSISTANTS
-        yield line, ASSISTANT_WEIGHT if spoken else 1.0
+class Turn(NamedTuple):
+    """What was said in one go, who said it, and what it counts beside the rest."""
+
+    text: str
+    speaker: str = ""
+    worth: float = 1.0
+
+
+def turns(text: str) -> Sequence[Turn]:
+    """The turns of a transcript, in which somebody speaks more than once, or an assistant; any other text as one."""
+    found = list(_SPEAKER.finditer(text))
+    speakers = [one[1].casefold() for one in found]
+    if len(found) < 2 or (len({*speakers}) == len(found) and _ASSISTANTS.isdisjoint(speakers)):
+        return [Turn(text)]
+    starts = [0, *(one.start() for one in found[1:]), len(text)]
+    return [
+        Turn(
+            text[start:end],
+            speaker,
+            _EARLIER_WEIGHT ** (len(found) - place) * (ASSISTANT_WEIGHT if speaker in _ASSISTANTS else 1.0),
+        )
+        for place, (speaker, (start, end)) in enumerate(zip(speakers, pairwise(starts), strict=True), 1)
+    ]
+
+
+def persons(text: str) -> frozenset[str]:
+    """The words of the names of those who speak in a transcript, as far as they have names."""
+    names = {turn.speaker for turn in turns(text)} - _ASSISTANTS - _NAMELESS
+    return frozenset(word for name in names for word in name.split())
 
 
 K1 = 1.2

@@ -138,6 +138,17 @@ def test_a_model_that_counts_little_moves_little_of_what_words_found(workspace: 
         assert 0 < abs(reasons[name]["meaning"]) <= 0.1 * words + 1e-9
 
 
+def test_meaning_counts_more_where_a_talk_is_the_question(workspace: Workspace, senses: Senses) -> None:
+    """Of its many words few are what it is about; a light model is asked for each turn."""
+    senses.weight, senses.light = 0.2, True
+    put(workspace, one="repair the car", two="repair the roof", three="repair it")
+    talk = "Ann: repair a violin\nAssistant: repair it?\nAnn: my car"
+    embeddings_of(workspace).catch_up()
+    hits = workspace.recaller.search(talk).hits
+    assert any(abs(hit.reasons["meaning"]) > 0.1 * (hit.reasons["text"] - hit.reasons["meaning"]) for hit in hits)
+    assert senses.asked[-3:] == ["Ann: repair a violin\n", "Assistant: repair it?\n", "Ann: my car"]
+
+
 def test_words_and_meaning_together_decide(workspace: Workspace) -> None:
     """Of two items with the word, the one that means it comes first (M5)."""
     put(workspace, other="repair the roof", one="repair the automobile", more="repair the fence")

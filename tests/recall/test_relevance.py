@@ -107,13 +107,16 @@ def test_a_phrase_lifts_a_hit(opened: Opened) -> None:
         ("What do we never use?", "we use Redis", {}),
         ("What do we never use?", "never on a Sunday, as all of the others know who use it", {}),
         ("What do we use?", "we do not use Redis", {}),
+        ("Ann: hello\nAssistant: yes?", "Ann plays the violin", {"named": 1.5}),
+        ("Ann: hello\nAssistant: yes?", "Annual report", {}),
+        ("Ann: hello", "Ann plays the violin", {}),
     ],
 )
 def test_what_a_question_asks_for_is_looked_for_in_texts(
     question: str, content: str, expected: dict[str, float]
 ) -> None:
     """Where a time answers, a text that says one counts more; where advice is asked for, one that says a preference;
-    where a question denies, one that denies something beside a word of it.
+    where a question denies, one that denies near a word of it; where it is a talk, one that names who speaks in it.
     """
     assert TextSigns.of(question, talk=False).factors(MemoryItem(content)) == expected
 

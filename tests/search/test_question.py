@@ -9,7 +9,7 @@ import pytest
 from memfs.model import MemoryItem, Query
 from memfs.search.memory import MemoryIndex
 from memfs.search.search_index import asked_of
-from memfs.search.terms import nearby, weights
+from memfs.search.terms import nearby, persons, weights
 
 
 def test_words_of_talk_weigh_half() -> None:
@@ -30,8 +30,21 @@ def test_a_repeated_word_weighs_more_but_not_in_proportion() -> None:
 
 def test_in_a_transcript_the_assistants_lines_weigh_half() -> None:
     """What the person said counts more than what was said to them; their names are words like any other."""
-    found = weights("Lisa: the violin broke\nAssistant: a cello is louder")
-    assert (found["violin"], found["cello"], found["lisa"]) == (1.0, 0.5, 1.0)
+    found = weights("Assistant: a cello is louder\nLisa: the violin broke")
+    assert (found["violin"], found["cello"], found["lisa"]) == (1.0, pytest.approx(0.45), 1.0)
+
+
+def test_in_a_transcript_the_last_turn_weighs_most() -> None:
+    """What a talk is about now counts more than what it began with; other lines count alike."""
+    found = weights("Lisa: the violin broke\nand the bow\nTom: a cello?\nLisa: a trumpet")
+    assert [found[word] for word in ("violin", "bow", "cello", "trumpet")] == pytest.approx([0.81, 0.81, 0.9, 1.0])
+    assert set(weights("port: violin\nhost: cello").values()) == {1.0}
+
+
+def test_persons_are_those_who_have_names() -> None:
+    """What else speaks, or stands before a colon, is nobody whom a memory is about."""
+    assert persons("Ann Lee: violin\nAssistant: cello\nUser: trumpet") == {"ann", "lee"}
+    assert not persons("Error: violin\nError: cello")
 
 
 def test_one_line_is_no_transcript() -> None:
