@@ -423,7 +423,7 @@ class RecentSessionMemory(StoreSource):
     def _selection(self, found: Iterable[MemoryItem]) -> ContextSelection:
         """Of what is left to do, what went wrong, what was learned and what it was busy with, some of each."""
         items = [item for item in found if item.trust in _WITNESSES]
-        groups = [_open(items), _ended(items), _learned(items), _busy(items)]
+        groups = list(_groups(items))
         turns = (entry for turn in zip_longest(*groups) for entry in turn if entry is not None)
         chosen = [entry for entry, _ in zip(turns, range(self.max_items), strict=False)]
         ordered = [entry for group in groups for entry in group if entry in chosen]
@@ -436,55 +436,33 @@ def _heading(items: Iterable[MemoryItem]) -> str:
     return f"{RECENT_SESSION_HEADING} ({max(times):%Y-%m-%d}):" if times else f"{RECENT_SESSION_HEADING}:"
 
 
-def _open(items: Iterable[MemoryItem]) -> list[ContextEntry]:
-    """What is left to do, the most important first."""
-    left = [item for item in items if item.type == "prospective" and item.status not in FINISHED]
-    return [_session_entry(item, f"to do: {gist(item)}") for item in sorted(left, key=lambda item: -item.importance)]
+def _groups(items: Sequence[MemoryItem]) -> Iterator[list[ContextEntry]]:
+    """What is left to do, what failed, what was learned, and what it was busy with, where it never ended."""
+    by_type: dict[str, list[MemoryItem]] = {}
+    for item in items:
+        by_type.setdefault(item.type, []).append(item)
+    left = sorted(by_type.get("prospective", ()), key=lambda item: -item.importance)
+    yield [_session_entry(item, f"to do: {gist(item)}") for item in left if item.status not in FINISHED]
+    yield list(_failed(items))
+    lasting = [item for kind in ("semantic", "procedural", "knowledge") for item in by_type.get(kind, ())]
+    lasting.sort(key=lambda item: ("promoted_from" not in item.metadata, -item.importance))
+    other = [item for kind in ("episodic", "task_history", "error_log") for item in by_type.get(kind, ())]
+    yield [_session_entry(item, gist(item)) for item in (*lasting, *other) if episode_of(item) is None]
+    yield [_session_entry(item, f"was busy with: {gist(item)}") for item in by_type.get("working", ())]
 
 
-def _ended(items: Iterable[MemoryItem]) -> list[ContextEntry]:
-    """How its steps ended: each failure that did not go well afterwards, and how many went well."""
-    entries: list[ContextEntry] = []
-    well: list[MemoryItem] = []
+def _failed(items: Iterable[MemoryItem]) -> Iterator[ContextEntry]:
+    """Each step that did not go well, and that none like it followed."""
     settled: set[tuple[str, tuple[str, ...]]] = set()
     for item in items:
-        episode = episode_of(item)
-        if episode is None:
+        if (episode := episode_of(item)) is None:
             continue
         deed = episode.action.description or episode.action.tool
         key = deed, episode.state.files
-        if episode.outcome is Outcome.SUCCESS:
-            well.append(item)
-        elif key not in settled:
-            entries.append(
-                _session_entry(item, f"{deed}: {episode.outcome.value}: {episode.error_message}".rstrip(": "))
-            )
+        if episode.outcome is not Outcome.SUCCESS and key not in settled:
+            told = f"{deed}: {episode.outcome.value}: {episode.error_message}"
+            yield _session_entry(item, told.rstrip(": "))
         settled.add(key)
-    return [*entries, *_went_well(well)]
-
-
-def _went_well(items: Sequence[MemoryItem]) -> Iterator[ContextEntry]:
-    """The newest step that went well, and how many others did."""
-    for item in items[:1]:
-        done = episode_of(item)
-        deed = (done.action.description or done.action.tool) if done is not None else gist(item)
-        more = len(items) - 1
-        before = f", and {more} more step{'s' if more > 1 else ''} before it" if more else ""
-        yield _session_entry(item, f"went well: {shortened(' '.join(deed.split()), _LONGEST // 2)}{before}")
-
-
-def _learned(items: Iterable[MemoryItem]) -> list[ContextEntry]:
-    """What it left for good: learnings and outcomes, those that were consolidated first."""
-    lasting = [item for item in items if item.type in ("semantic", "procedural", "knowledge")]
-    other = [item for item in items if item.type in ("episodic", "task_history", "error_log") and not episode_of(item)]
-    lasting.sort(key=lambda item: ("promoted_from" not in item.metadata, -item.importance))
-    return [_session_entry(item, gist(item)) for item in (*lasting, *other)]
-
-
-def _busy(items: Iterable[MemoryItem]) -> list[ContextEntry]:
-    """What it was busy with, where it never ended: ending would have consolidated that."""
-    working = [item for item in items if item.type == "working"]
-    return [_session_entry(item, f"was busy with: {gist(item)}") for item in working]
 
 
 def _session_entry(item: MemoryItem, text: str) -> ContextEntry:

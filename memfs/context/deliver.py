@@ -781,7 +781,7 @@ def _ready(
         text = _whole(one)
         fits = tokens is None or sum(map(count_tokens, (*map(_whole, ready), text))) <= tokens
         if one.fenced and text and fits:
-            ready += [] if known(text) else [one]
+            ready += [] if known(unquoted(text)) else [one]
         else:
             rest.append(one)
     return ready, rest

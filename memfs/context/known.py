@@ -8,22 +8,19 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import MemfsError
 from memfs.fs.tree import Tree
-from memfs.recall.similarity import SAME, TextShape, alike, normalised
-from memfs.recall.versions import contradiction
+from memfs.recall.similarity import normalised
 
 _LOOKED_AT = 200_000
 _LONGEST_TEXT = 20_000
 _MOST_PARTS = 20
-_COMPARED = 30
 _MARKUP = re.compile(r"^[ \t]*(?:(?:[-*+>\u2022]|\d{1,3}[.)]|#{1,6}|\[[ xX]\])[ \t]+)+|^[ \t]*\||\|[ \t]*$", re.M)
 _EMPHASIS = re.compile(r"\*\*|__|``?|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|~~")
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\n]{0,1000}\)")
@@ -37,48 +34,13 @@ _SCOPE = re.compile(r"\s*\([^()\n]{0,200}[*/][^()\n]{0,200}\)$")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)")
 
 
-class Passages:
-    """The passages of one text: paragraphs, list items, lines and sentences. May be used from several threads."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    @cached_property
-    def texts(self) -> frozenset[str]:
-        """Each passage, normalised."""
-        return frozenset(plain for part in _passages(self._text) if (plain := normalised(part)))
-
-    @cached_property
-    def _shapes(self) -> tuple[tuple[TextShape, ...], dict[str, list[int]]]:
-        """The passages as likeness looks at them, and which of them have a stem."""
-        shapes = tuple(TextShape(part) for part in dict.fromkeys(_passages(self._text)))
-        having: dict[str, list[int]] = {}
-        for place, shape in enumerate(shapes):
-            for stem in set(shape.stems):
-                having.setdefault(stem, []).append(place)
-        return shapes, having
-
-    def say(self, shape: TextShape) -> bool:
-        """Whether one of them says the same."""
-        if shape.plain in self.texts:
-            return True
-        shapes, having = self._shapes
-        shared = Counter(place for stem in set(shape.stems) for place in having.get(stem, ()))
-        near = (shapes[place] for place, _ in shared.most_common(_COMPARED))
-        return any(alike(shape, one, SAME) >= SAME and _tells(one, shape) for one in near)
-
-
-def _tells(one: TextShape, shape: TextShape) -> bool:
-    """Whether a passage that is nearly a text leaves out nothing of it: it asks for nothing, and has its facts."""
-    if one.text.rstrip().endswith(("?", "？")) or contradiction(shape.text, one.text):
-        return False
-    return all(fact in one.plain for fact in shape.facts)
-
-
 @lru_cache(maxsize=32)
-def _taken_apart(text: str) -> Passages:
-    """The same prompt, and the same files, come again and again."""
-    return Passages(text if len(text) <= 2 * _LOOKED_AT else f"{text[:_LOOKED_AT]}\n\n{text[-_LOOKED_AT:]}")
+def _said_in(text: str) -> frozenset[str]:
+    """The passages of a text, normalised: paragraphs, list items, lines and sentences. The same prompt, and the same
+    files, come again and again.
+    """
+    short = text if len(text) <= 2 * _LOOKED_AT else f"{text[:_LOOKED_AT]}\n\n{text[-_LOOKED_AT:]}"
+    return frozenset(plain for part in _passages(short) if (plain := normalised(part)))
 
 
 class KnownText:
@@ -89,24 +51,27 @@ class KnownText:
 
         Of a very long one the beginning and the end count.
         """
-        self._passages = [_taken_apart(text) for text in texts if text.strip()]
+        self._texts = [f"\n{text}\n" for text in texts if text.strip()]
+        self._passages = list(map(_said_in, self._texts))
 
     def has(self, text: str) -> bool:
-        """Whether a text, or else each sentence of it, occurs there in the same words, or nearly.
+        """Whether a text, or else each sentence of it, occurs there in the same words.
 
         Letter case, spacing, Markdown and punctuation aside; and never with a denial, name or number of its own.
         """
         if not self._passages or len(text) > _LONGEST_TEXT or not normalised(text):
             return False
         plain = bare(text)
+        if any(f"\n{text.strip()}\n" in one for one in self._texts):  # whole lines, as they are
+            return True
         if self._said(plain) or self._said(_SCOPE.sub("", plain)):
             return True
         parts = [part for block in _blocks(text) for part in (list(_sentences(block)) or [block])]
         return 1 < len(parts) <= _MOST_PARTS and all(map(self._said, parts))
 
     def _said(self, text: str) -> bool:
-        shape = TextShape(text)
-        return any(one.say(shape) for one in self._passages)
+        plain = normalised(text)
+        return any(plain in one for one in self._passages)
 
 
 def bare(text: str) -> str:

@@ -317,7 +317,6 @@ class Plugins:
         self._loaded: dict[Delivery, tuple[LoadedSource, ...]] = {}
         self._unusable: dict[Delivery, tuple[PluginUnusable, ...]] = {}
         self._added: dict[str, LoadedSource] = {}
-        self._ready: dict[str, LoadedSource] = {}
 
     def copy(self, settings: MemorySettings | None = None) -> Plugins:
         """The same sources for a user of their own, who may add to them; ``settings``: those that hold there."""
@@ -417,10 +416,10 @@ class Plugins:
         taken.update(one.name for rows in self._loaded.values() for one in rows)
         # one that was added takes the place of the built-in one
         names = [name for name in self.named(delivery) if name not in self._added]
-        ready = self._foreign(names, setting)
         for name in names:
+            make = self._built_in if name in BUILT_IN_SOURCES else self._foreign
             try:
-                source = self._built_in(name, delivery, setting) if name in BUILT_IN_SOURCES else _usable(ready[name])
+                source = make(name, delivery, setting)
                 _require_layer(source.delivery, delivery)
                 if not source.built_in and source.name in taken | found.keys():
                     raise ForeignFailure(f"there is another source {source.name!r}", "give it a name of its own")
@@ -433,24 +432,9 @@ class Plugins:
         own = [source for source in self._added.values() if source.delivery is delivery]
         return (*found.values(), *own), tuple(left_out), again
 
-    def _foreign(self, names: Sequence[str], setting: str) -> dict[str, LoadedSource | ForeignFailure]:
-        """The sources of others by the name in the settings, or why there is none; each is loaded once, all at once."""
-        found: dict[str, LoadedSource | ForeignFailure] = {}
-        works: dict[str, Callable[[], LoadedSource]] = {}
-        for name in names:
-            if name in BUILT_IN_SOURCES:
-                continue
-            if name in self._ready:
-                found[name] = self._ready[name]
-                continue
-            try:
-                offer = offered(name)
-            except ForeignFailure as error:
-                found[name] = error
-                continue
-            make = partial(made, offer, self.memory.sources.get(name, {}), setting)
-            works[name] = partial(_keep, self._ready, name, make)
-        return found | self.code.call_all(works)
+    def _foreign(self, name: str, _: Delivery, setting: str) -> LoadedSource:
+        offer, table = offered(name), self.memory.sources.get(name, {})
+        return self.code.call(name, partial(made, offer, table, setting))
 
     def _built_in(self, name: str, delivery: Delivery, setting: str) -> LoadedSource:
         layer = Delivery(BUILT_IN_SOURCES[name])
@@ -470,18 +454,6 @@ def plugins_of(root: Path, settings: Settings, makers: Makers) -> Plugins:
         return standing(root).problems("memory.", f"{MOUNTS}.")
 
     return Plugins(settings.memory, makers, ForeignCode(settings.memory.source_seconds), untrusted)
-
-
-def _keep(ready: dict[str, LoadedSource], name: str, make: Callable[[], LoadedSource]) -> LoadedSource:
-    """Make a source and keep it, also where nobody waits for it any more."""
-    ready[name] = make()
-    return ready[name]
-
-
-def _usable(found: LoadedSource | ForeignFailure) -> LoadedSource:
-    if isinstance(found, ForeignFailure):
-        raise found
-    return found
 
 
 def _require_layer(layer: Delivery, delivery: Delivery) -> None:

@@ -18,7 +18,7 @@ from memfs.facades.pipelines import Memory, memories_of, memory_of
 from memfs.learning import patterns
 from memfs.learning.learner import as_program
 from memfs.learning.patterns import Pattern
-from memfs.model import Hit, Layer, MemoryItem, Phase, Query, Trust
+from memfs.model import Layer, MemoryItem, Phase, Query, Trust
 from memfs.model.item import lower_trust
 from memfs.model.kinds import nearest
 from memfs.model.memory_config import MemoryConfig
@@ -123,8 +123,7 @@ class MemoryContext(Facade):
     def recall(
         self, query: str, context: Mapping[str, Any] | None = None, limit: int = 10, **more: Any
     ) -> list[Memory]:
-        """The memories that matter most, the best first; a pattern that more than two of them follow comes before
-        the third of those.
+        """The memories that matter most, the best first.
 
         Args:
             query: natural words.
@@ -138,9 +137,7 @@ class MemoryContext(Facade):
         workspace = self.workspace
         workspace.patterns.settle(_PATIENCE)
         asked = Query(text=query, context=context or {}, limit=limit, **{"strategy": STRATEGY, **more})
-        hits: Sequence[Hit] = workspace.recaller.search(asked, leave_out=withheld).hits
-        if query.strip() and asked.max_tokens is None:
-            hits = workspace.patterns.among(hits, asked)
+        hits = workspace.recaller.search(asked, leave_out=withheld).hits
         return memories_of(hits, bool(query.strip()), workspace.usage.of(hit.item.id for hit in hits))
 
     async def add_memory_async(self, memory: str | Mapping[str, Any] | MemoryItem) -> str:

@@ -5,9 +5,8 @@ No call holds up an event loop. Settings and sources of the caller's own go over
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from memfs.dataclass import replace
@@ -203,37 +202,6 @@ class MemoryLayer(Facade):
             SchemaInvalid, QuotaExceeded, StorageIO: nothing was stored.
         """
         return await aside(lambda: self._record(state, action, outcome, error))
-
-    async def record_completion(
-        self,
-        task: str,
-        outcome: Outcome | str,
-        summary: str = "",
-        *,
-        files: Iterable[str | os.PathLike[str]] = (),
-        error: str | None = None,
-        agent: str = "",
-        session: str = "",
-    ) -> Episode:
-        """Store how a whole task ended, as an episode, and raise ``task_completed``.
-
-        Args:
-            task: what was to be done, in words.
-            summary: what was done, in a sentence.
-
-        Raises:
-            SchemaInvalid, QuotaExceeded, StorageIO: nothing was stored.
-        """
-        state = StateSnapshot.create(files, task, agent=agent, session=session, task=task)
-
-        def record() -> Episode:
-            stored = self._record(state, Action("task", summary or task), outcome, error)
-            told = {"task": task, "session": session, "outcome": summary or stored.outcome.value}
-            with as_program():
-                self.workspace.behaviours.fire("task_completed", told)
-            return stored
-
-        return await aside(record)
 
     async def record_correction(self, text: str, **known: Any) -> list[MemoryItem]:
         """Keep what a person corrects or prefers, from now on part of the automatic memory.

@@ -301,7 +301,7 @@ def _has_memory(content: Path) -> bool:
 def _not_found(folder: Path) -> WorkspaceNotFound:
     import shlex  # a hook that only keeps an event does without it
 
-    hint = f"make a workspace with 'memfs init', or name one with -C or {WORKSPACE_VARIABLE}{_own()}"
+    hint = f"make a workspace with 'memfs init', or name one with -C or {WORKSPACE_VARIABLE}"
     if below := _below(folder):
         hint = f"there is one below it: name it with -C {shlex.quote(below)} or {WORKSPACE_VARIABLE}"
     for candidate in (folder, *folder.parents):
@@ -320,17 +320,6 @@ def _below(folder: Path) -> str:
         for entry in islice(entries, _LOOKED_AT):
             if entry.is_dir() and is_workspace(Path(entry.path)):
                 return entry.name
-    return ""
-
-
-def _own() -> str:
-    """Where the user's own is, as it can be typed: hooks keep there what belongs to no project."""
-    with suppress(StorageIO, OSError):  # nobody may be known by this process's number
-        folder = user_folder()
-        if is_workspace(folder):
-            import shlex  # a hook that only keeps an event does without it
-
-            return f"; yours for all that has none: memfs -C {shlex.quote(str(folder))} ..."
     return ""
 
 

@@ -32,9 +32,6 @@ _HELPS = 0.25
 _DAY = 86_400.0
 _MENDED_WITHIN = 3_600.0
 _GENERIC_WORTH = 0.25
-_TELLING = 2
-"""From so many successes that did something else than what failed, what agents say they did tells who heeded."""
-_MOST_DEEDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +70,7 @@ class Casebook:
 
     A failure in a situation in which the rule applies, with its error, speaks for it; a success without a warning
     speaks against it. A success after a warning with the rule, or with one of the failures that taught it, counts as
-    ``helped``: it says nothing against a rule that it was heeded. Nor does the one success that mends a failure. Where
-    agents say what they do, both hold only for those that did something else than what had failed.
+    ``helped``: it says nothing against a rule that it was heeded. Nor does the one success that mends a failure.
 
     With each episode that speaks for or against a rule, what was before counts a tenth less; with age it counts half as
     much after each half-life. The confidence is ``(for + 1) / (for + against + 2)``; what helped makes up, at a quarter
@@ -153,9 +149,13 @@ class Casebook:
             speaks: whether a failure is what the rule is about.
             warnings: ids with which an agent is warned of it, besides those of the failures themselves.
         """
-        sheet = _entered(cases, speaks, _Sheet(set(warnings)))
-        if sum(bool(row.deeds) and not sheet.did(row) for row in sheet.remedies) >= _TELLING:
-            sheet = _entered(cases, speaks, _Sheet(set(warnings), strict=True))
+        sheet = _Sheet(set(warnings))
+        for row in cases:
+            if has_failed(row):
+                if speaks(row):
+                    sheet.fail(row)
+            elif row.outcome == Outcome.SUCCESS.value:
+                sheet.succeed(row)
         return RuleVerdict(
             confidence=self._confidence(sheet),
             failures=tuple(sheet.failures),
@@ -186,15 +186,11 @@ class Casebook:
 
 
 class _Sheet:
-    """Where episodes are entered, one after another.
+    """Where episodes are entered, one after another."""
 
-    ``strict``: what an agent says it did tells whether it heeded a warning.
-    """
-
-    def __init__(self, warnings: set[str], strict: bool = False) -> None:
-        self._warnings, self._strict = warnings, strict
+    def __init__(self, warnings: set[str]) -> None:
+        self._warnings = warnings
         self._open: TriggerRow | None = None
-        self._deeds: dict[tuple[str, ...], TriggerRow] = {}
         self.events: list[tuple[float, bool]] = []  # when, and whether it went well
         self.failures: list[TriggerRow] = []
         self.helped: list[float] = []
@@ -205,35 +201,18 @@ class _Sheet:
         self.events.append((row.time, False))
         self.failures.append(row)
         self._warnings.add(row.id)
-        if row.deeds and len(self._deeds) < _MOST_DEEDS:
-            self._deeds.setdefault(row.deeds, row)
         self._open, self.since = row, 0
 
     def succeed(self, row: TriggerRow) -> None:
         failed, self._open = self._open, None
         warned = not self._warnings.isdisjoint(row.warned)
-        again = self._strict and self.did(row)
-        if again or not (warned or (failed is not None and _mends(failed, row))):
+        if not (warned or (failed is not None and _mends(failed, row))):
             self.events.append((row.time, True))
             self.since += 1
             return
         self.remedies.append(row)
         if warned:
             self.helped.append(row.time)
-
-    def did(self, row: TriggerRow) -> bool:
-        """Whether an agent did what had failed before."""
-        return bool(row.deeds) and any(situations.same_deed(failed, row) for failed in self._deeds.values())
-
-
-def _entered(cases: Iterable[TriggerRow], speaks: Callable[[TriggerRow], bool], sheet: _Sheet) -> _Sheet:
-    for row in cases:
-        if has_failed(row):
-            if speaks(row):
-                sheet.fail(row)
-        elif row.outcome == Outcome.SUCCESS.value:
-            sheet.succeed(row)
-    return sheet
 
 
 def _mends(failed: TriggerRow, row: TriggerRow) -> bool:

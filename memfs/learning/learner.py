@@ -28,7 +28,6 @@ from memfs.fs.lock import FileLock, renewed_in_child
 from memfs.intake.episode_item import episode_of
 from memfs.learning.patterns import (
     EXAMPLES,
-    FOLLOWERS,
     Pattern,
     PatternFinder,
     fixed_words,
@@ -36,7 +35,6 @@ from memfs.learning.patterns import (
     item_of,
     overlap,
     suggested,
-    with_patterns,
     words_of,
 )
 from memfs.model import Candidate, Hit, MemoryItem, Query
@@ -66,7 +64,6 @@ _KNOWN, _LOOKED_AT = 16, 24
 _SAME_WORDS = 0.75
 _TRIES = 5
 _LOCK_SECONDS = 10.0
-_SUGGESTED = 8
 _COMPARED = 6
 _MOST_WAITING = 1000
 _QUIET_SECONDS = 0.25
@@ -290,12 +287,6 @@ class PatternStore:
         rows = [one for one in self.inbox().all() if one.source is Source.PATTERN]
         return [one.item for one in rows if keep is Keep.SUGGEST or one.decision is refused]
 
-    def suggested_again(self, waiting: Suggestion, alive: Sequence[str]) -> Suggestion | None:
-        """A suggestion of which some memories are gone, from those that are there; None where they show it no more."""
-        members = [item for item in map(self.store.get, alive) if item is not None]
-        pattern = self.detector().extract_pattern(members)
-        return _suggestion(pattern, waiting.made) if pattern is not None and pattern.id == waiting.id else None
-
     def _write(self, known: MemoryItem, change: Callable[[MemoryItem], MemoryItem]) -> MemoryItem:
         """Store a pattern's item changed; made again from what is there when somebody else changed it."""
 
@@ -329,18 +320,6 @@ class PatternStore:
             limit: at most so many.
         """
         return suggested(self.store, self.detector(), text, context or {}, limit)
-
-    def among(self, hits: Sequence[Hit], query: Query) -> list[Hit]:
-        """The hits of an answer with the patterns that several of them follow, each before the third that does.
-
-        As many hits as there were are given; a pattern that was among them moves up. None comes in that the filters of
-        the query leave out.
-        """
-        if PATTERN not in (query.types or {PATTERN}) or len(hits) <= FOLLOWERS:
-            return list(hits)
-        known = suggested(self.store, self.detector(), query.text, query.context, _SUGGESTED)
-        passing = {one.id for one in self.store.among([hit.item.id for hit in known], query)}
-        return with_patterns(hits, [hit for hit in known if hit.item.id in passing], self.detector())
 
     # -- all at once ------------------------------------------------------------------------------------------------
     def catch_up(self) -> tuple[int, list[MemoryItem]]:
@@ -611,18 +590,11 @@ class Learner:
                 return
 
     def _withdraw(self) -> None:
-        """Take back what memories spoke for that are gone."""
-        inbox = self.inbox()
-        gone: list[str] = []
-        changed: list[Suggestion] = []
-        for one in inbox.waiting():
-            alive = [name for name in one.evidence if self.store.locate(name)]
-            if one.source not in (Source.PATTERN, Source.RULE) or len(alive) == len(one.evidence):
-                continue
-            anew = self.patterns().suggested_again(one, alive) if one.source is Source.PATTERN else None
-            if anew is not None:
-                changed.append(anew)
-            elif one.source is Source.PATTERN or len(alive) < _LEAST_FAILURES:
+        """Take back what memories spoke for that are gone: a pattern quotes them, a rule needs two."""
+        gone = []
+        for one in self.inbox().waiting():
+            alive = sum(bool(self.store.locate(name)) for name in one.evidence)
+            least = {Source.PATTERN: len(one.evidence), Source.RULE: min(_LEAST_FAILURES, len(one.evidence))}
+            if alive < least.get(one.source, 0):
                 gone.append(one.id)
-        inbox.drop(gone)
-        inbox.add(changed)
+        self.inbox().drop(gone)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from math import ceil, prod
 from typing import Any
 
-from memfs.dataclass import dataclass, field, replace
+from memfs.dataclass import dataclass, field
 from memfs.errors import SettingInvalid
 from memfs.model import Hit, Link, MemoryItem, Query, Trust
 from memfs.model.ids import stable_id
@@ -350,8 +350,6 @@ _CONTEXT = 1.5
 _FOLLOWED = 2.0
 _PER_HIT = 4
 _LEAST = 20
-FOLLOWERS = 2
-"""So many hits that follow a pattern come before it."""
 
 
 def suggested(store: Store, detector: PatternFinder, text: str, context: Mapping[str, Any], limit: int) -> list[Hit]:
@@ -367,23 +365,6 @@ def suggested(store: Store, detector: PatternFinder, text: str, context: Mapping
     asked = bool(text.strip()) or not context
     known = [hit for hit in hits if hit.score > 0 and (asked or "context" in hit.reasons)]
     return sorted(known, key=lambda hit: (-hit.score, hit.item.id))[:limit]
-
-
-def with_patterns(hits: Sequence[Hit], patterns: Sequence[Hit], detector: PatternFinder) -> list[Hit]:
-    """As many hits, with each pattern that more than ``FOLLOWERS`` of them follow before the next one that does."""
-    ordered = list(hits)
-    for pattern in patterns:
-        key = pattern.item.id
-        others = [hit for hit in ordered if hit.item.id != key]
-        followers = [place for place, hit in enumerate(others) if detector.follows(hit.item, pattern.item)]
-        if len(followers) <= FOLLOWERS:
-            continue
-        here = next((place for place, hit in enumerate(ordered) if hit.item.id == key), len(hits))
-        place = followers[FOLLOWERS]
-        if place < here:
-            told = next((hit for hit in ordered if hit.item.id == key), pattern)
-            ordered = [*others[:place], replace(told, score=others[place].score), *others[place:]][: len(hits)]
-    return ordered
 
 
 def _reasons(

@@ -71,15 +71,12 @@ class FailureAnalysis:
         found: rules that were made.
         changed: ids of rules that were brought up to date, those included that hold again.
         retired: ids of rules that stopped holding.
-        doubted: ids of rules that outcomes speak against, and that are left as they are: people stand behind them, or
-            nothing is to be written.
     """
 
     read: int = 0
     found: tuple[Rule, ...] = ()
     changed: tuple[str, ...] = ()
     retired: tuple[str, ...] = ()
-    doubted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +106,6 @@ class FailureAnalyst:
         self._found: dict[str, Rule] = {}
         self._changed: dict[str, None] = {}
         self._retired: dict[str, None] = {}
-        self._doubtful: dict[str, None] = {}
 
     def run(self) -> FailureAnalysis:
         """Learn from all episodes.
@@ -123,11 +119,10 @@ class FailureAnalyst:
             found=tuple(self._found.values()),
             changed=tuple(self._changed),
             retired=tuple(self._retired),
-            doubted=tuple(self._doubtful),
         )
 
     def suggest(self) -> FailureAnalysis:
-        """Suggest what the episodes teach; no file is changed, and rules that should be retired are named as doubted.
+        """Suggest what the episodes teach; no file is changed.
 
         A suggestion that the episodes no longer bear out is withdrawn.
 
@@ -135,7 +130,7 @@ class FailureAnalyst:
             CorruptRecord, FormatUnsupported, LockTimeout, StorageIO: nothing was suggested.
         """
         book = self._book()
-        judged, accounted = self._rules_there_are(book)
+        _, accounted = self._rules_there_are(book)
         earlier = [one for one in self._inbox.all() if one.source is Source.RULE]
         decided = [one for one in earlier if one.decision]
         new = list(self._new(book, accounted, decided))
@@ -144,8 +139,7 @@ class FailureAnalyst:
         if len(new) < MOST_FOUND:
             self._inbox.drop({one.id for one in earlier} - {one.id for one in found})
         rules = [rule for one in fresh if (rule := rule_of(one.item)) is not None]
-        doubted = [one.item.id for one in judged if one.retires or self._doubted(one)]
-        return FailureAnalysis(read=len(book.rows), found=tuple(rules), doubted=tuple(doubted))
+        return FailureAnalysis(read=len(book.rows), found=tuple(rules))
 
     def _suggestion(self, found: FailureCondition) -> Suggestion | None:
         item = self._item(found)
@@ -168,7 +162,6 @@ class FailureAnalyst:
         """One try; returns how many episodes were looked at."""
         book = self._book()
         judged, accounted = self._rules_there_are(book)
-        self._doubtful.update((one.item.id, None) for one in judged if self._doubted(one))
         self._bring_up_to_date(judged)
         refused = [one for one in self._inbox.all() if one.decision is SuggestionDecision.REFUSED]
         for found in self._new(book, accounted, refused):
@@ -244,10 +237,6 @@ class FailureAnalyst:
             return item
         trust = _lowest(item.trust, *(row.trust for row in verdict.remedies))
         return item.replace(content=advice.action, data={**item.data, "action": advice.action}, trust=trust)
-
-    def _doubted(self, one: _RuleOutcome) -> bool:
-        ended = one.verdict.confidence < RETIRE_BELOW and one.verdict.since >= self._threshold
-        return is_kept(one.item) and one.item.status not in ENDED and ended
 
     def _bring_up_to_date(self, judged: Sequence[_RuleOutcome]) -> None:
         """Write the rules that changed: in one commit, but a rule that retires or comes back in one of its own."""

@@ -40,7 +40,7 @@ def lines(plugin: RecentSessionMemory, state: StateSnapshot = HERE) -> list[str]
 
 
 def test_it_tells_what_is_left_what_failed_and_what_was_learned(opened: Open) -> None:
-    """P3: open tasks, failures that were not put right, how much went well, learnings; each with its item."""
+    """P3: open tasks, failures that were not put right, learnings; each with its item."""
     workspace = opened()
     did(workspace, "Rename login", Outcome.FAILURE, "tests broke", ago=5)
     did(workspace, "Move the config", Outcome.FAILURE, "path not found", ago=4)
@@ -54,7 +54,6 @@ def test_it_tells_what_is_left_what_failed_and_what_was_learned(opened: Open) ->
         "Last session (2026-03-01):",
         "- to do: update the docs",
         "- Rename login: failure: tests broke",
-        "- went well: Add a test, and 1 more step before it",
         "- The cache must be warmed first.",
     ]
     entries = plugin.select(HERE).entries

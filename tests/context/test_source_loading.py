@@ -238,18 +238,6 @@ def test_one_that_loads_slowly_costs_the_limit_and_comes_later(plugins: Make, mo
     assert found.problems() == []
 
 
-def test_several_that_load_slowly_cost_the_limit_once(
-    plugins: Make, module: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All are loaded at once, and what is ready stays as it was made."""
-    found = plugins(0.1, triggered=[f"{module}:Hanging", f"{module}:Slow", f"{module}:Good"])
-    limits = hear_out(monkeypatch, f"{module}:Hanging", f"{module}:Slow")
-    first = found.of(Delivery.TRIGGERED)
-    assert limits == [0.1]
-    assert [one.name for one in first] == ["good"]
-    assert found.of(Delivery.TRIGGERED)[0].plugin is first[0].plugin
-
-
 def test_a_property_that_hangs_costs_the_limit(plugins: Make, module: str) -> None:
     """Even the name of a source is foreign code."""
     found = plugins(0.1, triggered=[f"{module}:Hanging", "semantic"])

@@ -257,22 +257,6 @@ def test_p4_module_level_functions_use_the_workspace_they_are_given(layer: Memor
     assert "Always run the linter first." in asyncio.run(layer.get_automatic())
 
 
-def test_p4_the_end_of_a_task_is_an_episode(layer: MemoryLayer) -> None:
-    """How a whole task ended is stored, raises the occasion, and warns whoever is given a task like it (P4)."""
-    told: list[dict[str, Any]] = []
-    layer.workspace.behaviours.on("task_completed", lambda facts: told.append(dict(facts)))
-    task = "move the parcel table to its own database"
-
-    ended = asyncio.run(
-        layer.record_completion(task, "failure", "copied the rows, then gave up", error="no room", session="s1")
-    )
-
-    assert told == [{"task": task, "session": "s1", "outcome": "copied the rows, then gave up"}]
-    assert (ended.action.tool, ended.state.task) == ("task", task)
-    [warning] = asyncio.run(layer.check_triggers(StateSnapshot.create(context=task)))
-    assert "- copied the rows, then gave up: no room" in warning
-
-
 # -- on demand ----------------------------------------------------------------------------------------------------
 def test_p1_recall_leaves_out_what_the_prompt_says_and_keeps_its_budget(layer: MemoryLayer) -> None:
     """An answer holds the best of what the agent does not have, as quoted data, within its tokens (P1)."""

@@ -267,18 +267,6 @@ def test_the_success_that_mends_a_failure_does_not_speak_against() -> None:
     assert (len(verdict.failures), verdict.against, len(verdict.remedies)) == (4, 0, 4)
 
 
-def test_who_is_warned_does_it_all_the_same_and_goes_well_speaks_against() -> None:
-    """A warning that was not heeded is no help, where agents say what they did (P4)."""
-    failures = [row(n) for n in range(5)]
-    ignored = [row(10 + n, "success", warned=("r",)) for n in range(8)]
-    heeded = [row(5 + n, "success", warned=("r",), did="added it in batches") for n in range(2)]
-    told = weighed([*failures, *heeded, *ignored], warnings=["r"])
-    untold = weighed([*failures, *ignored], warnings=["r"])
-    assert (told.helped, told.against, told.since) == (2, 8, 8)
-    assert told.confidence < 0.4 < untold.confidence
-    assert (untold.helped, untold.against) == (8, 0)
-
-
 def test_another_error_in_the_same_situation_says_nothing() -> None:
     """A rule is about its own error."""
     verdict = weighed([row(0), row(1, error="disk full"), row(2)])

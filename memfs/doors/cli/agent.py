@@ -552,7 +552,7 @@ class EpisodeAnalysis:
         kept: `write` where they are stored, `suggest` where they wait in the inbox.
     """
 
-    done: FailureAnalysis = field(metadata=merge("read found changed retired doubted"))
+    done: FailureAnalysis = field(metadata=merge("read found changed retired"))
     kept: Keep
 
 
@@ -562,7 +562,7 @@ def _analysis_text(analysis: EpisodeAnalysis) -> Text:
         word = "Learned" if writes else "Suggest"
         yield f"{word} {styled(rule.id, fg='green', bold=True)}  {styled(f'{rule.confidence:.0%}', dim=True)}"
         yield f"  {one_line(rule.action, 0)}"
-    words = {"brought up to date": done.changed, "retired": done.retired, "doubtful": done.doubted}
+    words = {"brought up to date": done.changed, "retired": done.retired}
     yield from (f"{rule_id}  {styled(word, dim=True)}" for word, ids in words.items() for rule_id in ids)
     waits = "; 'memfs inbox' accepts or refuses them" if found and not writes else ""
     if done.read and not found:
