@@ -455,7 +455,7 @@ def _records(parts: Parts) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
 
 def _goes(path: Path, within: tuple[str, ...], target: Target) -> bool:
     """Whether a record tells of the item, or nobody can tell what is in it, or it is short and nothing but ids."""
-    if path.name == WARNINGS or within in ((TOLD,), (append_log.FOLDER, append_log.ASIDE)):
+    if path.name == WARNINGS or within == (TOLD,):
         return True
     if within == (FOLDER,) and (path.name.endswith(DAMAGED_SUFFIX) or _is_version(path, target)):
         return True

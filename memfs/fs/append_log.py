@@ -28,11 +28,8 @@ ERRORS = "hooks.log"
 LOCK = "drain.lock"
 """In ``FOLDER``, held by the process that takes lines until it has stored what they say."""
 SUFFIX = ".jsonl"
-ASIDE = "aside"
-"""Where lines lie that nothing could be made of, below ``FOLDER``."""
 MOST_BYTES = 64 * 1024 * 1024
 """One file takes no more than this: something that tells so much is out of order."""
-MOST_ASIDE = 100
 _WAIT, _STEP = 2.0, 0.002
 _HEAD = regex(rb"([0-9a-f]{8}) ([0-9]{1,9}) ")
 _CUT_HEAD = regex(rb"[0-9a-f]{1,8}(?: [0-9]{0,9})?")
@@ -146,25 +143,6 @@ def keep_only(path: Path, wanted: Callable[[bytes], bool]) -> int:
 
     rewrite(path, reduced)
     return removed
-
-
-def set_aside(folder: Path, name: str, text: bytes) -> None:
-    """Keep what nothing could be made of, apart: the latest ``MOST_ASIDE`` of them.
-
-    Raises:
-        StorageIO: it cannot be kept.
-    """
-    aside = folder / ASIDE
-    io.make_private_folder(aside)
-    io.write_file(aside / f"{name[:80]}-{crc32(text):08x}{SUFFIX}", text + b"\n")
-    known = sorted(kept_aside(folder), key=_age)
-    for path in known[: max(len(known) - MOST_ASIDE, 0)]:
-        io.unlink(path, missing_ok=True)
-
-
-def kept_aside(folder: Path) -> list[Path]:
-    """What is kept apart, below a spool's folder."""
-    return _files(folder / ASIDE)
 
 
 def waiting(folder: Path) -> list[Path]:

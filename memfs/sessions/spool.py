@@ -41,13 +41,11 @@ class PendingEvent:
         event: what was reported.
         key: a digest of it and its moment, by which it is known whenever it is taken.
         end: where its line ends in the session's file.
-        text: the line.
     """
 
     event: SessionEvent
     key: str
     end: int
-    text: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ class Spool:
         """
         lines, damaged = append_log.read(path)
         events = [
-            PendingEvent(event, sha256(line.text).hexdigest()[:16], line.end, line.text)
+            PendingEvent(event, sha256(line.text).hexdigest()[:16], line.end)
             for line in lines
             if (event := _event(line.text)) is not None
         ]
@@ -223,14 +221,13 @@ def note_error(state: Path, event: str, sentence: str) -> None:
 
 
 def problems(state: Path, now: datetime | None = None) -> list[Problem]:
-    """What went wrong in hooks within the last days, as one problem; events that were kept aside because nothing could
-    be made of them; and events that wait for more than a day.
+    """What went wrong in hooks within the last days, as one problem; and events that wait for more than a day.
 
     Args:
         state: the workspace's state folder.
     """
     folder, present = state / append_log.FOLDER, now or utc_now()
-    return [*_failed(state / append_log.ERRORS, present), *_aside(folder), *_waiting(folder, present.timestamp())]
+    return [*_failed(state / append_log.ERRORS, present), *_waiting(folder, present.timestamp())]
 
 
 def _failed(log: Path, now: datetime) -> list[Problem]:
@@ -249,16 +246,6 @@ def _errors(log: Path) -> Iterator[tuple[str, str, str]]:
     for row in append_log.noted(log, _LARGEST_LOG):
         if list(map(type, row)) == [str, str, str]:
             yield row[0], row[1], row[2]
-
-
-def _aside(folder: Path) -> list[Problem]:
-    kept = append_log.kept_aside(folder)
-    if not kept:
-        return []
-    events = "event of a session" if len(kept) == 1 else "events of sessions"
-    message = f"{len(kept)} {events} could not be made into memories"
-    hint = f"look at them in {folder / append_log.ASIDE}, and remove them"
-    return [Problem.warning("", "EventsAside", message, hint)]
 
 
 def _waiting(folder: Path, now: float) -> list[Problem]:

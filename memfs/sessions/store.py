@@ -1,8 +1,8 @@
 """Make memories of the events that wait in the spool, as one commit.
 
 Each event becomes memories once, whatever is killed: memories are stored under ids that follow from the events, then
-the notes record how far the spool was read, then the events are removed. An event of which nothing can be made is set
-aside. A task that is done again updates its item, intentions that were carried out are closed, and what is refused is
+the notes record how far the spool was read, then the events are removed. An event of which nothing can be made is
+dropped. A task that is done again updates its item, intentions that were carried out are closed, and what is refused is
 reported.
 """
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from memfs import private
 from memfs.dataclass import dataclass
 from memfs.errors import Conflict, ContentError, DuplicateId, IdExists, IdInvalid, LockTimeout, MemfsError
-from memfs.format.secrets import find, refuse_item
+from memfs.format.secrets import refuse_item
 from memfs.fs import append_log, io
 from memfs.fs.lock import FileLock
 from memfs.intake.episode_item import episode_of, item_of
@@ -353,7 +353,7 @@ class Drain:
         lock = FileLock(self._spool.folder / append_log.LOCK)
         try:
             with lock.hold("make memories of a session", timeout=min(seconds, _WAITS)):
-                self._sweep()
+                io.sweep(self._spool.folder)  # what killed drains left may hold what was refused since
                 for one in self._names(session, others):
                     if time.monotonic() > until:
                         break
@@ -378,7 +378,7 @@ class Drain:
         path = self._spool.folder / f"{name}{append_log.SUFFIX}"
         kept = self._spool.folder / f"{name}{spool.SUFFIX}"
         notes = spool.read_notes(kept)
-        if not self._tidied(path, name, notes, done):
+        if not self._tidied(path, notes, done):
             return
         most = _fitting(_AT_FIRST, 1.0, min(until - time.monotonic(), 1.0))
         while (began := time.monotonic()) < until:
@@ -401,8 +401,7 @@ class Drain:
         notes.tries = notes.tries + 1 if notes.head == events[0].key else 1
         notes.head = events[0].key
         if notes.tries > _GIVE_UP:
-            told = self._aside(kept.name.partition(".")[0], events[0].text)
-            done.refused += (f"an event {events[0].event.name} could not be taken, and {told}",)
+            done.refused += (f"an event {events[0].event.name} could not be taken, and was dropped",)
             after, taken = deepcopy(notes), events[:1]
             after.upto, after.last = taken[-1].end, taken[-1].key
         else:
@@ -439,8 +438,8 @@ class Drain:
         done.refused += tuple(refused)
         return after
 
-    def _tidied(self, path: Path, name: str, notes: spool.SessionNotes, done: DrainResult) -> bool:
-        """Remove what was taken before, and keep aside what cannot be read; false where the file is none of ours."""
+    def _tidied(self, path: Path, notes: spool.SessionNotes, done: DrainResult) -> bool:
+        """Remove what was taken before, and what cannot be read; false where the file is none of ours."""
         try:
             found = self._spool.look(path)
         except MemfsError as error:
@@ -449,25 +448,10 @@ class Drain:
         if any((one.end, one.key) == (notes.upto, notes.last) for one in found.events):
             append_log.take_away(path, notes.upto)
         notes.upto, notes.last = 0, ""
-        for row in found.damaged:
-            told = self._aside(name, row)
-            done.refused += (f"an event could not be read, and {told}",)
         if found.damaged:
+            done.refused += (f"{len(found.damaged)} damaged lines of events were dropped",)
             append_log.keep_only(path, lambda _: True)
         return True
-
-    def _aside(self, name: str, text: bytes) -> str:
-        """Keep aside what nothing could be made of, and say so; what may be a secret stays nowhere."""
-        found = find(text.decode("utf-8", "replace"))
-        if found:
-            return f"was dropped: it holds what looks like {found[0].what}"
-        append_log.set_aside(self._spool.folder, name, text)
-        return "was kept aside"
-
-    def _sweep(self) -> None:
-        """Remove what drains left that were killed: it may hold what was refused since."""
-        io.sweep(self._spool.folder)
-        io.sweep(self._spool.folder / append_log.ASIDE)
 
     def _died(self, notes: spool.SessionNotes) -> bool:
         heard = time_in(notes.heard)

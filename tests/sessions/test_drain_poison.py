@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from memfs.errors import SchemaInvalid
-from memfs.fs import append_log
 from memfs.model import Query
 from memfs.sessions import extract
 from memfs.sessions.event import SessionEvent, bounded
@@ -88,7 +87,7 @@ def test_what_a_killed_drain_left_is_removed(opened: Opener) -> None:
 def test_one_unfit_event_is_taken_out_and_the_others_are_stored(
     opened: Opener, monkeypatch: pytest.MonkeyPatch, secret: str
 ) -> None:
-    """What cannot be stored is kept aside at once, or dropped where it holds a secret; no session waits behind it."""
+    """What cannot be stored is dropped at once, and no session waits behind it."""
     workspace = opened()
     tell(workspace, "Stop", last_assistant_message=DECIDED)
     tell(workspace, "TaskCompleted", task_subject=f"Unfit {secret}")
@@ -105,10 +104,8 @@ def test_one_unfit_event_is_taken_out_and_the_others_are_stored(
     done = Drain(workspace).run()
     assert (done.events, done.left) == (4, 0)
     assert len(contents(workspace, "episodic")) == 3
-    aside = append_log.kept_aside(Spool(workspace.repository.state).folder)
-    assert len(aside) == (0 if secret else 1)
     assert holding(workspace, SECRET) == []
-    assert any(("was dropped" if secret else "was kept aside") in sentence for sentence in done.refused)
+    assert any("was dropped" in sentence for sentence in done.refused)
 
 
 def test_one_name_for_two_uses_of_a_tool_hides_neither(opened: Opener) -> None:

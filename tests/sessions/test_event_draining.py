@@ -548,7 +548,6 @@ def test_a_full_disk_keeps_what_waits(opened: Opener) -> None:
             other.drain()
     assert other.spool.waiting() == 1
     assert other.drain().events == 1
-    assert not append_log.kept_aside(other.spool.folder)
 
 
 def test_two_drainers_at_once_do_nothing_twice(opened: Opener) -> None:
@@ -611,7 +610,7 @@ def test_a_hand_edit_meanwhile_is_kept(opened: Opener) -> None:
 
 
 def test_garbage_in_the_spool_stops_nothing(opened: Opener) -> None:
-    """Lines of no sense are kept aside or passed over, and what is around them is taken."""
+    """Lines of no sense are dropped or passed over, and what is around them is taken."""
     session = Session(opened())
     session.prompt("What does the nightly job clean up?")
     path = session.spool.path("s1")
@@ -627,7 +626,7 @@ def test_garbage_in_the_spool_stops_nothing(opened: Opener) -> None:
     done = session.drain()
     assert done.left == 0
     assert len(session.items("working")) == 2
-    assert sum("kept aside" in sentence for sentence in done.refused) == 2
+    assert done.refused == ("2 damaged lines of events were dropped",)
     append_log.append(path, b"[]")
     with path.open("ab") as spool:
         spool.write(b"\nnothing of ours again\n")
@@ -660,8 +659,8 @@ def test_garbage_in_the_notes_begins_anew(opened: Opener) -> None:
     assert len(session.items("working")) == 1
 
 
-def test_an_event_that_never_succeeds_is_kept_aside(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ends every drain that touches it is set aside after a few tries, and the rest goes on."""
+def test_an_event_that_never_succeeds_is_dropped(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ends every drain that touches it is dropped after a few tries, and the rest goes on."""
     session = Session(opened())
     for number in range(3):
         session.prompt(f"Where is step {number} of the release described?")
@@ -679,7 +678,7 @@ def test_an_event_that_never_succeeds_is_kept_aside(opened: Opener, monkeypatch:
     done = session.drain()
     assert done.left == 0
     assert len(session.items("working")) == 2
-    assert len(append_log.kept_aside(session.spool.folder)) == 1
+    assert any("was dropped" in sentence for sentence in done.refused)
 
 
 def test_a_drain_under_way_is_not_waited_for_long(opened: Opener) -> None:
@@ -725,7 +724,6 @@ def test_what_waits_is_erased_and_backed_up(opened: Opener, tmp_path: Path) -> N
     again = Session(session.workspace, "s2")
     again.prompt('He said "quiet": The customer in cabin seventeen wants a quiet room by the sea\nand so on')
     again.prompt("Is there another question that waits here?")
-    append_log.set_aside(session.spool.folder, "s2", b"The customer in cabin seventeen wants a quiet room by the sea")
     [made] = session.workspace.backups.make(tmp_path / "backups")
     assert made.path.exists()
     session.workspace.store.flush()
@@ -734,4 +732,3 @@ def test_what_waits_is_erased_and_backed_up(opened: Opener, tmp_path: Path) -> N
     assert [one.event.text("prompt") for one in again.spool.look(again.spool.path("s2")).events] == [
         "Is there another question that waits here?"
     ]
-    assert append_log.kept_aside(session.spool.folder) == []

@@ -297,20 +297,11 @@ def test_spooling_is_light(opened: Opener) -> None:
 
 
 def test_a_backlog_is_told(tmp_path: Path) -> None:
-    """What waits for more than a day, and what was kept aside, is a problem that is told."""
+    """What waits for more than a day is a problem that is told."""
     spool = Spool(tmp_path)
     assert backlog.problems(tmp_path) == []
     spool.append(_event(0))
     now = datetime.fromtimestamp(os.stat(spool.path("s")).st_mtime, UTC)
     assert backlog.problems(tmp_path, now + timedelta(hours=1)) == []
-    append_log.set_aside(spool.folder, "s", b"something")
     later = now + timedelta(hours=25)
-    assert [one.code for one in backlog.problems(tmp_path, later)] == ["EventsAside", "EventsWaiting"]
-
-
-def test_what_is_kept_aside_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the latest of what nothing could be made of is kept."""
-    monkeypatch.setattr(append_log, "MOST_ASIDE", 3)
-    for number in range(6):
-        append_log.set_aside(tmp_path, "s", b"line %d" % number)
-    assert len(append_log.kept_aside(tmp_path)) == 3
+    assert [one.code for one in backlog.problems(tmp_path, later)] == ["EventsWaiting"]
