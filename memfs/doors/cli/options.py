@@ -240,7 +240,7 @@ def land(workspace: Workspace, item: MemoryItem | None = None) -> None:
     if workspace.settings.history.commit in AT_ONCE and not workspace.store.commits_later:
         reason = workspace.store.flush(adopt=False).reason
     landed = CommitReport()
-    if item is not None and workspace.is_committed(item):
+    if item is not None and not workspace.store.commits_later and workspace.is_committed(item):
         landed, reason = CommitReport("commit", workspace.repository.head().commit), ""
     elif item is not None and workspace.parts.durability(item.path) == "fallback":
         landed, storage = CommitReport("fallback"), workspace.store.storage()

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from memfs.doors.resident.client import READING, WRITING
+from memfs.errors import MemfsError
 from memfs.intake.intake import TrivialFilter
-from memfs.model import Query
+from memfs.model import MemoryItem, Query
 from memfs.pattern import compile_all
 from memfs.sessions.event import PROMPT, STOP, TOOL_DONE, TOOL_FAILED, SessionEvent
 from memfs.sessions.extract import hear
 from memfs.sessions.spool import PendingEvent, SessionNotes
 from memfs.store.access_log import not_handed_out
+from memfs.store.parts import CONTENT
+from memfs.store.reader import FolderReader
 from memfs.workspace import Workspace
 
+Given = TypeVar("Given")
 _VERBS = ("app", "parser", *sorted(READING | WRITING))
 _MORE = {
     "admin": "backup prune",
@@ -43,6 +48,7 @@ _SAID = (
 """Sentences of every sort that is recognised in what people say, so that reading them compiles all expressions."""
 
 _ANY = Query(text="memory", limit=1)
+_TEXT = MemoryItem(_SAID[0], "semantic", id="rehearsal")
 
 
 def import_verbs() -> None:
@@ -75,12 +81,19 @@ def _hear() -> None:
         TrivialFilter().is_trivial(text)
 
 
+def each(workspace: Workspace, ask: Callable[[FolderReader], Given]) -> list[Given]:
+    """What the store of a workspace answers, and those of what it mounts."""
+    mounts = workspace.sources.mounts.each(lambda mount: ask(mount.store)) if workspace.settings.mounts else {}
+    return [ask(workspace.store), *mounts.values()]
+
+
 def warm(workspace: Workspace) -> None:
     """Open and read what questions and events are answered from."""
-    workspace.store.candidates(_ANY)
+    each(workspace, lambda store: store.candidates(_ANY))
     _ = workspace.repository.git.reader
+    with suppress(MemfsError):  # a write says so
+        workspace.parts.codec.write(_TEXT, f"{CONTENT}/{workspace.kinds.get(_TEXT.type).folder}/{_TEXT.id}.yaml")
     if workspace.settings.mounts:
-        workspace.sources.mounts.each(lambda mount: mount.store.candidates(_ANY))
         workspace.sources.mounts.each(lambda mount: mount.triggers.count())
     workspace.sources.triggers.count()
 

@@ -31,7 +31,7 @@ from memfs.dataclass import NamedTuple
 from memfs.doors.resident import answer, upkeep
 from memfs.doors.resident.client import LONGEST_ADDRESS, identity
 from memfs.doors.resident.place import ResidentFiles, files_of, has_host, name_process, note_listening
-from memfs.doors.resident.preload import import_verbs, rehearse, warm
+from memfs.doors.resident.preload import each, import_verbs, rehearse, warm
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.inotify import FolderEvents
@@ -39,13 +39,14 @@ from memfs.fs.lock import fork_alone
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.git.busy import RESIDENT
 from memfs.git.layout import common_folder
+from memfs.store.reader import FolderReader
 from memfs.watch import Presence, notes_folder
 from memfs.workspace import Workspace, open_workspace
 
 _MOST_CHILDREN = 8
 _WAITING_CLIENTS = 64
 _SAY_SECONDS = 20.0
-_QUIET_SECONDS = 0.1
+_SOON, _QUIET_SECONDS = 0.01, 0.1
 _COMPARE_SECONDS = 1.0
 _SHORTEST_REST, _LONGEST_REST = 2.0, 600.0
 _CREDENTIALS = struct.Struct("3i")
@@ -175,6 +176,7 @@ class Resident:
         program = _program()
         asked = said = compared = time.monotonic()
         look_at: float | None = None
+        looked = asked - _QUIET_SECONDS
         while not self._ending:
             now = time.monotonic()
             chores = [one for one in (self._tend_at, self._commit_at) if one is not None]
@@ -200,13 +202,15 @@ class Resident:
                 self._accept(listener, opened)
                 look_at = None
             elif look_at is not None and time.monotonic() >= look_at:
-                look_at = None
+                look_at, looked = None, time.monotonic()
                 self._follow(opened)
             elif not ready.isdisjoint(heard):
-                look_at = time.monotonic() + _QUIET_SECONDS  # an editor or git may be in the middle of it
+                # The next command may come at once, and an editor or git may be in the middle of it.
+                look_at = max(time.monotonic() + _SOON, looked + _QUIET_SECONDS)
             self._tend()
-            quiet = not self._children and look_at is None and all(one.is_sure for one in self._watchers)
-            if self._wants_spare and quiet and threading.active_count() == 1:
+            quiet = self._children <= {self._learning} and look_at is None
+            sure = all(one.is_sure for one in self._watchers)
+            if self._wants_spare and quiet and sure and threading.active_count() == 1:
                 self._fork_ahead(listener)  # files that a thread has open would stay open with it
             if self._workspace is not None and time.monotonic() - said > _SAY_SECONDS:
                 said = time.monotonic()
@@ -296,11 +300,11 @@ class Resident:
     def _take_up_index(self) -> None:
         """Read what a child made of the index, and let go what this process had in memory in its place."""
         if self._workspace is not None:
+            changed = True
             with suppress(MemfsError):
-                self._workspace.store.index_sync.catch_up(())
-                if self._workspace.settings.mounts:
-                    self._workspace.sources.mounts.each(lambda mount: mount.store.index_sync.catch_up(()))
-            self._drop_spare()
+                changed = any(each(self._workspace, _took_up))
+            if changed:
+                self._drop_spare()
             _compact()
 
     @staticmethod
@@ -319,11 +323,10 @@ class Resident:
             with suppress(MemfsError):
                 self._open(opened)
             return self._workspace
-        changed = bool(self._workspace.store.follow())
-        if self._workspace.settings.mounts:
-            self._workspace.sources.mounts.each(lambda mount: mount.store.follow())
-        if changed:
+        if each(self._workspace, lambda store: store.follow())[0]:
             self._tend_soon()
+        if self._spare is not None and self._spare.heard != tuple(one.heard for one in self._watchers):
+            self._drop_spare()
         by_interval = self._workspace.parts.policy.commit == "interval"
         if by_interval and self._commit_at is None and self._workspace.parts.journal.operations():
             self._commit_at = time.monotonic() + self._workspace.parts.policy.interval
@@ -413,7 +416,7 @@ class Resident:
             child = self._forked(partial(self._wait_for_command, workspace, own), line, listener)
         if child:
             self._children.discard(child)  # it has no command yet
-            self._spare = _Spare(child, line, self._heard())
+            self._spare = _Spare(child, line, tuple(one.heard for one in self._watchers))
         else:
             line.close()
 
@@ -429,18 +432,10 @@ class Resident:
         own.close()
         return answer.answer(socket.socket(fileno=given[0]), workspace, self._identity) if given else 0
 
-    def _heard(self) -> tuple[bytes, ...]:
-        return tuple(one.heard for one in self._watchers)
-
     def _hand_over(self, link: socket.socket) -> bool:
-        """Let the child that waits have a client, where it knows all that this process knows."""
+        """Let the child that waits, which knows all that this process knows, have a client."""
         spare = self._spare
-        if spare is None:
-            return False
-        if spare.heard != self._heard():
-            self._drop_spare()
-            return False
-        if not spare.takes(link):
+        if spare is None or not spare.takes(link):
             return False
         self._spare, self._wants_spare = None, True
         spare.line.close()
@@ -451,6 +446,13 @@ class Resident:
         if self._spare is not None:
             self._spare.end()
             self._spare, self._wants_spare = None, True
+
+
+def _took_up(store: FolderReader) -> bool:
+    """Take up the index that another process made; whether there was one."""
+    before = store.index_sync.index.base
+    store.index_sync.catch_up(())
+    return store.index_sync.index.base != before
 
 
 def _compact() -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from memfs.doors.resident.preload import warm
+from memfs.doors.resident.preload import each, warm
 from memfs.errors import LockTimeout, MemfsError
 from memfs.fs import append_log
 from memfs.sessions.spool import SessionLocation, known_place, note_error, noted_sessions, whereabouts
@@ -26,9 +26,7 @@ def index(root: Path) -> bool:
     """
     with suppress(MemfsError), open_workspace(root, watch=False, one_shot=True) as workspace:
         warm(workspace)
-        workspace.store.fold_if_large()
-        if workspace.settings.mounts:
-            workspace.sources.mounts.each(lambda mount: mount.store.fold_if_large())
+        each(workspace, lambda store: store.fold_if_large())
     return False
 
 
@@ -45,9 +43,7 @@ def tend(workspace: Workspace, resting: bool) -> bool:
         store.adopt_rested()
     store.take_up(at_once=True)
     if resting:
-        store.tend()
-        if workspace.settings.mounts:
-            workspace.sources.mounts.each(lambda mount: mount.store.tend())
+        each(workspace, lambda one: one.tend())
     policy, journal = workspace.parts.policy, workspace.parts.journal
     left = policy.commit == "interval" and bool(journal.operations())
     left = left or (resting and policy.adopts and bool(store.edit_finder.find(include_staged=False).plans))
