@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import os
 import re
 from collections import Counter
@@ -30,7 +29,7 @@ from memfs.fs.atomic_replace import sha256
 from memfs.model.item import MemoryItem, Trust
 from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.query import moment
-from memfs.model.state_facts import StateQuery, names_of, numbers_of
+from memfs.model.state_facts import StateQuery, as_number, names_of, numbers_of
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path, document_kind, iteration_of
 from memfs.state.reader import StateReader
 from memfs.store import Store
@@ -45,113 +44,39 @@ REST = "more"
 TEXT = "text"
 DOCUMENT = "document"
 RESERVED = frozenset({*FIXED, REST, TEXT, DOCUMENT})
-
-_MOMENT = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?Z")
-_CONSTANTS = frozenset({"null", "true", "false"})
-_QUOTED_START = '"[{=+-@\t\r\n '  # JSON's own, what a spreadsheet runs as a formula, and blanks that some readers drop
-_SEGMENT_START = "=+-@"
-_DEEPEST = 64
-
-
-# -- names --------------------------------------------------------------------------------------------------------
-def column_name(path: Iterable[str]) -> str:
-    """The column of a value that lies under these keys: joined by dots; a dot or backslash in a key has a backslash
-    before it, and so has a name that is one of ``RESERVED`` or would begin a formula.
-    """
-    name = ".".join(key.replace("\\", "\\\\").replace(".", "\\.") for key in path)
-    return "\\" + name if name in RESERVED or name.startswith(tuple(_SEGMENT_START)) else name
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
 
 
 # -- rows ---------------------------------------------------------------------------------------------------------
-def flat(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a document by column; lists, and mappings without keys, are values."""
-    return dict(_leaves(document, ()))
+def flat(document: Mapping[str, Any], below: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a document by column: the keys down to it, joined by dots. Lists and empty mappings are values.
 
-
-def _leaves(mapping: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    for key, value in mapping.items():
-        inner = (*path, key)
-        if isinstance(value, Mapping) and value and len(inner) < _DEEPEST:
-            yield from _leaves(value, inner)
+    A key that is one of ``RESERVED`` has ``document.`` before it.
+    """
+    for key, value in document.items():
+        name = f"{below}.{key}" if below else key
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, name)
         else:
-            yield column_name(inner), value
+            yield f"{DOCUMENT}.{name}" if name in RESERVED else name, value
 
 
-# -- cells --------------------------------------------------------------------------------------------------------
 def cell(value: Any) -> str:
-    """A value as a CSV cell: text as it is unless it would be read as something else; that, and all others, as JSON."""
-    if isinstance(value, str) and not _misread(value):
+    """A value as a CSV cell: text as it is, all others as JSON, and so what a spreadsheet would run as a formula."""
+    if isinstance(value, str) and not value.startswith(_FORMULA):
         return value
     return json.dumps(value, ensure_ascii=False)
 
 
-def _misread(text: str) -> bool:
-    """Whether a text has to be in quotes: empty, a number to some reader, a constant, JSON, a formula."""
-    if not text or text[0] in _QUOTED_START or text[-1].isspace() or text.lower() in _CONSTANTS or "\0" in text:
-        return True
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+Columns = dict[str, bool]
+"""The columns that documents need, in the order in which their names come first, each with whether it holds numbers."""
 
 
-# -- which columns ------------------------------------------------------------------------------------------------
-Columns = dict[str, str]
-"""The columns that documents need, in the order in which their names come first, and the sort of value each holds:
-``int``, ``float``, ``bool``, ``moment``, ``text``, or ``json`` where values differ; "" where only None was seen.
-"""
-
-
-def learn_columns(columns: Columns, row: Mapping[str, Any], most: int = MOST_COLUMNS) -> None:
+def learn_columns(columns: Columns, row: Iterable[tuple[str, Any]], most: int = MOST_COLUMNS) -> None:
     """Add the columns of a flat document, until there are so many."""
-    for name, value in row.items():
+    for name, value in row:
         if name in columns or len(columns) < most:
-            columns[name] = _joined(columns.get(name, ""), _sort(value))
-
-
-def _sort(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int):
-        return "int"
-    if isinstance(value, float):
-        return "float"
-    if isinstance(value, str):
-        return "moment" if _MOMENT.fullmatch(value) else "text"
-    return "" if value is None else "json"
-
-
-def _joined(known: str, found: str) -> str:
-    if not known or not found or known == found:
-        return known or found
-    for wider, both in (("float", {"int", "float"}), ("text", {"moment", "text"})):
-        if {known, found} == both:
-            return wider
-    return "json"
-
-
-def fitting(value: Any, sort: str) -> Any:
-    """A value for a typed column; None where the column cannot hold it, though JSON columns hold everything."""
-    if value is None:
-        return None
-    if sort == "json":
-        return json.dumps(value, ensure_ascii=False)
-    if sort == "moment":
-        return _moment(value)
-    found = _sort(value)
-    if sort == "float" and found in ("int", "float"):
-        return float(value) if math.isfinite(value) else None
-    if sort == "text" and isinstance(value, str):
-        return value
-    return value if found == sort else None
-
-
-def _moment(value: Any) -> datetime | None:
-    try:
-        return datetime.fromisoformat(value) if isinstance(value, str) and _MOMENT.fullmatch(value) else None
-    except ValueError:
-        return None
+            columns[name] = columns.get(name, True) and (value is None or as_number(value) is not None)
 
 
 MEMORY = "memory"
@@ -362,7 +287,7 @@ def write_records(form: str, records: Iterable[ExportRecord], sink: Sink, column
     """
     out = _Out(sink)
     if form == "parquet":
-        _write_parquet(records, out, {name: sort or "text" for name, sort in columns.items()})
+        _write_parquet(records, out, columns)
     else:
         for data in map(json_line, records) if form == "jsonl" else _csv(records, columns):
             out.write(data)
@@ -371,9 +296,9 @@ def write_records(form: str, records: Iterable[ExportRecord], sink: Sink, column
 
 
 def _csv(records: Iterable[ExportRecord], columns: Columns) -> Iterator[bytes]:
-    yield _csv_row([*FIXED, *columns, REST, TEXT])
+    yield _csv_row([*FIXED, *map(cell, columns), REST, TEXT])
     for record in records:
-        row = flat(record.document)
+        row = dict(flat(record.document))
         front = ["" if value is None else str(value) for value in record.fixed().values()]
         cells = [cell(row.pop(name)) if name in row else "" for name in columns]
         yield _csv_row([*front, *cells, json.dumps(row, ensure_ascii=False) if row else "", record.text])
@@ -388,7 +313,6 @@ def _csv_row(cells: Sequence[str]) -> bytes:
 # -- Parquet ------------------------------------------------------------------------------------------------------
 _ROWS = 1_000
 _GROUP_BYTES = 16 << 20
-_FRONT = (*FIXED, DOCUMENT, TEXT)
 
 
 def pyarrow() -> Any:
@@ -407,18 +331,21 @@ def pyarrow() -> Any:
     return package
 
 
-def _write_parquet(records: Iterable[ExportRecord], file: _Out, sorts: Mapping[str, str]) -> None:
+def _write_parquet(records: Iterable[ExportRecord], file: _Out, columns: Columns) -> None:
     """Write records in groups of rows; memory is bounded by one group."""
     pa = pyarrow()
-    schema = pa.schema([*_front(pa), *_typed(pa, sorts)])
+    front = [pa.field(name, pa.int64() if name == "iteration" else pa.string()) for name in (*FIXED, DOCUMENT, TEXT)]
+    own = [pa.field(name, pa.float64() if numbers else pa.string()) for name, numbers in columns.items()]
+    schema = pa.schema([*front, *own])
     out = pa.parquet.ParquetWriter(file, schema, compression="zstd")
     rows: list[dict[str, Any]] = []
     held = 0
     try:
         for record in records:
-            row, document = flat(record.document), json.dumps(record.document, ensure_ascii=True, allow_nan=False)
-            front = {**record.fixed(), DOCUMENT: document, TEXT: record.text or None}
-            rows.append({**{name: fitting(row.get(name), sort) for name, sort in sorts.items()}, **front})
+            document = json.dumps(record.document, ensure_ascii=True, allow_nan=False)
+            values = dict(flat(record.document))
+            row = {name: _fitting(values.get(name), numbers) for name, numbers in columns.items()}
+            rows.append({**row, **record.fixed(), DOCUMENT: document, TEXT: record.text or None})
             held += len(document) + len(record.text)
             if len(rows) >= _ROWS or held >= _GROUP_BYTES:
                 out.write_table(pa.Table.from_pylist(rows, schema=schema))
@@ -431,14 +358,11 @@ def _write_parquet(records: Iterable[ExportRecord], file: _Out, sorts: Mapping[s
         raise
 
 
-def _front(pa: Any) -> list[Any]:
-    kinds = {"iteration": pa.int64()}
-    return [pa.field(name, kinds.get(name, pa.string())) for name in _FRONT]
-
-
-def _typed(pa: Any, sorts: Mapping[str, str]) -> list[Any]:
-    kinds = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "moment": pa.timestamp("us", tz="UTC")}
-    return [pa.field(name, kinds.get(sort, pa.string())) for name, sort in sorts.items()]
+def _fitting(value: Any, numbers: bool) -> float | str | None:
+    """A value for a column of numbers, or of text, which holds all others as JSON."""
+    if value is None or numbers:
+        return as_number(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
