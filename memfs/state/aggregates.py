@@ -514,11 +514,6 @@ class Aggregates:
         """
         return self._store(_SORTS)
 
-    def rebuild(self) -> list[str]:
-        """Rebuild the aggregates from the documents alone, after a look at every file; as ``update``."""
-        self._reader.looking.look(everywhere=True)
-        return self._store(_SORTS)
-
     def react(self, occasion: str, facts: Mapping[str, Any]) -> None:
         """Bring up to date: all when an iteration was closed, what a review says when one was stored."""
         self._reader.parts.require_open()

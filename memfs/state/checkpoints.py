@@ -287,7 +287,7 @@ class Checkpoints:
         with suppress(MemfsError):  # it is made: what cannot be done now is done after the next one
             self._parts.gate.filled(state_paths.payload_path(chosen), made.payload_bytes)
             self._outputs.take_off(counted)
-            self._prune(chosen, pressed=pressed)
+            self._prune(chosen, pressed)
         return made
 
     def _settle(self, made: Checkpoint) -> None:
@@ -347,8 +347,7 @@ class Checkpoints:
         used = io.weigh(self._folder) if limit else 0
         if used <= limit:
             return False
-        surplus = self._surplus(made.id, pressed=True)
-        used -= sum(io.weigh(self._folder / one.id) for one in surplus)
+        used -= sum(io.weigh(self._folder / one.id) for one in self._surplus(made.id, pressed=True))
         if used > limit:
             raise QuotaExceeded(
                 f"checkpoints would take {used:,} bytes, their quota is {limit:,}",
@@ -510,47 +509,36 @@ class Checkpoints:
         return CheckpointInvalid(error.message, field=error.field, hint=hint)
 
     # -- keeping --------------------------------------------------------------------------------------------------
-    def prune(self) -> Sequence[str]:
-        """Remove checkpoints that the retention policy does not keep; return their ids.
-
-        The newest ``keep`` are kept, those whose payload lies elsewhere too, and those younger than ``keep_days``. One
-        that is not whole takes no good one's place: what is kept holds at least one that verifies, where there is one.
-
-        Raises:
-            ContentError: the policy is invalid; nothing was removed.
-        """
-        with self._shelf.lock.hold("prune checkpoints", timeout=_PATIENCE):
-            return self._prune()
-
-    def _prune(self, good: str = "", *, pressed: bool = False) -> Sequence[str]:
-        surplus = [one.id for one in self._surplus(good, pressed)]
+    def _prune(self, good: str, pressed: bool) -> None:
+        """Remove what is not kept beside one that was just verified."""
+        surplus = self._surplus(good, pressed)
         for one in surplus:
-            self._remove(one)
+            self._remove(one.id)
         if surplus:
             self._store.flush(adopt=False, below=state_paths.STATE_FOLDERS)
-        return surplus
 
-    def _surplus(self, good: str = "", pressed: bool = False) -> Sequence[Checkpoint]:
-        """What is not kept, newest first.
+    def _surplus(self, good: str, pressed: bool) -> Sequence[Checkpoint]:
+        """What the retention policy does not keep, newest first.
+
+        Kept are the newest ``keep``, those whose payload lies elsewhere too, and those younger than ``keep_days``. One
+        that is not whole takes no good one's place.
 
         Args:
             good: one that was just verified, listed or not: it is kept, as the newest.
             pressed: whether room is wanted: then none is kept for being young.
+
+        Raises:
+            ContentError: the policy is invalid.
         """
         policy = read_retention_policy(self._parts.seen, self._parts.codec)
-        keep, days = policy.keep, policy.keep_days
+        keep, days = max(0, policy.keep - 1), policy.keep_days
         found = [one for one in self.list() if one.id != good]
-        keep = max(0, keep - bool(good))
         whole = [one for one in found if not one.problem]
         edge = self._parts.clock() - timedelta(days=days)
         young = [] if pressed or not days else [one for one in found if one.timestamp >= edge]
         elsewhere = [one for one in found[:keep] if not one.present]  # a clone does not remove the original's
         kept = [*whole[:keep], *elsewhere, *young]
-        surplus = [one for one in found if one not in kept]
-        if surplus and not good and not any(self._shelf.verdict(one.id).good for one in whole if one not in surplus):
-            rescued = next((one for one in surplus if not one.problem and self._shelf.verdict(one.id).good), None)
-            surplus = [one for one in surplus if one is not rescued]
-        return surplus
+        return [one for one in found if one not in kept]
 
     def _remove(self, checkpoint: str) -> None:
         """Manifest first: killed in between, what is left does not count and is swept."""

@@ -155,7 +155,6 @@ def test_an_open_iteration_was_open_then(memfs: Memfs, then: str) -> None:
         ("inbox", "patterns", "words"),
         ("team", "conflicts", "--scan"),
         ("state", "iteration", "start"),
-        ("state", "checkpoint", "prune"),
         ("state", "resume", "token"),
     ],
 )

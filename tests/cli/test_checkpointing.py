@@ -87,9 +87,6 @@ def test_restore_says_what_it_would_do(state: Path, memfs: Memfs) -> None:
     assert not (state / OUTPUT).exists()
     assert "restored 1 document" in memfs("state", "checkpoint", "recover", "--restore").out
     assert (state / OUTPUT).exists()
-    pruned = memfs("state", "checkpoint", "prune", "--json").json
-    assert pruned == {"removed": []}
-    assert "keeps them all" in memfs("state", "checkpoint", "prune").out
 
 
 def test_status_tells_of_checkpoints_where_there_is_state(state: Path, memfs: Memfs) -> None:

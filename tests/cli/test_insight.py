@@ -98,25 +98,8 @@ def test_trends_are_listed(worked: Path, memfs: Memfs) -> None:
     assert memfs("state", "trends", "--limit", "1", "--json").json["patterns"][0]["name"] == "drift"
 
 
-def test_aggregates_are_made_anew(worked: Path, memfs: Memfs) -> None:
-    """--rebuild gives the same bytes (S12)."""
-    memfs("state", "aggregates")
-    folder = worked / "ContextMemory/aggregates"
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert len(before) == 3
-    ran = memfs("state", "aggregates", "--rebuild", "--json")
-    assert ran.json["changed"] == []
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    (folder / "pattern_history.json").write_text("{}")
-    assert memfs("state", "aggregates", "--rebuild", "--json").json["changed"] == [
-        "ContextMemory/aggregates/pattern_history.json"
-    ]
-    assert "as it was" in memfs("state", "aggregates").out
-
-
 def test_an_empty_workspace_has_little_to_say(memfs: Memfs) -> None:
     """Nothing to tell is no error, except for an agent that is not there."""
     assert "no meta-review yet" in memfs("state", "feedback", "Scout").err
     assert memfs("state", "trends").code == 0
-    assert "nothing to sum up" in memfs("state", "aggregates").err
     assert memfs("state", "analyze", "Scout").code == 1

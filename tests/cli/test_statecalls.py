@@ -68,20 +68,6 @@ def test_what_is_asked_for_can_be_named(memfs: Memfs) -> None:
     assert memfs("state", "show", "--whole").json["partial"] is False
 
 
-def test_two_who_read_a_hypothesis_count_its_matches_together(memfs: Memfs, tmp_path: Path) -> None:
-    """With --base what another session stored meanwhile adds up, and a field that both changed is named (S4)."""
-    memfs("state", "store", "hypothesis", stdin='{"id": "h", "wins": 1, "text": "snow"}')
-    (tmp_path / "read.json").write_text(json.dumps(memfs("state", "show").json["content"]["hypothesis_data"][0]))
-    memfs("state", "store", "hypothesis", stdin='{"id": "h", "wins": 3, "text": "rain"}')
-    mine = '{"id": "h", "wins": 2, "text": "hail"}'
-    ran = memfs("state", "store", "hypothesis", "--base", str(tmp_path / "read.json"), "--json", stdin=mine)
-    assert ran.code == 0, ran.err
-    assert ran.json["stored"][0]["conflicts"] == ["text"]
-    assert "somebody else had changed text" in ran.err
-    (found,) = memfs("state", "show").json["content"]["hypothesis_data"]
-    assert (found["wins"], found["text"]) == (4, "hail")
-
-
 def test_a_refused_document_is_named_by_its_line(memfs: Memfs) -> None:
     """The error names line and field, and how many are stored before it (S18)."""
     ran = memfs("state", "store", "agent_output", stdin=lines(OUTPUT, {"agent_type": "Tide Watcher"}))
@@ -96,10 +82,6 @@ def test_a_refused_document_is_named_by_its_line(memfs: Memfs) -> None:
     [
         (("store",), "", 2, "Missing argument 'TYPE'"),
         (("store", "feedback"), "", 2, "'feedback' is not one of 'state_update', 'agent_output'"),
-        (("store", "meta_review", "--base", "x.json"), "", 2, "--base is for a hypothesis"),
-        (("store", "hypothesis", "--base", "-"), "", 2, "cannot both be standard input"),
-        (("store", "hypothesis", "--base", "x.json"), '{"id": "a"}\n{"id": "b"}\n', 2, "standard input holds 2"),
-        (("store", "hypothesis", "--base", "x.json"), '{"id": "a"}', 1, "x.json: cannot be read"),
         (("store", "hypothesis", "nowhere.json"), "", 1, "nowhere.json: cannot be read"),
         (("store", "hypothesis"), "", 0, "there was nothing to store"),
         (("store", "hypothesis"), '{"id": "a",\n "rating" 3}', 1, "standard input:2:11: expected ':' after the key"),

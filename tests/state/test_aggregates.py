@@ -44,6 +44,12 @@ def work(states: States, number: int, review: bool = True, outputs: int = 2, clo
         states.iterations.close(number)
 
 
+def rebuilt(states: States) -> list[str]:
+    """Bring the aggregates up to date after a look at every file; the paths whose bytes changed."""
+    states.reading.looking.look(everywhere=True)
+    return states.aggregates.update()
+
+
 def on_disk(workspace: Workspace) -> dict[str, bytes]:
     """The bytes of the aggregates."""
     folder = workspace.root / "ContextMemory" / "aggregates"
@@ -96,11 +102,11 @@ def test_bringing_up_to_date_gives_the_bytes_of_a_rebuild(opened: Opened) -> Non
     work(states, 4, review=False, close=False)
     states.aggregates.update()
     grown = on_disk(workspace)
-    assert states.aggregates.rebuild() == []
+    assert rebuilt(states) == []
     assert on_disk(workspace) == grown
     for path in (workspace.root / "ContextMemory/aggregates").glob("*.json"):
         path.unlink()
-    assert sorted(states.aggregates.rebuild()) == sorted(map(aggregate_path, AGGREGATE_NAMES))
+    assert sorted(rebuilt(states)) == sorted(map(aggregate_path, AGGREGATE_NAMES))
     assert on_disk(workspace) == grown
 
 
@@ -115,7 +121,7 @@ def test_a_review_that_changes_is_taken_up(opened: Opened) -> None:
     history = workspace.states.files.read(aggregate_path("pattern_history")).values
     assert list(history["iterations"]["1"]["patterns"]) == ["another"]
     assert after["effectiveness_metrics"] == before["effectiveness_metrics"]
-    assert workspace.states.aggregates.rebuild() == []
+    assert rebuilt(workspace.states) == []
 
 
 def test_a_change_by_hand_of_an_old_document_is_found(opened: Opened) -> None:
@@ -130,7 +136,7 @@ def test_a_change_by_hand_of_an_old_document_is_found(opened: Opened) -> None:
     workspace.states.reading.looking.look(everywhere=True)
     assert aggregate_path("effectiveness_metrics") in workspace.states.aggregates.update()
     assert agents(workspace, 1)["Scout"]["confidence"][1] == 0.75
-    assert workspace.states.aggregates.rebuild() == []
+    assert rebuilt(workspace.states) == []
 
 
 @pytest.mark.parametrize(
@@ -163,17 +169,17 @@ def test_a_document_that_cannot_be_read_is_counted_and_looked_at_again(opened: O
     path = workspace.root / "ContextMemory/iterations/iteration_001/agent_outputs/Scout/t1.json"
     data = path.read_bytes()
     path.unlink()
-    workspace.states.aggregates.rebuild()
+    rebuilt(workspace.states)
     assert agents(workspace, 1)["Scout"]["outputs"] == 1
     path.write_bytes(data)
-    workspace.states.aggregates.rebuild()
+    rebuilt(workspace.states)
     assert on_disk(workspace) == good
 
 
 def test_nothing_is_written_where_there_is_nothing(opened: Opened) -> None:
     """A workspace without iterations gets no aggregates (S12)."""
     workspace = opened()
-    assert workspace.states.aggregates.rebuild() == []
+    assert rebuilt(workspace.states) == []
     assert on_disk(workspace) == {}
 
 
@@ -200,7 +206,7 @@ def test_a_second_handle_sees_what_the_first_summed_up(opened: Opened) -> None:
     other = opened(one.root)
     for number in range(1, 5):
         work((one if number % 2 else other).states, number)
-    assert one.states.aggregates.rebuild() == []
+    assert rebuilt(one.states) == []
 
 
 def test_the_newest_iterations_stand_one_by_one(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,9 +220,9 @@ def test_the_newest_iterations_stand_one_by_one(opened: Opened, monkeypatch: pyt
     assert max(map(int, values["iterations"])) == 6
     assert values["total"]["agents"]["Scout"]["outputs"] == sum(1 + number % 2 for number in range(1, 7))
     grown = on_disk(workspace)
-    assert workspace.states.aggregates.rebuild() == []
+    assert rebuilt(workspace.states) == []
     (workspace.root / "ContextMemory/iterations/iteration_001/agent_outputs/Scout/t0.json").unlink()
-    workspace.states.aggregates.rebuild()
+    rebuilt(workspace.states)
     assert on_disk(workspace)["effectiveness_metrics"] != grown["effectiveness_metrics"]
     assert [len(analysis.points) for analysis in [workspace.states.analysis.analyze("Scout", 6)]] == [6]
 
@@ -261,10 +267,10 @@ def test_archived_iterations_count_the_same(opened: Opened) -> None:
     before, analysis = on_disk(workspace), workspace.states.analysis.analyze("Scout")
     workspace.states.retention.run(iterations=[1, 2])
     assert not (workspace.root / "ContextMemory/iterations/iteration_001").exists()
-    assert workspace.states.aggregates.rebuild() == []
+    assert rebuilt(workspace.states) == []
     for path in (workspace.root / "ContextMemory/aggregates").glob("*.json"):
         path.unlink()
-    workspace.states.aggregates.rebuild()
+    rebuilt(workspace.states)
     assert on_disk(workspace) == before
     assert workspace.states.analysis.analyze("Scout") == analysis
     assert pattern_trends(workspace.states.reading).iterations == (1, 2, 3)
@@ -287,7 +293,7 @@ def test_21_a_kill_while_summing_up_leaves_aggregates_that_can_be_brought_up_to_
         ) as again:
             again.states.aggregates.update()
             updated = on_disk(again)
-            assert again.states.aggregates.rebuild() == []
+            assert rebuilt(again.states) == []
             assert on_disk(again) == updated
     figures("kill -9 while summing up an iteration", points=kills, lost=0)
 
@@ -328,4 +334,4 @@ def test_a_rating_that_changed_is_told_in_the_iterations_of_its_children(opened:
     states.aggregates.update()
     after = json.loads(on_disk(workspace)["effectiveness_metrics"])["iterations"]
     assert [number for number in after if after[number] != before[number]] == ["2", "3"]
-    assert states.aggregates.rebuild() == []
+    assert rebuilt(states) == []

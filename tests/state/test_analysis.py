@@ -11,6 +11,7 @@ import pytest
 from memfs.errors import ItemNotFound, QueryInvalid
 from memfs.model.state_documents import StateUpdate
 from memfs.workspace import Workspace
+from tests.state.test_aggregates import rebuilt
 
 Opened = Callable[..., Workspace]
 
@@ -226,4 +227,4 @@ def test_strange_figures_do_no_harm(opened: Opened, value: Any) -> None:
         output(workspace, "Odd", f"t{task}", {"x": value}, improvement=value, strategy=value, success=value, y=value)
     workspace.states.iterations.close(1)
     assert analyze(workspace, "Odd").outputs == 3
-    assert workspace.states.aggregates.rebuild() == []
+    assert rebuilt(workspace.states) == []

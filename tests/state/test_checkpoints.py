@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from memfs import Workspace
-from memfs.errors import CheckpointInvalid, ContentError, PathEscape, QuotaExceeded, StorageFull
+from memfs.errors import CheckpointInvalid, PathEscape, QuotaExceeded, StorageFull
 from memfs.fs import io
 from memfs.fs.archive import TreePacker
 from memfs.fs.tree import ScanEntry
@@ -321,7 +321,7 @@ def test_a_disk_that_fills_up_while_writers_wait_lets_them_go_on(
 
 # -- retention ----------------------------------------------------------------------------------------------------
 def test_the_policy_says_how_many_are_kept(workspace: Workspace) -> None:
-    """keep and keep_days both keep; what neither does goes with the next checkpoint, or by prune (S6)."""
+    """keep and keep_days both keep; what neither does goes with the next checkpoint (S6)."""
     configure(workspace, POLICY, checkpoints={"keep": 2, "keep_days": 3})
     days = [1, 2, 10, 11]
     ids = [at(workspace, NOON + timedelta(days=day)).create().id for day in days]
@@ -329,20 +329,19 @@ def test_the_policy_says_how_many_are_kept(workspace: Workspace) -> None:
     assert [one.id for one in checkpoints.list()] == [ids[3], ids[2]]
     configure(workspace, POLICY, checkpoints={"keep": 1, "keep_days": 0})
     assert len(checkpoints.list()) == 2
-    assert checkpoints.prune() == [ids[2]]
-    assert [path.name for path in (workspace.root / CHECKPOINTS).iterdir()] == [ids[3]]
+    newest = checkpoints.create().id
+    assert [path.name for path in (workspace.root / CHECKPOINTS).iterdir()] == [newest]
 
 
 def test_a_damaged_one_takes_no_good_ones_place(workspace: Workspace) -> None:
-    """Pruning keeps one that verifies, whatever the newest have become (S6, S7)."""
+    """One that cannot be used does not count among those that are kept (S6, S7)."""
     configure(workspace, POLICY, checkpoints={"keep": 5, "keep_days": 0})
     ids = [at(workspace, NOON + timedelta(days=day)).create().id for day in range(3)]
-    for one in ids[1:]:
-        damage(workspace.root / CHECKPOINTS / one / PAYLOAD, 60)
-    configure(workspace, POLICY, checkpoints={"keep": 1, "keep_days": 0})
+    (workspace.root / CHECKPOINTS / ids[2] / MANIFEST).write_text("{}")
+    configure(workspace, POLICY, checkpoints={"keep": 2, "keep_days": 0})
     checkpoints = at(workspace, NOON + timedelta(days=9))
-    assert checkpoints.prune() == [ids[1]]
-    assert checkpoints.recover().checkpoint_id == ids[0]
+    newest = checkpoints.create().id
+    assert [one.id for one in checkpoints.list()] == [newest, ids[2], ids[1]]
 
 
 def test_a_clone_removes_no_checkpoint_of_the_original(workspace: Workspace) -> None:
@@ -357,11 +356,9 @@ def test_a_clone_removes_no_checkpoint_of_the_original(workspace: Workspace) -> 
 
 
 def test_an_invalid_policy_removes_nothing(workspace: Workspace, checkpoints: Checkpoints) -> None:
-    """Checkpoints go on being made under a broken policy, and prune says what is wrong with it (S6)."""
+    """Checkpoints go on being made under a broken policy (S6)."""
     (workspace.root / POLICY).write_text('{"checkpoints": {"keep": "few"}}')
     made = checkpoints.create()
-    with pytest.raises(ContentError, match=r"checkpoints\.keep"):
-        checkpoints.prune()
     assert [one.id for one in checkpoints.list()] == [made.id]
 
 

@@ -18,6 +18,7 @@ from memfs.state import export as export_module
 from memfs.state.export import ExportResult, export_query
 from memfs.store.state_files import DocumentChange
 from memfs.workspace import Workspace
+from tests.state.test_aggregates import rebuilt
 
 Open = Callable[..., Workspace]
 FORMATS = ("jsonl", "csv", "parquet")
@@ -152,13 +153,13 @@ def test_aggregates_are_exported_on_demand_and_passed_over_by_an_import(opened: 
     """What follows from the documents is computed anew where they are imported (S12, S19)."""
     first, second = opened(tmp_path / "first"), opened(tmp_path / "second")
     fill(first)
-    first.states.aggregates.rebuild()
+    rebuilt(first.states)
     data, done = exported(first, types=("aggregate",))
     assert done.counts == {"aggregate": 3}
     assert second.states.importer.read(io.BytesIO(data)).derived == 3
     assert not (second.root / "ContextMemory/aggregates").exists()
     second.states.importer.read(io.BytesIO(exported(first)[0]))
-    assert second.states.aggregates.rebuild() == []
+    assert rebuilt(second.states) == []
     assert files(second, "aggregates") == files(first, "aggregates")
 
 

@@ -117,7 +117,6 @@ GROUPS: Mapping[str, Family] = {
             Verb("feedback", "Print what the meta-review says to an agent."),
             Verb("analyze", "Show how an agent did, and the weight that this suggests."),
             Verb("trends", "Show the patterns that meta-reviews name."),
-            Verb("aggregates", "Sum up all iterations in three files."),
         ),
     ),
     "admin": Family(

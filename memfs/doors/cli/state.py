@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import dataclass, field, replace
@@ -33,7 +32,6 @@ from memfs.doors.cli.output import (
 from memfs.doors.cli.parser import Actions
 from memfs.errors import ContentError, ItemSyntaxError, IterationInvalid, MemfsError
 from memfs.format import json_text
-from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import (
@@ -180,40 +178,25 @@ def _store_text(stored: tuple[Acknowledgement, ...]) -> Text:
 @verb("store", text=_store_text, key="stored")
 @click.argument("kind", type=click.Choice(_TYPES), metavar="TYPE")
 @click.argument("file", default="", type=click.Path(dir_okay=False, allow_dash=True), metavar="[FILE]")
-@click.option(
-    "--base",
-    type=click.Path(dir_okay=False, allow_dash=True),
-    metavar="FILE",
-    help="The hypothesis as it was read: what others stored since then holds, too.",
-)
-def store(kind: str, file: str, base: str | None) -> tuple[Acknowledgement, ...]:
+def store(kind: str, file: str) -> tuple[Acknowledgement, ...]:
     """Store documents of the TYPE state_update, agent_output, meta_review, hypothesis or tournament_result.
 
-    They are read from FILE, or from standard input: one JSON object, or one a line. With --base, wins, losses, matches
-    and reviews of all who changed a hypothesis at once add up; without it each field takes the place of the stored one.
+    They are read from FILE, or from standard input: one JSON object, or one a line. Each field of a hypothesis takes
+    the place of the stored one.
 
     Exit code 1: refused; what came before the refused document is stored.
 
     Examples:
         memfs state store agent_output output.json
         echo '{"winner": "h2", "loser": "h1"}' | memfs state store tournament_result
-        memfs state store hypothesis changed.json --base read.json
     """
-    name = _name(file)
-    if base is not None and kind != "hypothesis":
-        raise Unclear("--base is for a hypothesis", "leave it out: other documents are not counted in by several")
-    if base is not None and _name(base) == name == _STDIN:
-        raise Unclear("FILE and --base cannot both be standard input", "name a file for one of them")
+    name = _STDIN if file in ("", "-") else file
     if not file and somebody_types():
         note("reading a JSON object from standard input; end it with Ctrl-D")
-    documents = _documents(_contents(file), name)
-    if base is not None and len(documents) != 1:
-        raise Unclear(f"--base is for one hypothesis, and {name} holds {len(documents)}", "store them one by one")
-    read = _base(base) if base is not None else None
+    documents = _documents(decoded(read_named(file or "-"), name), name)
     stored: list[Acknowledgement] = []
     with opened() as workspace:
-        recorder = workspace.states.recorder
-        put = partial(recorder.hypothesis, base=read) if kind == "hypothesis" else getattr(recorder, kind)
+        put = getattr(workspace.states.recorder, kind)
         for line, values in documents:
             try:
                 stored.append(put(values))
@@ -224,21 +207,6 @@ def store(kind: str, file: str, base: str | None) -> tuple[Acknowledgement, ...]
                 raise
         land(workspace)
         return tuple(stored)
-
-
-def _base(file: str) -> dict[str, Any]:
-    try:
-        return _mapping(_contents(file), 1)
-    except ContentError as error:
-        raise error.located(_name(file)) from None
-
-
-def _name(file: str) -> str:
-    return _STDIN if file in ("", "-") else file
-
-
-def _contents(file: str) -> str:
-    return decoded(read_named(file or "-"), _name(file))
 
 
 def _documents(text: str, name: str) -> list[tuple[int, dict[str, Any]]]:
@@ -515,33 +483,6 @@ def _checkpoint_verify(workspace: Workspace, checkpoint_id: str | None) -> tuple
     return tuple(workspace.states.checkpoints.verify(checkpoint_id))
 
 
-# -- checkpoint prune ---------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class PrunedCheckpoints:
-    """Checkpoints that the retention policy does not keep.
-
-    Attributes:
-        removed: their ids.
-    """
-
-    removed: tuple[str, ...]
-
-
-def _pruned_text(pruned: PrunedCheckpoints) -> Text:
-    names = ", ".join(pruned.removed)
-    yield f"Removed {names}" if names else "Nothing to remove: the retention policy keeps them all"
-
-
-@verb("prune", text=_pruned_text)
-def _checkpoint_prune(workspace: Workspace) -> PrunedCheckpoints:
-    """Remove what the retention policy does not keep, as every 'create' does.
-
-    Examples:
-        memfs state checkpoint prune
-    """
-    return PrunedCheckpoints(tuple(workspace.states.checkpoints.prune()))
-
-
 # -- checkpoint recover -------------------------------------------------------------------------------------------
 def _recovery_text(state: RecoveryState) -> Text:
     from memfs.state.archives import iterations_text
@@ -605,7 +546,6 @@ checkpoint = Actions(
     _checkpoint_create,
     _checkpoint_verify,
     _checkpoint_recover,
-    _checkpoint_prune,
 )
 
 
@@ -724,45 +664,3 @@ def trends(workspace: Workspace, limit: int, as_of: str | None) -> TrendReport:
     found = count(len(report.patterns), "pattern")
     remark(f"{found} in the reviews of {count(len(report.iterations), 'iteration')}{more}")
     return replace(report, patterns=report.patterns[:limit])
-
-
-# -- aggregates ---------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class MadeAggregates:
-    """The aggregates.
-
-    Attributes:
-        changed: the files that changed.
-        paths: all of them.
-    """
-
-    changed: tuple[str, ...]
-    paths: tuple[str, ...]
-
-
-def _aggregates_text(made: MadeAggregates) -> Text:
-    rows = [(f"  {path}", "changed" if path in made.changed else "as it was") for path in made.paths]
-    yield Table(rows, dim=(1,))
-    if not rows:
-        yield Note("there is nothing to sum up yet")
-
-
-@verb("aggregates", text=_aggregates_text)
-@click.option("--rebuild", is_flag=True, help="Rebuild them from the documents alone.")
-def aggregates(workspace: Workspace, rebuild: bool) -> MadeAggregates:
-    """Bring the three files in ContextMemory/aggregates up to date, and say which of them changed.
-
-    They follow from the documents of the iterations, archived ones included: --rebuild gives the same bytes as bringing
-    them up to date, unless somebody edited them.
-
-    Examples:
-        memfs state aggregates
-        memfs state aggregates --rebuild
-    """
-
-    states = workspace.states
-    changed = states.aggregates.rebuild() if rebuild else states.aggregates.update()
-    if changed:
-        land(workspace)
-    paths = tuple(path for path in map(aggregate_path, AGGREGATE_NAMES) if states.files.exists(path))
-    return MadeAggregates(tuple(changed), paths)
