@@ -6,7 +6,6 @@ are written once each, and only of conflicts that the merge's outcome still has.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import dataclass
+from memfs.digest import sha256
 from memfs.format.codec import schema_of
 from memfs.fs import io
 from memfs.model.state_paths import MERGES, document_kind, iteration_of
@@ -169,7 +169,7 @@ class MergeSpool:
 
 def digest(data: bytes | None) -> str:
     """By which the spool knows a document's content again."""
-    return hashlib.sha256(data or b"").hexdigest()
+    return sha256(data or b"").hexdigest()
 
 
 def key_of(clash: DocumentClash) -> str:

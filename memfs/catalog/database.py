@@ -38,6 +38,7 @@ _PRAGMAS = (
 _OVERWRITTEN = "secure_delete = ON"
 _SHORT_LOG = "wal_autocheckpoint = 64"
 """For a log that is left behind: who opens the file next reads it."""
+_LONG_LOG = 64 * 8192
 _left: sqlite3.Connection | None = None
 _SYNCED = {True: "synchronous = NORMAL", False: "synchronous = OFF"}
 # What a damaged file makes of a query, or of the reading of its rows.
@@ -118,9 +119,13 @@ class Database:
 
     def leave(self) -> None:
         """As ``close``, for a process that ends soon: the log of what was written is not taken into the file, for which
-        the disk would be waited for. Another process does that.
+        the disk would be waited for. Another process does that, or this one where the log has become long.
         """
         global _left
+        # Each process that finds nobody else at the file reads the log whole, and begins none anew.
+        if _length(Path(f"{self._path}-wal")) > _LONG_LOG:
+            self.close()
+            return
         with no_fork, self._mine():
             base, self._open = self._open, None
             if _left is not None:
@@ -311,6 +316,13 @@ def _number(base: sqlite3.Connection, pragma: str) -> int:
 def _inode(path: Path) -> int:
     try:
         return os.stat(path).st_ino
+    except OSError:
+        return 0
+
+
+def _length(path: Path) -> int:
+    try:
+        return os.stat(path).st_size
     except OSError:
         return 0
 
