@@ -18,10 +18,13 @@ from memfs.admin.store_builder import DRIVER
 from memfs.config_names import SETTINGS_FILE
 from memfs.context.agents_md import FILE, AgentsBlock, BlockResult, BlockStatus
 from memfs.dataclass import dataclass, replace
-from memfs.errors import DeinitRefused, GitBusy, MemfsError, StorageIO
+from memfs.errors import DeinitRefused, GitBusy, MemfsError, NotRegularFile, PathEscape, StorageIO
 from memfs.format.text import shortlist
 from memfs.fs import append_log, io
+from memfs.fs.atomic_replace import is_temporary
+from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
+from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import BRANCH, is_workspace, place_in
 from memfs.git.busy import BusyProcess, users_of
 from memfs.git.layout import discover, read_config, state_path
@@ -34,7 +37,6 @@ from memfs.store.parts import CONTENT
 from memfs.store.plan import FilePlan
 from memfs.store.recovery import FOLDER
 from memfs.team import own_branch
-from memfs.team.worktrees import blob_now, memory_files, remove_empty, update_refs, waiting_in
 
 if TYPE_CHECKING:
     from memfs.admin.history import RecoveryCopies
@@ -49,6 +51,7 @@ _PROGRAM = "memfs"
 _COPY = "copy what you want to keep elsewhere"
 _LATER = "leave when that is over"
 _MESSAGE = "Remove memfs and its memory"
+_LARGEST = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +165,7 @@ class Deinit:
         return DeinitPlan(
             root=self._root,
             others=self._others,
-            files=tuple(filter(self._is_own, memory_files(self._parts.tree))) if self._purge else (),
+            files=tuple(filter(self._is_own, _memory_files(self._parts.tree))) if self._purge else (),
             blocks=tuple(self._blocks()),
             commits=self._purge and self._commits() and bool(self._store.edit_finder.committed()),
             branch=BRANCH if self._own and self._purge else "",
@@ -227,7 +230,7 @@ class Deinit:
         """What goes with the last workspace of a repository."""
         states = {path for path in self._record.iterdir() if path.is_dir()} - {self._repository.state}
         for state in sorted(states):
-            if count := waiting_in(state):
+            if count := _waiting_in(state):
                 yield f"{count} write(s) of a working tree that is gone wait in {state}", _COPY
             if (state / FOLDER).is_dir() and os.listdir(state / FOLDER):
                 yield f"contents set aside in {state / FOLDER}", _COPY
@@ -246,8 +249,8 @@ class Deinit:
         """The files of memfs that HEAD does not have as they are."""
         committed = self._store.edit_finder.committed()
         tree = self._parts.tree
-        own = filter(self._is_own, memory_files(tree))
-        found = [path for path in own if path not in committed or committed[path] != blob_now(tree, os.fsencode(path))]
+        own = filter(self._is_own, _memory_files(tree))
+        found = [path for path in own if path not in committed or committed[path] != _blob_now(tree, path)]
         if beside := [path for path in found if path.endswith(_OUTSIDE_GIT)]:
             yield f"{len(beside)} large file(s) that git never holds: {shortlist(beside)}", _COPY
         if rest := [path for path in found if not path.endswith(_OUTSIDE_GIT)]:
@@ -275,7 +278,7 @@ class Deinit:
         elif not self._purge:
             yield f"the files: {CONTENT}/ and {SETTINGS_FILE} ('memfs deinit --purge' removes them, too)"
         else:
-            strays = [path for path in memory_files(self._parts.tree) if not self._is_own(path)]
+            strays = [path for path in _memory_files(self._parts.tree) if not self._is_own(path)]
             if strays:
                 yield f"{len(strays)} file(s) in {CONTENT}/ that are not memfs's: {', '.join(strays[:5])}"
         if self._repository.head().commit is not None and not (self._own and self._purge):
@@ -306,7 +309,7 @@ class Deinit:
         with self._store.standing_still("remove the workspace"):
             for path in planned.files:
                 self._parts.tree.remove(path, durable=False)
-            remove_empty(self._root / CONTENT)
+            _remove_empty(self._root / CONTENT)
         gone = [path for path in committed if self._parts.tree.entry(path) is None]
         if not self._commits() or not gone:
             return None, edited
@@ -345,7 +348,7 @@ def take_out(root: Path, *, keep_key: bool = False, purge: bool = False) -> None
             if not others:
                 uninstall_driver(repository)
             if refs := () if others else _refs(repository):
-                update_refs(repository, [f"delete {ref}" for ref in refs], "memfs deinit")
+                own_branch.update_refs(repository, [f"delete {ref}" for ref in refs], "memfs deinit")
             roots = _cached_roots(record, root, alone=not others)
             drop(record, lambda made: made in roots)
             if os.path.lexists(trust.list_path()):
@@ -402,6 +405,39 @@ def _forget_empty(common_dir: Path) -> None:
     """Remove the folders that are empty now."""
     for folder in (common_dir / "refs/memfs", common_dir / "logs/refs/memfs"):
         if folder.is_dir():
-            remove_empty(folder)
+            _remove_empty(folder)
     with suppress(StorageIO, OSError):
         io.rmdir(cache_home())
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+def _blob_now(tree: Tree, path: str) -> str:
+    """The blob id of what lies there; "" where nothing does, or no file."""
+    try:
+        return tree.read(path, _LARGEST).stamp.blob
+    except (FileNotFoundError, NotRegularFile, PathEscape):
+        return ""
+
+
+def _memory_files(tree: Tree) -> Iterator[str]:
+    """The files below ``ContextMemory`` and the settings, but for what a writer left half-written."""
+    for entry in tree.scan(CONTENT, hidden=True):
+        if entry.regular and not is_temporary(entry.path.rpartition("/")[2]):
+            yield entry.path
+    if tree.entry(SETTINGS_FILE) is not None:
+        yield SETTINGS_FILE
+
+
+def _remove_empty(top: Path) -> None:
+    """Remove a folder and those in it, as far as nothing lies there."""
+    for place, _, _ in os.walk(top, topdown=False, followlinks=False):
+        with suppress(StorageIO, OSError):
+            io.rmdir(place)
+
+
+def _waiting_in(state: Path) -> int:
+    """How many writes wait for their commit in a state folder, whose workspace may be gone."""
+    if not os.path.lexists(state / "journal"):
+        return 0
+    with closing(Journal(state / "journal")) as journal:
+        return len(journal.operations())

@@ -23,9 +23,11 @@ from memfs.format.file_merge import FileMerger
 from memfs.format.secrets import refuse_text
 from memfs.format.text import has_markers, shortlist
 from memfs.fs import io
+from memfs.fs.workspace_location import is_own
 from memfs.git.log import Snapshot, snapshots
+from memfs.git.objects import REGULAR, TreeEntry
 from memfs.git.refs import HEX
-from memfs.git.repository import holds_commit, is_ancestor, merge_bases, objects_beyond
+from memfs.git.repository import Repository, holds_commit, is_ancestor, merge_bases, objects_beyond
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import conflict_path, iteration_of
 from memfs.model.time import EPOCH
@@ -34,7 +36,6 @@ from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts, below_content, is_item
 from memfs.store.plan import FilePlan, PlanOutdated
 from memfs.store.write import signatures_of
-from memfs.team.worktrees import memory_path
 
 _TYPE = regex(rb"^type:[^\n]*\n", re.MULTILINE)
 
@@ -74,6 +75,13 @@ Place = tuple[str, TreeVersion] | None
 
 
 _MOST_BASES = 32
+
+
+def memory_path(repository: Repository, path: bytes, *entries: TreeEntry | None) -> str:
+    """Where in the workspace a file of memory lies; "" for another file, and where an entry of it is no file."""
+    inside = repository.below(path)
+    own = inside is not None and is_own(inside) and all(entry is None or entry.mode in REGULAR for entry in entries)
+    return inside if own and inside is not None else ""
 
 
 class HistoryJoin:

@@ -7,10 +7,9 @@ then there is none, after it there is all of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memfs import errors, trust
 from memfs.admin import layout as workspace_layout
@@ -20,22 +19,21 @@ from memfs.dataclass import dataclass
 from memfs.format.text import shortlist
 from memfs.fs import atomic_replace, io, workspace_location
 from memfs.fs.lock import FileLock
-from memfs.fs.workspace_location import BRANCH, MEMORY_FOLDER
+from memfs.fs.tree import Tree
+from memfs.fs.workspace_location import BRANCH, MEMORY_FOLDER, is_own
 from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import build, store
-from memfs.git.layout import Layout, discover, read_config
-from memfs.git.process import wait_for_children
+from memfs.git.layout import Layout, discover, read_config, read_small
+from memfs.git.objects import EXECUTABLE, REGULAR, TreeEntry
+from memfs.git.process import contents, files_of, sizes, tether, wait_for_children
 from memfs.git.refs import HEADS, Refs
 from memfs.git.remote import LOCK, RemoteConnection, RemoteHistory, configured, remote_of
 from memfs.git.repository import Repository
 from memfs.model.time import utc_now
-from memfs.team import worktrees
-
-if TYPE_CHECKING:
-    pass
 
 REF = HEADS + BRANCH
 _BEGUN = "begun"
+_RECORDS = "worktrees"
 _MESSAGE = "Begin a memory on its own branch"
 _PATIENCE = 60.0
 
@@ -106,7 +104,7 @@ def _set_up(repository: Repository) -> OwnBranch:
             tip, origin = _from_remote(repository)
             made = not tip
             tip = tip or _first_commit(repository)
-            worktrees.update_refs(repository, [f"create {REF} {tip}"], "memfs init")
+            update_refs(repository, [f"create {REF} {tip}"], "memfs init")
         if repository.head().ref == REF:
             hint = "git switch to a branch of code first"
             raise errors.BranchRefused(
@@ -250,8 +248,7 @@ def _first_commit(repository: Repository) -> str:
 def _check_out(repository: Repository, commit: str) -> Path:
     """Lay the branch out, and let it become the memory in one step."""
     record = repository.common_dir / "memfs"
-    begun = record / _BEGUN / "memory"
-    worktrees.lay_out(repository, begun, REF, commit)
+    begun = _lay_out(repository, commit)
     io.rename(str(begun), str(record / "memory"))
     io.sync_folder(record)
     workspace_location.settle(repository.common_dir)
@@ -264,10 +261,63 @@ def _register(repository: Repository, memory: Path) -> None:
     if commit is None:
         hint = f"git branch {BRANCH} COMMIT brings it back; git reflog or git fsck finds the commit"
         raise errors.BranchRefused(f"the branch {BRANCH} is gone", path=str(memory), hint=hint)
-    begun = repository.common_dir / "memfs" / _BEGUN / "memory"
-    worktrees.lay_out(repository, begun, REF, commit)
+    begun = _lay_out(repository, commit)
     io.write_file(memory / ".git", io.read_file(begun / ".git"), mode=0o644)
     workspace_location.settle(repository.common_dir)
+
+
+def _lay_out(repository: Repository, commit: str) -> Path:
+    """Make a working tree that holds only the memory, in a folder of memfs's own; what an interrupted call left of one
+    is made again. No hook, filter or checkout runs: git registers the folder, memfs writes the files.
+    """
+    common = repository.common_dir
+    folder = common / "memfs" / _BEGUN / "memory"
+    io.remove_all(folder.parent)
+    for name in io.listed(common / _RECORDS):
+        if read_small(common / _RECORDS / name / "gitdir") == f"{folder}/.git":
+            io.remove_all(common / _RECORDS / name)
+    io.make_folders(folder.parent)
+    with tether(common / "memfs") as held:
+        repository.git.run("worktree", "add", "--quiet", "--no-checkout", str(folder), BRANCH, keep=(held,))
+    layout = discover(folder)
+    if layout is None:
+        raise errors.BranchRefused("git made no working tree", path=str(folder), hint="run git worktree list")
+    entries = files_of(repository.git, commit)
+    memory = {path: one for path, one in entries.items() if is_own(os.fsdecode(path)) and one.mode in REGULAR}
+    _write_index(repository, layout, entries, memory)
+    with closing(Tree(folder)) as tree, tree.holding_folders():
+        for path, data in _contents(repository, {path: entry.id for path, entry in memory.items()}):
+            tree.write(os.fsdecode(path), data, durable=False)
+    for path, entry in memory.items():
+        if entry.mode == EXECUTABLE:
+            io.chmod(str(folder / os.fsdecode(path)), 0o755)
+    io.sync_everything(str(folder))
+    return folder
+
+
+def _write_index(
+    repository: Repository, layout: Layout, entries: Mapping[bytes, TreeEntry], laid: Collection[bytes]
+) -> None:
+    """An index that holds these paths; those that are not laid out are marked as meant to be missing."""
+    place = {"GIT_INDEX_FILE": str(layout.git_dir / "index")}
+    rows = b"".join(b"%s %s\t%s\0" % (one.mode.encode(), one.id.encode(), path) for path, one in entries.items())
+    repository.git.run("update-index", "-z", "--index-info", data=rows, variables=place)
+    skipped = b"".join(path + b"\0" for path in entries if path not in laid)
+    repository.git.run("update-index", "-z", "--skip-worktree", "--stdin", data=skipped, variables=place)
+
+
+def _contents(repository: Repository, blobs: Mapping[bytes, str]) -> Iterator[tuple[bytes, bytes]]:
+    """What goes into each file."""
+    paths: dict[str, list[bytes]] = {}
+    for path, blob in blobs.items():
+        paths.setdefault(blob, []).append(path)
+    known = sizes(repository.git, paths)
+    if absent := paths.keys() - known.keys():
+        blob = min(absent)
+        hint = "a shallow or damaged clone lacks it; run git fsck"
+        raise errors.HistoryUnavailable(f"the object {blob} is not in the repository", hint=hint)
+    for blob, data in contents(repository.git, known):
+        yield from ((path, data) for path in paths[blob])
 
 
 def _links(common: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
@@ -323,11 +373,26 @@ def take_out(repository: Repository, *, branch: bool) -> None:
             workspace_location.unlink(top)
     _write_exclude(common, wanted=False)
     memory = workspace_location.place_in(common)
-    layout = worktrees.at(memory, repository) if memory is not None else None
-    commit = repository.ref_commit(REF) or ""
+    commit = repository.ref_commit(REF)
     if branch and commit:
-        worktrees.update_refs(repository, [f"delete {REF} {commit}"], "memfs init")
-    if layout is not None:
-        worktrees.take_away(
-            layout, repository, commit
-        )  # with its state folder, in which git's processes work: it goes last
+        update_refs(repository, [f"delete {REF} {commit}"], "memfs init")
+    if memory is not None:
+        io.remove_all(common / _RECORDS / Path(read_small(memory / ".git") or "none").name)
+        io.remove_all(memory)
+        with suppress(errors.StorageIO):  # others have theirs there, too
+            io.rmdir(common / _RECORDS)
+        io.sync_folder(common)
+
+
+def update_refs(repository: Repository, orders: Iterable[str], reason: str) -> None:
+    """Create, move or delete refs together, as orders of ``git update-ref``; the caller holds ``commit.lock``.
+
+    Args:
+        reason: for the reflog.
+
+    Raises:
+        GitFailed: git refused; none was moved.
+    """
+    data = os.fsencode("".join(f"{order}\n" for order in orders))
+    with tether(repository.state.parent) as held:
+        repository.git.run("update-ref", "--stdin", "-m", reason, data=data, keep=(held,))

@@ -23,9 +23,8 @@ from memfs.git.remote import LOCK, Raced, Remote, RemoteConnection, RemoteHistor
 from memfs.git.repository import Repository, beyond, count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
 from memfs.store import Store
 from memfs.store.parts import Parts
-from memfs.team.history_merge import Merger, MergeResult
+from memfs.team.history_merge import Merger, MergeResult, memory_path
 from memfs.team.own_branch import is_separate
-from memfs.team.worktrees import memory_path
 
 _MOST = 1000
 

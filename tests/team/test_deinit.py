@@ -18,7 +18,7 @@ from memfs.fs import io
 from memfs.sessions.event import SessionEvent
 from memfs.sessions.spool import Spool, find_place
 from memfs.store.write import FileWriter
-from memfs.team import deinit
+from memfs.team import deinit, own_branch
 from memfs.workspace import open_workspace
 
 ITEM = "ContextMemory/memories/semantic/2026-01/by-hand.yaml"
@@ -259,7 +259,7 @@ def _ends(*_: object, **__: object) -> None:
     [
         (FileWriter, "record_edits"),
         (deinit, "take_out"),
-        (deinit, "update_refs"),
+        (own_branch, "update_refs"),
         (deinit, "drop"),
         (io, "remove_all"),
     ],
