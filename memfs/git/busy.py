@@ -123,6 +123,7 @@ VERBS = frozenset(
 )
 MOVES = VERBS - {"commit"}
 _PAUSE = 0.01
+_MOVES_END = 2.0
 _STATES = (
     ("rebase-merge", "a rebase is in progress"),
     ("rebase-apply/applying", "git am is in progress"),
@@ -259,19 +260,16 @@ def persons_command(layout: Layout) -> Obstacle | None:
     return None
 
 
-def let_moves_end(layout: Layout, seconds: float = 2.0) -> None:
+def let_moves_end(layout: Layout) -> None:
     """Wait while a person's git command changes the files of this working tree, as a checkout does.
 
     Until it has moved HEAD, files of one branch lie there under the name of another. It holds ``index.lock`` all the
     time but for the last moment, so that where none is, nothing else is looked at.
-
-    Args:
-        seconds: after these the wait is over, whatever goes on.
     """
     lock = layout.git_dir / "index.lock"
     if not os.path.lexists(lock) or is_own_lock(layout, lock):
         return
-    end = time.monotonic() + seconds
+    end = time.monotonic() + _MOVES_END
     while _moves(layout) and time.monotonic() < end:
         time.sleep(_PAUSE)
 

@@ -501,19 +501,16 @@ def merge_bases(repository: Repository, one: str, other: str) -> tuple[str, ...]
     return tuple(bases)
 
 
-def beyond(
-    repository: Repository, tips: Iterable[str], known: Iterable[str] = (), *, most: int = 0, own_line: bool = False
-) -> list[str]:
+def beyond(repository: Repository, tips: Iterable[str], known: Iterable[str] = (), *, most: int = 0) -> list[str]:
     """The commits that lead to some tips and not to what is known, none before one that came of it; newest first.
 
     Args:
         most: so many at the most; 0 for all.
-        own_line: without those that a merge brought.
 
     Raises:
         GitFailed: a commit is not there.
     """
-    bound = [*([f"--max-count={most}"] if most else []), *(["--first-parent"] if own_line else [])]
+    bound = [f"--max-count={most}"] if most else []
     request = _request(tips, known)
     out = repository.git.run("rev-list", "--topo-order", *bound, "--stdin", data=request, timeout=_PATIENCE)
     return out.decode().split()

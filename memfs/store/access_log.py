@@ -68,6 +68,11 @@ class AccessRecord(NamedTuple):
         """The ids of the items."""
         return tuple(item_id for item_id, _ in self.items)
 
+    @property
+    def blobs(self) -> Mapping[str, str]:
+        """Git's id of each item's version, by the item's id."""
+        return dict(self.items)
+
 
 def reduced(row: AccessRecord, gone: frozenset[str], quotes: Callable[[str], bool] = lambda _: False) -> AccessRecord:
     """A line without some items; the question that brought one of them goes with it."""

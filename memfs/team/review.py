@@ -43,7 +43,7 @@ from memfs.recall.conflict_notes import CONTRADICTS, OVER
 from memfs.recall.tokens import gist
 from memfs.recall.versions import may_meet
 from memfs.resources import template_text
-from memfs.settings import MOUNTS, SPECS, Settings
+from memfs.settings import Settings
 from memfs.store.parts import CONTENT, READ_LIMIT
 from memfs.store.plan import is_own_file
 from memfs.store.reader import Reader
@@ -63,7 +63,6 @@ from memfs.team.review_report import (
     finding,
     in_order,
     item_changes,
-    mapping_in,
     of_error,
     of_problem,
     side_of,
@@ -110,9 +109,7 @@ def _content(before: Side, after: Side, path: str) -> Iterator[ReviewFinding]:
         yield from _form(after, path, data)
     yield from _secrets(before, path, data)
     yield from _orders(after, path, data)
-    if path == SETTINGS_FILE:
-        yield from _settings(before, path, data)
-    elif path == f"{CONTENT}/.gitattributes" and data != template_text("gitattributes").encode():
+    if path == f"{CONTENT}/.gitattributes" and data != template_text("gitattributes").encode():
         yield finding("AttributesChanged", "not as memfs lays them", path=path, hint="memfs check names conflicts")
     elif path.endswith(SIDECAR_SUFFIX) or (b"\0" in data[:_SNIFFED] and not after.is_item(path)):
         # memfs keeps such files beside git: what comes with a change was put there by somebody
@@ -172,31 +169,6 @@ def _settings_form(data: bytes) -> Iterator[ReviewFinding]:
         for wrong in Schemas().check_document(mapping, "memfs_toml")[:_MOST_IN_FILE]:
             found = SettingInvalid(wrong.message, field=dotted(wrong.path) or None, hint=wrong.hint or None)
             yield of_error(found, SETTINGS_FILE)
-
-
-def _settings(before: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
-    """Settings that loosen what protects a reader, or reach outside, which a repository's file may only ask for."""
-    old, new = (mapping_in(one, path) or {} for one in (before.data(path), data))
-    for key, value in _settings_in(new):
-        spec = SPECS.get(key)
-        personal = key.startswith(f"{MOUNTS}.") or (
-            spec is not None and (spec.foreign(value) if isinstance(value, list) else spec.personal)
-        )
-        if personal and (key, value) not in list(_settings_in(old)) and (spec is None or value != spec.default):
-            asked = shown(repr(value))[:_SHOWN]
-            hint = "say in the pull request what it is for"
-            yield finding(
-                "SettingPersonal", f"{key} = {asked} asks for more than a file may decide", path=path, hint=hint
-            )
-
-
-def _settings_in(tables: object) -> Iterator[tuple[str, object]]:
-    for table, entries in tables.items() if isinstance(tables, dict) else ():
-        for name, value in entries.items() if isinstance(entries, dict) else ():
-            if isinstance(value, dict):
-                yield from ((f"{table}.{name}.{inner}", deeper) for inner, deeper in value.items())
-            else:
-                yield f"{table}.{name}", value
 
 
 # -- secrets ------------------------------------------------------------------------------------------------------

@@ -182,7 +182,7 @@ def in_order(found: list[ReviewFinding]) -> tuple[ReviewFinding, ...]:
 _CODES = {
     ERROR: "ConflictMarkers DuplicateId HiddenInstruction LinkInMemory SecretInHistory SuspectName Unmerged",
     WARNING: "AttributesChanged Contradiction MergeConflict NearDuplicate NotAsked NotLookedInto "
-    "OriginMismatch PinnedRemoved ReferenceUnknown Repeated SecretAllowed SettingPersonal TrustClaimed "
+    "OriginMismatch PinnedRemoved ReferenceUnknown Repeated SecretAllowed TrustClaimed "
     "TrustRaised UnknownFile",
     NOTE: "HistoryNotRead InstructionQuoted NotCompared PossibleSecret",
 }

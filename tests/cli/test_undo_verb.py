@@ -135,7 +135,7 @@ def test_what_is_shown_or_listed_is_on_record(poisoned: Path, memfs: Memfs) -> N
     memfs("list", "--as-of", "HEAD")
     rows = memfs("team", "access", "--json").json["served"]
     assert [(row["way"], row["door"], len(row["items"])) for row in rows] == [("read", "cli", 1)] * 2
-    assert [[one["id"] for one in row["items"]] for row in rows] == [[listed["id"]], ["wiki"]]
+    assert [list(row["items"]) for row in rows] == [[listed["id"]], ["wiki"]]
 
 
 def test_served_tells_who_was_given_what(poisoned: Path, memfs: Memfs) -> None:

@@ -253,6 +253,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "MemoryItem": "id type title content tags timestamp created updated origin trust importance pinned status expires "
     "supersedes links context metadata data conflicts path sha256",
     "Origin": "speaker? role? agent? session? sequence? task? tool? phase?",
+    "AccessRecord": "time way door agent session commit question? items=blobs",
     "Problem": "path line code message hint severity",
     "RecordedConflict": "field kept lost part? lost_sha256? by? time?",
     "Revision": "commit author email committer time subject body trailers paths",
@@ -281,8 +282,6 @@ ATTRIBUTES: Mapping[str, str] = {
     "Episode": "id outcome tool=action.tool did=action.description about=state.context files=state.files "
     "error=error_message warned timestamp",
     "DeliveryResult": "text texts ids repeated left_out problems",
-    "BranchMerge": "branch commit=joined.commit forward=joined.forward changed=joined.changed "
-    "conflicts=joined.conflicts waiting=joined.waiting edited uncommitted alive=at_work",
     "MountState": "path folder items unread problem=problem.message hint=problem.hint",
     "Storage": "state reason free secondary secondary_reason waiting",
     "BackupState": "last age_seconds=age path interval_hours overdue=due error",

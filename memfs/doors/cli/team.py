@@ -701,40 +701,6 @@ _IDS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class ServedItem:
-    """An item that was handed out.
-
-    Attributes:
-        id: its id.
-        blob: git's id of the version; "" where that is not known.
-    """
-
-    id: str
-    blob: str
-
-
-@dataclass(frozen=True, slots=True)
-class ServedAnswer:
-    """Items that were handed out together.
-
-    Attributes:
-        record: when, to whom, and what was asked, where `served.questions` is true.
-        items: what was handed out.
-    """
-
-    record: AccessRecord = field(metadata=output.merge("time way door agent session commit question?"))
-    items: tuple[ServedItem, ...]
-
-    def row(self) -> tuple[str, ...]:
-        """Its row in a table."""
-        one = self.record
-        who = ", ".join(filter(None, (one.agent, f"session {one.session}" if one.session else "")))
-        ids = shortlist(one.ids, _IDS_SHOWN)
-        asked = f' for "{output.one_line(one.question, 60)}"' if one.question else ""
-        return f"{one.time:%Y-%m-%d %H:%M:%S}", one.way, one.door, who, one.commit[:_SHORT], f"{ids}{asked}"
-
-
-@dataclass(frozen=True, slots=True)
 class AccessReport:
     """What was handed out, and to whom.
 
@@ -744,19 +710,26 @@ class AccessReport:
         kept: whether it is written down at all (`served.log`).
     """
 
-    served: tuple[ServedAnswer, ...]
+    served: tuple[AccessRecord, ...]
     total: int
     kept: bool
 
 
 def _access_text(found: AccessReport) -> output.Text:
-    yield output.Table([row.row() for row in found.served], dim=(0,))
+    yield output.Table([_access_row(one) for one in found.served], dim=(0,))
     if not found.total:
         yield output.Note(
             "nothing on record was handed out" if found.kept else "'served.log' is false: nothing is written down"
         )
     elif (older := found.total - len(found.served)) > 0:
         yield output.Note(f"{output.count(older, 'older line')} more (--limit)")
+
+
+def _access_row(one: AccessRecord) -> tuple[str, ...]:
+    who = ", ".join(filter(None, (one.agent, f"session {one.session}" if one.session else "")))
+    asked = f' for "{output.one_line(one.question, 60)}"' if one.question else ""
+    ids = f"{shortlist(one.ids, _IDS_SHOWN)}{asked}"
+    return f"{one.time:%Y-%m-%d %H:%M:%S}", one.way, one.door, who, one.commit[:_SHORT], ids
 
 
 @verb("access", text=_access_text)
@@ -782,7 +755,5 @@ def access(
     wanted = [named(workspace, id) or id] if id else []
     log = workspace.usage.served
     rows = log.find(wanted, agent=agent, session=session, since=when(since, "since"))
-    kept = workspace.settings.served.log
-    served = tuple(ServedAnswer(row, tuple(ServedItem(*pair) for pair in row.items)) for row in rows[:limit])
     remark(log.problem)
-    return AccessReport(served, len(rows), kept)
+    return AccessReport(tuple(rows[:limit]), len(rows), workspace.settings.served.log)
