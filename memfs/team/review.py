@@ -58,7 +58,6 @@ from memfs.team.review_report import (
     ReviewFinding,
     Side,
     changed_between,
-    convention_changes,
     document_changes,
     finding,
     in_order,
@@ -618,7 +617,6 @@ class Reviews:
             head=after.files.commit,
             title=title,
             items=tuple(one.change for one in items),
-            conventions=tuple(convention_changes(items)),
             documents=tuple(document_changes(before, after, changed)),
             commits=len(commits),
         )

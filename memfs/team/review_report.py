@@ -93,6 +93,7 @@ class ItemChange:
         path: where it lies, or lay.
         before: where it lay before, "" where that is the same or it was not there.
         by: the item that replaces a superseded one, "" where none says so.
+        standing: of a convention its status and owner, what it supersedes, and its scope; "" of others.
         trust: who vouches for it.
         origin: who said it, by part.
         fields: what differs, in the order of the file; none for what was added or is gone.
@@ -106,26 +107,10 @@ class ItemChange:
     text: str = ""
     before: str = ""
     by: str = ""
+    standing: str = ""
     trust: str = ""
     origin: Mapping[str, Any] = field(default_factory=dict)
     fields: tuple[FieldChange, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConventionChange:
-    """A convention whose standing changed: its status, who owns it, where it holds.
-
-    Attributes:
-        before, after: its status; "" where it has none, null where it was or is not there.
-    """
-
-    id: str
-    before: str | None
-    after: str | None
-    text: str = ""
-    owner: str = ""
-    scope: tuple[str, ...] = ()
-    supersedes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +129,7 @@ class Report:
     Attributes:
         base, head: the commits that were compared; ``head`` is "" for what is staged, ``base`` where there is none.
         title: what was asked for, such as ``main..work``.
-        items, conventions, documents: what changed.
+        items, documents: what changed.
         findings: what a reviewer should know, the worst first.
         commits: how many commits the change consists of.
     """
@@ -153,7 +138,6 @@ class Report:
     head: str
     title: str
     items: tuple[ItemChange, ...] = ()
-    conventions: tuple[ConventionChange, ...] = ()
     documents: tuple[ReviewedDocument, ...] = ()
     findings: tuple[ReviewFinding, ...] = ()
     commits: int = 0
@@ -352,8 +336,6 @@ def changed_between(before: Side, after: Side) -> ChangedPaths:
 
 # -- items --------------------------------------------------------------------------------------------------------
 GONE = (REMOVED, ARCHIVED)
-_TOLD_ONCE = (ADDED, REMOVED)
-"""What becomes of a convention that the list of conventions tells in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,9 +421,19 @@ def _described(side: Side, what: str, name: str, path: str, before: str = "") ->
         text=gist(item),
         path=path,
         before=before,
+        standing=_agreed(item) if item.type == CONVENTION else "",
         trust=item.trust,
         origin=values(item)["origin"],
     )
+
+
+def _agreed(item: MemoryItem) -> str:
+    """How a convention stands: its status and owner, what it supersedes, and its scope."""
+    owner, scope = item.data.get("owner", ""), Convention(item).scope
+    facts = [item.status or "no status", f"owner {owner}" if owner else "no owner"]
+    facts += [f"supersedes {', '.join(item.supersedes)}"] if item.supersedes else []
+    facts += [f"for {', '.join(scope)}" if scope else "for all files"]
+    return "; ".join(facts)
 
 
 def field_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[FieldChange, ...]:
@@ -462,32 +454,6 @@ def _leaves(mapping: Mapping[str, Any], above: str = "", depth: int = 0) -> Iter
             yield from _leaves(value, where, depth + 1)
         else:
             yield where, value
-
-
-# -- conventions --------------------------------------------------------------------------------------------------
-def convention_changes(items: Iterable[ReviewedItem]) -> Iterator[ConventionChange]:
-    """Conventions that were proposed, accepted or retired, or that came or went."""
-    for one in items:
-        old, new = _convention(one.old), _convention(one.new)
-        told = new or old
-        if told is None or (old is not None and new is not None and old.status == new.status):
-            continue
-        owner = told.item.data.get("owner", "")
-        yield ConventionChange(
-            id=told.id,
-            before=old.status if old else None,
-            after=new.status if new else None,
-            text=str(told),
-            owner=owner if isinstance(owner, str) else "",
-            scope=told.scope,
-            supersedes=told.item.supersedes,
-        )
-
-
-def _convention(item: MemoryItem | None) -> Convention | None:
-    """An item as a convention; None where it is none, or lies in the archive."""
-    fits = item is not None and item.type == CONVENTION and not item.path.startswith(f"{PRUNED}/")
-    return Convention(item) if fits and item is not None else None
 
 
 # -- documents ----------------------------------------------------------------------------------------------------
@@ -641,16 +607,15 @@ def _finding(one: ReviewFinding) -> str:
 
 def _item_texts(report: Report) -> str:
     parts = []
-    told = {one.id for one in report.conventions}
     for what in KINDS_OF_CHANGE:
-        rows = [_item(one) for one in report.items if one.what == what and not (what in _TOLD_ONCE and one.id in told)]
+        rows = [_item(one) for one in report.items if one.what == what]
         if rows:
             parts += [f"**{_HEADINGS[what]}**", "", *_bounded(rows), ""]
     return "\n".join(["### Memories", "", *parts]) if parts else ""
 
 
 def _item(one: ItemChange) -> str:
-    told = ", ".join(words(fact) for fact in (one.type, *_standing(one)) if fact)
+    told = ", ".join(words(fact) for fact in (one.type, one.standing, *_vouched(one)) if fact)
     title = f" {code(one.title)}" if one.title else ""
     place = f", from {code(one.before)}" if one.before else ""
     place += f", to {code(one.path)}" if one.before else ""
@@ -677,7 +642,7 @@ def _told(fields: Sequence[FieldChange]) -> Iterator[str]:
             yield line
 
 
-def _standing(one: ItemChange) -> Iterator[str]:
+def _vouched(one: ItemChange) -> Iterator[str]:
     """Who stands behind it, and whose words it has."""
     if one.trust:
         yield f"trust {one.trust}"
@@ -702,24 +667,6 @@ def _diff(before: str, after: str) -> str:
     return "\n".join([*(_cut(line, _LONGEST_LINE) for line in kept), *missing])
 
 
-def _convention_texts(report: Report) -> Iterator[str]:
-    whole = {one.id: one for one in report.items if one.what in _TOLD_ONCE}
-    for one in report.conventions:
-        yield _convention_text(one, whole.get(one.id))
-
-
-def _convention_text(one: ConventionChange, item: ItemChange | None) -> str:
-    """Its standing, and of one that came or went what the list of memories would say of it."""
-    before, after = (code(status) if status else "no status" for status in (one.before, one.after))
-    standing = f"{'nothing' if one.before is None else before} → {'gone' if one.after is None else after}"
-    facts = [f"owner {code(one.owner)}" if one.owner else "no owner"]
-    facts += [f"for {', '.join(map(code, one.scope))}" if one.scope else "for all files"]
-    facts += [f"supersedes {', '.join(map(code, one.supersedes))}"] if one.supersedes else []
-    facts += map(words, _standing(item)) if item is not None else []
-    text = _cut(one.text, 400 if item is None else _LONGEST_TEXT)
-    return "\n".join([f"- {code(one.id)}: {standing} ({'; '.join(facts)})", *_indented(block(text))])
-
-
 def _document(one: ReviewedDocument) -> str:
     return "\n".join([f"- {one.what}: {code(_cut(one.path, _LONGEST_PATH))}", *_told(one.fields[:20])])
 
@@ -736,7 +683,6 @@ def _bounded(rows: Sequence[str]) -> list[str]:
 
 _SECTIONS: tuple[Callable[[Report], str], ...] = (
     lambda report: _section("Found", map(_finding, report.findings)),
-    lambda report: _section("Conventions", _convention_texts(report)),
     _item_texts,
     lambda report: _section("Other files", map(_document, report.documents)),
 )

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from memfs.team.review_report import (
     LONGEST,
-    ConventionChange,
     FieldChange,
     ItemChange,
     Report,
@@ -46,14 +45,17 @@ def report_of(text: str) -> Report:
         title=text,
         items=(
             ItemChange(
-                what="added", id=text, type=text, path=text, title=text, text=text, trust=text, origin={"agent": text}
+                what="added",
+                id=text,
+                type=text,
+                path=text,
+                title=text,
+                text=text,
+                standing=text,
+                trust=text,
+                origin={"agent": text},
             ),
             ItemChange(what="changed", id=text, type=text, path=text, before=text, by=text, fields=fields),
-        ),
-        conventions=(
-            ConventionChange(
-                id=text, before=text, after=text, text=text, owner=text, scope=(text,), supersedes=(text,)
-            ),
         ),
         documents=(ReviewedDocument(what="changed", path=text, fields=fields),),
         findings=(
