@@ -18,7 +18,6 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 from memfs.admin.format import check_format
-from memfs.admin.quota import MemoryTally, tally_of
 from memfs.catalog.facts import Catalog, ItemCatalog, maker
 from memfs.config import load_kinds, recall_elsewhere
 from memfs.config_names import KINDS as KINDS_FILE
@@ -539,8 +538,3 @@ class Travel:
         with self._turn:
             if "_catalog" in self.__dict__:
                 self._catalog.close()
-
-
-def past_tally(past: Past) -> MemoryTally:
-    """Count and measure the items of a revision; nothing is said of its history and its index."""
-    return tally_of(((one.row.path, one.size) for one in past.items.index.documents.values()), past.kinds)

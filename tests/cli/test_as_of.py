@@ -66,24 +66,9 @@ def test_show_as_of(memfs: Memfs, history: list[str]) -> None:
     assert (missing.code, "memfs log pool" in missing.err) == (1, True)
 
 
-def test_status_as_of(memfs: Memfs, history: list[str]) -> None:
-    """B1: items by type and layer, and their bytes; nothing of what has no past."""
-    found = memfs("status", "--as-of", "HEAD~1", "--json").json
-    assert (found["items"], found["types"], found["layers"]) == (1, {"semantic": 1}, {"semantic": 1})
-    assert found["bytes"].keys() == {"content"}
-    assert found["bytes"]["content"] == found["bytes_by_type"]["semantic"] > 0
-    now = memfs("status", "--as-of", "HEAD", "--json").json
-    present = memfs("status", "--json").json
-    assert {name: now[name] for name in ("items", "types", "layers", "bytes_by_type")} == {
-        name: present[name] for name in ("items", "types", "layers", "bytes_by_type")
-    }
-    ran = memfs("status", "--as-of", "HEAD~1")
-    assert ("1 item" in ran.out, "history" in ran.out) == (True, False)
-
-
 def test_a_revision_that_is_none(memfs: Memfs, history: list[str]) -> None:
     """The message names it, and says what would be one."""
-    for arguments in (("recall", "x"), ("list",), ("show", "db"), ("status",)):
+    for arguments in (("recall", "x"), ("list",), ("show", "db")):
         ran = memfs(*arguments, "--as-of", "nowhere")
         assert (ran.code, "nowhere" in ran.err, "HEAD~2" in ran.err) == (1, True, True), arguments
 

@@ -27,7 +27,7 @@ def known(root: Path, memfs: Any) -> Any:
 
 @pytest.mark.parametrize("words", [["status"], ["status", "--all"]])
 def test_knowledge_comes_first_and_bytes_last(known: Any, words: list[str]) -> None:
-    """What was learned of late and by whom, what is used and what is disputed stand before any weight (D2)."""
+    """What was learned of late and by whom, and what is disputed stand before any weight (D2)."""
     told = known(*words).out
     learned = next(line for line in told.splitlines() if line.startswith("learned"))
     assert "2 in the last 7 days: " in learned
@@ -36,7 +36,6 @@ def test_knowledge_comes_first_and_bytes_last(known: Any, words: list[str]) -> N
     newest = next(line for line in told.splitlines() if line.startswith("newest"))
     assert "We chose PostgreSQL for transactions" in newest
     assert "Deploys never happen on Fridays" in newest
-    assert "Deploys never happen on Fridays (1 time)" in told
     assert "disputed   Deploys never happen on Fridays" in told
     assert told.index("disputed") < (told.index("Areas") if "--all" in words else len(told))
 
@@ -49,7 +48,6 @@ def test_knowledge_as_json(known: Any) -> None:
     assert found["contradicting"] == [
         {"id": "never", "text": "Deploys never happen on Fridays", "contradicts": ["friday"]}
     ]
-    assert {(one["id"], one["uses"]) for one in found["most_used"]} == {("never", 1)}
     stats = known("status", "--json").json
     assert "history" not in stats["bytes"]
     assert stats["bytes"]["repository"] > 0

@@ -43,8 +43,8 @@ def filled(memfs: Memfs) -> Memfs:
     return memfs
 
 
-def test_explain_and_status_tell_what_use_taught(filled: Memfs) -> None:
-    """With ``recall.learn`` what was opened after an answer gains a factor that both name; otherwise neither does."""
+def test_explain_tells_what_use_taught(filled: Memfs) -> None:
+    """With ``recall.learn`` what was opened after an answer gains a factor that is named; otherwise none does."""
     learn = ("--set", "recall.learn=true")
     for question in ("deploy database login", "crashed page deploy transactions", "chose postgresql care login"):
         filled("recall", question, *learn)
@@ -52,9 +52,6 @@ def test_explain_and_status_tell_what_use_taught(filled: Memfs) -> None:
     told = filled("recall", "deploy", "--explain", *learn).out
     assert re.search(r"because score .* learned 1\.\d", told)
     assert "learned" not in filled("recall", "deploy", "--explain").out
-    assert re.search(r"^ranking +learned from \d answers about 3 memories", filled("status", *learn).out, re.M)
-    assert filled("status", "--json", *learn).json["learned"]["items"] == 3
-    assert "learned" not in filled("status", "--json").json
 
 
 def test_json_is_the_contract(root: Path, filled: Memfs) -> None:

@@ -1,4 +1,4 @@
-"""``memfs status`` says how memory reaches agents, and which names of a list need trust."""
+"""``memfs status`` says what waits for a decision, and which names of a list need trust."""
 
 from __future__ import annotations
 
@@ -15,22 +15,15 @@ def row(memfs: Memfs, name: str) -> str:
     return next((line[11:] for line in memfs("status", "--all").out.splitlines() if line.startswith(f"{name} ")), "")
 
 
-def test_p5_status_names_the_sources_of_each_delivery(memfs: Memfs) -> None:
-    """What is asked when can be seen at a glance, and so can what was switched off (P5)."""
-    assert row(memfs, "delivery") == "automatic preferences; triggered episodic, semantic; on demand recall"
-    changed = memfs("status", "--all", "--set", "memory.triggered=", "--set", "memory.on_demand=false").out
-    assert "automatic preferences; triggered nothing; on demand nothing" in changed
-
-
 def test_p7_status_counts_what_waits_for_a_decision(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Conflicts are counted where that is cheap; with many items nobody waits for it (P7)."""
     memfs("remember", "--type", "preference", "Always squash commits before merging.")
     memfs("remember", "--type", "preference", "Never squash commits before merging.", "--review")
     conflicts = memfs("team", "conflicts", "--scan", "--json").json
     assert len(conflicts["conflicts"]) == 1
-    assert row(memfs, "delivery").endswith("; 1 conflict to decide (memfs team conflicts)")
+    assert row(memfs, "conflicts") == "1 to decide ('memfs team conflicts')"
     monkeypatch.setattr(status, "_FEW_ITEMS", 1)
-    assert memfs("status", "--json").json["delivery"]["conflicts"] is None
+    assert memfs("status", "--json").json["merges"]["conflicts"] is None
 
 
 def test_41_status_tells_names_that_need_trust_from_those_that_count(memfs: Memfs, root: Path) -> None:
@@ -39,4 +32,3 @@ def test_41_status_tells_names_that_need_trust_from_those_that_count(memfs: Memf
     file.write_text(file.read_text() + '[memory]\ntriggered = ["episodic", "sprint:Source"]\n')
 
     assert row(memfs, "trust").startswith("['sprint:Source'] in memory.triggered ignored: nobody has trusted")
-    assert "triggered episodic; " in row(memfs, "delivery")

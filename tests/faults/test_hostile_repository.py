@@ -55,7 +55,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
 TEAM: tuple[tuple[str, ...], ...] = (
     ("recall", "neighbour", "--as-of", "HEAD~1"),
     ("list", "--as-of", "HEAD~1"),
-    ("status", "--as-of", "HEAD~1"),
+    ("status", "--all"),
     ("team", "blame", "good", "content"),
     (
         "team",

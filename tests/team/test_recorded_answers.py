@@ -140,7 +140,6 @@ def commands(beside: str, own: str) -> Iterator[tuple[str, ...]]:
             "--json",
         )
         yield ("list", "--as-of", revision, "--json")
-        yield ("status", "--as-of", revision, "--json")
         for name in ("database", "cache", "CACHE", "dep", "session", "broken", "soup", "nothing", f"{BELOW}/x.yaml"):
             yield ("show", name, "--as-of", revision, "--json")
     for expected in ("who deploys => deploy", "database => !fresh", "transactions => database"):

@@ -19,7 +19,6 @@ from memfs.doors.cli import output
 from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb, wants_json
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.hook import hook_problems, waiting_sessions
-from memfs.doors.cli.options import as_of, past_at
 from memfs.errors import MemfsError
 from memfs.fs import io
 from memfs.model import Layer, Problem, Query
@@ -45,7 +44,6 @@ _DAYS = 7
 _READ = 50
 _FEW = 3
 _WIDTH = 60
-_LEAST = 0.005
 _LASTING = frozenset({Layer.EPISODIC.value, Layer.SEMANTIC.value})
 
 
@@ -63,18 +61,17 @@ class StatusPart(NamedTuple):
 
 
 def _knowledge(workspace: Workspace) -> StatusPart:
-    """What lasts of the last days, who wrote it, which of it contradicts something, and what is used most."""
+    """What lasts of the last days, who wrote it, and which of it contradicts something."""
     since = workspace.parts.clock() - timedelta(days=_DAYS)
     learned = list(workspace.store.every(Query(since=since, layers=_LASTING)))
     loaded = [one.item for found in learned[:_READ] if (one := workspace.store.load(found)) is not None]
     disputed = [item for item in loaded if contradicted(item) and item.status.strip() not in OVER]
     by = dict(Counter(one.agent or "people" for one in learned).most_common())
-    newest, used = [_named(item) for item in loaded[:_FEW]], _most_used(workspace)
+    newest = [_named(item) for item in loaded[:_FEW]]
     who = ", ".join(f"{number:,} by {name}" for name, number in by.items())
     rows = {
         "learned": f"{len(learned):,} in the last {_DAYS} days" + (f": {who}" if who else ""),
         "newest": "; ".join(one["text"] for one in newest),
-        "used most": "; ".join(f"{one['text']} ({output.count(one['uses'], 'time')})" for one in used),
     }
     if disputed:
         said = "; ".join(_named(item)["text"] for item in disputed[:_FEW])
@@ -86,19 +83,8 @@ def _knowledge(workspace: Workspace) -> StatusPart:
         "by": by,
         "newest": newest,
         "contradicting": [{**_named(item), "contradicts": list(contradicted(item))} for item in disputed],
-        "most_used": used,
     }
     return StatusPart("knowledge", value, rows)
-
-
-def _most_used(workspace: Workspace) -> list[dict[str, Any]]:
-    store, seen = workspace.store, 0
-    rows: list[dict[str, Any]] = []
-    while len(rows) < _FEW and (uses := workspace.usage.most(_READ if seen else _FEW, seen)):  # mostly these are it
-        seen += len(uses)
-        found = {item.id: item for item in store.readable(store.among(uses, Query()))}  # counts may outlive an item
-        rows += [{**_named(found[name]), "uses": use.count} for name, use in uses.items() if name in found]
-    return rows[:_FEW]
 
 
 def _named(item: MemoryItem) -> dict[str, Any]:
@@ -153,41 +139,6 @@ def _semantic(workspace: Workspace) -> StatusPart:
     return StatusPart("semantic", found, {"semantic": how_far(found)} if found else {})
 
 
-def _learned(workspace: Workspace) -> StatusPart:
-    """What use taught of the ranking, where that is on."""
-    found = workspace.learned()
-    if found is None:
-        return StatusPart("learned", None, {})
-    weights = {name: round(moved, 4) for name, moved in sorted(found.weights.items()) if abs(moved) >= _LEAST}
-    value = {"answers": found.answers, "weights": weights, "items": len(found.items)}
-    told = ", ".join(f"{name} {moved:+.2f}" for name, moved in weights.items())
-    items = output.count(len(found.items), "memory", "memories")
-    what = f"learned from {output.count(found.answers, 'answer')} about {items}"
-    said = f"{what}: {told}" if told else what
-    if not workspace.settings.served.log:
-        said = "nothing is learned: 'served.log' is false"
-    return StatusPart("learned", value, {"ranking": said})
-
-
-def _delivery(workspace: Workspace) -> StatusPart:
-    """Which sources give agents their context, and how many conflicts there are."""
-    memory = workspace.settings.memory
-    conflicts = len(workspace.conflicts.list()) if workspace.store.count() <= _FEW_ITEMS else None
-    value = {
-        "automatic": list(memory.automatic),
-        "triggered": list(memory.triggered),
-        "on_demand": memory.on_demand,
-        "on_demand_sources": list(memory.on_demand_sources),
-        "conflicts": conflicts,
-    }
-    asked = ", ".join(["recall", *memory.on_demand_sources]) if memory.on_demand else "nothing"
-    lists = {"automatic": memory.automatic, "triggered": memory.triggered}
-    told = [*(f"{name} {', '.join(names) or 'nothing'}" for name, names in lists.items()), f"on demand {asked}"]
-    if conflicts:
-        told.append(f"{output.count(conflicts, 'conflict')} to decide (memfs team conflicts)")
-    return StatusPart("delivery", value, {"delivery": "; ".join(told)}, usual=not conflicts)
-
-
 def _hooks(workspace: Workspace) -> StatusPart:
     waiting = waiting_sessions(workspace)
     told = f"what {output.count(waiting, 'session')} told waits; the agent's next answer, or session, makes it memories"
@@ -220,13 +171,17 @@ def _mount_text(state: MountState) -> str:
 
 
 def _merges(workspace: Workspace) -> StatusPart:
-    """What merges left to decide, and whether git joins memory files field by field here."""
-    waiting, driver = 0, has_driver(workspace.repository)
+    """Conflicts that wait for a decision, and whether git joins memory files field by field here."""
+    few = workspace.store.count() <= _FEW_ITEMS
+    conflicts, waiting, driver = len(workspace.conflicts.list()) if few else None, 0, has_driver(workspace.repository)
     with suppress(MemfsError):  # git's files cannot be read: 'check' says why
         waiting = workspace.teams.waiting()
     told = [f"{output.count(waiting, 'decision')} waiting ('memfs team conflicts')"] if waiting else []
     told += [] if driver else ["as plain text: the merge driver is not installed ('memfs init')"]
-    return StatusPart("merges", {"waiting": waiting, "driver": driver}, {"merges": "; ".join(told)})
+    rows = {"merges": "; ".join(told)}
+    if conflicts:
+        rows["conflicts"] = f"{conflicts:,} to decide ('memfs team conflicts')"
+    return StatusPart("merges", {"conflicts": conflicts, "waiting": waiting, "driver": driver}, rows)
 
 
 def _states(workspace: Workspace) -> Iterator[StatusPart]:
@@ -304,7 +259,7 @@ class PresentState:
 
     Attributes:
         workspace: its folder.
-        knowledge: what was learned in the last days and by whom, what contradicts something, and what is used most.
+        knowledge: what was learned in the last days and by whom, and what contradicts something.
         head: the newest commit; null where there is none.
         branch: the branch that is checked out; null where none is.
         pending_commits: how many changes wait for their commit.
@@ -319,14 +274,11 @@ class PresentState:
         quota: how much of each quota is used.
         backup: when the last one was made, and whether one is overdue.
         semantic: how far search by meaning is, where it is on.
-        learned: from how many answers ranking learned, by how much it moved each factor's weight, and of how many
-            items it learned, where `recall.learn` is true.
         states: iterations and documents of a multi-agent system, where there are any.
         checkpoints: the newest checkpoint, and what is wrong with checkpoints, where there is such a system.
-        delivery: which sources give agents their context, and how many conflicts there are.
         hooks: how many sessions have events that are no memory yet.
         mounts: each mounted workspace.
-        merges: what merges left to decide, and whether git joins memory files field by field.
+        merges: how many contradictions, and decisions of merges, wait; whether git joins memory field by field.
         invalid: the edits that are invalid, so that nothing commits them.
         rows: what is told of all that in a line each.
     """
@@ -347,10 +299,8 @@ class PresentState:
     quota: tuple[Mapping[str, Any], ...]
     backup: BackupState
     semantic: SemanticStatus | None = field(default=None, metadata=output.OMIT)
-    learned: Mapping[str, Any] | None = field(default=None, metadata=output.OMIT)
     states: Mapping[str, Any] | None = field(default=None, metadata=output.OMIT)
     checkpoints: CheckpointStatus | None = field(default=None, metadata=output.OMIT)
-    delivery: Mapping[str, Any]
     hooks: Mapping[str, Any]
     mounts: Mapping[str, MountState] | None = field(default=None, metadata=output.OMIT)
     merges: Mapping[str, Any]
@@ -359,31 +309,16 @@ class PresentState:
 
 
 @dataclass(frozen=True, slots=True)
-class ContentBytes:
-    """What the parts of a workspace weigh.
-
-    Attributes:
-        content: the files of items.
-        repository: what git keeps; not of a revision.
-        index: the search index; not of a revision.
-    """
-
-    content: int
-    repository: int | None = field(default=None, metadata=output.OMIT)
-    index: int | None = field(default=None, metadata=output.OMIT)
-
-
-@dataclass(frozen=True, slots=True)
 class ItemCounts:
     """Items by type and layer, and what they weigh.
 
     Attributes:
         tally: how many there are, and what they weigh; of which these fields stand beside the others.
-        bytes: what content, history and index weigh.
+        bytes: what the files of items (``content``), git (``repository``) and the search index (``index``) weigh.
     """
 
     tally: MemoryTally = field(metadata=output.merge("types layers bytes_by_type=type_bytes"))
-    bytes: ContentBytes
+    bytes: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,9 +368,9 @@ class WorkspaceStatus:
 
     Attributes:
         items: how many memories there are.
-        now: how it is now; its fields stand beside. Not of a revision.
+        now: how it is now; its fields stand beside.
         counts: items by type and layer; its fields stand beside.
-        weights: what everything weighs; its fields stand beside. Not of a revision.
+        weights: what everything weighs; its fields stand beside.
         private: your private memory of this project; null where there is none.
         problems: what is wrong; 'memfs check' looks for more.
     """
@@ -448,7 +383,7 @@ class WorkspaceStatus:
     problems: tuple[Problem, ...] = ()
 
 
-def _text(found: WorkspaceStatus, mine: bool, as_of: str | None) -> output.Text:
+def _text(found: WorkspaceStatus, mine: bool) -> output.Text:
     if mine:
         assert found.private is not None  # else there is no result
         yield str(found.private.folder)
@@ -462,8 +397,7 @@ def _text(found: WorkspaceStatus, mine: bool, as_of: str | None) -> output.Text:
         yield from _counted(found.counts.tally)
     if found.weights is not None:
         yield from _weighed(found.weights)
-    if as_of is None:
-        yield from found.problems
+    yield from found.problems
 
 
 def _waiting(now: PresentState) -> output.Text:
@@ -509,9 +443,8 @@ def _weighed(found: StorageUse) -> output.Text:
 @click.option("--all", "all_", is_flag=True, help="Show every row, and what everything weighs.")
 @click.option("--storage", is_flag=True, help="Show only what items, areas and iterations weigh, and the quotas.")
 @click.option("--private", "mine", is_flag=True, help="Print only the folder of your private memory of this project.")
-@as_of
-def status(all_: bool, storage: bool, mine: bool, as_of: str | None) -> WorkspaceStatus:
-    """Show what was learned of late and is used most, what waits for a commit, and what needs a look.
+def status(all_: bool, storage: bool, mine: bool) -> WorkspaceStatus:
+    """Show what was learned of late, what waits for a commit, and what needs a look.
 
     JSON has all of it. Private memory is what you type to an agent and what its sessions teach: hooks keep it outside
     the repository, readable by you alone. Nothing of it reaches others unless you say 'memfs share'. All branches and
@@ -521,14 +454,11 @@ def status(all_: bool, storage: bool, mine: bool, as_of: str | None) -> Workspac
         memfs status
         memfs status --all
         memfs status --storage
-        memfs status --as-of 2026-03-01
         memfs -C ~/project status --json
         memfs -C "$(memfs status --private)" list
     """
     if mine:
         return _private()
-    if as_of is not None:
-        return _past(as_of)
     with opened() as workspace, workspace.store.looking_once():  # what follows would look at every file again
         mine_here = _private_here(workspace)
         now = None if storage else _now(workspace, mine_here, all_)
@@ -540,8 +470,9 @@ def status(all_: bool, storage: bool, mine: bool, as_of: str | None) -> Workspac
         ]
         counts = weights = None
         if storage or all_ or wants_json():
-            counts = _counts(tally(workspace.store, workspace.parts))
-            weights = _weights(workspace)
+            found = tally(workspace.store, workspace.parts)
+            weighed = {"content": found.content_bytes, "repository": found.repository_bytes, "index": found.index_bytes}
+            counts, weights = ItemCounts(found, weighed), _weights(workspace)
         problems += filter(None, [workspace.quota.problem])
         remark(output.problems_note(len(problems)))
         return WorkspaceStatus(
@@ -583,18 +514,6 @@ def _private() -> WorkspaceStatus:
     return WorkspaceStatus(items=found.items, private=found)
 
 
-def _past(revision: str) -> WorkspaceStatus:
-    """What there was at a revision: items and their bytes. Uses, history and index have no past."""
-    from memfs.team.asof import past_tally
-
-    with opened() as workspace:
-        past = past_at(workspace, revision)
-        found, problems = past_tally(past), tuple(past.store.problems())
-        counts = _counts(found, past=True)
-        remark(output.problems_note(len(problems)))
-        return WorkspaceStatus(items=found.items, counts=counts, problems=problems)
-
-
 def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> PresentState:
     """How a workspace is now; rows of what is usual only with ``all_``."""
     store = workspace.store
@@ -613,8 +532,6 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         _resident(workspace),
         _trust(workspace),
         _semantic(workspace),
-        _learned(workspace),
-        _delivery(workspace),
         _hooks(workspace),
         _mounts(workspace),
         StatusPart("", None, {"private": mine.held()} if mine is not None else {}),
@@ -650,17 +567,12 @@ def _to_commit(pending: PendingCommit, edits: int) -> str:
     return ", ".join(said) or "nothing"
 
 
-def _counts(found: MemoryTally, *, past: bool = False) -> ItemCounts:
-    rest = () if past else (found.repository_bytes, found.index_bytes)
-    return ItemCounts(found, ContentBytes(found.content_bytes, *rest))
-
-
 def _weights(workspace: Workspace) -> StorageUse:
     from memfs.state.archives import growth_of
 
-    remark(workspace.usage.problem)
     measured = workspace.quota.measure()
     limits, uses = workspace.quota.limits().bytes, workspace.usage.all()
+    remark(workspace.usage.problem)
     growth = growth_of(workspace.parts, workspace.states.archives)
     return StorageUse(
         usage={"items": len(uses), "uses": sum(use.count for use in uses.values())},
