@@ -8,7 +8,7 @@ twice.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -17,7 +17,7 @@ from memfs.errors import Conflict, ContentError, IdExists
 from memfs.format.plain import canonical
 from memfs.format.secrets import ALLOWED
 from memfs.intake.contradictions import Neighbourhood, Neighbours
-from memfs.model import MemoryItem, Query
+from memfs.model import MemoryItem
 from memfs.model.ids import slug
 from memfs.model.item import VOUCHED, Link
 from memfs.model.kinds import CONVENTION
@@ -140,18 +140,6 @@ class ImportService:
 
         # somebody may write one of them at this very moment
         return retry_on_conflict(taken, tries=_TRIES, on=(Conflict, IdExists))
-
-    def gone(self, source: str, fates: Iterable[ImportResult], is_covered: Callable[[str], bool]) -> list[MemoryItem]:
-        """What came from a source earlier, and is no longer there: it stays, as it may still hold.
-
-        Args:
-            source: the name of the store.
-            fates: what became of what it holds.
-            is_covered: whether a file, as ``facts["file"]`` named it, was looked at.
-        """
-        there = {name for fate in fates for name in (fate.id, id_of(source, fate.arrival))}
-        found = self._store.select(Query(text=source, limit=MOST))
-        return [item for item in found if item.id not in there and _is_of(item, source, is_covered)]
 
     def _neighbours(self, arrivals: Sequence[Arrival], source: str) -> dict[str, Neighbours]:
         """What is here already, for each arrival that is not."""
@@ -289,14 +277,6 @@ def _twins(arrivals: Iterable[Arrival], source: str, neighbours: Mapping[str, Ne
         if name != id_of(source, one):
             twins[one.key] = name
     return twins
-
-
-def _is_of(item: MemoryItem, source: str, is_covered: Callable[[str], bool]) -> bool:
-    recorded = item.metadata.get(FROM)
-    if not isinstance(recorded, dict) or recorded.get("source") != source:
-        return False
-    file = recorded.get("file")
-    return isinstance(file, str) and is_covered(file)
 
 
 def _metadata(one: Arrival) -> dict[str, Any]:

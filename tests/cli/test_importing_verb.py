@@ -131,23 +131,18 @@ def test_what_is_refused_skipped_kept_or_repeated_is_named(memfs: Memfs, tmp_pat
     assert told["same"] == 1
 
 
-def test_what_is_no_longer_in_its_source_stays_and_is_named(claude: Path, memfs: Memfs, tmp_path: Path) -> None:
-    """A rule reworded, or a memory deleted there, is told of, as a person may want to forget it (B5)."""
+def test_what_is_no_longer_in_its_source_stays(memfs: Memfs, tmp_path: Path) -> None:
+    """A rule reworded there is another one here: the earlier may still hold (B5)."""
     path = tmp_path / "AGENTS.md"
     path.write_text("- Use tabs\n- Never push to main\n")
     memfs("import", str(path))
     path.write_text("- Use spaces\n- Never push to main\n")
     done = memfs("import", str(path))
     assert done.out.startswith("Imported 1 memory (1 convention)")
-    assert [line for line in done.err.splitlines() if "gone: use-tabs-" in line]
     assert len(memfs("list", "--json").json["items"]) == 3
     path.write_text("# Rules\n- Use spaces\n- Never push to main\n")
     moved = memfs("import", str(path), "--json").json
     assert [one["became"] for one in moved["memories"]] == ["repeated", "repeated"]
-    assert [one.partition("-")[0] for one in moved["gone"]] == ["use"]
-    memfs("import", str(claude))
-    (claude / "feedback_tests.md").unlink()
-    assert len(memfs("import", str(claude), "--json").json["gone"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,6 @@ class ImportReport:
         memories: of another memory, each that was not there already.
         skipped: what holds no memory.
         refused: what cannot be stored.
-        gone: ids of memories that came from there, and are there no longer.
     """
 
     file: str
@@ -62,7 +61,6 @@ class ImportReport:
     memories: tuple[ImportResult, ...] = ()
     skipped: tuple[SkippedSource, ...] = ()
     refused: tuple[SkippedSource, ...] = ()
-    gone: tuple[str, ...] = ()
 
 
 def _text(report: ImportReport, dry_run: bool) -> output.Text:
@@ -115,8 +113,6 @@ def _store_text(report: ImportReport, dry_run: bool) -> output.Text:
     )
     yield from _named("skipped", ((one.where, one.reason) for one in report.skipped))
     yield from _named("refused", ((one.where, one.reason) for one in report.refused))
-    gone = ((one, "it is no longer there; 'memfs forget' it if it no longer holds") for one in report.gone)
-    yield from _named("gone", gone)
     if any(one.arrival.item.trust == "agent" for one in by["stored"]):
         yield output.Note(
             "an agent wrote these; --reviewed says that you looked through them, and lets them be told unasked"
@@ -240,7 +236,6 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
         memories=tuple(one for one in fates if one.became != "same"),
         skipped=tuple(one for one in taken.skipped if not one.refused),
         refused=tuple(refused),
-        gone=tuple(item.id for item in arriving.gone(store, fates, taken.covers)),
     )
 
 

@@ -74,7 +74,6 @@ def _take(one: SourcePage, folder: Path, taken: SourceContent, seen: set[str], d
     for passage in passages(body, line):
         if not _ONLY_IMPORT.fullmatch(passage.text):
             _take_passage(one, passage, scope, own, taken)
-    taken.whole.add(one.name)
     for imported in _imports(body):
         _follow(one, imported, folder, taken, seen, depth + 1)
 

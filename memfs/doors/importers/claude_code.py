@@ -10,7 +10,6 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +91,6 @@ def read(path: Path) -> SourceContent:
     found = taken.pages(path)
     folder = path.parent if path.is_file() else path
     keys = link_names(found, "name")
-    taken.is_missing = partial(_is_missing, folder)
-    taken.whole.update(_place(folder, one.name) for one in found)
     for one in found:
         if one.path.name == INDEX:
             _take_index(one, {other.name for other in found}, folder, taken)
@@ -180,11 +177,6 @@ def _label(folder: Path) -> str:
     """What a folder is called in keys: by its project, so that two projects' memories stay two."""
     place = Path(os.path.realpath(folder))
     return place.parent.name if place.name == "memory" else place.name
-
-
-def _is_missing(folder: Path, file: str) -> bool:
-    label, _, name = file.partition("/")
-    return label == _label(folder) and not os.path.lexists(folder / name)
 
 
 def _place(folder: Path, name: str) -> str:

@@ -37,17 +37,14 @@ def read(paths: Iterable[Path], root: Path, kinds: KindTable) -> source_files.So
         StorageIO: a folder cannot be listed. ContentError: it holds too many files.
     """
     taken = source_files.SourceContent(NAME)
-    folders, named = [], list(paths)
+    named, seen = list(paths), set[str]()
     for path in named:
-        if path.is_dir():
-            folders.append(_place(path, root))
         for name, one in _found(path, root, taken):
             if is_file_name(one.name) and (len(named) > 1 or path.is_dir()):
                 taken.skip(one.name, "agents' instructions; name the file alone to import it")
-            elif name not in taken.whole:
-                taken.whole.add(name)
+            elif name not in seen:
+                seen.add(name)
                 _take(name, one, kinds, taken)
-    taken.is_missing = lambda file: any(file.startswith(f"{folder}/" if folder else "") for folder in folders)
     return taken
 
 

@@ -65,20 +65,12 @@ class SourceContent:
     Attributes:
         tool: the name of its format.
         trust: that of what it holds.
-        whole: files, as the memories' facts name them, that were read from beginning to end.
-        is_missing: whether a file that was there once is no longer.
     """
 
     tool: str = ""
     trust: Trust = Trust.HUMAN
     arrivals: list[Arrival] = field(default_factory=list)
     skipped: list[SkippedSource] = field(default_factory=list)
-    whole: set[str] = field(default_factory=set)
-    is_missing: Callable[[str], bool] = lambda _: False
-
-    def covers(self, file: str) -> bool:
-        """Whether all that a file holds is among the memories: what is not, is there no longer."""
-        return file in self.whole or self.is_missing(file)
 
     def take(
         self,
