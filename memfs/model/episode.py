@@ -13,6 +13,7 @@ from typing import Any
 
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import SchemaInvalid
+from memfs.model.item import unfit
 from memfs.model.kinds import nearest
 from memfs.model.time import Moment, given_time, utc_now
 
@@ -50,7 +51,7 @@ class StateSnapshot:
         for name in ("context", "tool", "agent", "session", "task"):
             _check_text(name, getattr(self, name))
         if not isinstance(self.circumstances, Mapping):
-            raise _unfit("circumstances", "a mapping", self.circumstances)
+            raise unfit("circumstances", "a mapping", self.circumstances)
 
     @classmethod
     def create(
@@ -133,7 +134,7 @@ class Episode:
         for name, value, sort in (("state", state, StateSnapshot), ("action", action, Action)):
             if not isinstance(value, sort):
                 makers = {StateSnapshot: "StateSnapshot.create(files, context)", Action: "Action(tool, description)"}
-                raise _unfit(name, makers[sort], value)
+                raise unfit(name, makers[sort], value)
         _check_error(error_message)
         return cls(
             state=state,
@@ -164,12 +165,12 @@ def _moment(value: datetime | str | None) -> datetime:
 
 def _files(values: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise _unfit("files", "a list of paths", values)
+        raise unfit("files", "a list of paths", values)
     found = []
     for number, value in enumerate(values):
         written = os.fspath(value) if isinstance(value, (str, os.PathLike)) else value
         if not isinstance(written, str):
-            raise _unfit(f"files.{number}", "a path", value)
+            raise unfit(f"files.{number}", "a path", value)
         if written.strip():
             found.append(written.replace("\\", "/") if os.sep == "\\" else written)
     return tuple(dict.fromkeys(found))
@@ -177,7 +178,7 @@ def _files(values: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
 
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str):
-        raise _unfit(name, "text", value)
+        raise unfit(name, "text", value)
 
 
 def _check_error(given: object) -> None:
@@ -185,10 +186,6 @@ def _check_error(given: object) -> None:
         hint = 'give what it says: f"{type(error).__name__}: {error}"'
         raise SchemaInvalid("expected text, got an exception", field="error_message", hint=hint)
     _check_text("error_message", given or "")
-
-
-def _unfit(name: str, wanted: str, value: object) -> SchemaInvalid:
-    return SchemaInvalid(f"expected {wanted}, got {ascii(value)[:60]}", field=name)
 
 
 EPISODE = "episode"

@@ -220,9 +220,9 @@ class MemoryItem:
             put(self, "memory_type", str(self.memory_type))
             put(self, "trust", str(self.trust))
         if self.tags != ():
-            put(self, "tags", _names("tags", self.tags))
+            put(self, "tags", texts_in("tags", self.tags))
         if self.supersedes != ():
-            put(self, "supersedes", _names("supersedes", self.supersedes))
+            put(self, "supersedes", texts_in("supersedes", self.supersedes))
         if self.links != ():
             put(self, "links", _values("links", self.links, Link))
         if self.conflicts != ():
@@ -282,36 +282,42 @@ def _check_sorts(item: MemoryItem) -> None:
     for name, wanted, expected in _SORTS:
         value = getattr(item, name)
         if not isinstance(value, wanted) or (type(value) is bool and wanted is not bool):
-            raise _unfit(name, expected, value)
+            raise unfit(name, expected, value)
 
 
-def _unfit(name: str, wanted: str, value: object) -> SchemaInvalid:
+def unfit(name: str, wanted: str, value: object) -> SchemaInvalid:
+    """The error for a field whose value is of the wrong sort."""
     written = ascii(value)
     shown = written if len(written) <= 60 else written[:57] + "..."
     return SchemaInvalid(
-        f"expected {wanted}, got {shown}", field=name, hint="help(MemoryItem) says what each field holds"
+        f"expected {wanted}, got {shown}", field=name, hint="its documentation says what each field holds"
     )
 
 
-def _names(name: str, values: Iterable[str]) -> tuple[str, ...]:
+def texts_in(name: str, values: Iterable[str]) -> tuple[str, ...]:
+    """The texts that a field is given, each once.
+
+    Raises:
+        SchemaInvalid: they are no list, or no texts.
+    """
     if isinstance(values, str):
         raise SchemaInvalid("expected a list of texts, got one text", field=name, hint=f"write {name}=[{values!r}]")
     if type(values) not in _LISTS and not isinstance(values, Iterable):
-        raise _unfit(name, "a list of texts", values)
+        raise unfit(name, "a list of texts", values)
     found = tuple(values)
     for number, value in enumerate(found) if not _TEXTS.issuperset(map(type, found)) else ():
         if not isinstance(value, str):
-            raise _unfit(f"{name}.{number}", "text", value)
+            raise unfit(f"{name}.{number}", "text", value)
     return tuple(dict.fromkeys(found))
 
 
 def _values(name: str, values: Any, sort: type[Value]) -> tuple[Value, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise _unfit(name, f"a list of {sort.__name__}", values)
+        raise unfit(name, f"a list of {sort.__name__}", values)
     found = tuple(values)
     for number, value in enumerate(found):
         if not isinstance(value, sort):
-            raise _unfit(f"{name}.{number}", f"a {sort.__name__}", value)
+            raise unfit(f"{name}.{number}", f"a {sort.__name__}", value)
     return found
 
 

@@ -5,12 +5,13 @@ a rule or a convention names the files it holds for.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fnmatch import translate
 from functools import lru_cache
 
 from memfs.dataclass import KW_ONLY, dataclass
 from memfs.errors import SchemaInvalid
+from memfs.model.item import texts_in, unfit
 
 RETIRED = "retired"
 """The status of a rule that stopped holding: it is kept, and said to nobody."""
@@ -58,13 +59,13 @@ class Rule:
         for name in ("pattern", "action", "tool", "error", "id", "trust", "status"):
             value = getattr(self, name)
             if not isinstance(value, str):
-                raise _unfit(name, "text", value)
+                raise unfit(name, "text", value)
         for name in ("files", "learned_from"):
-            object.__setattr__(self, name, _texts(name, getattr(self, name)))
+            object.__setattr__(self, name, texts_in(name, getattr(self, name)))
         for name in ("support", "against", "helped"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise _unfit(name, "a whole number of at least 0", value)
+                raise unfit(name, "a whole number of at least 0", value)
         _check_share("confidence", self.confidence)
         if not self.action.strip():
             raise SchemaInvalid("a rule needs an action", field="action", hint="say what to do, in one sentence")
@@ -84,21 +85,7 @@ class Rule:
 
 def _check_share(name: str, value: object) -> None:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise _unfit(name, "a number from 0 to 1", value)
-
-
-def _texts(name: str, values: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise _unfit(name, "a list of texts", values)
-    found = tuple(values)
-    for number, value in enumerate(found):
-        if not isinstance(value, str):
-            raise _unfit(f"{name}.{number}", "text", value)
-    return tuple(dict.fromkeys(found))
-
-
-def _unfit(name: str, wanted: str, value: object) -> SchemaInvalid:
-    return SchemaInvalid(f"expected {wanted}, got {ascii(value)[:60]}", field=name)
+        raise unfit(name, "a number from 0 to 1", value)
 
 
 _LONGEST_GLOB = 300

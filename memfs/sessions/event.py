@@ -20,7 +20,7 @@ LARGEST = 1 << 16
 LARGEST_INPUT = 1 << 26
 """How many bytes a hook's input may have to be read at all."""
 
-CLAUDE_CODE, LETTA = "claude-code", "letta"
+CLAUDE_CODE = "claude-code"
 PROMPT, TOOL_DONE, TOOL_FAILED, TASK_DONE = "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "TaskCompleted"
 SESSION_START, SESSION_END = "SessionStart", "SessionEnd"
 STOP, PRE_COMPACT, PRE_TOOL = "Stop", "PreCompact", "PreToolUse"
@@ -41,20 +41,9 @@ EVENTS = (
 """The events that memfs answers or keeps, in the order of a session."""
 
 _PLAIN = {name.lower(): name for name in EVENTS}
-_NAME_KEYS = ("hook_event_name", "event_type")
-_OTHER_SPELLINGS = {
-    "working_directory": "cwd",
-    "user_prompt": "prompt",
-    "tool_result": "tool_response",
-    "tool_output": "tool_response",
-    "tool_call_id": "tool_use_id",
-    "error_message": "error",
-    "assistant_message": "last_assistant_message",
-    "subagent_type": "agent_type",
-    "subagent_id": "agent_id",
-}
+_NAME = "hook_event_name"
 _TEXTS = ("name", "session", "moment", "cwd", "client")
-_TAKEN = frozenset({*_NAME_KEYS, "session_id", "cwd"})
+_TAKEN = frozenset({_NAME, "session_id", "cwd"})
 _LONGEST_NAME = 64
 _LONGEST_SESSION = 200
 _LONGEST_PATH = 4096
@@ -67,15 +56,15 @@ _CUT = "\n[... {} characters left out ...]\n"
 
 @dataclass(frozen=True, slots=True)
 class SessionEvent:
-    """One event of an agent's session, in one spelling whatever program reported it.
+    """One event of an agent's session.
 
     Attributes:
-        name: what happened, as Claude Code names it: ``UserPromptSubmit``; another program's own events keep theirs.
+        name: what happened, as Claude Code names it: ``UserPromptSubmit``.
         session: the session's id, "" when the program named none.
         moment: when it was heard, ISO 8601, UTC.
         cwd: the folder in which the agent works, "" when unknown.
-        client: the program that reported it: ``claude-code``, ``letta``.
-        fields: everything else that was reported, by Claude Code's names, bounded in size.
+        client: the program that reported it: ``claude-code``.
+        fields: everything else that was reported, bounded in size.
     """
 
     name: str
@@ -126,33 +115,27 @@ def canonical_name(name: str) -> str:
     return _PLAIN.get(plain, _clean(name.strip())[:_LONGEST_NAME])
 
 
-def parse(given: bytes | str, name: str = "", client: str = "") -> SessionEvent:
+def parse(given: bytes | str, name: str = "") -> SessionEvent:
     """Read what a program hands to its hook.
 
     Args:
         given: JSON, an object. Fields of the wrong sort are kept as they are: ``text`` and ``mapping`` pass them over.
         name: what happened, where the caller knows it better than the input.
-        client: the program, where the caller knows it; else it follows from the spelling.
 
     Raises:
         ItemSyntaxError: it is no JSON object, or no event is named.
     """
     told = _object(given)
-    named = name or next((value for key in _NAME_KEYS if isinstance(value := told.get(key), str) and value), "")
-    if not named:
-        raise ItemSyntaxError("no event is named", field="hook_event_name", hint="give the event's name as an argument")
-    fields = {_OTHER_SPELLINGS.get(key, key): value for key, value in told.items() if _preferred(key, told)}
-    spelt = LETTA if "event_type" in told and "hook_event_name" not in told else CLAUDE_CODE
-    if "source" not in fields and isinstance(fields.get("is_new_session"), bool):
-        fields["source"] = "startup" if fields["is_new_session"] else "resume"
-    session = fields.get("session_id")
+    named = name or told.get(_NAME)
+    if not isinstance(named, str) or not named:
+        raise ItemSyntaxError("no event is named", field=_NAME, hint="give the event's name as an argument")
+    session, cwd = told.get("session_id"), told.get("cwd")
     return bounded(
         SessionEvent(
             name=canonical_name(named),
             session=str(session if isinstance(session, str | int) else ""),
-            cwd=_clean(str(fields.get("cwd") or ""))[:_LONGEST_PATH] if isinstance(fields.get("cwd"), str) else "",
-            client=_line(client)[:_LONGEST_NAME] or spelt,
-            fields={key: value for key, value in fields.items() if key not in _TAKEN},
+            cwd=_clean(cwd)[:_LONGEST_PATH] if isinstance(cwd, str) else "",
+            fields={key: value for key, value in told.items() if key not in _TAKEN},
         )
     )
 
@@ -192,11 +175,6 @@ def _object(given: bytes | str) -> dict[str, Any]:
 def _number(digits: str) -> int | str:
     """A whole number; one that nobody counts to stays a text, which costs no time to read."""
     return int(digits) if len(digits) < 19 else digits
-
-
-def _preferred(key: str, told: Mapping[str, Any]) -> bool:
-    """Whether a key counts: another spelling only where Claude Code's own is absent."""
-    return _OTHER_SPELLINGS.get(key, key) == key or _OTHER_SPELLINGS[key] not in told
 
 
 def _cut(value: Any, longest: int, members: int, depth: int) -> Any:

@@ -19,7 +19,7 @@ from memfs.workspace import open_workspace
 Git = Callable[..., str]
 SETTINGS = {"index.engine": "memory", "hooks.start_tokens": 1000}  # room for all, however long the path of memfs
 STREAMS = Path(__file__).parents[1] / "doors" / "streams"
-RECORDED = {"main": "monday", "feature": "recorded", "fix": "tuesday", "docs": "letta"}
+RECORDED = {"main": "monday", "feature": "recorded", "fix": "tuesday", "docs": "wednesday"}
 QUOTED = 24
 """So many characters in a row of what was typed are a quotation."""
 BRANCHES = ("main", "feature", "fix", "docs")

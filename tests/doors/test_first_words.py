@@ -15,8 +15,8 @@ from memfs.context.deliver import origin_of
 from memfs.doors.claude_code.hook import Hook
 from memfs.doors.cli.app import run
 from memfs.doors.cli.parser import cli
-from memfs.errors import ContentError, QueryInvalid, WorkspaceNotFound
-from memfs.fs.workspace_location import find_workspace, user_folder
+from memfs.errors import ContentError, QueryInvalid
+from memfs.fs.workspace_location import user_folder
 from memfs.model import MemoryItem
 from memfs.model.item import Origin
 from memfs.recall.tokens import count_tokens
@@ -45,18 +45,6 @@ def typed(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytes
 
 
 # -- where it is ----------------------------------------------------------------------------------------------------
-def test_where_there_is_no_workspace_ones_own_is_named(tmp_path: Path) -> None:
-    """C6: hooks keep in the user's own what belongs to no project; whoever looks for it is told where that is."""
-    with pytest.raises(WorkspaceNotFound) as before:
-        find_workspace(tmp_path)
-    assert str(user_folder()) not in str(before.value.hint)
-    user_folder().mkdir(parents=True)
-    (user_folder() / "memfs.toml").write_text("")
-    with pytest.raises(WorkspaceNotFound) as after:
-        find_workspace(tmp_path)
-    assert f"memfs -C {user_folder()}" in str(after.value.hint)
-
-
 def test_installing_says_how_to_look_and_how_to_stop(typed: Typed, tmp_path: Path) -> None:
     """C6: a command that works here says where what was kept lies, and the way back has the same scope."""
     said = typed("agent", "install", "claude-code", "--user")[1]
@@ -73,7 +61,6 @@ def test_installing_says_how_to_look_and_how_to_stop(typed: Typed, tmp_path: Pat
     [
         ("claude", "did you mean 'claude-code'?"),
         ("codex", "codex mcp add memfs -- memfs mcp"),
-        ("letta", ".letta/settings.json"),
         ("emacs", "claude-code, claude-desktop, cursor, gemini-cli, vscode"),
     ],
 )

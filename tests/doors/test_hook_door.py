@@ -86,14 +86,6 @@ def test_other_events_print_nothing(program: Program, event: str) -> None:
     assert program.remarks == []
 
 
-def test_letta_is_given_plain_text(program: Program) -> None:
-    """C6: Letta hands its agent what a hook prints as it stands, so no JSON goes there."""
-    told = {"event_type": "UserPromptSubmit", "working_directory": str(program.root), "session_id": "l1"}
-    said = program.hands(json.dumps({**told, "prompt": "which region do deploys go to?"}).encode())
-    assert said.startswith("Remembered from earlier work")
-    assert "Frankfurt" in said
-
-
 @pytest.mark.parametrize("name", ["user-prompt-submit", "USERPROMPTSUBMIT", "user_prompt_submit", "UserPromptSubmit"])
 def test_an_event_is_named_in_any_case(program: Program, name: str) -> None:
     """C6: the command line names the event where the input does not."""

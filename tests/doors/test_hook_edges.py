@@ -180,16 +180,6 @@ def test_a_step_that_is_about_to_be_taken_is_not_kept(workspace: Workspace, tell
     assert Spool(workspace.repository.state).waiting() == 0
 
 
-def test_letta_is_told_nothing_where_it_would_print_it(workspace: Workspace) -> None:
-    """C6: before a tool Letta would take what a hook prints for a message of its own."""
-    _failed(workspace, "make protos", "no such file money.proto")
-    told = {"event_type": "PreToolUse", "working_directory": str(workspace.root), "session_id": "l1"}
-    step = {"tool_name": "Bash", "tool_input": {"command": "make protos"}}
-    event = parse(json.dumps({**told, **step}))
-    assert answer.output(event, "a hint") == ""
-    assert answer.output(parse(json.dumps({**told, "event_type": "SessionStart"})), "a start") == "a start\n"
-
-
 # -- the other events ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("event", ["PreCompact", "Stop", "SubagentStop"])
 def test_what_waits_is_taken_in_before_it_is_lost(workspace: Workspace, tell: Tell, event: str) -> None:

@@ -43,19 +43,6 @@ def test_claude_codes_spelling_is_read_whole() -> None:
     assert from_record(json.loads(encoded(event))) == event
 
 
-def test_lettas_spelling_means_the_same() -> None:
-    """Letta's names become Claude Code's, and its client is told (C6)."""
-    event = parse(
-        b'{"event_type": "PostToolUse", "working_directory": "/w", "session_id": "s", "tool_name": "Bash",'
-        b'"tool_call_id": "t1", "tool_input": {}, "tool_result": {"status": "error", "output": "no"}}'
-    )
-    assert (event.client, event.cwd, event.name) == ("letta", "/w", "PostToolUse")
-    assert event.mapping("tool_response") == {"status": "error", "output": "no"}
-    assert event.text("tool_use_id") == "t1"
-    started = parse('{"event_type": "SessionStart", "working_directory": "/w", "is_new_session": false}')
-    assert started.text("source") == "resume"
-
-
 @pytest.mark.parametrize(
     "name", ["UserPromptSubmit", "user-prompt-submit", "USER_PROMPT_SUBMIT", "userpromptsubmit", " userPromptSubmit "]
 )

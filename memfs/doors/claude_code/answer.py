@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from memfs.doors.claude_code.hook import DRAINS, LEARNING_SECONDS, PLAIN_CLIENTS, HookHost
+from memfs.doors.claude_code.hook import DRAINS, LEARNING_SECONDS, HookHost
 from memfs.errors import MemfsError
 from memfs.fs import append_log
 from memfs.private import NAME
@@ -29,7 +29,6 @@ _TELLS: Mapping[str, Callable[[Responder], str]] = {
     PRE_TOOL: Responder.before_tool,
     SUBAGENT_START: Responder.at_subagent,
 }
-_PLAIN_EVENTS = (SESSION_START, PROMPT)
 
 
 def answer(
@@ -100,14 +99,9 @@ def _opened(
 
 
 def output(event: SessionEvent, text: str) -> str:
-    """A context in the form in which the program takes it; "" for none.
-
-    Claude Code takes JSON, and nothing in it here decides or blocks anything; Letta gives its agent what is printed.
-    """
+    """A context as the JSON that Claude Code takes, in which nothing decides or blocks anything; "" for none."""
     if not text:
         return ""
-    if event.client in PLAIN_CLIENTS:
-        return f"{text}\n" if event.name in _PLAIN_EVENTS else ""
     told = {"hookEventName": event.name, "additionalContext": text}
     return json.dumps({"hookSpecificOutput": told}) + "\n"
 

@@ -22,7 +22,6 @@ from memfs.doors.cli.output import secure
 from memfs.errors import MemfsError
 from memfs.sessions.event import (
     LARGEST_INPUT,
-    LETTA,
     PRE_COMPACT,
     PRE_TOOL,
     PROMPT,
@@ -77,8 +76,6 @@ LEFT = frozenset({SESSION_END, *DRAINS})
 """Events after which a resident process, where one answers them, makes memories of what still waits, and learns."""
 OPENS = frozenset({PROMPT, *ONLY_ANSWERED, *DRAINS})
 """The events for which the workspace is opened; the others end as soon as they are kept."""
-PLAIN_CLIENTS = frozenset({LETTA})
-"""Programs that give their agent what a hook prints as it is."""
 
 
 class HookHost(NamedTuple):

@@ -51,7 +51,6 @@ _PROGRAMS = tuple(CLIENTS)
 _MEANT = {"claude": "claude-code", "code": "vscode", "gemini": "gemini-cli"}
 _BY_HAND = {
     "codex": "Codex takes the server by its own command: codex mcp add memfs -- memfs mcp",
-    "letta": "its hooks are written by hand into .letta/settings.json; docs/doors/claude-code.md has them",
 }
 _TOLD = {"created": "Created", "changed": "Changed", "deleted": "Deleted", "same": "Nothing to do in"}
 _WOULD = _TOLD | {"created": "Would create", "changed": "Would change", "deleted": "Would delete"}
