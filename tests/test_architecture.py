@@ -66,6 +66,7 @@ CATCHERS = {
     "memfs.watch",
 }
 OWNERS = {
+    "agents": "memfs.doors.openai_agents",
     "anthropic": "memfs.doors.anthropic",
     "anyio": "memfs.doors.mcp",
     "langchain_core": "memfs.doors.langgraph",

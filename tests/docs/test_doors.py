@@ -17,6 +17,7 @@ NEEDS = {
     "anthropic.md": "anthropic",
     "langgraph.md": "langgraph",
     "mcp.md": "mcp",
+    "openai-agents.md": "agents",
 }
 Read = Callable[[str], str]
 

@@ -12,6 +12,7 @@ import pytest
 from memfs.doors.anthropic import MemfsMemoryTool
 from memfs.doors.langgraph import MemfsSaver, MemfsStore
 from memfs.doors.mcp import build_server
+from memfs.doors.openai_agents import MemfsSession
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -38,6 +39,12 @@ def _saver(workspace: Workspace) -> Callable[[], None]:
     return saver.close
 
 
+def _session(workspace: Workspace) -> Callable[[], None]:
+    session = MemfsSession("trip", workspace=workspace)
+    asyncio.run(session.add_items([{"role": "user", "content": "Where to?"}]))
+    return session.close
+
+
 def _mcp(workspace: Workspace) -> Callable[[], None]:
     from mcp import Client
 
@@ -51,7 +58,7 @@ def _mcp(workspace: Workspace) -> Callable[[], None]:
     return server.close
 
 
-@pytest.mark.parametrize("door", [_memory_tool, _store, _saver, _mcp])
+@pytest.mark.parametrize("door", [_memory_tool, _store, _saver, _session, _mcp])
 def test_the_end_of_a_session_commits(
     opened: Opened, git: Git, door: Callable[[Workspace], Callable[[], None]]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,3 +60,15 @@ def test_the_store_of_langgraph_signs_what_it_stores_and_removes(tmp_path: Path,
         MemfsStore(workspace=workspace, agent="other").delete(("users",), "ada")
         workspace.store.flush()
         assert log() == ["other|langgraph", "langgraph|langgraph"]
+
+
+def test_a_session_of_openai_is_signed(tmp_path: Path, log: Log) -> None:
+    """B5: the same for a conversation."""
+    from memfs.doors.openai_agents import MemfsSession
+
+    with open_workspace(tmp_path, create=True) as workspace:
+        session = MemfsSession("trip", workspace=workspace)
+        asyncio.run(session.add_items([{"role": "user", "content": "Where to?"}]))
+        asyncio.run(session.pop_item())
+        workspace.store.flush()
+        assert set(log()) == {"openai-agents|openai-agents"}

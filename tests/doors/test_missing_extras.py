@@ -16,6 +16,7 @@ SERVE = "from memfs.doors.cli.app import run; sys.exit(run(['-C', '.', 'mcp']))"
     ("package", "code", "extra"),
     [
         ("mcp", "import memfs.doors.mcp", "gitmemfs[mcp]"),
+        ("agents", "import memfs.doors.openai_agents", "gitmemfs[openai-agents]"),
     ],
 )
 def test_what_to_install_is_named(package: str, code: str, extra: str) -> None:
@@ -30,6 +31,7 @@ def test_what_to_install_is_named(package: str, code: str, extra: str) -> None:
 @pytest.mark.parametrize(
     ("modules", "code", "extra"),
     [
+        (("agents", "agents.memory"), "import memfs.doors.openai_agents", "gitmemfs[openai-agents]"),
         (("mcp",), "import sys; sys.modules['mcp_types'] = None; import memfs.doors.mcp", "gitmemfs[mcp]"),
         (
             ("anthropic", "anthropic.lib", "anthropic.lib.tools"),

@@ -30,7 +30,7 @@ _DESCRIPTORS = 4  # standard input, output and errors, and the folder
 _CHECKOUT = Path(__file__).parents[3]
 _LATE = (
     *("memfs.__main__", "memfs.testing", "memfs.doors.mcp"),
-    *(f"memfs.doors.{name}" for name in ("anthropic", "langgraph")),
+    *(f"memfs.doors.{name}" for name in ("anthropic", "langgraph", "openai_agents")),
 )
 _CLIENT = """#!{python} -IS
 import _signal, _socket, marshal, os, sys

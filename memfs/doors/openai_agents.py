@@ -1,0 +1,346 @@
+"""A session of the OpenAI Agents SDK, whose conversation is kept in a workspace.
+
+An item of the SDK comes back as it was stored, and items keep their order. Needs ``pip install
+'gitmemfs[openai-agents]'``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from memfs.dataclass import dataclass, replace
+from memfs.doors.extra import missing
+from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, SchemaInvalid
+from memfs.facades.open_workspaces import SignedFacade
+from memfs.format.plain import hidden, plain
+from memfs.intake.episode_item import clean_text
+from memfs.model import MemoryItem, Query
+from memfs.model.ids import slug
+from memfs.model.item import Origin, Trust
+from memfs.model.query import MOST, Candidate
+from memfs.store.store import retry_on_conflict
+from memfs.workspace import Workspace
+
+try:
+    from agents.memory import SessionSettings
+except ImportError as error:
+    raise missing("a session of the OpenAI Agents SDK", "openai-agents", ("agents",), error) from error
+
+if TYPE_CHECKING:
+    from agents.items import TResponseInputItem
+
+Result = TypeVar("Result")
+SOURCE = "openai-agents"
+_KIND = "conversation"
+_MOST_SHOWN = 20_000
+_MOST_IN_ONE = 400_000  # characters of JSON in one file, which may have 1 MiB
+_TRIES = 100
+_TAKEN_OUT = "taken out of the session"
+
+
+class MemfsSession:
+    """A conversation of the OpenAI Agents SDK, kept as files that people can read.
+
+    Follows the SDK's ``Session`` protocol: what ``add_items`` has returned from survives kill -9, items come back as
+    they were and in the order in which they were added, and several processes may use one session at once.
+
+    Attributes:
+        session_id: names the conversation.
+        session_settings: the SDK's settings; ``limit`` holds where ``get_items`` is given none.
+    """
+
+    session_settings: SessionSettings | None = None
+
+    def __init__(
+        self,
+        session_id: str,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        session_settings: SessionSettings | Mapping[str, Any] | None = None,
+        agent: str = "",
+        allow_secret: str = "",
+        workspace: Workspace | None = None,
+    ) -> None:
+        """Choose the conversation and the workspace that keeps it, as every facade does.
+
+        Args:
+            session_id: any text; sessions of the same name share one conversation.
+            path: a folder; see ``memfs.facades.open_workspaces.Facade``.
+            session_settings: the SDK's settings, or their values by name.
+            agent: who is recorded as the agent of what is stored; without a name, the door's own.
+            allow_secret: why items that hold what looks like a secret may be stored; without it they are refused.
+            workspace: an open workspace to work in, instead of ``path``.
+
+        Raises:
+            SchemaInvalid: the name of the session is empty or too long.
+            WorkspaceNotFound: see ``path``.
+        """
+        if not isinstance(session_id, str) or not 1 <= len(session_id.strip()) <= 200:
+            raise SchemaInvalid("a session is named by 1 to 200 characters", field="session_id", hint="name it shorter")
+        self.session_id = session_id
+        given = dict(session_settings) if isinstance(session_settings, Mapping) else session_settings
+        self.session_settings = SessionSettings(**given) if isinstance(given, dict) else given or SessionSettings()
+        origin = Origin(agent=agent or SOURCE, session=shown_name(session_id))
+        self._talk = _Talk(session_id, path, origin=origin, allow_secret=allow_secret, workspace=workspace)
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The conversation, oldest item first.
+
+        Args:
+            limit: only so many of the latest items; None: as the settings say, else all; a negative one: all.
+
+        Raises:
+            ContentError, StorageIO: the conversation cannot be read at present.
+        """
+        asked = self.session_settings.limit if limit is None and self.session_settings is not None else limit
+        return await _finished(lambda: self._talk.latest(asked))
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Add items to the end of the conversation, all or none of them.
+
+        Raises:
+            SecretDetected: one holds what looks like a secret, and nobody said why it may stay.
+            ContentError, StorageIO: nothing was added.
+            TypeError, ValueError: one cannot be written as JSON.
+        """
+        if items:
+            await _finished(lambda: self._talk.add(items))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Take the latest item out of the conversation; None where it is empty. History keeps it.
+
+        Raises:
+            StorageIO: nothing was taken out.
+        """
+        return await _finished(self._talk.pop)
+
+    async def clear_session(self) -> None:
+        """Take out all items; history keeps them.
+
+        Raises:
+            StorageIO: nothing was taken out.
+        """
+        await _finished(self._talk.clear)
+
+    def close(self) -> None:
+        """End the session, which commits what waits for that, and the use of the workspace. May be repeated."""
+        self._talk.finish()
+
+
+async def _finished(function: Callable[[], Result]) -> Result:
+    """What a function returns that must not block the loop; who is cancelled waits until it has ended."""
+    task = asyncio.ensure_future(asyncio.to_thread(function))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
+# -- the conversation --------------------------------------------------------------------------------------------
+def shown_name(name: str) -> str:
+    """The name of a session as a file can hold it, on one line; the ids tell apart what looks the same."""
+    return " ".join(clean_text(name, 200).split()) or "session"
+
+
+class _Talk(SignedFacade):
+    """The items of one conversation in one workspace, by number."""
+
+    def __init__(self, name: str, path: str | os.PathLike[str] | None, **chosen: Any) -> None:
+        super().__init__(path, source=SOURCE, **chosen)
+        self.name = name
+
+    def latest(self, limit: int | None) -> list[TResponseInputItem]:
+        """The latest items, oldest first; what a person made unreadable is left out."""
+        if limit == 0:
+            return []
+        found: list[tuple[list[MemoryItem], TResponseInputItem]] = []
+        for number in sorted(self._numbers(), reverse=True):
+            item = self._read(number)
+            if item is not None:
+                found.append(item)
+            if limit is not None and len(found) == limit:
+                break
+        self._served([file.id for files, _ in reversed(found) for file in files])
+        return [item for _, item in reversed(found)]
+
+    def add(self, items: Sequence[Any]) -> None:
+        """Add items behind the last one; of two writers who want the same place one takes the next."""
+        drafts = [_Draft.of(item) for item in items]
+        number = 0
+
+        def added() -> None:
+            nonlocal number
+            number = max([number, *self._numbers()]) + 1
+            items = [item for at, draft in enumerate(drafts) for item in self._items(draft, number + at)]
+            self._write([(item, "") for item in items], f"Add {len(drafts)} items to the session {self._shown}")
+
+        retry_on_conflict(added, tries=_TRIES, on=(Conflict, IdExists))
+
+    def pop(self) -> TResponseInputItem | None:
+        """Remove the last item that can be read and return it."""
+
+        def popped() -> TResponseInputItem | None:
+            """Where another took it, the one before."""
+            found = next(filter(None, map(self._read, sorted(self._numbers(), reverse=True))), None)
+            if found is None:
+                return None
+            self._served([file.id for file in found[0]])
+            gone = [(file.id, file.sha256) for file in found[0]]
+            self._write(gone, f"Take the last item out of the session {self._shown}", reason=_TAKEN_OUT)
+            return found[1]
+
+        return retry_on_conflict(popped, tries=_TRIES, on=(Conflict, ItemNotFound))
+
+    def clear(self) -> None:
+        """Remove all items, as often as somebody adds one meanwhile."""
+        for _ in range(_TRIES):
+            ids = [candidate.id for candidate in self._candidates()]
+            if not ids:
+                return
+            try:
+                self._write([(one, None) for one in ids], f"Clear the session {self._shown}", reason=_TAKEN_OUT)
+            except (Conflict, ItemNotFound):
+                continue
+        if any(True for _ in self._candidates()):
+            raise Conflict("others keep adding to this conversation", hint="try again")
+
+    # -- one item ------------------------------------------------------------------------------------------------
+    def _items(self, draft: _Draft, number: int) -> Iterator[MemoryItem]:
+        """The files of one item: one, unless it is too large."""
+        for part, data in enumerate(draft.bodies()):
+            yield MemoryItem(
+                draft.text if not part else f"The item {self._id(number)} goes on here.",
+                _KIND,
+                id=self._id(number, part),
+                title=draft.title,
+                trust=Trust.TOOL.value if draft.role == "tool" else Trust.AGENT.value,
+                origin=replace(self._origin, role=draft.role, sequence=number, tool=draft.tool),
+                data=data,
+            )
+
+    def _read(self, number: int) -> tuple[list[MemoryItem], TResponseInputItem] | None:
+        """The files of one item and what it is, None where it is gone or cannot be read."""
+        try:
+            head = self.workspace.store.get(self._id(number))
+            if head is None:
+                return None
+            if "item" in head.data:
+                return [head], cast("TResponseInputItem", head.data["item"])
+            parts = [self.workspace.store.get(self._id(number, part)) for part in range(1, int(head.data["parts"]))]
+            files = [head, *filter(None, parts)]
+            return files, json.loads("".join(str(file.data["json"]) for file in files))
+        except (ContentError, KeyError, TypeError, ValueError):
+            return None
+
+    # -- which there are -----------------------------------------------------------------------------------------
+    def _candidates(self) -> list[Candidate]:
+        query = Query(types=frozenset({_KIND}), sessions=frozenset({self._shown}), limit=MOST)
+        return [found for found in self.workspace.store.candidates(query) if found.id.startswith(self._stem)]
+
+    def _numbers(self) -> set[int]:
+        """The numbers of the items there are."""
+        candidates = self._candidates()
+        ends = (candidate.id.removeprefix(self._stem) for candidate in candidates)
+        found = {int(end) for end in ends if re.fullmatch(r"[0-9]{6,12}", end)}
+        if len(candidates) == MOST:  # no query gives more: what came before them is looked for by name
+            locate = self.workspace.store.locate
+            found |= {number for number in range(1, min(found, default=1)) if locate(self._id(number))}
+        return found
+
+    @property
+    def _stem(self) -> str:
+        digest = hashlib.sha256(self.name.encode("utf-8", "surrogatepass")).hexdigest()[:10]
+        return f"{slug(self._shown) or 'session'}-{digest}-"
+
+    @property
+    def _shown(self) -> str:
+        return self._origin.session
+
+    def _id(self, number: int, part: int = 0) -> str:
+        return f"{self._stem}{number:06d}" + (f".{part}" if part else "")
+
+
+# -- an item of the SDK ------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """An item of the SDK on its way into a file.
+
+    Attributes:
+        value: the item as JSON has it.
+        written: the same as JSON, in ASCII.
+        text: what people read and recall searches.
+        title: what it is, where it says nothing.
+        role, tool: who said it, and which tool it calls.
+    """
+
+    value: Any
+    written: str
+    text: str
+    title: str
+    role: str
+    tool: str
+
+    @classmethod
+    def of(cls, item: Any) -> _Draft:
+        """The draft of an item; raises TypeError or ValueError for what JSON cannot hold."""
+        try:
+            written = json.dumps(item)
+            value = json.loads(written)
+        except RecursionError:
+            raise ValueError("an item is nested too deeply") from None
+        facts = value if isinstance(value, dict) else {}
+        sort = str(facts.get("type") or "message")
+        role = "tool" if sort.endswith("_output") else str(facts.get("role") or "assistant")
+        tool = facts.get("name") if sort.endswith("_call") else ""
+        text = clean_text("\n".join(_said(facts)), _MOST_SHOWN)
+        return cls(
+            value, written, text, "" if text else _line(sort), _line(role), _line(tool if isinstance(tool, str) else "")
+        )
+
+    def bodies(self) -> Iterator[dict[str, Any]]:
+        """What the files of this item hold: the item itself, or pieces of its JSON where no file could hold it."""
+        if len(self.written) <= _MOST_IN_ONE and _holds(self.value):
+            yield {"item": self.value}
+            return
+        starts = range(0, len(self.written), _MOST_IN_ONE)
+        for start in starts:
+            piece = {"json": self.written[start : start + _MOST_IN_ONE]}
+            yield piece if start else {"parts": len(starts), **piece}
+
+
+def _holds(value: Any) -> bool:
+    """Whether a file can hold a value so that it comes back as it was."""
+    try:
+        return plain(value) == value and next(hidden(value), None) is None
+    except ContentError:
+        return False
+
+
+def _line(text: str) -> str:
+    return " ".join(clean_text(text, 90).split())
+
+
+def _said(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What a person would call the text of an item."""
+    if isinstance(facts.get("name"), str) and "arguments" in facts:
+        yield f"{facts['name']}({facts['arguments']})"
+    for key in ("content", "output", "summary", "text", "refusal"):
+        yield from _texts(facts.get(key))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+    elif isinstance(value, dict):
+        for key in ("text", "refusal", "content"):
+            yield from _texts(value.get(key))
