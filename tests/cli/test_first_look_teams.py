@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -78,23 +76,6 @@ def test_messages_name_the_next_command(memfs: Memfs, root: Path) -> None:
     memfs("commit")
     assert "## Memory review of `main..HEAD`" in memfs("review").out
     assert "name with --bad" in memfs("team", "bisect", "--good", "HEAD~1", "--expect", "one => !two").err
-
-
-def test_b1_an_editor_that_saves_over_a_merge_is_told(
-    memfs: Memfs, root: Path, tmp_path: Path, editor: Callable[[str], None]
-) -> None:
-    """What came while the editor was open is not in what it saves: that stands, and nobody loses it unawares."""
-    memfs("remember", "Deploy on Wednesdays", "--id", "deploy", "--title", "Deploy")
-    memfs("commit")
-    editor("sed -i 's/Wednesdays/Thursdays/' \"$1\"")
-    assert "somebody else" not in memfs("update", "deploy", "--edit").err
-    meanwhile = f"{sys.executable} -m memfs -C {root} update deploy --title Elsewhere > {tmp_path}/told"
-    editor(f'sed \'s/Thursdays/Fridays/\' "$1" > {tmp_path}/buffer; {meanwhile}; cat {tmp_path}/buffer > "$1"')
-    ran = memfs("update", "deploy", "--edit")
-    assert "deploy.yaml was written by somebody else while you edited it" in ran.err
-    assert "'memfs log deploy' and 'memfs restore --displaced' have what it was" in ran.err
-    assert "Fridays" in memfs("show", "deploy").out
-    assert "Elsewhere" in git(root, "log", "-p") + memfs("restore", "--displaced", "--json").out
 
 
 def test_row_43_a_rebase_that_is_over_is_not_to_be_continued(memfs: Memfs, root: Path) -> None:

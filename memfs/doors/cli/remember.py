@@ -14,11 +14,11 @@ from memfs.doors.cli.options import PHASE, SOURCE, allow_secret_option, land, re
 from memfs.doors.cli.output import MERGE, OMIT, Text, merge, one_line, styled, width
 from memfs.errors import IdExists
 from memfs.format.text import findings
+from memfs.model.ids import stem_of
 from memfs.model.kinds import CONVENTION, OFFERED, PROPOSED
 
 if TYPE_CHECKING:
-    from memfs.doors.cli.editor import FileFault
-    from memfs.model import MemoryItem
+    from memfs.model import MemoryItem, Problem
     from memfs.model.suggestion import ReviewResult, StoreResult
     from memfs.workspace import Workspace
 
@@ -71,7 +71,7 @@ class StoredText:
     item: MemoryItem | None = field(default=None, metadata={"merge": "path sha256"})
     stored: bool
     review: ReviewedText | None = field(default=None, metadata=MERGE)
-    problems: tuple[FileFault, ...] = field(default=(), metadata=OMIT)
+    problems: tuple[Problem, ...] = field(default=(), metadata=OMIT)
 
 
 def text_of_stored(done: StoredText) -> Text:
@@ -82,6 +82,7 @@ def text_of_stored(done: StoredText) -> Text:
         yield f"  {done.item.path}"
     elif not done.problems:
         yield styled("Not stored", fg="yellow", bold=True)
+    yield from done.problems
     if done.review is not None:
         yield from (f"  {one_line(sentence, width() - 2)}" for sentence in _sentences(done.review.result))
         for what, ids in (
@@ -184,12 +185,10 @@ def _edit(allow_secret: str, **given: Any) -> StoredText:
 
     with opened() as workspace:
         done = edit_new(workspace, workspace.kinds.get(kind or "semantic"), title, id_, allow_secret)
-        item = workspace.store.get(done.id) if done.changed and not done.errors else None
+        item = workspace.store.read(done.path) if done.changed and not done.problems else None
         if item is not None:
             land(workspace, item)
-    remark("" if done.changed else "the template was left as it was")
-    done.tell()
-    return StoredText(id=done.id, item=item, stored=item is not None, problems=done.faults())
+    return StoredText(id=stem_of(done.path), item=item, stored=item is not None, problems=done.problems)
 
 
 def _advise(tags: Sequence[str], item: MemoryItem, allow_invisible: bool) -> None:

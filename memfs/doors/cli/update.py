@@ -19,8 +19,7 @@ from memfs.store.reader import path_of
 from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
-    from memfs.doors.cli.editor import FileFault
-    from memfs.model import MemoryItem
+    from memfs.model import MemoryItem, Problem
     from memfs.workspace import Workspace
 
 
@@ -40,12 +39,13 @@ class UpdatedItem:
     path: str
     sha256: str = field(default="", metadata=OMIT)
     changed: bool
-    problems: tuple[FileFault, ...] = field(default=(), metadata=OMIT)
+    problems: tuple[Problem, ...] = field(default=(), metadata=OMIT)
 
 
 def _text(done: UpdatedItem) -> Text:
     yield f"{'Updated' if done.changed else 'Unchanged'} {styled(done.id, fg='green', bold=True)}"
     yield f"  {done.path}"
+    yield from done.problems
 
 
 @verb("update", text=_text, exit_code=lambda done: bool(done.problems), lands=True)
@@ -102,16 +102,15 @@ def update(id: str, text: tuple[str, ...], edit: bool, allow_secret: str, **give
 def _edit(workspace: Workspace, name: str, allow_secret: str) -> UpdatedItem:
     from memfs.doors.cli.editor import edit_file  # most changes name their fields
 
-    done = edit_file(workspace, name, _path_of(workspace, name), allow_secret)
-    done.tell()
-    item = workspace.store.read(done.path) if not done.errors else None
+    done = edit_file(workspace, _path_of(workspace, name), allow_secret)
+    item = workspace.store.read(done.path) if not done.problems else None
     land(workspace, item)
     return UpdatedItem(
         id=item.id if item else name,
         path=done.path,
         sha256=item.sha256 if item else "",
         changed=done.changed,
-        problems=done.faults(),
+        problems=done.problems,
     )
 
 
