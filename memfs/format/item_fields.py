@@ -29,9 +29,9 @@ def to_item(mapping: Mapping[str, Any], memory_type: str, fallback: datetime, **
 def fields_of(mapping: Mapping[str, Any], memory_type: str, fallback: datetime, **place: str) -> dict[str, Any]:
     """The fields of the item that ``to_item`` makes."""
     fields: dict[str, Any] = {
-        name: value if field.read is None else field.read(value)
+        name: value if (read := _READS[name]) is None else read(value)
         for name, value in mapping.items()
-        if (field := _FIELDS.get(name)) is not None
+        if name in _READS
     }
     fields["timestamp"] = fields.get("timestamp") or fields.get("created") or fallback
     return {"memory_type": memory_type, **fields, **place}
@@ -184,4 +184,5 @@ _FIELDS: Mapping[str, _Field] = {
 _NUMBERS = frozenset({"importance", "pinned"})
 """Fields whose usual value is not their empty one."""
 _values_of = attrgetter(*_FIELDS)
+_READS = {name: field.read for name, field in _FIELDS.items()}
 ORDER: Order = {name: {} for name in ("type", *_FIELDS)} | {"origin": {part: {} for part in _ORIGIN}}

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from datetime import time as clock
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from memfs.dataclass import NamedTuple, replace
 from memfs.errors import IndexUnavailable, QueryInvalid
@@ -320,6 +320,7 @@ def _not_holding(item: MemoryItem) -> str:
     return status if status in _NOT_HOLDING and status != PROPOSED else ""
 
 
+Found = TypeVar("Found")
 _TEXT_LIMIT = 5_000
 _WIDER = 5
 _WIDE, _WIDEST = 25, 625
@@ -556,28 +557,25 @@ class Recaller:
         return collector
 
     def _found(self, asked: Question, wider: int = 1) -> CandidateSet | None:
-        if asked.deadline.seconds is None:
-            return self._find(asked.query, wider)
-        finding = self._pools.submit("find", self._find, asked.query, wider)
-        try:
-            return finding.result(asked.deadline.left())
-        except TimeoutError:
-            finding.cancel()
-            return None
+        return self._in_time(asked.deadline.left(), partial(self._find, asked.query, wider))
 
     def _found_together(self, asked: Sequence[Question]) -> Sequence[CandidateSet | None]:
         """What is found for several queries in one state of the index; nothing where the last deadline passes first."""
-        queries = [one.query for one in asked]
         left = [one.deadline.left() for one in asked]
         bounded = [seconds for seconds in left if seconds is not None]
-        if not left or len(bounded) < len(left):
-            return self._find_together(queries)
-        finding = self._pools.submit("find", self._find_together, queries)
+        most = max(bounded) if bounded and len(bounded) == len(left) else None
+        return self._in_time(most, partial(self._find_together, [one.query for one in asked])) or [None] * len(asked)
+
+    def _in_time(self, seconds: float | None, find: Callable[[], Found]) -> Found | None:
+        """What is found within so many seconds; None where that takes longer."""
+        if seconds is None:
+            return find()
+        finding = self._pools.submit("find", find)
         try:
-            return finding.result(max(bounded))
+            return finding.result(seconds)
         except TimeoutError:
             finding.cancel()
-            return [None] * len(queries)
+            return None
 
     # -- finding ----------------------------------------------------------------------------------------------------
     def _strategy(self, query: Query) -> Strategy:

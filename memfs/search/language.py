@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from functools import cache
+from functools import cache, lru_cache
 
 from memfs.resources import word_lists
 
@@ -40,13 +40,14 @@ def languages(words: Collection[str], text: str) -> tuple[str, ...]:
         text: the text itself.
     """
     plain, short = text.isascii() or _letter().search(text) is None, len(words) <= _SHORT
-    if plain and not short and _telling().isdisjoint(words):  # nearly all English texts: they are to cost nothing
+    # nearly all English texts: they are to cost nothing
+    if plain and not (any(map(_may_tell, words)) if short else not _telling().isdisjoint(words)):
         return ()
     said = {word.lower() for word in words}
     bare = short and len(stop_words("en").intersection(said)) <= 1
-    if plain and short and not bare and _telling().isdisjoint(said):
+    if plain and not bare and _telling().isdisjoint(said):
         return ()
-    ended = [word for word in said if len(word) > _LONG and word.endswith(_endings())] if bare else []
+    ended = [word for word in said if _has_ending(word)] if bare else []
     if plain and not ended and _function_words().isdisjoint(said):
         return ()
     english, letters = stop_words("en") & said, frozenset(text.casefold())
@@ -101,6 +102,16 @@ def _function_words() -> frozenset[str]:
 def _telling() -> frozenset[str]:
     """The words that tell a language: that are no English words, too."""
     return _function_words().difference(word_lists()["english_too"].split())
+
+
+@lru_cache(maxsize=1 << 16)
+def _may_tell(word: str) -> bool:
+    word = word.lower()
+    return word in _function_words() or _has_ending(word)
+
+
+def _has_ending(word: str) -> bool:
+    return len(word) > _LONG and word.endswith(_endings())
 
 
 @cache
