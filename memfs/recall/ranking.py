@@ -6,7 +6,6 @@ factors, whose sizes were chosen in ``benchmarks/retrieval``.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, cached_property
@@ -133,24 +132,9 @@ _FADED = 0.5
 _LEAST = 1e-9
 _AS_GOOD = 0.85
 """From what share of the best score on a memory is taken for an answer as well."""
-_TIME_WORDS = frozenset(
-    (
-        *(
-            "ago",
-            "last",
-            "past",
-            "previous",
-            "this",
-            "yesterday",
-            "spring",
-            "summer",
-            "autumn",
-            "fall",
-            "winter",
-            *MONTHS,
-        ),
-        *("after", "before", "earliest", "first", "latest", "most", "prior", "since", "until"),
-    )
+_TIME_WORDS = frozenset(MONTHS).union(
+    ("after", "ago", "autumn", "before", "earliest", "fall", "first", "last", "latest", "most", "past", "previous"),
+    ("prior", "since", "spring", "summer", "this", "until", "winter", "yesterday"),
 )
 """An English question has one of them, or a figure, where it names a time."""
 _WORD = regex(r"\w+")
@@ -326,18 +310,8 @@ def _same(one: object, other: object) -> bool:
 
 
 FACTORS: Mapping[str, Factor] = {
-    "text": text,
-    "importance": importance,
-    "speaker": speaker,
-    "when": when,
-    "statement": statement,
-    "person": person,
-    "context": context,
-    "recency": recency,
-    "week": week,
-    "access": access,
-    "pattern": pattern,
-    "fading": fading,
+    one.__name__: one
+    for one in (text, importance, speaker, when, statement, person, context, recency, week, access, pattern, fading)
 }
 _DEFAULT = dict.fromkeys(("text", "importance", "speaker", "when", "statement", "person", "context"), 1.0)
 PRESETS: Mapping[str, Mapping[str, float]] = {
@@ -398,12 +372,10 @@ class Ranking:
         """The matches with what the factors of use and fading need to know of them."""
         if not self.counts_use:
             return list(matches)
+        lives = self._half_lives
         return [
-            match._replace(
-                use=uses.get(match.candidate.id, NEVER),
-                half_life_days=self._half_lives.get(match.candidate.type, 0.0),
-            )
-            for match in matches
+            one._replace(use=uses.get(one.candidate.id, NEVER), half_life_days=lives.get(one.candidate.type, 0.0))
+            for one in matches
         ]
 
     def score(self, match: RankCandidate) -> float:
@@ -508,7 +480,6 @@ _BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
     {name: WeightedStrategy(weights) for name, weights in PRESETS.items()}
 )
 _registered: dict[str, Strategy] = {}
-_guard = threading.Lock()
 
 
 def register_strategy(name: str, strategy: Strategy | Mapping[str, float] | Rerank) -> None:
@@ -529,20 +500,17 @@ def register_strategy(name: str, strategy: Strategy | Mapping[str, float] | Rera
     made = _made(strategy)
     for factor, weight in made.weights.items():
         _check_weight(factor, weight)
-    with _guard:
-        _registered[name] = made
+    _registered[name] = made
 
 
 def unregister_strategy(name: str) -> None:
     """Take a registered strategy's name away; one that is not known is ignored."""
-    with _guard:
-        _registered.pop(name, None)
+    _registered.pop(name, None)
 
 
 def strategy_names() -> tuple[str, ...]:
     """Every name that ``Query.strategy`` may hold now."""
-    with _guard:
-        return (*_BUILT_IN, *_registered)
+    return (*_BUILT_IN, *_registered)
 
 
 def strategy(name: str) -> Strategy:
@@ -551,8 +519,7 @@ def strategy(name: str) -> Strategy:
     Raises:
         QueryInvalid: there is none; the hint names the nearest.
     """
-    with _guard:
-        found = _BUILT_IN.get(name) or _registered.get(name)
+    found = _BUILT_IN.get(name) or _registered.get(name)
     if found is None:
         known = strategy_names()
         hint = " ".join(filter(None, (nearest(name, known), f"the strategies are {', '.join(known)}")))

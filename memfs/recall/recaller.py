@@ -227,7 +227,9 @@ class HitCollector:
         if scores[:read] != sorted(scores[:read], reverse=True):  # a strategy has its own order
             most = 0.0
         waiting: list[Hit] = []
-        loaded = self._in_parts(min(room + lifted, _AT_ONCE))
+        at_once, found_all = min(room + lifted, _AT_ONCE), [one.match.candidate for one in self._ranked]
+        starts = range(0, len(found_all), at_once)
+        loaded = chain.from_iterable(self._store.load_each(found_all[start : start + at_once]) for start in starts)
         for place, one in enumerate(self._ranked):
             lifts = most if place < read else 0.0
             least = one.score * (lifts or 1.0)
@@ -287,11 +289,6 @@ class HitCollector:
                 sentence = found.start + richest_sentence(found.text, worth)
                 hit = replace(hit, passage=replace(found, sentence=sentence))
             yield hit
-
-    def _in_parts(self, at_once: int) -> Iterator[LoadedItem | None]:
-        for start in range(0, len(self._ranked), at_once):
-            part = self._ranked[start : start + at_once]
-            yield from self._store.load_each([one.match.candidate for one in part])
 
     def _cuts(self) -> Iterator[str]:
         if self._found.behind:

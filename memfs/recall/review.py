@@ -298,14 +298,8 @@ def relevances(hits: Sequence[Hit], asked: bool = True) -> list[float]:
 def _marked(hit: Hit, reason: str, mean: float) -> Hit:
     factor = 1.0 + _SHARES[reason] * mean
     reasons = {**hit.reasons, reason: factor}
-    return Hit(
-        item=hit.item,
-        score=hit.score * factor,
-        reasons=reasons,
-        stale=hit.stale,
-        passage=hit.passage,
-        shortened=hit.shortened,
-    )
+    score, passage = hit.score * factor, hit.passage
+    return Hit(item=hit.item, score=score, reasons=reasons, stale=hit.stale, passage=passage, shortened=hit.shortened)
 
 
 def _group(reviewer: RelevanceReviewer | BatchReviewer) -> str:

@@ -281,20 +281,20 @@ class ServedLog:
         chosen = list(named(dict.fromkeys(ids), self._unnamed)) if to is not None else []
         if to is None or not chosen:
             return
-        try:
-            row = AccessRecord(
-                time=now.astimezone(UTC),
-                way=way,
-                door=to.door or "python",
-                agent=(to.agent or agent)[:_LONGEST_NAME],
-                session=(to.session or session)[:_LONGEST_NAME],
-                commit=self._head(),
-                items=tuple(zip(chosen, self._blobs(chosen, paths), strict=True)),
-                question=question[:_LONGEST_QUESTION] if self._questions else "",
-            )
-        except (MemfsError, OSError) as error:
-            self._note_failure(error)
-            return
+        commit, blobs = "", dict[str, str]()
+        with suppress(MemfsError, OSError):  # items that cannot be looked at were handed out all the same
+            commit, own = self._head(), [one for one in chosen if not of_mount(one)]
+            blobs = dict(zip(own, self._versions(own, paths), strict=True))
+        row = AccessRecord(
+            time=now.astimezone(UTC),
+            way=way,
+            door=to.door or "python",
+            agent=(to.agent or agent)[:_LONGEST_NAME],
+            session=(to.session or session)[:_LONGEST_NAME],
+            commit=commit,
+            items=tuple((one, blobs.get(one, "")) for one in chosen),
+            question=question[:_LONGEST_QUESTION] if self._questions else "",
+        )
         with self._guard:
             self._waiting.append((row, hits if self._reasons else ()))
         if not later:
@@ -305,33 +305,21 @@ class ServedLog:
         with self._writing:
             with self._guard:
                 waiting, self._waiting = self._waiting, []
-            rows = [row._replace(reasons=_explained(hits, row.ids)) if hits else row for row, hits in waiting]
-            pieces = (
-                row._replace(items=row.items[start : start + _A_LINE])
-                for row in rows
+            pieces = [
+                row._replace(items=row.items[start : start + _A_LINE], reasons=_explained(hits, row.ids))
+                for row, hits in waiting
                 for start in range(0, len(row.items), _A_LINE)
-            )
+            ]
             try:
-                if rows:
-                    self._append(_text(pieces), rows[-1].time)
+                if pieces:
+                    self._append(_text(pieces), pieces[-1].time)
             except (MemfsError, OSError) as error:
-                self._note_failure(error)
-
-    def _note_failure(self, error: Exception) -> None:
-        self.problem = f"it was not noted which items were handed out: {error}"
+                self.problem = f"it was not noted which items were handed out: {error}"
 
     def mark(self, way: str, item_id: str, now: datetime) -> None:
         """Write down what was said of an item, one of ``MARKS``, where the settings say so."""
         if self._reasons:
             self.note(way, [item_id], now)
-
-    def _blobs(self, ids: Sequence[str], paths: Mapping[str, str]) -> Sequence[str]:
-        own = [one for one in ids if not of_mount(one)]
-        try:
-            known = dict(zip(own, self._versions(own, paths), strict=True))
-        except (MemfsError, OSError):  # items that cannot be looked at were handed out all the same
-            known = {}
-        return [known.get(one, "") for one in ids]
 
     def _append(self, data: bytes, now: datetime) -> None:
         try:
