@@ -6,7 +6,7 @@ factors, whose sizes were chosen in ``benchmarks/retrieval``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, cached_property
 from math import log1p
@@ -83,19 +83,15 @@ def gathered(found: list[Candidate], look_up: LookUp) -> list[tuple[Candidate, S
 def _lent(givers: Iterable[Candidate]) -> dict[Place, float]:
     gained: dict[Place, float] = {}
     for one in givers:
-        for place, share in _places(one):
+        assert one.sequence is not None  # only items with a place give
+        for step, share in LENT.items():
+            if step == -1 and one.role in ASSISTANTS:
+                share = LENT_BY_ANSWER
+            elif step == 1 and one.asks:
+                share = LENT_BY_QUESTION
+            place = one.session, one.sequence + step
             gained[place] = gained.get(place, 0.0) + share * one.similarity
     return gained
-
-
-def _places(one: Candidate) -> Iterator[tuple[Place, float]]:
-    assert one.sequence is not None  # only items with a place give
-    for step, share in LENT.items():
-        if step == -1 and one.role in ASSISTANTS:
-            share = LENT_BY_ANSWER
-        elif step == 1 and one.asks:
-            share = LENT_BY_QUESTION
-        yield (one.session, one.sequence + step), share
 
 
 def _sessions(found: Iterable[Candidate]) -> dict[str, float]:
@@ -397,12 +393,6 @@ class Ranking:
         ``text`` comes with the shares it is made of, where there are any: ``neighbours``, ``session``, ``meaning`` and
         ``time``.
         """
-        told = self._told(match)
-        if self._learned is not None and (factor := self._learned.factor(match.candidate.id, told)) != 1.0:
-            told[LEARNED] = factor
-        return told
-
-    def _told(self, match: RankCandidate) -> dict[str, float]:
         told = {}
         for name, factor, weight in self._factors:
             value = factor(match, self.asked, self._now) ** weight
@@ -410,6 +400,8 @@ class Ranking:
                 told[name] = value
         if self.asked.text and match.shares is not NOTHING:
             told |= {name: share for name, share in match.shares._asdict().items() if share}
+        if self._learned is not None and (learned := self._learned.factor(match.candidate.id, told)) != 1.0:
+            told[LEARNED] = learned
         return told
 
     def ranked(self, matches: Iterable[RankCandidate]) -> list[RankedCandidate]:
@@ -632,6 +624,11 @@ class HitSelection:
         self._times = times
         self._mark = mark or (lambda _: None)
         self._marked: dict[Hashable, str] = {}
+        self._frame = 0
+        if fenced:
+            from memfs.recall.fence import frame  # for hits that are put before a model alone
+
+            self._frame = count_tokens(frame())
         self._fenced = fenced
         self._shapes: list[tuple[str, TextShape, MemoryItem]] = []
         self._plain: dict[str, list[MemoryItem]] = {}
@@ -658,7 +655,7 @@ class HitSelection:
         most = self._query.max_tokens
         if self._is_shortened(hit):
             hit = replace(hit, shortened=True)
-        cost = self._cost(hit) + (self._frame_cost() if not self.hits else 0)
+        cost = self._cost(hit) + (0 if self.hits else self._frame)
         if most is not None and self.tokens + cost > most:
             self.misfits.append(hit.item.id)
             return False
@@ -786,17 +783,10 @@ class HitSelection:
 
     def _cost(self, hit: Hit) -> int:
         if self._fenced:
-            from memfs.recall.fence import quoted  # for hits that are put before a model alone
+            from memfs.recall.fence import quoted
 
             return count_tokens(quoted(hit) + "\n\n")
         return count_tokens("\n".join(filter(None, (hit.item.title, hit.text, *map(str, hit.earlier)))))
-
-    def _frame_cost(self) -> int:
-        if not self._fenced:
-            return 0
-        from memfs.recall.fence import frame
-
-        return count_tokens(frame())
 
 
 def _near(item: MemoryItem, shape: TextShape, other: MemoryItem, held: TextShape) -> bool:
