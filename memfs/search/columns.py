@@ -1,166 +1,271 @@
-"""Stores the rows of an engine's documents as parallel columns in one file, and selects documents by filter.
+"""Columns: many rows in one file, each column read when first asked for, so that a cold command pays for what it needs.
 
-Each column is read when first asked for, so that a cold search pays only for what it needs.
+A file has a checksum; what has the right one is what was written.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
-from itertools import compress
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import IndexUnavailable
 from memfs.fs import io
 from memfs.model import Candidate
-from memfs.model.ids import stem_of
 from memfs.search.documents import Filter, IndexRow, Place, moment
 from memfs.search.terms import PassageScores
 
-_MAGIC = b"memfs-sections-1\n"
-_SEPARATOR = "\0"
+_MAGIC = b"memfs-columns-2\n"
+_CHECKSUM = 4
+_NUL = "\0"
+_MOST_SEARCHED = 6
+_SQUEEZED, _PLAIN = b"z", b"-"
 
 
 def pack(sections: Mapping[str, bytes]) -> bytes:
     """One byte string that holds all sections by name."""
     head = json.dumps({name: len(data) for name, data in sections.items()}).encode()
-    return b"".join((_MAGIC, str(len(head)).encode(), b"\n", head, *sections.values()))
+    body = b"".join((str(len(head)).encode(), b"\n", head, *sections.values()))
+    return _MAGIC + zlib.crc32(body).to_bytes(_CHECKSUM, "big") + body
 
 
-def unpack(data: bytes) -> dict[str, memoryview]:
+def unpack(data: bytes) -> dict[str, bytes | memoryview]:
     """The sections of a packed byte string.
 
     Raises:
-        IndexUnavailable: it is none, or is cut short.
+        IndexUnavailable: it is none, or a byte of it is another one.
     """
-    try:
-        if not data.startswith(_MAGIC):
-            raise ValueError("unknown form")
-        start = data.index(b"\n", len(_MAGIC)) + 1
-        place = start + int(data[len(_MAGIC) : start])
-        lengths = json.loads(data[start:place])
-        found = {}
-        for name, length in lengths.items():
-            found[name] = memoryview(data)[place : place + length]
-            place += length
-        if place != len(data):
-            raise ValueError(f"{len(data)} bytes instead of {place}")
-    except (ValueError, AttributeError, TypeError) as error:
-        raise unreadable(error) from error
+    start = len(_MAGIC) + _CHECKSUM
+    body = memoryview(data)[start:]
+    if not data.startswith(_MAGIC) or zlib.crc32(body).to_bytes(_CHECKSUM, "big") != data[len(_MAGIC) : start]:
+        raise IndexUnavailable("an index file cannot be read: it is damaged", hint="it is rebuilt from the files")
+    head = data.index(b"\n", start) + 1
+    place = head + int(data[start:head])
+    found: dict[str, bytes | memoryview] = {}
+    for name, length in json.loads(data[head:place]).items():
+        found[name] = memoryview(data)[place : place + length]
+        place += length
     return found
-
-
-def unreadable(error: Exception) -> IndexUnavailable:
-    """What is said of bytes that are no index file."""
-    return IndexUnavailable(f"an index file cannot be read: {error}", hint="it is rebuilt from the files")
-
-
-def pack_texts(texts: Sequence[str]) -> bytes:
-    """Texts without NUL characters, such as paths and ids; not compressed: each command would pay for it."""
-    return b"p" + _SEPARATOR.join(texts).encode("utf-8", "surrogatepass") if texts else b""
-
-
-def unpack_texts(data: memoryview) -> list[str]:
-    """The texts again."""
-    return str(data[1:], "utf-8", "surrogatepass").split(_SEPARATOR) if data else []
-
-
-def count_texts(data: memoryview) -> int:
-    """How many texts those are; they can be unpacked then."""
-    return str(data[1:], "utf-8", "surrogatepass").count(_SEPARATOR) + 1 if data else 0
 
 
 def pack_json(value: Any) -> bytes:
     """A value of JSON's types; anything else in it becomes text."""
-    return json.dumps(value, ensure_ascii=True, default=str).encode()
+    return _squeezed(json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str).encode())
 
 
-def unpack_json(data: memoryview) -> Any:
+def unpack_json(data: bytes | memoryview) -> Any:
     """The value again."""
-    return json.loads(bytes(data))
+    return json.loads(bytes(_whole(data)))
 
 
-def pack_numbers(code: str, numbers: Iterable[int] | Iterable[float]) -> bytes:
-    """Numbers of one ``array`` type code."""
-    return array(code, numbers).tobytes()
+def pack_lines(lines: Collection[str]) -> bytes:
+    """Texts in ASCII without line ends."""
+    return _squeezed("\n".join(lines if any(lines) else ()).encode("ascii"))
 
 
-def unpack_numbers(code: str, data: memoryview) -> array[Any]:
-    """The numbers again."""
-    numbers: array[Any] = array(code)
-    numbers.frombytes(data)
+def unpack_lines(data: bytes | memoryview) -> list[str]:
+    """The texts again; none where all were empty."""
+    text = str(_whole(data), "ascii")
+    return text.split("\n") if text else []
+
+
+def pack_numbers(numbers: array[Any]) -> bytes:
+    """Numbers, in as few bytes each as they all fit in."""
+    code = numbers.typecode
+    if code != "d" and min(numbers, default=0) >= 0:
+        most = max(numbers, default=0)
+        code = "B" if most < 1 << 8 else "H" if most < 1 << 16 else "I" if most < 1 << 32 else code
+    return code.encode() + _squeezed(array(code, numbers).tobytes())
+
+
+def unpack_numbers(data: bytes | memoryview) -> array[Any]:
+    """The numbers again; their type may be a narrower one."""
+    numbers: array[Any] = array(chr(data[0]))
+    numbers.frombytes(_whole(data[1:]))
     return numbers
 
 
+def _squeezed(data: bytes) -> bytes:
+    """Bytes compressed where that saves a third of them: else reading them takes more than it is worth."""
+    small = zlib.compress(data, 1)
+    return _SQUEEZED + small if len(small) * 3 < len(data) * 2 else _PLAIN + data
+
+
+def _whole(data: bytes | memoryview) -> bytes | memoryview:
+    return zlib.decompress(data[1:]) if data[0] == _SQUEEZED[0] else data[1:]
+
+
+class Paths:
+    """Paths, each with the id of what lies there, which mostly is its stem (``memfs.model.ids.stem_of``).
+
+    A folder and a suffix are kept once for all stems that follow each other there: paths of one folder are best given
+    together.
+    """
+
+    def __init__(self, heads: Sequence[tuple[str, str]], stems: str, strange: Mapping[int, str]) -> None:
+        """
+        Args:
+            heads: folder with "/", and suffix, of each run.
+            stems: those of a run parted by NUL, runs parted by "/": no name has either.
+            strange: ids that are not their path's stem, by place.
+        """
+        self._heads, self._text, self._strange = heads, stems, strange
+        self._searched = 0
+
+    @classmethod
+    def of(cls, paths: Iterable[str], ids: Iterable[str]) -> Paths:
+        """Those of paths and their ids."""
+        heads: list[tuple[str, str]] = []
+        runs: list[list[str]] = []
+        strange: dict[int, str] = {}
+        for place, (path, key) in enumerate(zip(paths, ids, strict=True)):
+            folder, slash, name = path.rpartition("/")
+            stem, dot, suffix = name.rpartition(".")
+            head = folder + slash, dot + suffix
+            if not heads or heads[-1] != head:
+                heads.append(head)
+                runs.append([])
+            runs[-1].append(stem)
+            if key != stem:
+                strange[place] = key
+        return cls(heads, "/".join(map(_NUL.join, runs)), strange)
+
+    def pack(self) -> bytes:
+        """Them as bytes."""
+        heads = {head: code for code, head in enumerate(dict.fromkeys(self._heads))}
+        head = json.dumps([list(heads), [heads[head] for head in self._heads], self._strange]).encode()
+        return head + b"\n" + self._text.encode("utf-8", "surrogatepass")
+
+    @classmethod
+    def unpack(cls, data: bytes | memoryview) -> Paths:
+        """Them again."""
+        head, _, stems = bytes(data).partition(b"\n")
+        heads, codes, strange = json.loads(head)
+        held = {int(place): key for place, key in strange.items()}
+        return cls([tuple(heads[code]) for code in codes], stems.decode("utf-8", "surrogatepass"), held)
+
+    def __len__(self) -> int:
+        return self._text.count(_NUL) + len(self._heads)
+
+    @cached_property
+    def all(self) -> list[str]:
+        """All paths."""
+        runs = zip(self._heads, self._text.split("/"), strict=False)  # without a head the text is empty
+        # Replacing takes a third of the time that joining each path would.
+        whole = [folder + run.replace(_NUL, f"{suffix}\0{folder}") + suffix for (folder, suffix), run in runs]
+        return _NUL.join(whole).split(_NUL) if whole else []
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """All ids."""
+        if not self._strange:
+            return self._stems
+        ids = self._stems.copy()
+        for place, key in self._strange.items():
+            ids[place] = key
+        return ids
+
+    def id(self, place: int, path: str) -> str:
+        """The id of what lies at one of the paths; a few are had without making them all."""
+        return self._strange.get(place, path.rpartition("/")[2].rpartition(".")[0])
+
+    @property
+    def few(self) -> bool:
+        """Whether so few were looked for that searching the text takes less than making tables of all."""
+        return self._searched <= _MOST_SEARCHED * len(self._text)
+
+    def place(self, path: str) -> int | None:
+        """Where a path is, None where it is not."""
+        if not self.few:
+            return self._places.get(path)
+        folder, slash, name = path.rpartition("/")
+        stem, dot, suffix = name.rpartition(".")
+        for start, run in self._runs.get((folder + slash, dot + suffix), ()):
+            self._searched += len(run)
+            if (at := run.find(f"\0{stem}\0")) >= 0:
+                return start + run.count(_NUL, 0, at)
+        return None
+
+    def places_of(self, key: str) -> Iterator[int]:
+        """The places of an id."""
+        yield from [place for place, strange in self._strange.items() if strange == key]
+        stem, at = f"\0{key}\0", -1
+        self._searched += len(self._text)
+        while (at := self._padded.find(stem, at + 1)) >= 0:
+            place = self._padded.count(_NUL, 0, at)
+            if place not in self._strange:
+                yield place
+
+    def path(self, place: int) -> str:
+        """One of the paths; a few are had without making them all."""
+        folder, suffix = self._heads[bisect_right(self._starts, place) - 1]
+        return folder + self._stems[place] + suffix
+
+    @cached_property
+    def _stems(self) -> list[str]:
+        return self._text.replace("/", _NUL).split(_NUL) if self._heads else []
+
+    @cached_property
+    def _padded(self) -> str:
+        return f"\0{self._text.replace('/', _NUL)}\0"
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return dict(zip(self.all, range(len(self)), strict=True))
+
+    @cached_property
+    def _runs(self) -> dict[tuple[str, str], list[tuple[int, str]]]:
+        """The stems of each folder and suffix, parted by NUL, with the place of the first."""
+        found: dict[tuple[str, str], list[tuple[int, str]]] = {}
+        for head, start, run in zip(self._heads, self._starts, self._text.split("/"), strict=False):
+            found.setdefault(head, []).append((start, f"\0{run}\0"))
+        return found
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(accumulate((run.count(_NUL) + 1 for run in self._text.split("/")), initial=0))
+
+
 _CODED = ("type", "agent", "session", "speaker", "role", "phase")
-_PLAIN_TYPES = ("id", "path", "time", "importance", "tags", "sequence", "asks", "pinned")
-_NUMBERS = {
-    "time": ("times", "q"),
-    "importance": ("importance", "d"),
-    "length": ("lengths", "I"),
-    "key": ("keys", "I"),
-    "passage": ("passages", "B"),
-    "sequence": ("sequences", "q"),
-    "asks": ("asks", "B"),
-    "pinned": ("pinned", "B"),
-}
-"""The columns of numbers, each with its section and its type code."""
+_NUMBERS = {"time": "q", "importance": "d", "sequence": "q", "asks": "B", "pinned": "B"}
+"""What a row has as a number, each with its widest type."""
+_OWN = ("passage", "length", "dead", "newest", "talks")
 _NO_SEQUENCE = -(1 << 62)
 _CHUNK = 2048
-
-Lists = dict[str, list[Any]]
-"""Columns spread out, for making new ones."""
+_MOST_KNOWN = 4096
 
 
-def _column(section: str, code: str) -> cached_property[array[Any]]:
+class DocumentRow(NamedTuple):
+    """One document: a passage of an item, and how many terms it has."""
+
+    row: IndexRow
+    passage: int
+    length: int
+
+
+def _column(section: str) -> cached_property[array[Any]]:
     """A section of numbers as a property."""
-    return cached_property(lambda columns: unpack_numbers(code, columns._parts[section]))
+    return cached_property(lambda columns: unpack_numbers(columns._parts[section]))
 
 
 class DocumentColumns:
-    """The rows of documents 0 to n-1, each a passage of an item; ``dead`` ones were removed but keep their numbers.
+    """The rows of documents 0 to n-1. One that was removed keeps its number, which is not used again.
 
     An item is known by the number of its first passage; the others follow it.
     """
 
-    def __init__(self, parts: Mapping[str, memoryview]) -> None:
+    def __init__(self, parts: Mapping[str, bytes | memoryview]) -> None:
         self._parts = parts
-
-    @classmethod
-    def of(
-        cls, rows: Sequence[IndexRow], passages: Sequence[int], lengths: Sequence[int], keys: Sequence[int]
-    ) -> DocumentColumns:
-        """The columns of these rows, in order of document number.
-
-        Args:
-            rows: of the item of each document.
-            passages: which passage of its item each is: those of one item follow each other, from 0.
-            lengths: how many terms each has.
-            keys: a number for each that never changes.
-        """
-        lists: Lists = {name: [getattr(row, name) for row in rows] for name in (*_CODED, *_PLAIN_TYPES)}
-        lists["context"] = [pack_json(row.context).decode() if row.context else "" for row in rows]
-        return cls(unpack(_packed(lists | {"passage": list(passages), "length": list(lengths), "key": list(keys)}, ())))
-
-    def followed_by(self, other: DocumentColumns, order: Sequence[int], dead: Collection[int]) -> DocumentColumns:
-        """New columns from these and the other's after them.
-
-        Args:
-            other: what comes after these.
-            order: for each new document number, where its row is in both together; what is not named is dropped.
-            dead: new document numbers of removed documents.
-        """
-        ours, theirs = self._lists(), other._lists()
-        lists: Lists = {}
-        for name in ours:
-            both = ours[name] + theirs[name]
-            lists[name] = [both[place] for place in order]
-        return DocumentColumns(unpack(_packed(lists, dead)))
+        self._made: dict[int, Candidate] = {}
+        self._passing: tuple[Filter, frozenset[int]] | None = None
 
     @classmethod
     def read(cls, path: Path) -> DocumentColumns:
@@ -172,68 +277,135 @@ class DocumentColumns:
         try:
             return cls(unpack(io.read_file(path)))
         except FileNotFoundError:
-            return cls.of([], [], [], [])
+            none = array("B")
+            numbers, names = dict.fromkeys((*_NUMBERS, *_OWN, *_CODED), none), dict.fromkeys(_CODED, ())
+            return cls._of(numbers, names, Paths.of((), ()), (), {})
+
+    @classmethod
+    def _of(
+        cls,
+        numbers: Mapping[str, array[Any]],
+        names: Mapping[str, Iterable[str]],
+        paths: Paths,
+        contexts: Collection[str],
+        tags: Mapping[str, Sequence[int]],
+    ) -> DocumentColumns:
+        parts = {name: pack_numbers(column) for name, column in numbers.items()}
+        parts |= {f"{name}.names": pack_json(list(values)) for name, values in names.items()}
+        parts |= {"paths": paths.pack(), "contexts": pack_lines(contexts), "tags": pack_json(tags)}
+        return cls({name: memoryview(data) for name, data in parts.items()})
+
+    def with_changes(self, rows: Sequence[DocumentRow], dead: Iterable[int]) -> DocumentColumns:
+        """New columns: these, and more documents after them.
+
+        Args:
+            rows: the passages of an item follow each other, from 0.
+            dead: numbers of the items that are removed, of these or of the new ones.
+        """
+        items = [one.row for one in rows]
+        added = {name: [getattr(row, name) for row in items] for name in _NUMBERS}
+        added["sequence"] = [_NO_SEQUENCE if place is None else place for place in added["sequence"]]
+        added["passage"], added["length"] = [one.passage for one in rows], [one.length for one in rows]
+        names: dict[str, dict[str, int]] = {}
+        for name in _CODED:
+            codes = names[name] = {value: code for code, value in enumerate(self._names(name))}
+            added[name] = [codes.setdefault(getattr(row, name), len(codes)) for row in items]
+        numbers = {name: array(_NUMBERS.get(name, "I"), self._numbers(name)) for name in added}
+        for name, column in numbers.items():
+            column.extend(added[name])
+        start, tags = len(self), {tag: [*held] for tag, held in self._tags.items()}
+        for number, row in enumerate(items, start):
+            for tag in row.tags:
+                tags.setdefault(tag, []).append(number)
+        ids = [*self.ids, *(row.id for row in items)]
+        times, sessions, sequences, gone = (
+            numbers["time"],
+            numbers["session"],
+            numbers["sequence"],
+            self.dead.union(dead),
+        )
+        live = [number for number, passage in enumerate(numbers["passage"]) if not passage and number not in gone]
+        placed = [number for number in live if sequences[number] != _NO_SEQUENCE]
+        numbers["dead"] = array("I", sorted(gone))
+        numbers["newest"] = array("I", sorted(live, key=lambda number: (-times[number], ids[number])))
+        numbers["talks"] = array("I", sorted(placed, key=lambda number: (sessions[number], sequences[number])))
+        paths = Paths.of([*self.paths, *(row.path for row in items)], ids)
+        contexts = [json.dumps(row.context, default=str) if row.context else "" for row in items]
+        return self._of(numbers, names, paths, (self._contexts or [""] * start) + contexts, tags)
 
     def pack(self) -> bytes:
         """The columns as bytes."""
         return pack({name: bytes(data) for name, data in self._parts.items()})
 
     # -- columns ----------------------------------------------------------------------------------------------------
+    def _numbers(self, name: str) -> array[Any]:
+        return unpack_numbers(self._parts[name])
+
+    def _names(self, name: str) -> list[str]:
+        names: list[str] = unpack_json(self._parts[f"{name}.names"])
+        return names
+
     @cached_property
+    def _paths(self) -> Paths:
+        return Paths.unpack(self._parts["paths"])
+
+    @property
     def paths(self) -> list[str]:
         """Paths by document number."""
-        return unpack_texts(self._parts["paths"])
+        return self._paths.all
 
-    @cached_property
+    @property
     def ids(self) -> list[str]:
         """Ids by document number."""
-        ids = [stem_of(path) for path in self.paths]
-        for place, key in unpack_json(self._parts["ids"]).items():
-            ids[int(place)] = key
-        return ids
+        return self._paths.ids
 
-    times = _column("times", "q")
-    """Timestamps in microseconds by document number."""
-    lengths = _column("lengths", "I")
+    lengths = _column("length")
     """How many terms each document has."""
-    keys = _column("keys", "I")
-    """The never-changing number of each document."""
-    newest = _column("newest", "I")
+    newest = _column("newest")
     """Numbers of live items, newest first, ties by id."""
-    _passages = _column("passages", "B")
-    _importances = _column("importance", "d")
-    _sequences = _column("sequences", "q")
-    _asks = _column("asks", "B")
-    _pinned = _column("pinned", "B")
-    _in_talks = _column("talks", "I")  # numbers of documents with a place in a talk, by session and sequence
+    times = _column("time")
+    """Timestamps in microseconds by document number."""
+    _passages = _column("passage")
+    _importances = _column("importance")
+    _sequences = _column("sequence")
+    _asks = _column("asks")
+    _pinned = _column("pinned")
+    _in_talks = _column("talks")  # numbers of live items with a place in a talk, by session and sequence
 
     @cached_property
     def dead(self) -> frozenset[int]:
-        """Numbers of removed documents."""
-        return frozenset(unpack_numbers("I", self._parts["dead"]))
+        """Numbers of removed items."""
+        return frozenset(self._numbers("dead"))
 
     @cached_property
     def numbers(self) -> dict[str, int]:
         """The number of each live item by id."""
-        rows = enumerate(zip(self.ids, self._passages, strict=True))
-        return {key: number for number, (key, passage) in rows if not passage and number not in self.dead}
+        ids = self.ids
+        return {ids[number]: number for number in self.newest}
+
+    def number(self, key: str) -> int | None:
+        """The number of the live item with an id, None where there is none."""
+        if not self._paths.few:
+            return self.numbers.get(key)
+        places = self._paths.places_of(key)
+        return next((place for place in places if not self._passages[place] and place not in self.dead), None)
 
     @cached_property
     def firsts(self) -> dict[int, int]:
         """For each passage of an item that has several, the item's number."""
+        if not self._passages.tobytes().strip(b"\0"):
+            return {}
         found = {number: number - passage for number, passage in enumerate(self._passages) if passage}
         return found | {first: first for first in found.values()}
 
-    def passages_of(self, item: int) -> range:
-        """The numbers of the passages of an item."""
-        after = item + 1
-        while after < len(self) and self._passages[after]:
-            after += 1
-        return range(item, after)
+    @cached_property
+    def average_length(self) -> float:
+        """Mean number of terms of a document."""
+        return sum(self.lengths) / len(self) if len(self) else 0.0
 
     @cached_property
-    def _contexts(self) -> dict[str, str]:
-        return dict(unpack_json(self._parts["contexts"]))
+    def _contexts(self) -> list[str]:
+        return unpack_lines(self._parts["contexts"])
 
     @cached_property
     def _tags(self) -> dict[str, list[int]]:
@@ -241,37 +413,33 @@ class DocumentColumns:
 
     @cached_property
     def _coded(self) -> dict[str, tuple[list[str], array[int]]]:
-        return {
-            name: (unpack_json(self._parts[name + ".names"]), unpack_numbers("I", self._parts[name])) for name in _CODED
-        }
+        return {name: (self._names(name), self._numbers(name)) for name in _CODED}
 
     def __len__(self) -> int:
-        return len(self._parts["times"]) // 8
-
-    @property
-    def live(self) -> int:
-        """How many items are not dead."""
-        return len(self.newest)
+        return len(self._passages)
 
     @property
     def talks(self) -> bool:
-        """Whether any document has a place in a talk."""
-        return len(self._parts["talks"]) > 0
-
-    def average_length(self) -> float:
-        """Mean number of terms over all documents that still take part in scoring."""
-        return sum(self.lengths) / len(self) if len(self) else 0.0
+        """Whether any item has a place in a talk."""
+        return len(self._in_talks) > 0
 
     # -- rows -------------------------------------------------------------------------------------------------------
-    def candidate(self, number: int, similarity: float, passage: int = 0) -> Candidate:
+    def candidate(self, number: int, similarity: float = 0.0, passage: int = 0) -> Candidate:
         """An item as an answer."""
-        context = self._contexts.get(str(number)) if self._contexts else None
+        known = self._made.get(number)
+        if known is None:
+            if len(self._made) >= _MOST_KNOWN:
+                self._made.clear()
+            known = self._made[number] = self._candidate(number)
+        return tuple.__new__(Candidate, (*known[:2], similarity, *known[3:-1], passage))
+
+    def _candidate(self, number: int) -> Candidate:
+        context, sequence = self._contexts[number] if self._contexts else "", self._sequences[number]
         type_, agent, session, speaker, role, _ = [names[codes[number]] for names, codes in self._coded.values()]
-        sequence = self._sequences[number]
         return Candidate(
             self.ids[number],
-            self.paths[number],
-            similarity,
+            self._paths.path(number),
+            0.0,
             type_,
             moment(self.times[number]),
             self._importances[number],
@@ -283,25 +451,7 @@ class DocumentColumns:
             role,
             bool(self._asks[number]),
             bool(self._pinned[number]),
-            passage=passage,
         )
-
-    def _lists(self) -> Lists:
-        tags: list[list[str]] = [[] for _ in range(len(self))]
-        for tag, numbers in self._tags.items():
-            for number in numbers:
-                tags[number].append(tag)
-        contexts = [""] * len(self)
-        for place, context in self._contexts.items():
-            contexts[int(place)] = context
-        lists: Lists = {name: [names[code] for code in codes] for name, (names, codes) in self._coded.items()}
-        return lists | {
-            "id": self.ids,
-            "path": self.paths,
-            "context": contexts,
-            "tags": tags,
-            **{name: unpack_numbers(code, self._parts[at]).tolist() for name, (at, code) in _NUMBERS.items()},
-        }
 
     # -- selecting --------------------------------------------------------------------------------------------------
     def select(self, numbers: Iterable[int], wanted: Filter) -> list[int]:
@@ -322,7 +472,7 @@ class DocumentColumns:
         return found[:limit]
 
     def at_places(self, places: Iterable[Place]) -> list[int]:
-        """The live documents at these places of talks."""
+        """The live items at these places of talks."""
         names, codes = self._coded["session"]
         known = {name: code for code, name in enumerate(names)}
         talks, sequences = self._in_talks, self._sequences
@@ -337,19 +487,18 @@ class DocumentColumns:
             while at < len(talks) and place_of(talks[at]) == wanted:
                 found.append(talks[at])
                 at += 1
-        return [number for number in found if number not in self.dead]
+        return found
 
-    def passing(
-        self, numbers: Sequence[int], weights: Sequence[float], wanted: Filter
-    ) -> tuple[Sequence[int], Sequence[float]]:
-        """Those of the documents that pass every filter, each with its weight."""
-        chosen = self.select(numbers, wanted)
-        if len(chosen) == len(numbers):
-            return numbers, weights
-        return chosen, list(compress(weights, map(frozenset(chosen).__contains__, numbers)))
+    def passing(self, wanted: Filter) -> Collection[int] | None:
+        """The documents that pass every filter, None where that is all; those that were found last are kept."""
+        if not any(True for _ in self._tests(wanted)):
+            return None
+        if self._passing is None or self._passing[0] != wanted:
+            self._passing = wanted, frozenset(self.select(range(len(self)), wanted))
+        return self._passing[1]
 
-    def best(self, found: PassageScores[int], without: Collection[int], limit: int) -> list[Candidate]:
-        """The best of the scored items, best first, ties by id."""
+    def best(self, found: PassageScores[int], without: Iterable[int], limit: int) -> list[Candidate]:
+        """The best of the scored items but some, best first, ties by id."""
         scores = found.items()
         for number in without:
             scores.pop(number, None)
@@ -395,43 +544,3 @@ class DocumentColumns:
 
 def _member_test(members: frozenset[int]) -> Callable[[list[int]], list[int]]:
     return lambda numbers: [number for number in numbers if number in members]
-
-
-def _by_tag(tags: Iterable[Iterable[str]]) -> dict[str, list[int]]:
-    """The numbers of the items that have each tag."""
-    found: dict[str, list[int]] = {}
-    for number, words in enumerate(tags):
-        for tag in words:
-            found.setdefault(tag, []).append(number)
-    return found
-
-
-def _in_talks(items: Iterable[int], sessions: Sequence[str], sequences: Sequence[int]) -> list[int]:
-    """Those of the items that have a place in a session, by session and place."""
-    codes = {value: code for code, value in enumerate(dict.fromkeys(sessions))}
-    placed = (number for number in items if sequences[number] != _NO_SEQUENCE)
-    return sorted(placed, key=lambda number: (codes[sessions[number]], sequences[number], number))
-
-
-def _packed(lists: Lists, dead: Collection[int]) -> bytes:
-    ids, paths, times, passages = lists["id"], lists["path"], lists["time"], lists["passage"]
-    strange = {n: key for n, (key, path) in enumerate(zip(ids, paths, strict=True)) if key != stem_of(path)}
-    items = [n for n, passage in enumerate(passages) if not passage]
-    newest = sorted((-times[n], ids[n], n) for n in items if n not in dead)
-    sequences = [_NO_SEQUENCE if place is None else place for place in lists["sequence"]]
-    parts = {
-        "paths": pack_texts(paths),
-        "ids": pack_json(strange),
-        "contexts": pack_json({n: text for n, text in enumerate(lists["context"]) if text}),
-        "dead": pack_numbers("I", sorted(dead)),
-        "newest": pack_numbers("I", [number for _, _, number in newest]),
-        "tags": pack_json(_by_tag(lists["tags"])),
-        "talks": pack_numbers("I", _in_talks(items, lists["session"], sequences)),
-    }
-    numbers = lists | {"sequence": sequences}
-    parts |= {section: pack_numbers(code, numbers[name]) for name, (section, code) in _NUMBERS.items()}
-    for name in _CODED:
-        codes = {value: code for code, value in enumerate(dict.fromkeys(lists[name]))}
-        parts[name] = pack_numbers("I", [codes[value] for value in lists[name]])
-        parts[name + ".names"] = pack_json(list(codes))
-    return pack(parts)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import json
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,94 +17,63 @@ from typing import Any
 from memfs.errors import StorageIO
 from memfs.fs import io
 from memfs.model import Candidate, Stamp
-from memfs.model.ids import stem_of
 from memfs.model.item import RACY_NS
 from memfs.search import columns
+from memfs.search.columns import Paths
 
 Entry = tuple[str, Stamp]
 Rows = dict[str, Entry | None]
 """What lies over a table: entries that were added or replaced, None for what is gone."""
-_NUMBERS = {"size": "q", "mtime": "q", "ctime": "q", "inode": "Q", "checked": "q"}
-"""The columns of a table in their order, each with the type code of its numbers."""
-_DIGESTS = {40, 64}  # how many digits git's ids have
+_NUMBERS = {"size": "q", "mtime": "q", "later": "q", "inode": "Q", "checked": "q"}
+"""The columns of a table in their order, each with its widest type; of times but the first how much later each is."""
+_DIGEST = 20  # bytes of git's ids
 _MOST_MADE = 4096
 
 
-class _Columns:
+class _Rows:
     """The rows of a table, each column unpacked when it is first asked for; shared by all tables over them."""
 
-    def __init__(
-        self,
-        paths: list[str] | memoryview,
-        strange: Mapping[int, str],
-        numbers: Sequence[array[Any]],
-        blobs: list[str] | memoryview,
-    ) -> None:
-        """
-        Args:
-            paths: as they are, or packed.
-            strange: ids that are not their path's stem, by place.
-            numbers: the columns that ``_NUMBERS`` names.
-            blobs: as git writes them, or the bytes of them all.
-        """
-        self._given = paths, blobs
-        self.strange, self.numbers = strange, numbers
+    def __init__(self, parts: Mapping[str, bytes | memoryview]) -> None:
+        self.parts = parts
+        self.paths = Paths.unpack(parts["paths"])
         self._made: dict[int, Stamp] = {}
 
     def __len__(self) -> int:
-        return len(self.numbers[0])
-
-    @cached_property
-    def paths(self) -> list[str]:
-        given = self._given[0]
-        return given if isinstance(given, list) else columns.unpack_texts(given)
-
-    @cached_property
-    def places(self) -> dict[str, int]:
-        return dict(zip(self.paths, range(len(self)), strict=True))
+        return len(self.parts["blobs"]) // _DIGEST
 
     @cached_property
     def blobs(self) -> list[str]:
-        given = self._given[1]
-        if isinstance(given, list):
-            return given
-        digits, width = given.hex(), 2 * len(given) // (len(self) or 1)
+        digits, width = self.parts["blobs"].hex(), 2 * _DIGEST
         return [digits[at : at + width] for at in range(0, len(digits), width)]
 
     def blob(self, place: int) -> str:
         """One of the blobs; a few are had without unpacking them all."""
-        given = self._given[1]
-        if isinstance(given, list):
-            return given[place]
-        width = len(given) // len(self)
-        return given[place * width : (place + 1) * width].hex()
+        return self.parts["blobs"][place * _DIGEST : (place + 1) * _DIGEST].hex()
+
+    @cached_property
+    def _numbers(self) -> list[array[Any]]:
+        return [columns.unpack_numbers(self.parts[name]) for name in _NUMBERS]
+
+    def facts(self, place: int) -> tuple[int, int, int, int, int]:
+        """Size, times and inode of one of the files, and when it was read."""
+        sizes, mtimes, later, inodes, checked = self._numbers
+        mtime = mtimes[place]
+        ctime = mtime + later[place]
+        return sizes[place], mtime, ctime, inodes[place], ctime + checked[place]
 
     def stamp(self, place: int) -> Stamp:
         """One of the stamps."""
         made = self._made.get(place)
         if made is None:  # a resident is asked for those of some files again and again
-            size, mtime, ctime, inode, checked = [column[place] for column in self.numbers]
+            *facts, checked = self.facts(place)
             if len(self._made) >= _MOST_MADE:
                 self._made.clear()
-            made = self._made[place] = Stamp(size, mtime, ctime, inode, self.blob(place), checked)
+            made = self._made[place] = Stamp._make((*facts, self.blob(place), checked))
         return made
 
     @cached_property
-    def ids(self) -> list[str]:
-        # ``stem_of`` of each, spelt out: that takes half the time.
-        ids = [path.rpartition("/")[2].rpartition(".")[0] for path in self.paths]
-        for place, key in self.strange.items():
-            ids[place] = key
-        return ids
-
-    def id(self, place: int) -> str:
-        """One of the ids."""
-        strange = self.strange.get(place)
-        return stem_of(self.paths[place]) if strange is None else strange
-
-    @cached_property
     def holders(self) -> dict[str, str]:
-        return dict(zip(self.ids, self.paths, strict=True))
+        return dict(zip(self.paths.ids, self.paths.all, strict=True))
 
 
 class StampTable(Mapping[str, Entry]):
@@ -112,31 +82,32 @@ class StampTable(Mapping[str, Entry]):
     ``stranger``, ``holder``, ``id_count``, ``changed`` and ``pack`` are of the table without the rows over it.
     """
 
-    def __init__(self, rows: _Columns) -> None:
+    def __init__(self, rows: _Rows) -> None:
         self._base = rows
         self._over: Rows = {}
 
     @classmethod
     def of(cls, entries: Mapping[str, Entry]) -> StampTable:
-        """The table of these entries."""
-        stamps = [stamp for _, stamp in entries.values()]
-        facts = zip(*[(*stamp[:4], stamp.checked_ns) for stamp in stamps], strict=True) if stamps else [()] * 5
-        numbers = [array(code, of) for code, of in zip(_NUMBERS.values(), facts, strict=True)]
-        strange = _strange(entries, [key for key, _ in entries.values()])
-        return cls(_Columns(list(entries), strange, numbers, [stamp.blob for stamp in stamps]))
+        """The table of these entries: those of one folder together, but what shares its id with others last."""
+        ids = Counter([key for key, _ in entries.values()])
+        paths = sorted(
+            entries, key=lambda path: (ids[entries[path][0]] > 1 and (1, "")) or (0, path.rpartition("/")[0])
+        )
+        keys, stamps = zip(*[entries[path] for path in paths], strict=True) if paths else ((), ())
+        numbers = (
+            [stamp.size for stamp in stamps],
+            [stamp.mtime_ns for stamp in stamps],
+            [stamp.ctime_ns - stamp.mtime_ns for stamp in stamps],
+            [stamp.inode for stamp in stamps],
+            [stamp.checked_ns - stamp.ctime_ns for stamp in stamps],
+        )
+        parts = {"paths": Paths.of(paths, keys).pack(), "blobs": bytes.fromhex("".join([one.blob for one in stamps]))}
+        packed = [columns.pack_numbers(array(code, of)) for code, of in zip(_NUMBERS.values(), numbers, strict=True)]
+        return cls(_Rows(parts | dict(zip(_NUMBERS, packed, strict=True))))
 
     def changed(self, gone: Collection[str], entries: Mapping[str, Entry]) -> StampTable:
         """A table without the paths in ``gone`` and with the given entries added or replaced."""
-        base, fresh = self._base, StampTable.of(entries)._base
-        out = {place for path in (*gone, *entries) if (place := base.places.get(path)) is not None}
-        kept = [place for place in range(len(base)) if place not in out]
-        paths = [base.paths[place] for place in kept] + fresh.paths
-        numbers = [
-            array(column.typecode, [column[place] for place in kept]) + added
-            for column, added in zip(base.numbers, fresh.numbers, strict=True)
-        ]
-        strange = _strange(paths, [*map(base.id, kept), *map(fresh.id, range(len(fresh)))])
-        return StampTable(_Columns(paths, strange, numbers, [base.blobs[place] for place in kept] + fresh.blobs))
+        return StampTable.of({**dict(self.over(dict.fromkeys((*gone, *entries)))), **entries})
 
     def over(self, rows: Rows) -> StampTable:
         """This table with rows over it."""
@@ -154,8 +125,10 @@ class StampTable(Mapping[str, Entry]):
 
     def __getitem__(self, path: str) -> Entry:
         if path not in self._over:
-            place = self._base.places[path]
-            return self._base.id(place), self._base.stamp(place)
+            place = self._base.paths.place(path)
+            if place is None:
+                raise KeyError(path)
+            return self._base.paths.id(place, path), self._base.stamp(place)
         row = self._over[path]
         if row is None:
             raise KeyError(path)
@@ -166,17 +139,19 @@ class StampTable(Mapping[str, Entry]):
 
     def __len__(self) -> int:
         over = self._over.items()
-        return len(self._base) + sum((row is not None) - (path in self._base.places) for path, row in over)
+        return len(self._base) + sum(
+            (row is not None) - (self._base.paths.place(path) is not None) for path, row in over
+        )
 
     def __contains__(self, path: object) -> bool:
-        return self._over[path] is not None if path in self._over else path in self._base.places
+        return self._over[path] is not None if path in self._over else self._base.paths.place(str(path)) is not None
 
     def stamp(self, path: str) -> Stamp | None:
         """The stamp of a path, None where it is unknown."""
         if path in self._over:
             row = self._over[path]
             return row[1] if row else None
-        place = self._base.places.get(path)
+        place = self._base.paths.place(path)
         return self._base.stamp(place) if place is not None else None
 
     def blob(self, path: str) -> str:
@@ -184,35 +159,29 @@ class StampTable(Mapping[str, Entry]):
         if path in self._over:
             row = self._over[path]
             return row[1].blob if row else ""
-        place = self._base.places.get(path)
+        place = self._base.paths.place(path)
         return self._base.blob(place) if place is not None else ""
 
     def stranger(self, found: Iterable[Candidate]) -> str | None:
         """The id of the first of these whose path it does not have under this id; None where it has all."""
-        places, strange = self._base.places, self._base.strange
+        paths = self._base.paths
         for one in found:
-            place = places.get(one.path)
-            if place is None or strange.get(place, one.path.rpartition("/")[2].rpartition(".")[0]) != one.id:
+            place = paths.place(one.path)
+            if place is None or paths.id(place, one.path) != one.id:
                 return one.id
         return None
 
     def vouches(self, path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> bool:
         """Whether a file with these facts is known to hold what it held when it was stamped (``Stamp.racy``)."""
+        facts = size, mtime_ns, ctime_ns, inode
         if path in self._over:
             row = self._over[path]
-            return row is not None and row[1][:4] == (size, mtime_ns, ctime_ns, inode) and not row[1].racy
-        place = self._base.places.get(path)
+            return row is not None and row[1][:4] == facts and not row[1].racy
+        place = self._base.paths.place(path)
         if place is None:
             return False
-        sizes, mtimes, ctimes, inodes, checked = self._base.numbers
-        return bool(
-            mtimes[place] == mtime_ns
-            and ctimes[place] == ctime_ns
-            and sizes[place] == size
-            and inodes[place] == inode
-            and checked[place] - ctime_ns >= RACY_NS
-            and checked[place] - mtime_ns >= RACY_NS
-        )
+        *held, checked = self._base.facts(place)
+        return (*held,) == facts and checked - max(mtime_ns, ctime_ns) >= RACY_NS
 
     def blobs(self) -> Iterator[tuple[str, str]]:
         """Every path with its content's id."""
@@ -220,10 +189,10 @@ class StampTable(Mapping[str, Entry]):
 
     def ids(self) -> Iterator[tuple[str, str]]:
         """Every path with its item's id; far quicker than making the stamps."""
-        return self._each(self._base.ids, ((path, row[0]) for path, row in self._over.items() if row))
+        return self._each(self._base.paths.ids, ((path, row[0]) for path, row in self._over.items() if row))
 
     def _each(self, column: list[str], fresh: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        over, base = self._over, zip(self._base.paths, column, strict=True)
+        over, base = self._over, zip(self._base.paths.all, column, strict=True)
         yield from base if not over else (one for one in base if one[0] not in over)
         yield from fresh
 
@@ -238,16 +207,7 @@ class StampTable(Mapping[str, Entry]):
 
     def pack(self) -> bytes:
         """The table as bytes."""
-        base = self._base
-        widths = {len(blob) for blob in base.blobs}
-        width = widths.pop() if len(widths) == 1 and widths <= _DIGESTS else 0
-        parts = {
-            "paths": columns.pack_texts(base.paths),
-            "ids": columns.pack_json(base.strange),
-            "width": columns.pack_json(width),
-            "blobs": bytes.fromhex("".join(base.blobs)) if width else columns.pack_json(base.blobs),
-        }
-        return columns.pack(parts | {name: of.tobytes() for name, of in zip(_NUMBERS, base.numbers, strict=True)})
+        return columns.pack({name: bytes(data) for name, data in self._base.parts.items()})
 
     @classmethod
     def unpack(cls, data: bytes) -> StampTable:
@@ -256,22 +216,7 @@ class StampTable(Mapping[str, Entry]):
         Raises:
             IndexUnavailable: these bytes are no table.
         """
-        parts = columns.unpack(data)
-        try:
-            strange = {int(place): key for place, key in columns.unpack_json(parts["ids"]).items()}
-            width = columns.unpack_json(parts["width"])
-            blobs = parts["blobs"] if width else columns.unpack_json(parts["blobs"])
-            numbers = [columns.unpack_numbers(code, parts[name]) for name, code in _NUMBERS.items()]
-            rows = len(numbers[0])
-            held = len(blobs) * 2 / width if width else len(blobs)
-            counts = {columns.count_texts(parts["paths"]), held, *map(len, numbers)}
-            if counts != {rows} or not all(0 <= place < rows for place in strange):
-                raise ValueError("its columns do not fit together")
-            if not {type(text) for text in (*strange.values(), *(() if width else blobs))} <= {str}:
-                raise ValueError("a text is none")
-        except (ValueError, AttributeError, LookupError, TypeError) as error:
-            raise columns.unreadable(error) from error
-        return cls(_Columns(parts["paths"], strange, numbers, blobs))
+        return cls(_Rows(columns.unpack(data)))
 
 
 class UnchangedFolders:
@@ -334,7 +279,3 @@ class UnchangedFolders:
             record = json.dumps({"base": self._base, "digests": self._digests, "trees": self._trees})
             with contextlib.suppress(StorageIO, FileNotFoundError):
                 io.write_file(self._file, record.encode("utf-8", "surrogatepass"), durable=False)
-
-
-def _strange(paths: Iterable[str], ids: Iterable[str]) -> dict[int, str]:
-    return {place: key for place, (path, key) in enumerate(zip(paths, ids, strict=True)) if key != stem_of(path)}

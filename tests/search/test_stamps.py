@@ -13,8 +13,8 @@ from memfs.model import Stamp
 from memfs.search import columns
 from memfs.search.stamps import StampTable
 
-NUMBERS = st.integers(-(2**63), 2**63 - 1)
-BLOBS = st.one_of(st.binary(min_size=20, max_size=20).map(bytes.hex), st.text("abcdef", max_size=3))
+NUMBERS = st.integers(-(2**61), 2**61)
+BLOBS = st.binary(min_size=20, max_size=20).map(bytes.hex)
 STAMPS = st.builds(Stamp, st.integers(0, 2**40), NUMBERS, NUMBERS, st.integers(0, 2**64 - 1), BLOBS, NUMBERS)
 PATHS = st.text(st.characters(exclude_characters="\0"), max_size=30)
 
@@ -27,7 +27,7 @@ def test_a_table_comes_back_as_it_went(entries: dict[str, tuple[str, Stamp]]) ->
     assert dict(table) == entries
     again = StampTable.unpack(table.pack())
     assert dict(again) == entries
-    assert list(again) == list(entries)
+    assert list(again.ids()) == [(path, entries[path][0]) for path in again]
 
 
 @settings(deadline=None)
@@ -59,19 +59,11 @@ def test_changes_make_a_new_table() -> None:
     assert (old.holder("x"), new.holder("x"), new.holder("y"), new.id_count) == ("a/x.yaml", "b/x.yaml", None, 1)
 
 
-@pytest.mark.parametrize("blob", ["0" * 39 + "a", "no id"])
-def test_whatever_byte_is_flipped_a_table_is_refused_or_whole(blob: str) -> None:
+def test_whatever_byte_is_flipped_a_table_is_refused() -> None:
     """Damage is found when a table is unpacked, so that the index is made anew, and never when it is used."""
-    stamps = [Stamp(number, number, number, number, blob, number) for number in range(3)]
+    stamps = [Stamp(number, number, number, number, "0" * 39 + "a", number) for number in range(3)]
     paths = ["a/x.yaml", "a/\u00e4.yaml", "b/z.yaml"]
-    table = StampTable.of({path: (f"id{at}", stamps[at]) for at, path in enumerate(paths)})
-    data = table.pack()
+    data = StampTable.of({path: (f"id{at}", stamps[at]) for at, path in enumerate(paths)}).pack()
     for place, bit in product(range(len(data)), range(8)):
-        flipped = data[:place] + bytes([data[place] ^ 1 << bit]) + data[place + 1 :]
-        try:
-            again = StampTable.unpack(flipped)
-        except IndexUnavailable:
-            continue
-        assert len(dict(again)) == len([*again.blobs()]) == len([*again.ids()]) == 3
-        assert all(isinstance(key, str) for _, key in again.ids())
-        assert again.id_count <= 3
+        with pytest.raises(IndexUnavailable):
+            StampTable.unpack(data[:place] + bytes([data[place] ^ 1 << bit]) + data[place + 1 :])
