@@ -54,7 +54,7 @@ def weights(bench: Bench, part: str, of: str) -> Iterator[Row]:
         workspace.store.refresh()
         maintained = Samples()
         maintained.time(workspace.history.maintain)
-        bytes_of_index = workspace.parts.index.stats().bytes
+        bytes_of_index = workspace.parts.index.bytes()
     content = _bytes(bench.root / "ContextMemory" / "memories")
     history = _bytes(bench.root / ".git" / "objects")
     parts = {

@@ -42,8 +42,8 @@ from memfs.model.kinds import nearest
 from memfs.model.problem import WARNING
 from memfs.recall.recaller import Recaller
 from memfs.search.cache_folders import index_folder
-from memfs.search.engine import Asked
 from memfs.search.search_index import SearchIndex, asked_of
+from memfs.search.terms import Asked
 from memfs.settings import Settings, WatchSettings
 from memfs.store import Store
 from memfs.store.index_sync import IndexSync, SyncResult

@@ -21,8 +21,8 @@ from memfs.pattern import regex
 from memfs.recall.tokens import whole
 from memfs.resources import times_text
 from memfs.search import analyzer, terms
-from memfs.search.engine import Asked
 from memfs.search.language import stop_words
+from memfs.search.terms import Asked
 
 _LETTERS = {
     "happen": "h",

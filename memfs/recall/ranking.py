@@ -24,7 +24,7 @@ from memfs.pattern import regex
 from memfs.recall.similarity import TextShape, alike
 from memfs.recall.tokens import count_tokens, whole
 from memfs.search import analyzer, terms
-from memfs.search.engine import Asked
+from memfs.search.terms import Asked
 from memfs.usage import NEVER, Use
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from memfs.model import Candidate, MemoryItem, Query
 from memfs.search import analyzer, terms
 from memfs.search.analyzer import WeightedTerms
 from memfs.search.documents import Filter, IndexRow, Place, row_of
-from memfs.search.engine import Asked, IndexStats, TermStatistics
-from memfs.search.terms import PassageScores
+from memfs.search.terms import Asked, PassageScores, TermStatistics
 
 Passage = tuple[str, int]
 """The id of an item, and the number of a passage of it."""
@@ -128,22 +127,8 @@ class MemoryIndex:
     def terms(self, beginning: str) -> Collection[str]:
         return [term for term in self._postings if term.startswith(beginning)]
 
-    def ids(self) -> Collection[str]:
-        return self._rows.keys()
-
     def flush(self) -> None:
         """Nothing to write."""
-
-    def stats(self) -> IndexStats:
-        return IndexStats(engine=self.name, items=len(self._rows), bytes=0)
-
-    def clear(self) -> None:
-        self._rows.clear()
-        self._terms.clear()
-        self._postings.clear()
-        self._firsts.clear()
-        self._places.clear()
-        self._length = 0
 
     def release(self) -> None:
         """Nothing is open."""

@@ -22,12 +22,12 @@ from memfs.fs.lock import renewed_in_child
 from memfs.model import Candidate, MemoryItem, Query, Stamp
 from memfs.model.time import EARLIEST
 from memfs.search.documents import IndexDocument, Place
-from memfs.search.engine import Asked, Index, IndexStats, TermStatistics
+from memfs.search.engine import Index
 from memfs.search.engine import engine as engine_named
 from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
 from memfs.search.memory import MemoryIndex
 from memfs.search.stamps import Entry, Rows, StampTable
-from memfs.search.terms import SLIP_WEIGHT, borrowed, guesses, joined, marks, nearby, weights
+from memfs.search.terms import SLIP_WEIGHT, Asked, TermStatistics, borrowed, guesses, joined, marks, nearby, weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,12 +440,11 @@ class SearchIndex:
                 or (self.generation == 0 and len(self.stamps()) > 0)
             )
 
-    def stats(self) -> IndexStats:
-        """How many items can be found, and the bytes of the base generation with all that belongs to it."""
+    def bytes(self) -> int:
+        """How many bytes the base generation has with all that belongs to it."""
         with self._lock:
-            base = self._stamps()
-            items = base.id_count - len(self._fresh.hidden) + len(self._fresh.items)
-            return IndexStats(engine=self.engine, items=items, bytes=self._generations.bytes() if self._current else 0)
+            self._stamps()
+            return self._generations.bytes() if self._current else 0
 
     # -- changing and searching -------------------------------------------------------------------------------------
     def update(self, added: Iterable[tuple[MemoryItem, Stamp]] = (), removed: Iterable[str] = ()) -> None:

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from memfs.fs import io
 from memfs.fs.lock import no_fork
 from memfs.search import analyzer
-from memfs.search.column_index import ColumnIndex
+from memfs.search.engine import ColumnIndex
 from memfs.search.terms import Postings
 
 _FILE = "index.sqlite"

@@ -79,7 +79,7 @@ class _Rows:
 class StampTable(Mapping[str, Entry]):
     """An unchangeable mapping from path to (id, stamp) that makes its stamps only when asked.
 
-    ``stranger``, ``holder``, ``id_count``, ``changed`` and ``pack`` are of the table without the rows over it.
+    ``stranger``, ``holder``, ``changed`` and ``pack`` are of the table without the rows over it.
     """
 
     def __init__(self, rows: _Rows) -> None:
@@ -199,11 +199,6 @@ class StampTable(Mapping[str, Entry]):
     def holder(self, id: str) -> str | None:  # noqa: A002
         """The path whose content the index holds under this id: of several, the one added last."""
         return self._base.holders.get(id)
-
-    @property
-    def id_count(self) -> int:
-        """How many different ids there are."""
-        return len(self._base.holders)
 
     def pack(self) -> bytes:
         """The table as bytes."""

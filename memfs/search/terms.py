@@ -16,12 +16,30 @@ from itertools import pairwise
 from math import log
 from typing import Generic, TypeVar
 
-from memfs.dataclass import NamedTuple
+from memfs.dataclass import NamedTuple, dataclass
 from memfs.model import MemoryItem
 from memfs.pattern import regex
 from memfs.resources import word_lists
 from memfs.search import analyzer, language
-from memfs.search.engine import Asked, TermStatistics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermStatistics:
+    """What BM25 needs to know of a collection.
+
+    Attributes:
+        passages: how many passages its items have together.
+        average_length: mean number of terms of a passage.
+        frequencies: for each asked term, in how many passages it occurs.
+    """
+
+    passages: int
+    average_length: float
+    frequencies: Mapping[str, int]
+
+
+Asked = tuple[Mapping[str, float], TermStatistics]
+"""What a query's terms are worth, and their statistics over all that is asked together."""
 
 MAX_TERMS = 128
 COMMON_WEIGHT = 0.5

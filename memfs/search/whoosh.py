@@ -23,7 +23,7 @@ from typing import Any
 
 from memfs.errors import MemfsError
 from memfs.fs import io
-from memfs.search.column_index import ColumnIndex
+from memfs.search.engine import ColumnIndex
 from memfs.search.terms import Postings
 
 # Whoosh imports asyncio and a client of HTTP, which take longer than all of Whoosh, for one name each: a decorator that

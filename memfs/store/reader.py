@@ -24,8 +24,8 @@ from memfs.model.ids import of_mount, stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.query import MOST
 from memfs.model.time import from_timestamp_ns
-from memfs.search.engine import Asked
 from memfs.search.search_index import SearchIndex, TermCounts, TreeIndex
+from memfs.search.terms import Asked
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 from memfs.store.plan import FileWatcher, FlushResult, LoadedItem

@@ -21,6 +21,7 @@ import pytest
 
 from kit.corpus import FILTERS, WORDS, brute_force, chance_of, corpus, item
 from memfs.model import MemoryItem, Origin, Query
+from memfs.model.query import MOST
 from memfs.search.engine import Index
 
 HOSTILE = (
@@ -232,7 +233,7 @@ class IndexContract:
         assert index.search(Query(text="pool")) == []
         assert index.search(Query()) == []
         index.flush()
-        assert (set(index.ids()), index.stats().items, index.statistics(["pool"]).passages) == (set(), 0, 0)
+        assert (index.count(Query()), index.statistics(["pool"]).passages) == (0, 0)
 
     def test_names_and_texts_of_any_sort_are_kept(self, index: Index) -> None:
         """Quotes, percent signs, line ends, NUL and undecodable bytes in names do no harm."""
@@ -262,7 +263,7 @@ class IndexContract:
         assert [hit.type for hit in index.search(Query(text="gamma"))] == ["working"]
         assert [hit.id for hit in index.search(Query(tags=frozenset({"new"})))] == ["one"]
         assert index.search(Query(tags=frozenset({"old"}))) == []
-        assert index.stats().items == 2
+        assert index.count(Query()) == 2
 
     def test_removed_items_are_gone(self, index: Index) -> None:
         """Removing hides from search, listing and ids; unknown ids do no harm; adding again brings back."""
@@ -270,7 +271,7 @@ class IndexContract:
         index.remove(["one", "never there"])
         assert [hit.id for hit in index.search(Query(text="alpha"))] == ["two"]
         assert [hit.id for hit in index.search(Query())] == ["two"]
-        assert set(index.ids()) == {"two"}
+        assert [hit.id for hit in index.search(Query())] == ["two"]
         index.add([item("one", "alpha")])
         assert [hit.id for hit in index.search(Query(text="alpha"))] == ["one", "two"]
 
@@ -280,7 +281,7 @@ class IndexContract:
         index.flush()
         index.remove([one.id for one in corpus(50)])
         index.flush()
-        assert (index.search(Query(text="pool")), index.search(Query()), index.stats().items) == ([], [], 0)
+        assert (index.search(Query(text="pool")), index.search(Query()), index.count(Query())) == ([], [], 0)
         index.add([item("one", "alpha")])
         index.flush()
         assert [hit.id for hit in index.search(Query(text="alpha"))] == ["one"]
@@ -308,8 +309,8 @@ class IndexContract:
                 query = Query(text=" ".join(chance.choices(WORDS, k=2)), limit=1000)
                 expected = {key for key, _ in brute_force(truth.values(), query)}
                 assert {hit.id for hit in index.search(query)} == expected
-                assert set(index.ids()) == set(truth)
-                assert index.stats().items == len(truth)
+                assert {hit.id for hit in index.search(Query(limit=MOST))} == set(truth)
+                assert index.count(Query()) == len(truth)
         index.close()
 
     def test_hidden_items_are_left_out(self, index: Index) -> None:
@@ -341,7 +342,7 @@ class IndexContract:
         assert index.statistics(["zebra"]).frequencies == {"zebra": 2}
         assert index.statistics([]).passages == 7
         assert [hit.id for hit in index.search(Query())] == ["long", "other", "short"]
-        assert (len(index.ids()), index.stats().items) == (3, 3)
+        assert index.count(Query()) == 3
         assert [hit.id for hit in index.among(["long"], Query())] == ["long"]
         assert {hit.id for hit in index.search(query, {"long"})} == {"short", "other"}
         index.flush()
@@ -350,15 +351,6 @@ class IndexContract:
         index.flush()
         index.remove(["long"])
         assert {hit.id for hit in index.search(query)} == {"short", "other"}
-
-    def test_clear_forgets_everything(self, index: Index) -> None:
-        """After clear the index is as new, and takes items again."""
-        index.add(corpus(20))
-        index.flush()
-        index.clear()
-        assert (index.search(Query()), set(index.ids())) == ([], set())
-        index.add([item("one", "alpha")])
-        assert [hit.id for hit in index.search(Query(text="alpha"))] == ["one"]
 
     # -- keeping ----------------------------------------------------------------------------------------------------
     def test_what_was_flushed_is_there_when_opened_again(self, make: Callable[[], Index]) -> None:
@@ -372,9 +364,7 @@ class IndexContract:
         first.flush()
         queries = [Query(text=text, limit=50, **FILTERS["type and dates"]) for text in WORDS]  # type: ignore[arg-type]
         expected = [first.search(query) for query in queries]
-        size = first.stats().bytes
         first.close()
         second = make()
         assert [second.search(query) for query in queries] == expected
-        assert second.stats().bytes == size > 0
         second.close()

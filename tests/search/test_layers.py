@@ -18,10 +18,10 @@ from kit.corpus import FILTERS, NOW, WORDS, brute_force, corpus, item, pairs, st
 from memfs.errors import IndexUnavailable, LockTimeout, SettingInvalid, StorageFull, StorageIO
 from memfs.model import MemoryItem, Query
 from memfs.search import search_index, terms
-from memfs.search.engine import TermStatistics
 from memfs.search.generations import LOCK
 from memfs.search.memory import MemoryIndex
 from memfs.search.search_index import SearchIndex
+from memfs.search.terms import TermStatistics
 from memfs.testing.faults import DISK_FULL, Fault, injected
 
 Opened = Callable[[], SearchIndex]
@@ -78,7 +78,7 @@ def test_a_fold_moves_the_overlay_into_the_base(opened: Opened) -> None:
     assert dict(index.base_stamps()) == dict(index.stamps()) == stamps
     after = [index.search(Query(text=word, limit=50)) for word in WORDS]
     assert [[hit.id for hit in hits] for hits in after] == [[hit.id for hit in hits] for hits in before]
-    assert index.stats().items == 50
+    assert index.count(Query()) == 50
 
 
 @pytest.mark.parametrize("engine", STORED)
@@ -149,7 +149,7 @@ def test_base_items_that_changed_or_went_are_hidden(opened: Opened) -> None:
         assert ids(index, "beta") == ["one"]
         assert set(ids(index)) == {"one", "three"}
         assert {entry[0] for entry in index.stamps().values()} == {"one", "three"}
-        assert index.stats().items == 2
+        assert index.count(Query()) == 2
         index.fold()
 
 
@@ -587,7 +587,7 @@ class TestStored:
                     pytest.fail("it was filled again and again and never searched")
                 with contextlib.suppress(StorageIO):
                     index.fold()
-                index.stats()
+                index.bytes()
         finally:
             done.set()
             thread.join()
