@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
-from itertools import accumulate
+from itertools import accumulate, compress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ _MAGIC = b"memfs-columns-2\n"
 _CHECKSUM = 4
 _NUL = "\0"
 _MOST_SEARCHED = 6
+_MOST_RUNS, _FEW_RUNS = 4, 64
 _SQUEEZED, _PLAIN = b"z", b"-"
 
 
@@ -138,6 +139,27 @@ class Paths:
                 strange[place] = key
         return cls(heads, "/".join(map(_NUL.join, runs)), strange)
 
+    def only(self, kept: Sequence[int]) -> Paths:
+        """Those whose place has a 1 in ``kept``, which has a 0 for the others."""
+        heads, runs = [], []
+        for head, start, run in zip(self._heads, self._starts, self._text.split("/"), strict=False):
+            stems = run.split(_NUL)
+            if left := list(compress(stems, kept[start : start + len(stems)])):
+                heads.append(head)
+                runs.append(_NUL.join(left))
+        places = list(accumulate(kept)) if self._strange else []
+        strange = {places[place] - 1: key for place, key in self._strange.items() if kept[place]}
+        return Paths(heads, "/".join(runs), strange)
+
+    def followed_by(self, other: Paths) -> Paths:
+        """These, and others after them."""
+        if not self._heads or not other._heads:
+            return self if self._heads else other
+        count, same = len(self), self._heads[-1] == other._heads[0]
+        text = f"{self._text}{_NUL if same else '/'}{other._text}"
+        strange = {count + place: key for place, key in other._strange.items()}
+        return Paths([*self._heads, *other._heads[same:]], text, {**self._strange, **strange})
+
     def pack(self) -> bytes:
         """Them as bytes."""
         heads = {head: code for code, head in enumerate(dict.fromkeys(self._heads))}
@@ -154,6 +176,11 @@ class Paths:
 
     def __len__(self) -> int:
         return self._text.count(_NUL) + len(self._heads)
+
+    @property
+    def scattered(self) -> bool:
+        """Whether many runs could be one."""
+        return len(self._heads) > _MOST_RUNS * len(set(self._heads)) + _FEW_RUNS
 
     @cached_property
     def all(self) -> list[str]:
@@ -279,7 +306,7 @@ class DocumentColumns:
         except FileNotFoundError:
             none = array("B")
             numbers, names = dict.fromkeys((*_NUMBERS, *_OWN, *_CODED), none), dict.fromkeys(_CODED, ())
-            return cls._of(numbers, names, Paths.of((), ()), (), {})
+            return cls._of(numbers, names, Paths.of((), ()), {"contexts": (), "tags": ()})
 
     @classmethod
     def _of(
@@ -287,12 +314,11 @@ class DocumentColumns:
         numbers: Mapping[str, array[Any]],
         names: Mapping[str, Iterable[str]],
         paths: Paths,
-        contexts: Collection[str],
-        tags: Mapping[str, Sequence[int]],
+        lines: Mapping[str, Collection[str]],
     ) -> DocumentColumns:
         parts = {name: pack_numbers(column) for name, column in numbers.items()}
         parts |= {f"{name}.names": pack_json(list(values)) for name, values in names.items()}
-        parts |= {"paths": paths.pack(), "contexts": pack_lines(contexts), "tags": pack_json(tags)}
+        parts |= {name: pack_lines(texts) for name, texts in lines.items()} | {"paths": paths.pack()}
         return cls({name: memoryview(data) for name, data in parts.items()})
 
     def with_changes(self, rows: Sequence[DocumentRow], dead: Iterable[int]) -> DocumentColumns:
@@ -313,10 +339,6 @@ class DocumentColumns:
         numbers = {name: array(_NUMBERS.get(name, "I"), self._numbers(name)) for name in added}
         for name, column in numbers.items():
             column.extend(added[name])
-        start, tags = len(self), {tag: [*held] for tag, held in self._tags.items()}
-        for number, row in enumerate(items, start):
-            for tag in row.tags:
-                tags.setdefault(tag, []).append(number)
         ids = [*self.ids, *(row.id for row in items)]
         times, sessions, sequences, gone = (
             numbers["time"],
@@ -329,9 +351,13 @@ class DocumentColumns:
         numbers["dead"] = array("I", sorted(gone))
         numbers["newest"] = array("I", sorted(live, key=lambda number: (-times[number], ids[number])))
         numbers["talks"] = array("I", sorted(placed, key=lambda number: (sessions[number], sequences[number])))
-        paths = Paths.of([*self.paths, *(row.path for row in items)], ids)
-        contexts = [json.dumps(row.context, default=str) if row.context else "" for row in items]
-        return self._of(numbers, names, paths, (self._contexts or [""] * start) + contexts, tags)
+        paths = self._paths.followed_by(Paths.of([row.path for row in items], [row.id for row in items]))
+        none = [""] * len(self)
+        lines = {
+            "contexts": (self._contexts or none) + [_line(row.context) if row.context else "" for row in items],
+            "tags": (self._tags or none) + ["".join(map(_tagged, row.tags)) for row in items],
+        }
+        return self._of(numbers, names, paths, lines)
 
     def pack(self) -> bytes:
         """The columns as bytes."""
@@ -408,8 +434,8 @@ class DocumentColumns:
         return unpack_lines(self._parts["contexts"])
 
     @cached_property
-    def _tags(self) -> dict[str, list[int]]:
-        return dict(unpack_json(self._parts["tags"]))
+    def _tags(self) -> list[str]:
+        return unpack_lines(self._parts["tags"])
 
     @cached_property
     def _coded(self) -> dict[str, tuple[list[str], array[int]]]:
@@ -520,7 +546,7 @@ class DocumentColumns:
             if names:
                 yield self._coded_test(name, names)
         for tag in wanted.tags:
-            yield _member_test(frozenset(self._tags.get(tag, ())))
+            yield self._tag_test(_tagged(tag))
         if wanted.since is not None or wanted.until is not None:
             yield self._time_test(wanted.since, wanted.until)
         if wanted.path:
@@ -530,6 +556,10 @@ class DocumentColumns:
         known, codes = self._coded[name]
         asked = frozenset(code for code, text in enumerate(known) if text in names)
         return lambda numbers: [number for number in numbers if codes[number] in asked]
+
+    def _tag_test(self, tag: str) -> Callable[[list[int]], list[int]]:
+        tags = self._tags
+        return lambda numbers: [number for number in numbers if tag in tags[number]] if tags else []
 
     def _time_test(self, since: int | None, until: int | None) -> Callable[[list[int]], list[int]]:
         times = self.times
@@ -542,5 +572,11 @@ class DocumentColumns:
         return lambda numbers: [number for number in numbers if (paths[number] + "/").startswith(prefix)]
 
 
-def _member_test(members: frozenset[int]) -> Callable[[list[int]], list[int]]:
-    return lambda numbers: [number for number in numbers if number in members]
+def _line(value: object) -> str:
+    """A value as JSON in ASCII, with a quotation mark after a comma only where a text begins."""
+    return json.dumps(value, separators=(",", ":"), default=str)
+
+
+def _tagged(tag: str) -> str:
+    """How a tag stands in the line of those of an item, and nothing else does."""
+    return f",{_line(tag)}"

@@ -11,6 +11,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,20 @@ class StampTable(Mapping[str, Entry]):
 
     def changed(self, gone: Collection[str], entries: Mapping[str, Entry]) -> StampTable:
         """A table without the paths in ``gone`` and with the given entries added or replaced."""
-        return StampTable.of({**dict(self.over(dict.fromkeys((*gone, *entries)))), **entries})
+        base, fresh = self._base, StampTable.of(entries)._base
+        kept = bytearray(b"\1") * len(base)
+        for path in (*gone, *entries):
+            if (place := base.paths.place(path)) is not None:
+                kept[place] = 0
+        paths = base.paths.only(kept).followed_by(fresh.paths)
+        blobs = base.parts["blobs"]
+        left = [blobs[place * _DIGEST : (place + 1) * _DIGEST] for place in compress(range(len(base)), kept)]
+        parts = {"paths": paths.pack(), "blobs": b"".join((*left, fresh.parts["blobs"]))}
+        for name, code in _NUMBERS.items():
+            both = (columns.unpack_numbers(rows.parts[name]) for rows in (base, fresh))
+            parts[name] = columns.pack_numbers(array(code, chain(compress(next(both), kept), next(both))))
+        made = StampTable(_Rows(parts))
+        return StampTable.of(made) if paths.scattered else made
 
     def over(self, rows: Rows) -> StampTable:
         """This table with rows over it."""

@@ -352,6 +352,13 @@ class IndexContract:
         index.remove(["long"])
         assert {hit.id for hit in index.search(query)} == {"short", "other"}
 
+    def test_a_tag_is_not_found_by_a_part_of_another(self, index: Index) -> None:
+        """Whatever quotation marks and commas tags have."""
+        tags = ("plain", 'a"plain', '","plain', "pla", "plain\\", 'x,"plain",y')
+        index.add(item(f"n{number}", "pool", tags=(tag,)) for number, tag in enumerate(tags))
+        for number, tag in enumerate(tags):
+            assert [hit.id for hit in index.search(Query(tags=frozenset({tag})))] == [f"n{number}"]
+
     # -- keeping ----------------------------------------------------------------------------------------------------
     def test_what_was_flushed_is_there_when_opened_again(self, make: Callable[[], Index]) -> None:
         """Another opening answers the same as the one that wrote."""

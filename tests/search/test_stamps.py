@@ -30,6 +30,24 @@ def test_a_table_comes_back_as_it_went(entries: dict[str, tuple[str, Stamp]]) ->
     assert list(again.ids()) == [(path, entries[path][0]) for path in again]
 
 
+ENTRIES = st.dictionaries(PATHS, st.tuples(st.text(max_size=12), STAMPS), max_size=8)
+
+
+@settings(deadline=None)
+@given(ENTRIES, ENTRIES, st.lists(PATHS, max_size=3))
+def test_a_changed_table_has_what_is_left_and_what_came(
+    before: dict[str, tuple[str, Stamp]], after: dict[str, tuple[str, Stamp]], gone: list[str]
+) -> None:
+    """Each path is found in it by itself, and all together are what a mapping would hold."""
+    gone += list(before)[::3]
+    expected = {path: entry for path, entry in before.items() if path not in gone} | after
+    table = StampTable.unpack(StampTable.of(before).changed(gone, after).pack())
+    assert dict(table) == expected
+    assert dict(table.ids()) == {path: key for path, (key, _) in expected.items()}
+    assert {path: table.blob(path) for path in expected} == dict(table.blobs())
+    assert not [path for path in gone if path not in after and path in table]
+
+
 @settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_other_bytes_are_no_sections(data: bytes) -> None:
