@@ -37,7 +37,7 @@ LookUp = Callable[[Collection[Place]], list[Candidate]]
 # What an item lends to those so many places after it: a question most to the very next one, often the answer.
 LENT = {1: 0.2, -1: 0.125, 2: 0.125, -2: 0.125}
 LENT_BY_ANSWER = 0.25
-LENT_BY_QUESTION = 0.4
+LENT_BY_QUESTION = 0.7
 SESSION_SHARE = 0.4
 _SESSION_FADE = 0.6
 ASSISTANTS = frozenset({"assistant", "tool"})

@@ -324,6 +324,7 @@ Answer = TypeVar("Answer")
 
 _MANY_FILES, _MANY_LEFT, _MANY_AGAIN = 32, 200, 16
 _MANY_BYTES = 256 * 1024
+_MANY_SOON = 500
 _USUAL_SIZE = 10_000
 """So many memories the numbers above are for; where there are more, a fold takes longer in proportion."""
 _REBUILD_WAIT = 60.0
@@ -361,6 +362,8 @@ class SearchIndex:
         self._number = 0
         self._named = NOBODY
         self._refused: set[str] = set()
+        self.asked_soon = False
+        """Whether up to 500 items that come together are cut into terms at once, and not by the first question."""
         self._losses = Losses()
         self._seen: tuple[tuple[Overlay, int], StampTable] | None = None
         self._asked: tuple[tuple[str, Overlay, int, Index | None], Asked] | None = None
@@ -455,12 +458,13 @@ class SearchIndex:
         with self._lock:
             self._stamps()
             gone, rows = list(removed), list(added)
+            many = _MANY_SOON if self.asked_soon else _MANY_FILES
             for path in gone:
                 self._fresh.remove(path)
             self._losses.made_good(gone, (item.path for item, _ in rows))
             for item, stamp in rows:
                 # an engine that keeps no files folds nothing: there a first question would pay for what was stored
-                self._fresh.add(item, stamp, later=self._engine.stored and len(rows) > _MANY_FILES)
+                self._fresh.add(item, stamp, later=self._engine.stored and len(rows) > many)
 
     def search(self, query: Query, *, asked: Asked | None = None) -> list[Candidate]:
         """The best ``query.limit`` items of base and overlay on one scale, best first, ties by id.

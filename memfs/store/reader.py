@@ -487,6 +487,7 @@ class ChangeDetector:
     def watch_with(self, make: Callable[[], FileWatcher]) -> None:
         """Begin to watch with the next ``follow``."""
         self._make = make
+        self._index_sync.index.asked_soon = True
 
     def begin_anew_in_child(self) -> None:
         """Watch with a watcher of its own: that of the parent sees nothing in a child."""
