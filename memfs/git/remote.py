@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memfs.dataclass import dataclass
-from memfs.errors import GitFailed, HistoryUnavailable, MemfsError, PushRefused, RemoteInvalid, RemoteUnreachable
+from memfs.errors import GitFailed, HistoryUnavailable, PushRefused, RemoteInvalid, RemoteUnreachable
 from memfs.fs import io
 from memfs.git import process as environment
 from memfs.git.layout import quoted, read_config
@@ -181,17 +181,11 @@ _HINTS = (
     (r"resolve host|unable to access|Connection (?:refused|timed out|reset)|No route|unreachable|early EOF|hung up",
      "nothing is lost: sync again when the remote can be reached"),
     (r"Authentication|Permission denied|could not read (?:User|Pass)|prompts disabled|Host key|publickey|40[13]",
-     "let git itself in once, with 'git fetch {name}'; memfs uses what your own git configuration says"),
+     "let git itself in once, with 'git fetch {name}'"),
     (r"does not appear to be a git|not found|does not exist|No such file",
      "'git remote -v' shows the address, 'git remote set-url {name} ADDRESS' corrects it"),
     (r"dubious ownership", "git config --global --add safe.directory FOLDER, if you trust that repository"),
 )  # fmt: skip
-
-_WAYS_IN = re.compile(
-    r"credential\.|http\.(?:.*\.)?(?:extraheader|proxy|sslcert|sslkey|sslcainfo|cookiefile)$|core\.(?:sshcommand|askpass)$|"
-    r"url\..*\.(?:push)?insteadof$"
-)
-_GLOBALLY = "'git config --global NAME VALUE' says for yourself what it says"
 
 
 class Raced(Exception):
@@ -345,18 +339,8 @@ class RemoteConnection:
         whole = "\n".join(lines)
         hint = next((hint for pattern, hint in _HINTS if re.search(pattern, whole)), "try 'git fetch {name}' by hand")
         name = self._remote.name
-        hint, left = hint.format(name=name), self._left_aside()
-        if left:
-            hint += f". Of this repository's own configuration memfs uses none, and it sets {left}: {_GLOBALLY}"
+        hint = f"{hint.format(name=name)} (memfs uses your own git configuration, and none of this repository's)"
         return RemoteUnreachable(f"git {verb} with {name} failed: {text}", hint=hint)
-
-    def _left_aside(self) -> str:
-        """The repository's own settings that git's own fetch would use to get in, by name; never their values."""
-        try:
-            known = read_config(self._repository.common_dir / "config")
-        except MemfsError:
-            return ""
-        return ", ".join(without_login(name) for name in known if _WAYS_IN.match(name))[:_MOST_WORDS]
 
     def close(self) -> None:
         """Remove the folder."""

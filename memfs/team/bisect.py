@@ -6,9 +6,8 @@ and settings as they were are not tried. Each state of the memory is asked once:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from functools import partial
 
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import MemfsError, QueryInvalid
@@ -280,37 +279,13 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broke:
-    """What an expectation met before and after the commit.
-
-    Attributes:
-        expectation: what was expected.
-        before, after: ids of the hits, best first.
-    """
-
-    expectation: Expectation
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-
-    @property
-    def expect(self) -> str:
-        """The expectation as it was written."""
-        return str(self.expectation)
-
-    @property
-    def broken(self) -> bool:
-        """Whether it is this one that broke."""
-        name, absent = self.expectation.id, self.expectation.absent
-        return (name in self.before) is not absent and (name in self.after) is absent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BisectResult:
     """The commit that broke an answer.
 
     Attributes:
         good, bad: the ends of the search.
-        answers: how each expectation was met before and after the commit.
+        expect: what was expected, as it was written.
+        before, after: ids of the hits before and after the commit, best first.
         changes: the memory's files that the commit ``added``, ``changed`` or ``removed``, against its first parent.
         notes: what the answers lack that one of today might have, in sentences.
     """
@@ -318,7 +293,9 @@ class BisectResult:
     good: str
     bad: str
     culprit: Culprit
-    answers: tuple[Broke, ...]
+    expect: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
     changes: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -332,7 +309,7 @@ class Bisect:
 
     def find(
         self,
-        expectations: Sequence[Expectation],
+        expectation: Expectation,
         good: str,
         bad: str = "HEAD",
         tell: Callable[[int, int], object] | None = None,
@@ -343,7 +320,7 @@ class Bisect:
         time, that of ``bad``, so that what is found is what a commit did.
 
         Args:
-            good, bad: revisions or dates; every expectation is met at the one, and one is not at the other.
+            good, bad: revisions or dates; the expectation is met at the one, and not at the other.
             tell: hears how many commits are left to try, and about how many steps.
 
         Raises:
@@ -352,19 +329,26 @@ class Bisect:
         """
         ends = self._repository.resolve(good), self._repository.resolve(bad)
         now = self._repository.commit_object(ends[1]).time
-        expected = [(Answers(self._travel, self._repository, one.query, now), one) for one in expectations]
-        self._check(expected, *ends)
-        holds = partial(_met, expected)
+        answers = Answers(self._travel, self._repository, expectation.query, now)
+
+        def holds(commit: str) -> bool | None:
+            answer = answers.tried(commit)
+            return None if answer is None else expectation.met(answer)
+
+        self._check(answers, expectation, *ends)
         start = self._start(*ends, holds)
         culprit = Search(self._repository, start, holds, tell, cleared=ends[0]).culprit(ends[1])
-        notes = [note for answers, _ in expected for note in answers.of(ends[1]).notes]
+        parents = self._repository.commit_object(culprit.commit).parents
+        before = next((answers.of(one).ids for one in parents if holds(one)), ())
         return BisectResult(
             good=ends[0],
             bad=ends[1],
             culprit=culprit,
-            answers=tuple(self._broke(*one, culprit.commit) for one in expected),
+            expect=str(expectation),
+            before=before,
+            after=answers.of(culprit.commit).ids,
             changes=tuple(self._changes(culprit)),
-            notes=tuple(dict.fromkeys(notes)),
+            notes=answers.of(ends[1]).notes,
         )
 
     def _changes(self, culprit: Culprit) -> Iterator[tuple[str, str]]:
@@ -375,16 +359,15 @@ class Bisect:
                 now = self._repository.entry(culprit.commit, path)
                 yield ("changed" if was and now else "added" if now else "removed", path)
 
-    def _check(self, expected: Sequence[tuple[Answers, Expectation]], good: str, bad: str) -> None:
+    def _check(self, answers: Answers, one: Expectation, good: str, bad: str) -> None:
         """Refuse ends that are not what they are said to be."""
-        for answers, one in expected:
-            if not one.met(answers.of(good)):
-                raise _not_good(one, answers.of(good), self._in_its_time(one, good))
-        if all(one.met(answers.of(bad)) for answers, one in expected):
+        if not one.met(answers.of(good)):
+            raise _not_good(one, answers.of(good), self._in_its_time(one, good))
+        if one.met(answers.of(bad)):
             raise QueryInvalid(
-                f"every expectation is met at {bad[:10]}, so nothing broke",
+                f"it is met at {bad[:10]}, so nothing broke",
                 field="bad",
-                hint="name with --bad a commit at which one is not met, or with '=> !ID' what must not come",
+                hint="name with --bad a commit at which it is not met, or with '=> !ID' what must not come",
             )
 
     def _in_its_time(self, one: Expectation, commit: str) -> bool:
@@ -414,18 +397,6 @@ class Bisect:
                 hint="name a good commit of that line",
             )
         return held
-
-    def _broke(self, answers: Answers, expectation: Expectation, commit: str) -> Broke:
-        parents = self._repository.commit_object(commit).parents
-        before = next((found for one in parents if (found := answers.tried(one)) and expectation.met(found)), None)
-        return Broke(expectation=expectation, before=before.ids if before else (), after=answers.of(commit).ids)
-
-
-def _met(expected: Sequence[tuple[Answers, Expectation]], commit: str) -> bool | None:
-    """Whether all expectations are met at a commit; None where it cannot be read."""
-    found = [(answers.tried(commit), one) for answers, one in expected]
-    known = [one.met(answer) for answer, one in found if answer is not None]
-    return None if len(known) < len(found) else all(known)
 
 
 def _not_good(one: Expectation, answer: RevisionAnswer, once: bool) -> QueryInvalid:

@@ -360,7 +360,6 @@ def _cannot(unjoined: Mapping[str, str]) -> MergeRefused:
 
 
 _SCHEMA = "conflict"
-_TOLD = 20
 
 
 def conflict_records(parts: Parts, contested: Sequence[ContestedPath]) -> tuple[FilePlan, ...]:
@@ -389,16 +388,6 @@ def keep_others(parts: Parts, contested: Sequence[ContestedPath], wanted: Sequen
             change = changes.get(file.path)
             before, after = ((change.before,), change.after) if change else ((), None)
             spool.keep(file.path, file.conflicts, parts.clock(), after, before)
-
-
-def merge_message(message: str, contested: Sequence[ContestedPath]) -> str:
-    """The commit's message, naming the fields in which one side's value was displaced."""
-    fields = [f"- {file.path}: {one.field or 'the whole file'}" for file in contested for one in file.conflicts]
-    if not fields:
-        return message
-    more = [f"- and {len(fields) - _TOLD} more"] if len(fields) > _TOLD else []
-    heading = "Both sides changed these; one value stands, the other is recorded:"
-    return "\n".join([message, "", heading, *fields[:_TOLD], *more])
 
 
 _TRIES = 5
@@ -564,7 +553,7 @@ class Merger:
     # -- the merge ------------------------------------------------------------------------------------------------
     def _carry_out(self, planned: _MergePlan, message: str, source: str) -> MergeResult:
         keep_others(self._parts, planned.contested, planned.wanted)
-        self._write(planned, merge_message(message, planned.contested), source)
+        self._write(planned, message, source)
         flushed = self._store.flush(adopt=False)
         tip = self._parts.repository.head_commit() or ""
         if not is_ancestor(self._parts.repository, planned.commit, tip):

@@ -40,7 +40,6 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("check",),
     ("check", "--fix"),
     ("check", "--integrity"),
-    ("check", "--fix", "--dry-run"),
     ("status", "--storage"),
     ("config",),
     ("admin", "trust", "--show"),

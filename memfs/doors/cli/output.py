@@ -262,7 +262,6 @@ ATTRIBUTES: Mapping[str, str] = {
     "TriggerRow": "id outcome tool did about=context files error warned timestamp path",
     "Rule": "id action confidence",
     "BusyProcess": "pid name",
-    "Broke": "expect broken before after",
     "Disagreement": "ids reason linked anew items",
     "DecisionResult": "id path fields record sha256 removed",
     "DocumentClash": "record=path document iteration field kept lost by timestamp",

@@ -358,7 +358,7 @@ class BrokenAnswer:
     found: BisectResult = field(
         metadata=output.merge(
             "good bad steps=culprit.steps commit=culprit.revision or_earlier=culprit.or_earlier "
-            "brought=culprit.brought expectations=answers"
+            "brought=culprit.brought expect before after"
         )
     )
     agent: str
@@ -408,11 +408,9 @@ def _bisect_text(broken: BrokenAnswer) -> output.Text:
     yield f"{output.styled('broken by', fg='red')} {_head_line(culprit.revision)}"
     for line in filter(None, (_whose(culprit), *_remarks(culprit))):
         yield f"  {line}"
-    for one in broken.found.answers:
-        if one.broken:
-            yield f"  {one.expect}"
-            yield f"    before  {_listed(one.before)}"
-            yield f"    after   {_listed(one.after)}"
+    yield f"  {broken.found.expect}"
+    yield f"    before  {_listed(broken.found.before)}"
+    yield f"    after   {_listed(broken.found.after)}"
     for change in broken.changes[:_SHOWN]:
         yield f"  {output.styled(f'{change.what:<7}', fg=_COLOURS[change.what])} {change.path}"
     if (more := len(broken.changes) - _SHOWN) > 0:
@@ -427,18 +425,16 @@ def _listed(ids: tuple[str, ...]) -> str:
 
 
 @verb("bisect", text=_bisect_text)
-@click.option("--good", required=True, metavar="REV", help="A commit, tag or date at which every expectation was met.")
-@click.option("--bad", default="HEAD", show_default=True, metavar="REV", help="One at which an expectation is not met.")
+@click.option("--good", required=True, metavar="REV", help="A commit, tag or date at which the expectation was met.")
+@click.option("--bad", default="HEAD", show_default=True, metavar="REV", help="One at which it is not met.")
 @click.option(
     "--expect",
-    "expected",
-    multiple=True,
     required=True,
     metavar="'QUERY => ID'",
-    help="The item that a question brings; '=> !ID': must not bring. May be repeated.",
+    help="The item that a question brings; '=> !ID': must not bring.",
 )
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="Among so many hits; 'recall.limit' by default.")
-def bisect(workspace: Workspace, good: str, bad: str, expected: tuple[str, ...], limit: int | None) -> BrokenAnswer:
+def bisect(workspace: Workspace, good: str, bad: str, expect: str, limit: int | None) -> BrokenAnswer:
     """Find the commit that broke an answer, and say whose it is.
 
     Both ends are asked first; then the commits between them that changed the memory are halved, each asked with the
@@ -455,9 +451,8 @@ def bisect(workspace: Workspace, good: str, bad: str, expected: tuple[str, ...],
     def tell(left: int, steps: int) -> None:
         output.note(f"{output.count(left, 'commit')} left, about {output.count(steps, 'step')}")
 
-    asked = Query(limit=limit or workspace.settings.recall.limit)
-    expectations = [Expectation.read(text, asked) for text in expected]
-    return BrokenAnswer.of(workspace.teams.bisect.find(expectations, good, bad, tell))
+    expectation = Expectation.read(expect, Query(limit=limit or workspace.settings.recall.limit))
+    return BrokenAnswer.of(workspace.teams.bisect.find(expectation, good, bad, tell))
 
 
 # -- verify -------------------------------------------------------------------------------------------------------
