@@ -78,7 +78,6 @@ def _lived_in(memfs: Memfs, root: Path) -> str:
     [
         (("team", "convention", "list"), "conventions", "Times are UTC", 0),
         (("agent", "episode", "list"), "episodes", "test_login", 0),
-        (("inbox", "patterns"), "patterns", "create {x} login", 0),
         (("team", "conflicts"), "conflicts", "timeout", 0),
         (("agent", "context", "list"), "contexts", "session", 0),
         (("agent", "context", "get"), "values", "SHOP-12", 0),
@@ -152,7 +151,6 @@ def test_an_open_iteration_was_open_then(memfs: Memfs, then: str) -> None:
         ("agent", "episode", "record", "x", "--outcome", "success"),
         ("agent", "episode", "analyze"),
         ("agent", "context", "set", "a=b"),
-        ("inbox", "patterns", "words"),
         ("team", "conflicts", "--scan"),
         ("state", "iteration", "start"),
         ("state", "resume", "token"),

@@ -1,4 +1,4 @@
-"""``inbox patterns`` and ``agent consolidate``: what memories have in common, what a session leaves (M2, C7)."""
+"""Accepted patterns and ``agent consolidate``: what memories have in common, what a session leaves (M2, C7)."""
 
 from __future__ import annotations
 
@@ -17,36 +17,19 @@ def remember(memfs: Memfs, *texts: str, **options: str) -> None:
     assert memfs("import", "-", stdin=lines).code == 0
 
 
-def test_patterns_are_shown_and_suggested(memfs: Memfs) -> None:
-    """Patterns that were accepted are listed, and suggested where they fit (M2)."""
+def test_accepted_patterns_are_listed(memfs: Memfs) -> None:
+    """Patterns that were accepted are listed, and found where they fit (M2)."""
     logins = [f"create {name} login" for name in ("user", "admin", "guest", "root")]
     remember(memfs, *logins, "renew the shop certificate", type="interaction")
-    assert memfs("inbox", "patterns", "--json").json == {"patterns": []}
-    assert "0 patterns; 'memfs inbox' looks for them" in memfs("inbox", "patterns").err
+    assert memfs("list", "--type", "pattern", "--json").json["items"] == []
 
     memfs("inbox")
     memfs("inbox", "accept", "create")
 
-    (pattern,) = memfs("inbox", "patterns", "--json").json["patterns"]
-    assert (pattern["template"], pattern["occurrences"], pattern["confidence"]) == ("create {variable} login", 4, 0.8)
-    shown = memfs("inbox", "patterns")
-    assert shown.out.split()[:3] == ["4", "x", "0.80"]
-    assert "create {variable} login" in shown.out
-    assert "1 pattern" in shown.err
-    (fitting,) = memfs("inbox", "patterns", "create", "auditor", "login", "--json").json["patterns"]
-    assert fitting["reasons"]["follows"] == 2.0
-    assert memfs("inbox", "patterns", "zebra", "--json").json == {"patterns": []}
-
-
-def test_circumstances_choose_patterns(memfs: Memfs) -> None:
-    """``--context`` shows the patterns of these circumstances; one without a value is refused (M2)."""
-    for name in "abc":
-        memfs("remember", f"renew the {name} certificate", "--context", "project=shop")
-    memfs("inbox", "--set", "learning.patterns=write")
-
-    assert len(memfs("inbox", "patterns", "--context", "project=shop", "--json").json["patterns"]) == 1
-    assert memfs("inbox", "patterns", "--context", "project=blog", "--json").json == {"patterns": []}
-    assert memfs("inbox", "patterns", "--context", "project").code == 2
+    (pattern,) = memfs("list", "--type", "pattern", "--json").json["items"]
+    assert pattern["content"] == "create {variable} login"
+    assert (pattern["data"]["occurrences"], pattern["data"]["confidence"]) == (4, 0.8)
+    assert "create {variable} login" in memfs("recall", "create auditor login").out
 
 
 def test_a_session_is_consolidated(memfs: Memfs, root: Path) -> None:
@@ -98,9 +81,7 @@ def test_what_stays_is_told(memfs: Memfs, root: Path) -> None:
     assert "broken stays: its file cannot be read as it is now" in told.err
 
 
-@pytest.mark.parametrize(
-    "words", [("agent", "consolidate"), ("agent", "consolidate", "--session"), ("inbox", "patterns", "-n", "0")]
-)
+@pytest.mark.parametrize("words", [("agent", "consolidate"), ("agent", "consolidate", "--session")])
 def test_what_cannot_be_understood_is_told(memfs: Memfs, words: tuple[str, ...]) -> None:
     """A missing name and a limit of nothing end with exit code 2."""
     assert memfs(*words).code == 2

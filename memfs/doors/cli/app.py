@@ -161,7 +161,7 @@ GUESSES: Mapping[str, str] = {
     "private": "status --private",
     "edit": "update --edit",
     "new": "remember --edit",
-    "patterns": "inbox patterns",
+    "patterns": "list --type pattern",
     "feedback": "agent feedback",
     "feedback-for": "state feedback",
     "resolve": "team conflicts",

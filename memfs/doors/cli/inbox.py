@@ -11,42 +11,35 @@ is accepted stays private.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.dataclass import dataclass, field, replace
-from memfs.doors.cli.command import Unclear, opened, remark, verb, wants_json
-from memfs.doors.cli.options import SOURCE, as_of, land, pair, past_at
+from memfs.doors.cli.command import Unclear, opened, remark, verb
+from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import (
-    OMIT,
     TEXT_ONLY,
     Note,
-    Table,
     Text,
     count,
-    is_interactive,
     merge,
-    note,
     one_line,
-    print_raw,
     styled,
 )
 from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import private_folder
-from memfs.errors import ContentError, MemfsError
-from memfs.learning.inbox import item_in, text_of
+from memfs.errors import MemfsError
 from memfs.model.ids import of_mount, without_mount
 from memfs.model.item import Trust
-from memfs.model.query import MOST
 from memfs.model.suggestion import Source, Suggestion, SuggestionDecision
 from memfs.private import NAME
 from memfs.recall.tokens import gist
 
 if TYPE_CHECKING:
-    from memfs.model import Hit, MemoryItem
+    from memfs.model import MemoryItem
     from memfs.workspace import Workspace
 
 _NAMED = 3
@@ -210,48 +203,28 @@ def _accepted_text(accepted: tuple[AcceptedMemory, ...]) -> Text:
 @verb("accept", text=_accepted_text, key="accepted", lands=True)
 @_ids
 @click.option("--content", metavar="TEXT", help="Accept it with other words.")
-@click.option("--edit", is_flag=True, help="Accept it as you change it in your editor.")
-def accept(ids: tuple[str, ...], content: str | None, edit: bool) -> tuple[AcceptedMemory, ...]:
+def accept(ids: tuple[str, ...], content: str | None) -> tuple[AcceptedMemory, ...]:
     """Make a memory of each of these suggestions, vouched for by you.
 
-    An ID may be shortened. Accepting what was refused takes that back; what private memory suggests stays private.
+    An ID may be shortened. Accepting what was refused takes that back; what private memory suggests stays private. To
+    change more than its words, accept it, and then use 'memfs update ID --edit'.
 
     Examples:
         memfs inbox accept service-variable-listens-on-port-variable-e5ee8574
         memfs inbox accept always-use-tabs-1b0c2d3e --content "Use tabs in Makefiles"
     """
-    reworded = content is not None
-    if (reworded or edit) and (len(ids) > 1 or (reworded and edit)):
-        raise click.UsageError("change one suggestion at a time, with --content or with --edit")
+    if content is not None and len(ids) > 1:
+        raise click.UsageError("--content is for one suggestion")
     with _owner(ids) as (workspace, mount, found):
-        if reworded or edit:
-            found = [_changed(workspace, found[0], content)]
+        if content is not None:
+            if not content.strip() and not found[0].item.title:
+                raise click.UsageError("--content is blank: give the words that are to be remembered")
+            found = [replace(found[0], item=found[0].item.replace(content=content))]
         stored = workspace.inbox.accept(found, trust=Trust.REVIEWED.value, source=SOURCE)
         land(workspace, stored[-1])
         root = workspace.root
     base = str(root) + os.sep if mount else ""
     return tuple(AcceptedMemory(_mounted(item.id, mount), item, base + item.path) for item in stored)
-
-
-def _changed(workspace: Workspace, one: Suggestion, content: str | None) -> Suggestion:
-    """A suggestion in the person's own words."""
-    if content is not None:
-        if not content.strip() and not one.item.title:
-            raise click.UsageError("--content is blank: give the words that are to be remembered")
-        return replace(one, item=one.item.replace(content=content))
-    text = before = text_of(workspace.parts, one.item)
-    while True:
-        written = click.edit(text, extension=".yaml", require_save=True)
-        if written is None:
-            raise click.ClickException("nothing was saved, so nothing was accepted")
-        try:
-            return replace(one, item=item_in(workspace.parts, written, one.item))
-        except ContentError as error:
-            text = written
-            note(error.sentence)
-            if not is_interactive() or not click.confirm("Edit again?", default=True, err=True):
-                print_raw(written if written != before else "")
-                raise
 
 
 # -- refuse -------------------------------------------------------------------------------------------------------
@@ -283,89 +256,4 @@ def refuse(ids: tuple[str, ...]) -> RefusedSuggestions:
     return RefusedSuggestions(tuple(_mounted(one.id, mount) for one in found))
 
 
-_OF_A_PATTERN = (
-    "pattern_type", "occurrences", "confidence", "first_seen", "last_seen", "examples", "common_context"
-)  # fmt: skip
-
-
-# -- patterns -----------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class PatternRow:
-    """A pattern.
-
-    Attributes:
-        item: the pattern, and what the memories have in common; these fields stand beside the others.
-        pattern_type: their type.
-        occurrences: how many memories there are.
-        confidence: how sure it is, 0 to 1.
-        first_seen: when the first of them was.
-        last_seen: when the last of them was.
-        examples: what some of them say.
-        common_context: the circumstances that they share.
-        score: how well it fits what is at hand, where that was asked.
-        reasons: what that is made of.
-    """
-
-    item: MemoryItem = field(metadata=merge("id template=content path"))
-    pattern_type: str = ""
-    occurrences: int = 0
-    confidence: float = 0.0
-    first_seen: str | None = None
-    last_seen: str | None = None
-    examples: tuple[str, ...] = ()
-    common_context: Mapping[str, Any] = field(default_factory=dict)
-    score: float | None = field(default=None, metadata=OMIT)
-    reasons: Mapping[str, float] = field(default_factory=dict, metadata=OMIT)
-
-    @classmethod
-    def of(cls, item: MemoryItem, hit: Hit | None = None) -> PatternRow:
-        """A pattern as it is stored, and how well it fits."""
-        known = {name: item.data[name] for name in _OF_A_PATTERN if name in item.data}
-        if hit is not None:
-            known["score"] = round(hit.score, 6)
-            known["reasons"] = {name: round(value, 6) for name, value in hit.reasons.items()}
-        return cls(item, **known)
-
-
-def _patterns_text(found: tuple[PatternRow, ...]) -> Text:
-    rows = [(f"{one.occurrences:>5,} x", f"{one.confidence:.2f}", one.pattern_type, one.item) for one in found]
-    yield Table([(*figures, one_line(item.content), item.id) for *figures, item in rows], dim=(0, 1))
-
-
-@verb("patterns", text=_patterns_text, key="patterns")
-@click.argument("text", nargs=-1, metavar="[TEXT]...")
-@click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance of the moment; may be repeated.")
-@click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most so many: 100 of all, 5 of the fitting ones.")
-@as_of
-def patterns(
-    text: tuple[str, ...], context: tuple[str, ...], limit: int | None, as_of: str | None
-) -> tuple[PatternRow, ...]:
-    """Show what several memories have in common, the most frequent first: the patterns that were accepted.
-
-    With TEXT or --context those that fit what is at hand are shown, the best first.
-
-    Examples:
-        memfs inbox patterns
-        memfs inbox patterns "create a login for the auditor" --context project=shop
-    """
-    from memfs.learning.learner import patterns_in
-
-    if as_of is not None and (text or context):
-        raise click.UsageError("--as-of lists what there was: it goes with no TEXT or --context")
-    circumstances = dict(pair(written) for written in context)
-    with opened() as workspace:
-        if text or context:
-            hits = workspace.patterns.suggest(" ".join(text), circumstances, limit or _SUGGESTED)
-            rows, more, past = tuple(PatternRow.of(hit.item, hit) for hit in hits), 0, None
-        else:
-            past = past_at(workspace, as_of)
-            every = workspace.patterns.all() if past is None else patterns_in(past.store.select)
-            rows = tuple(map(PatternRow.of, every[: limit or (MOST if wants_json() else _SHOWN)]))
-            more = len(every) - len(rows)
-        further = f"; {more:,} more with --limit" if more else ""
-        further = further if rows or past else "; 'memfs inbox' looks for them"
-        remark(count(len(rows), "pattern") + further)
-        return rows
-
-
-inbox = Actions("inbox", __doc__, list_, accept, refuse, patterns)
+inbox = Actions("inbox", __doc__, list_, accept, refuse)
