@@ -328,9 +328,10 @@ def _opener(workspace: Workspace, words: Sequence[str] = ()) -> Callable[..., Wo
         store, by_interval = workspace.store, command.by_interval(workspace)
         store.resume()
         store.take_up(at_once=by_interval and verb_of(words) not in command.ANY_TIME, patience=command.COMMIT_SECONDS)
-        # Its result is durable without: the parent commits it within the window. JSON says in which commit it is.
+        # Its result is durable without: the parent commits it within the window. JSON says in which commit it is, and
+        # a verb, why that has to wait.
         later = by_interval and verb_of(words) in _LATER and "--json" not in words
-        store.commits_later = later and not workspace.repository.busy()
+        store.commits_later = later and (is_event(words) or not workspace.repository.busy())
         return workspace
 
     return opened

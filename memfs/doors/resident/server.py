@@ -46,7 +46,7 @@ from memfs.workspace import Workspace, open_workspace
 _MOST_CHILDREN = 8
 _WAITING_CLIENTS = 64
 _SAY_SECONDS = 20.0
-_SOON, _QUIET_SECONDS = 0.01, 0.1
+_SOON, _QUIET_SECONDS = 0.003, 0.1
 _COMPARE_SECONDS = 1.0
 _SHORTEST_REST, _LONGEST_REST = 2.0, 600.0
 _CREDENTIALS = struct.Struct("3i")
@@ -65,7 +65,7 @@ class _ForkWatcher:
         self._owner = os.getpid()
         self._read = mmap.mmap(-1, 8)
         self._known = self._read[:]
-        self._again: set[str] = set()
+        self._paths: set[str] | None = set()
 
     @property
     def heard(self) -> bytes:
@@ -77,22 +77,28 @@ class _ForkWatcher:
         """Whether it hears of all that happens."""
         return not self._events.doubt
 
+    def hear(self) -> bool:
+        """Read what is queued; whether that may concern a memory: no hidden file does."""
+        if self.is_sure and not self._events.waiting():
+            return False
+        before = self._known
+        self._known = self._read[:] = (int.from_bytes(before, "big") + 1).to_bytes(8, "big")
+        found = self._events.read()
+        if found is not None and not (found := {path for path in found if "/." not in path.removeprefix(self._prefix)}):
+            self._known = self._read[:] = before
+            return False
+        self._paths = None if found is None or self._paths is None else self._paths | found
+        return True
+
     def drain(self) -> list[str] | None:
         """Paths seen to change since the last call; None where every file is to be looked at."""
         if os.getpid() != self._owner:
             # What the parent reads meanwhile it has counted before.
             sure = self.is_sure and not self._events.waiting() and self._read[:] == self._known
             return [] if sure else None
-        if not self.is_sure or self._events.waiting():
-            self._known = (int.from_bytes(self._known, "big") + 1).to_bytes(8, "big")
-            self._read[:] = self._known
-            paths = self._events.read()
-            if paths is None:
-                self._again = set()
-                return None
-            self._again |= paths
-        paths, self._again = self._again, set()
-        return sorted(path.removeprefix(self._prefix) for path in paths if path.startswith(self._prefix))
+        self.hear()
+        paths, self._paths = self._paths, set()
+        return None if paths is None else sorted(path.removeprefix(self._prefix) for path in paths)
 
     def fileno(self) -> int:
         """What to wait for; -1 where nothing will come."""
@@ -100,7 +106,7 @@ class _ForkWatcher:
 
     def give_back(self, paths: list[str]) -> None:
         """Take back paths that could not be looked at."""
-        self._again |= {f"{self._prefix}{path}" for path in paths}
+        self._paths = None if self._paths is None else self._paths | {f"{self._prefix}{path}" for path in paths}
 
     def close(self) -> None:
         """Hear no more, in the process that hears."""
@@ -204,7 +210,7 @@ class Resident:
             elif look_at is not None and time.monotonic() >= look_at:
                 look_at, looked = None, time.monotonic()
                 self._follow(opened)
-            elif not ready.isdisjoint(heard):
+            elif any(one.hear() for one in heard if one in ready):
                 # The next command may come at once, and an editor or git may be in the middle of it.
                 look_at = max(time.monotonic() + _SOON, looked + _QUIET_SECONDS)
             self._tend()
