@@ -11,7 +11,7 @@ import hashlib
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -319,7 +319,7 @@ class ArchiveResult:
         packed: what it weighs now.
         removed: how many documents left the tree.
         left: documents that stay in the tree, with the reason: invalid, or changed meanwhile.
-        reason: why the originals wait in the tree although they are archived; "" where nothing keeps them.
+        reason: why nothing was archived; "" where nothing stood in the way.
     """
 
     iterations: tuple[int, ...] = ()
@@ -386,12 +386,13 @@ class Archiver:
         with self._working("archive"):
             with self._parts.lock.hold("archive"):  # what killed processes left
                 self._parts.tree.sweep(ARCHIVE)
-            self._store.flush(adopt=False)
-            files = self._originals(closed)
-            made, left = self._pack(files, self._held(closed), level)
             flushed = self._store.flush(adopt=False)
-            reason = flushed.reason if flushed.waiting else ""
-            removed = 0 if reason else self._remove(files, self._held(closed, trusted=made), left)
+            reason = self._parts.repository.busy() or (flushed.reason if flushed.waiting else "")
+            if reason:
+                return ArchiveResult(iterations=tuple(sorted(closed)), reason=reason)
+            made, left = self._pack(self._originals(closed), level)
+            certain = [member for index in made for member in index.members]
+            removed = 0 if self._store.flush(adopt=False).waiting else self._remove(certain, left)
             if removed:
                 self._store.flush(adopt=False)
         return ArchiveResult(
@@ -402,32 +403,12 @@ class Archiver:
             packed=sum(index.bytes for index in made),
             removed=removed,
             left=left,
-            reason=reason,
         )
 
-    def _held(
-        self, closed: Iterable[int], trusted: Sequence[archive_file.ArchiveIndex] = ()
-    ) -> dict[str, archive_file.ArchiveMember]:
-        """What payloads that are here hold for sure of iterations, by path; ``trusted`` were read a moment ago."""
-        doubtful: dict[str, Collection[str]] = {index.name: () for index in trusted}
-        found = {}
-        for number in closed:
-            for path, (archive, member) in self._archives.of_iteration(number).items():
-                name = archive.index.name
-                if name not in doubtful:
-                    problems = archive.verify() if archive.present else {"": "not here"}
-                    doubtful[name] = archive.by_path if "" in problems else problems
-                if path not in doubtful[name]:
-                    found[path] = member
-        return found
-
-    def _pack(
-        self, files: Sequence[_Original], held: Mapping[str, archive_file.ArchiveMember], level: int
-    ) -> tuple[list[archive_file.ArchiveIndex], dict[str, str]]:
+    def _pack(self, files: Sequence[_Original], level: int) -> tuple[list[archive_file.ArchiveIndex], dict[str, str]]:
         made: list[archive_file.ArchiveIndex] = []
         left: dict[str, str] = {}
-        fresh = [one for one in files if one.path not in held or not self._same(one, held[one.path])]
-        for group in _groups(fresh):
+        for group in _groups(files):
             name = self._free_name(f"{group[0].closed:%Y-%m}")
             index = self._payload(name, group, level, left)
             if index.members:
@@ -464,10 +445,6 @@ class Archiver:
                 if row.regular and (document_kind(row.path) or document_of_sidecar(row.path))
             ]
         return found
-
-    def _same(self, file: _Original, member: archive_file.ArchiveMember) -> bool:
-        """Whether a file holds what was archived."""
-        return file.size == member.bytes and digest_of(self._chunks(file.path)) == member.digest
 
     def _payload(
         self, name: str, group: Sequence[_Original], level: int, left: dict[str, str]
@@ -538,21 +515,17 @@ class Archiver:
             yield from file_chunks(self._parts.tree, path)
 
     # -- out of the tree ------------------------------------------------------------------------------------------
-    def _remove(
-        self, files: Sequence[_Original], held: Mapping[str, archive_file.ArchiveMember], left: dict[str, str]
-    ) -> int:
-        """Take originals out of the tree, each only where an archive holds these very bytes."""
-        certain = {one.path: held[one.path] for one in files if one.path in held}
-        documents = [member for path, member in certain.items() if document_kind(path)]
+    def _remove(self, members: Sequence[archive_file.ArchiveMember], left: dict[str, str]) -> int:
+        """Take originals out of the tree, each only where its archive holds these very bytes."""
         removed = 0
-        for part in _in_commits(documents):
+        for part in _in_commits(member for member in members if document_kind(member.path)):
             names = iterations_text({number for one in part if (number := iteration_of(one.path)) is not None})
             removed += self._remove_batch(part, f"Take {names} out of the tree; the archive has them", left)
-        for path, member in certain.items():
-            if not document_kind(path) and digest_of(self._chunks(path)) == member.digest:
-                self._parts.tree.remove(path)
+        for member in members:
+            if not document_kind(member.path) and digest_of(self._chunks(member.path)) == member.digest:
+                self._parts.tree.remove(member.path)
                 removed += 1
-        for number in sorted({number for path in certain if (number := iteration_of(path)) is not None}):
+        for number in sorted({number for one in members if (number := iteration_of(one.path)) is not None}):
             self._remove_empty(iteration_folder(number))
         return removed
 

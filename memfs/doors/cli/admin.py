@@ -417,7 +417,7 @@ def _run_text(report: RetentionResult, dry_run: bool) -> Text:
     for path, reason in done.left.items():
         yield Note(f"{path} stays in the tree: {reason}")
     if done.reason:
-        yield Note(f"archived, but the originals stay until git is free: {done.reason}")
+        yield Note(f"nothing is archived until git is free: {done.reason}")
 
 
 def _smaller(one: ArchiveResult | Period) -> str:
