@@ -167,10 +167,6 @@ def dissimilarity(sets: Sequence[frozenset[str]]) -> float | None:
     return short(math.fsum(apart) / len(apart))
 
 
-CONFIDENCE = "confidence_score"
-RESOURCES = "resource_consumed"
-
-
 def sum_up(documents: Iterable[StateFacts], opened: datetime | None, closed: datetime | None) -> dict[str, Any]:
     """The statistics of an iteration.
 
@@ -180,83 +176,35 @@ def sum_up(documents: Iterable[StateFacts], opened: datetime | None, closed: dat
 
     Returns:
         Plain values, the same for the same documents: ``documents`` by kind, ``outputs``, ``outputs_by_agent``,
-        ``mean_confidence``, ``resource_consumed``, ``agents`` (with ``metrics``: count, mean, last), ``hypotheses``
-        (``total``, ``by_state``), ``tournament`` (``results``, ``participants``), and ``duration_seconds``.
+        ``hypotheses`` (``total``, ``by_state``), ``tournament`` (``results``, ``participants``), ``duration_seconds``.
     """
-    given = sorted(documents, key=lambda facts: (facts.timestamp.timestamp() if facts.timestamp else 0.0, facts.path))
+    given = list(documents)
     kinds = Counter(facts.kind for facts in given if facts.kind)
+    outputs = Counter(facts.agent for facts in given if facts.kind == "agent_output")
     states = Counter(facts.state or "unknown" for facts in given if facts.kind == "hypothesis")
     participants = {name for facts in given if facts.kind == "tournament_result" for name in facts.hypotheses}
-    work = _work([facts for facts in given if facts.kind in ("agent_output", "state_update")])
     duration = (closed - opened).total_seconds() if opened and closed else None
-    together = _Work()
-    for one in work.values():
-        for name in (CONFIDENCE, RESOURCES):
-            together.figures[name] += one.figures.get(name, ())
     return {
         **({} if duration is None else {"duration_seconds": round(max(duration, 0.0), 9)}),
         "documents": dict(sorted(kinds.items())),
         "outputs": kinds["agent_output"],
-        "outputs_by_agent": {name: len(one.tasks) for name, one in work.items() if one.tasks},
-        **dict(sorted(_known(together.figures).items())),
-        "agents": {name: {**one.plain(), "metrics": one.metrics()} for name, one in work.items()},
+        "outputs_by_agent": dict(sorted(outputs.items())),
         "hypotheses": {"total": sum(states.values()), "by_state": dict(sorted(states.items()))},
         "tournament": {"results": kinds["tournament_result"], "participants": len(participants)},
     }
 
 
-@dataclass(slots=True)
-class _Work:
-    """What one agent did: the task of each output, and its figures."""
-
-    tasks: list[str] = field(default_factory=list)
-    figures: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-
-    def plain(self) -> dict[str, Any]:
-        """As answers and statistics have it."""
-        return {"outputs": len(self.tasks), "tasks": len(set(self.tasks)), **_known(self.figures)}
-
-    def metrics(self) -> dict[str, dict[str, Any]]:
-        """The other figures."""
-        others = {name: self.figures[name] for name in sorted(self.figures) if name not in (CONFIDENCE, RESOURCES)}
-        return {name: {"count": len(one), "mean": _mean(one), "last": one[-1]} for name, one in others.items()}
-
-
-def _work(given: Iterable[StateFacts]) -> dict[str, _Work]:
-    """By agent, what it did by outputs and state updates, in the order of these; what it is told to cost by outputs."""
-    work: defaultdict[str, _Work] = defaultdict(_Work)
-    for facts in given:
-        if facts.kind == "agent_output":
-            work[facts.agent].tasks.append(facts.task)
-        for name, figures in facts.agent_metrics.items():
-            for figure, value in figures.items():
-                counts = facts.kind == "agent_output" or figure not in (CONFIDENCE, RESOURCES)
-                if counts and as_number(value) is not None:
-                    work[name].figures[figure].append(value)
-    return dict(sorted(work.items()))
-
-
-def _known(figures: Mapping[str, list[float]]) -> dict[str, float]:
-    """What was consumed, and the mean confidence where one is known."""
-    confidence = figures.get(CONFIDENCE)
-    consumed = {"resource_consumed": round(math.fsum(figures.get(RESOURCES, ())), 9)}
-    return consumed | ({"mean_confidence": _mean(confidence)} if confidence else {})
-
-
-def _mean(values: Sequence[float]) -> float:
-    return round(math.fsum(values) / len(values), 9)
-
-
 def agents(rows: Iterable[StateRow], names: Collection[str]) -> dict[str, dict[str, Any]]:
-    """By agent: how many outputs, their mean confidence, what they took, and when the last came."""
-    given = [row.facts for row in rows if row.facts.agent in names]
-    last: dict[str, datetime] = {}
-    for facts in given:
-        if facts.timestamp is not None:
-            last[facts.agent] = max(last.get(facts.agent, facts.timestamp), facts.timestamp)
-    times = {name: {"last_timestamp": format_time(moment)} for name, moment in last.items()}
-    work = _work(given)
-    return {name: {**work[name].plain(), **times.get(name, {})} for name in names if name in work}
+    """By agent: how many outputs, of how many tasks, and when the last came."""
+    given: dict[str, list[StateFacts]] = {}
+    for row in rows:
+        given.setdefault(row.facts.agent, []).append(row.facts)
+    summed: dict[str, dict[str, Any]] = {}
+    for name in filter(given.__contains__, names):
+        times = [facts.timestamp for facts in given[name] if facts.timestamp is not None]
+        last = {"last_timestamp": format_time(max(times))} if times else {}
+        summed[name] = {"outputs": len(given[name]), "tasks": len({facts.task for facts in given[name]}), **last}
+    return summed
 
 
 def by_state(hypotheses: Mapping[str, StateRow]) -> dict[str, int]:

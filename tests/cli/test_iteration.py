@@ -23,8 +23,7 @@ def test_an_iteration_is_started_shown_closed_and_listed(memfs: Memfs, root: Pat
     assert (shown["number"], shown["status"], shown["closed"]) == (1, "open", None)
     assert shown["counts"] == {"agent_output": 1, "system_state": 1}
     assert "Iteration 1 is closed" in closed.out
-    assert "Evolution Agent" in closed.out
-    assert "0.5 confidence" in closed.out
+    assert "Evolution Agent  1 output" in closed.out
     assert git(root, "status", "--porcelain") == ""
     assert "Close iteration 1" in git(root, "log", "--format=%s")
     assert memfs("state", "iteration", "start", "--json").json["iteration"]["number"] == 2
@@ -59,7 +58,7 @@ def test_statistics_that_somebody_wrote_by_hand_are_shown_as_far_as_they_make_se
     """A header is a file like any other (S18)."""
     memfs("state", "iteration", "start")
     header = root / "ContextMemory/iterations/iteration_001/system_state.json"
-    statistics = {"mean_confidence": "high", "agents": {"a": 3, "b": {"outputs": "x"}, "c\x1b[31m": {"outputs": 2}}}
+    statistics = {"duration_seconds": "long", "outputs_by_agent": {"a": "x", "b": {}, "c\x1b[31m": 2}}
     values = {**json.loads(header.read_text()), "status": "closed", "statistics": statistics}
     header.write_text(json.dumps(values))
 

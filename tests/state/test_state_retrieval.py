@@ -145,8 +145,6 @@ def test_summary_has_statistics_and_counts_only(workspace: Workspace) -> None:
     assert found.content.agent_states["Judge"] == {
         "outputs": 4,
         "tasks": 4,
-        "resource_consumed": 8.0,
-        "mean_confidence": pytest.approx(0.575),
         "last_timestamp": corpus.output(2, "Judge", 1, 3)["timestamp"],
     }
     assert found.content.hypothesis_data == ()

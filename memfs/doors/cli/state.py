@@ -51,9 +51,6 @@ if TYPE_CHECKING:
 
 
 # -- iteration ----------------------------------------------------------------------------------------------------
-_STATISTICS_SHOWN = (("outputs", "outputs"), ("mean_confidence", "confidence"), ("resource_consumed", "consumed"))
-
-
 def _iteration_text(one: Iteration) -> Text:
     yield f"Iteration {one.number} is {_status(one)}"
     rows = [("opened", time_text(one.opened) or ""), ("closed", time_text(one.closed) or "")]
@@ -64,16 +61,11 @@ def _iteration_text(one: Iteration) -> Text:
 
 def _statistics_text(statistics: Mapping[str, Any]) -> Text:
     """What closing summed up; the values come from a file, and may be anything."""
-    for name in ("duration_seconds", "mean_confidence", "resource_consumed"):
-        if isinstance(value := statistics.get(name), int | float):
-            yield f"  {name.replace('_', ' ')}: {value:,.2f}"
-    agents = statistics.get("agents")
-    yield Table([
-        (f"  {name}", *(f"{figures[key]:,.6g} {word}" if key in figures else "" for key, word in _STATISTICS_SHOWN))
-        for name, figures in (agents.items() if isinstance(agents, Mapping) else ())
-        if isinstance(figures, Mapping)
-        and all(isinstance(figures.get(key, 0), int | float) for key, _ in _STATISTICS_SHOWN)
-    ])  # fmt: skip
+    if isinstance(value := statistics.get("duration_seconds"), int | float):
+        yield f"  duration seconds: {value:,.2f}"
+    outputs = statistics.get("outputs_by_agent")
+    rows = outputs.items() if isinstance(outputs, Mapping) else ()
+    yield Table([(f"  {name}", count(number, "output")) for name, number in rows if isinstance(number, int)])
 
 
 def _iteration_list_text(found: tuple[Iteration, ...]) -> Text:
