@@ -24,6 +24,7 @@ from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.plan import excerpt, of_items
 from memfs.store.reader import Reader
+from memfs.store.store import retry_on_conflict
 
 _DIGITS = 16
 _OURS = frozenset({CONTRADICTS, COMPATIBLE, SUPERSEDED_BY})
@@ -289,7 +290,6 @@ class Conflicts:
         *,
         keep: str,
         reason: str = "",
-        seen: Mapping[str, str] | None = None,
         source: str = "",
     ) -> Decision:
         """Write down what a person decided about two items, in one commit; it is not asked about again.
@@ -302,35 +302,28 @@ class Conflicts:
             one, other: ids, paths, or beginnings of ids.
             keep: the id of the one that holds, or ``both``.
             reason: why; it is in both items and in the commit.
-            seen: by id, the sha256 of the items as the person saw them.
             source: which door it came through, for the commit's trailers.
 
         Raises:
             ItemNotFound, QueryInvalid: the two, or what is to be kept, cannot be understood.
-            Conflict: an item says something else than what was seen. Nothing was written.
+            Conflict: somebody edits one of them at this moment. Nothing was written.
             SecretDetected, StorageIO: nothing was written.
         """
         reason = _checked_reason(reason)
-        pair = self._pair(one, other)
-        kept = _kept(keep, pair)
-        began, known = texts(*pair), self._is_known(*pair)
-        for _ in range(_TRIES):
-            _refuse_unseen(pair, seen or {})
+        began = texts(*self._pair(one, other))
+
+        def decided() -> Decision:
+            pair = self._pair(one, other)
+            if texts(*pair) != began:
+                raise Conflict("one of the two was edited", path=pair[0].path, hint="look at both again, then decide")
+            kept = _kept(keep, pair)
             after = self._decided(pair, kept, reason)
             if after == pair:
                 return Decision(kept=kept, one=pair[0], other=pair[1], changed=False)
-            try:
-                stored = self._write(pair, after, _sentence(pair, kept, reason), source)
-                return Decision(kept=kept, one=stored[0], other=stored[1], known=known)
-            except Conflict:
-                pair = self._pair(pair[0].id, pair[1].id)
-                if texts(*pair) != began:
-                    raise
-        raise Conflict("others keep changing the two memories", path=pair[0].path, hint="try again")
+            stored = self._write(pair, after, _sentence(pair, kept, reason), source)
+            return Decision(kept=kept, one=stored[0], other=stored[1])
 
-    def _is_known(self, one: MemoryItem, other: MemoryItem) -> bool:
-        """Whether anything says that the two contradict each other."""
-        return _is_linked(one, other) or record_of(one, other) is not None or bool(self._objection(one, other))
+        return retry_on_conflict(decided, tries=_TRIES)
 
     def _decided(self, pair: tuple[MemoryItem, MemoryItem], kept: str, reason: str) -> tuple[MemoryItem, MemoryItem]:
         now = self._parts.clock()
@@ -402,17 +395,6 @@ def _kept(keep: str, pair: tuple[MemoryItem, MemoryItem]) -> str:
         ids = f"{pair[0].id!r}, {pair[1].id!r}"
         raise QueryInvalid(f"{ascii(keep)[:100]} is neither of the two", field="keep", hint=f"keep {ids} or 'both'")
     return meant[0]
-
-
-def _refuse_unseen(pair: tuple[MemoryItem, MemoryItem], seen: Mapping[str, str]) -> None:
-    for item in pair:
-        if item.id in seen and seen[item.id] != item.sha256:
-            raise Conflict(
-                f"{item.id!r} changed since it was looked at",
-                current=item.sha256,
-                path=item.path,
-                hint="look at the two again, then decide",
-            )
 
 
 def _sentence(pair: tuple[MemoryItem, MemoryItem], kept: str, reason: str) -> str:

@@ -24,7 +24,7 @@ from memfs.format.codec import Codec, parse
 from memfs.format.secrets import refuse_item, refuse_text
 from memfs.intake.episode_item import episode_of
 from memfs.intake.import_service import FROM, Arrival, Became, ImportResult, ImportService, id_of
-from memfs.learning.conventions import STATUSES, Conventions, require_status
+from memfs.learning.conventions import Conventions
 from memfs.model import MemoryItem, Query
 from memfs.model.ids import check_id
 from memfs.model.item import Origin, Trust
@@ -168,25 +168,18 @@ class ConventionExchange:
     def __init__(self, store: Store, parts: Parts, conventions: Conventions) -> None:
         self._store, self._parts, self._conventions = store, parts, conventions
 
-    def export(self, statuses: Iterable[str] = (ACCEPTED,), ids: Sequence[str] = (), name: str = "") -> SharedFile:
-        """The conventions of these statuses, or those named, as others may have them.
+    def export(self, name: str = "") -> SharedFile:
+        """What is accepted here, as others may have it.
 
         Args:
             name: how others know this workspace; its folder's name by default.
 
         Raises:
-            ItemNotFound, QueryInvalid: there is no such convention or status.
+            QueryInvalid: the name is none.
             SecretDetected: one holds what looks like a secret, even where it may stay here.
         """
-        wanted = tuple(statuses)
-        for status in wanted:
-            require_status(status)
-        chosen = map(self._conventions.find, ids) if ids else self._conventions.every()
-        items = {one.id: one.item for one in chosen if ids or one.status in wanted}
+        items = {one.id: one.item for one in self._conventions.every() if one.status == ACCEPTED}
         for item in items.values():
-            if item.status.strip() not in ("", *STATUSES):
-                hint = f"make it one of {', '.join(STATUSES)}"
-                raise QueryInvalid(f"{item.id!r} has a status of its own", field="status", hint=hint)
             try:
                 refuse_item(item.replace(metadata={}))  # whatever allows a secret to stay here
             except MemfsError as error:

@@ -55,15 +55,12 @@ class Decision:
         kept: the id of the item that holds, or ``both``.
         one, other: the items as they are stored now.
         changed: whether anything was written; false where it had been decided so already.
-        known: whether a link, an earlier decision or their words say that the two contradict each other; else one of
-            them may have been named by mistake.
     """
 
     kept: str
     one: MemoryItem
     other: MemoryItem
     changed: bool = True
-    known: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

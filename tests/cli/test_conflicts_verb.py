@@ -38,7 +38,7 @@ def test_conflicts_are_scanned_shown_and_decided(memfs: Memfs, root: Path) -> No
     assert "one denies what the other says" in shown.out
     assert "We never deploy on Friday." in shown.out
     assert "--keep ID|both" in shown.out
-    as_json = memfs("team", "conflicts", "--json").json
+    as_json = memfs("team", "conflicts", "--scan", "--json").json
     assert sorted(as_json["conflicts"][0]["ids"]) == ["friday", "never"]
     assert as_json["documents"] == []
 

@@ -28,6 +28,7 @@ from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
 NAME = "team.yaml"
+STATED = (("idea", "proposed"), ("migrations", "accepted"))
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 
 
@@ -89,11 +90,6 @@ def test_an_export_is_one_readable_file_that_says_where_it_comes_from(platform: 
     assert shared.workspace == "platform"
     assert [one.id for one in shared.conventions] == ["migrations", "times-utc"]
     assert "  content: |-\n    Columns hold UTC.\n    Always with a Z.\n" in data.decode()
-    assert [one.id for one in platform.sources.sharing.export(("proposed",)).conventions] == ["idea"]
-    assert [one.id for one in platform.sources.sharing.export(ids=["idea", "times"]).conventions] == [
-        "idea",
-        "times-utc",
-    ]
     as_json = json.loads(exported(platform, "team.json"))
     assert as_json["conventions"][0]["id"] == "migrations"
 
@@ -174,9 +170,8 @@ def test_what_is_retired_stays_so(platform: Workspace, shop: Workspace) -> None:
     assert taken(shop, exported(platform))["migrations"] == "kept"
     assert standing(shop, "migrations")[:2] == ("Only roll forward.", "retired")
 
-    platform.sources.agreements.decide(["times-utc"], "retired")
-    data = exported(platform, statuses=("accepted", "retired"))
-    assert taken(shop, data)["times-utc"] == "kept"
+    retired = MemoryItem("Columns hold UTC.", "convention", id="times-utc", status="retired")
+    assert taken(shop, from_other(platform, "platform", retired))["times-utc"] == "kept"
     assert standing(shop, "times-utc")[1] == "proposed"
 
 
@@ -281,8 +276,8 @@ def from_other(workspace: Workspace, name: str, *items: MemoryItem) -> bytes:
 
 def test_a_proposal_of_theirs_is_none_of_ours_even_as_accepted(platform: Workspace, shop: Workspace) -> None:
     """``accepted`` takes over what they accepted, and not what they only think about (P7)."""
-    data = exported(platform, statuses=("accepted", "proposed"))
-    taken(shop, data, accepted=True)
+    theirs = [MemoryItem(name, "convention", id=name, status=status) for name, status in STATED]
+    taken(shop, from_other(shop, "platform", *theirs), accepted=True)
     assert standing(shop, "idea")[1:] == ("proposed", "tool")
     assert standing(shop, "migrations")[1:] == ("accepted", "reviewed")
 

@@ -362,8 +362,6 @@ def _waiting_names(waiting: OpenConflicts, field: str | None) -> tuple[str, ...]
 def _settle(workspace: Workspace, names: tuple[str, ...], keep: str, reason: str) -> ConflictDecision:
     """Say which of two memories holds."""
     done: Decision = workspace.conflicts.resolve(*names, keep=keep, reason=reason, source=SOURCE)
-    slip = "nothing said that these two contradict each other; if it was a slip, --keep both takes it back"
-    remark(slip if not done.known and done.kept != "both" else "")
     land(workspace)
     return ConflictDecision(done.kept, ids=(done.one.id, done.other.id), changed=done.changed)
 

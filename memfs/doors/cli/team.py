@@ -37,9 +37,6 @@ _SHOWN = 20
 # -- convention ---------------------------------------------------------------------------------------------------
 _STATUSES = ("accepted", "proposed", "retired")
 
-_status = click.option(
-    "--status", "statuses", multiple=True, type=click.Choice(_STATUSES), help="Only these; may be repeated."
-)
 _reason = click.option("--reason", metavar="TEXT", default="", help="Why, for the commit.")
 
 
@@ -66,7 +63,7 @@ def _convention_list_text(found: tuple[Convention, ...]) -> output.Text:
 
 
 @verb("list", text=_convention_list_text, key="conventions")
-@_status
+@click.option("--status", "statuses", multiple=True, type=click.Choice(_STATUSES), help="Only these; may be repeated.")
 @click.option("--file", "files", multiple=True, metavar="PATH", help="Those that hold for this file.")
 @as_of
 def _convention_list(
@@ -195,27 +192,21 @@ def _export_text(done: ConventionExport) -> output.Text:
 
 @verb("export", text=_export_text)
 @click.argument("file", metavar="FILE")
-@_status
-@click.option("--id", "ids", multiple=True, metavar="ID", help="This one instead; may be repeated.")
 @click.option(
     "--name", metavar="NAME", default="", help="What other workspaces call this one; its folder's name by default."
 )
 @click.option("--replace", is_flag=True, help="Write over a file that is there.")
-def _convention_export(
-    file: str, statuses: tuple[str, ...], ids: tuple[str, ...], name: str, replace: bool
-) -> ConventionExport | None:
+def _convention_export(file: str, name: str, replace: bool) -> ConventionExport | None:
     """Write what is accepted into one readable file; '-' prints it.
 
     Examples:
         memfs team convention export team-conventions.yaml
     """
-    if ids and statuses:
-        raise Unclear("--id and --status exclude each other", "give one of them")
     from memfs.state.export import out_file
 
     with opened() as workspace:
         sharing = workspace.sources.sharing
-        shared = sharing.export(statuses or ("accepted",), ids, name)
+        shared = sharing.export(name)
         data = sharing.encode(shared, file)
         if file == "-":
             output.write(data)
