@@ -23,8 +23,6 @@ from memfs.format.item_fields import values
 from memfs.format.plain import dotted
 from memfs.format.schema import Schemas
 from memfs.format.text import decode, findings, marker_line, shown
-from memfs.fs.atomic_replace import sha256
-from memfs.fs.journal import Journal
 from memfs.fs.workspace_location import BRANCH
 from memfs.git.commit_object import AGENT, ParsedCommit
 from memfs.git.commit_object import agent as agent_person
@@ -549,25 +547,6 @@ class Reviews:
         before = side_of(self._repository, self._repository.head_commit(), self._invisible)
         after = staged_side(self._repository, index, self._invisible)
         return concealed(self._report(before, after, "what is staged", []))
-
-    def uncommitted(self, report: Report) -> int:
-        """How many writes wait for their commit, and so are not part of a report that goes up to HEAD."""
-        head = self._repository.head_commit()
-        if not head or report.head != head:
-            return 0
-        journal = Journal(self._repository.state / "journal")
-        try:
-            writes = [{change.path for change in operation.changes} for operation in journal.operations()]
-            waiting = {path for path in set().union(*writes) if journal.latest(path) != self._committed(path)}
-            return sum(not waiting.isdisjoint(paths) for paths in writes)
-        except MemfsError:  # 'memfs check' tells what is wrong with it
-            return 0
-        finally:
-            journal.close()
-
-    def _committed(self, path: str) -> str:
-        blob = self._repository.head_blob(path)
-        return "" if blob is None else sha256(self._repository.blob(blob))
 
     @property
     def _invisible(self) -> bool:

@@ -81,22 +81,6 @@ def test_a_single_revision_is_the_head(team: Team, capsys: pytest.CaptureFixture
     assert "memfs review tune~1..HEAD" in told
 
 
-def test_writes_without_a_commit_are_said_to_be_left_out(team: Team, capsys: pytest.CaptureFixture[str]) -> None:
-    """A report up to HEAD says on standard error how much waits; a report of another commit does not."""
-    memfs = ("-C", str(team.root), "--set", "history.commit=manual")
-    for name in ("one", "two"):
-        assert run([*memfs, "remember", f"Memory {name}", "--id", name]) == 0
-    for more in ((), ("--json",)):
-        capsys.readouterr()
-        run([*memfs, "review", "main..HEAD", *more])
-        assert "2 uncommitted changes are not part of it" in capsys.readouterr().err, more
-    run([*memfs, "review", "main..main"])
-    assert "uncommitted" not in capsys.readouterr().err
-    team.commit("By hand")
-    run([*memfs, "review", "main..HEAD"])
-    assert "uncommitted" not in capsys.readouterr().err
-
-
 def test_json_has_everything(team: Team, capsys: pytest.CaptureFixture[str]) -> None:
     """Programs get every part of the report (B4)."""
     review = ("-C", str(team.root), "review", "main..HEAD")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Unclear, invocation, remark, verb, wants_json
-from memfs.doors.cli.output import MERGE, Block, Text, count, print_text
+from memfs.doors.cli.command import Unclear, invocation, verb, wants_json
+from memfs.doors.cli.output import MERGE, Block, Text, print_text
 from memfs.errors import RepoUnsupported, SettingInvalid, StorageIO, WorkspaceNotFound
 
 if TYPE_CHECKING:
@@ -70,17 +70,13 @@ def review(revisions: str | None, staged: bool, strict: bool, template: str | No
         raise Unclear("what is staged has no range", "leave out either --staged or BASE..HEAD")
     from memfs.team.review_report import summary
 
-    report, waiting = _reviewed(revisions or "", staged)
+    report = _reviewed(revisions or "", staged)
     if staged and report.empty and not wants_json():
         return None  # a hook runs with every commit
-    if waiting:
-        told = f"{count(waiting, 'uncommitted change')} {'is' if waiting == 1 else 'are'} not part of it"
-        remark(told, "'memfs commit' commits what waits")
     return ReviewedChange(report.failed(strict=strict), summary(report), report)
 
 
-def _reviewed(revisions: str, staged: bool) -> tuple[Report, int]:
-    """The report, and how many writes it leaves out as no commit has them."""
+def _reviewed(revisions: str, staged: bool) -> Report:
     from memfs.config import load  # as the next, not wanted for --help
     from memfs.settings import Settings
     from memfs.team.asof import Travel
@@ -99,7 +95,7 @@ def _reviewed(revisions: str, staged: bool) -> tuple[Report, int]:
         report = reviews.staged(index_of_hook()) if staged else reviews.report(revisions)
         if missing is not None and report.empty:
             raise missing
-        return report, 0 if staged else reviews.uncommitted(report)
+        return report
 
 
 def _folder(named: str | None) -> tuple[Path, WorkspaceNotFound | None]:
