@@ -404,21 +404,6 @@ class AgentPoint(Shape):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Course(Shape):
-    """How a value goes over iterations; ``slope`` is its change for each of them.
-
-    ``direction`` is ``rising``, ``falling``, ``steady``, or ``unknown`` with fewer than two values.
-    """
-
-    n: int = 0
-    mean: float | None = None
-    first: float | None = None
-    last: float | None = None
-    slope: float = 0.0
-    direction: str = "unknown"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StrategyOutcome(Shape):
     """What came of one strategy; ``score`` is by what they are ordered, see ``Analysis.strategy_basis``."""
 
@@ -443,7 +428,6 @@ class Analysis(Shape):
         outputs: how many the agent stored in them.
         improvement_rate: mean over the iterations that have one; ``improvement_basis`` says of what.
         diversity: mean likewise; ``diversity_basis`` says of what.
-        confidence, cost, improvement, diversity_course: how each goes over the iterations.
         strategies: the best first; ``strategy_basis`` says by what.
         current_weight: from ``weight_source``.
         suggested_weight: within half and one and a half times the current one.
@@ -459,11 +443,6 @@ class Analysis(Shape):
     improvement_basis: str = ""
     diversity: float | None = None
     diversity_basis: str = ""
-    confidence: Course = field(default_factory=Course)
-    cost: Course = field(default_factory=Course)
-    improvement: Course = field(default_factory=Course)
-    diversity_course: Course = field(default_factory=Course)
-    metrics: Mapping[str, Course] = field(default_factory=dict)
     strategies: tuple[StrategyOutcome, ...] = ()
     strategy_basis: str = ""
     current_weight: float = 1.0

@@ -1,6 +1,6 @@
 """Analyse how an agent did over the last iterations, and suggest its weight.
 
-A suggestion moves a weight by half of it at most, and comes with its reasons.
+A suggestion moves a weight by less than half of it, and comes with its reasons.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from memfs.config import read_system_config
 from memfs.dataclass import dataclass, replace
 from memfs.errors import ItemNotFound, MemfsError, QueryInvalid
 from memfs.model.kinds import nearest
-from memfs.model.state_documents import AgentPoint, Analysis, Course, StrategyOutcome
+from memfs.model.state_documents import AgentPoint, Analysis, StrategyOutcome
 from memfs.model.state_facts import StateQuery, as_mapping, as_number
 from memfs.state.feedback import FeedbackStore, name_in, values_of
-from memfs.state.metrics import Summary, combined, direction, key_of, named, short, slope
+from memfs.state.metrics import Summary, combined, key_of, named, short
 
 if TYPE_CHECKING:
     from memfs.state.aggregates import Aggregates
@@ -91,12 +91,9 @@ def _strategy(name: str, one: _Sum, basis: str, level: float) -> StrategyOutcome
     )
 
 
-MOST = 0.5
-"""A suggestion moves a weight by half of it at most."""
 _LEAST_OUTPUTS = 3
 _ENOUGH_OUTPUTS = 10
 _STEP = 0.1
-_SMALL = 0.05
 _LEVEL = 0.2
 _ALIKE = 0.2
 
@@ -119,12 +116,10 @@ def suggested(analysis: Analysis, peers: Sequence[float]) -> tuple[float, tuple[
     if not found:
         return current, ("the weight stays: nothing speaks for more or less",)
     evidence = min(1.0, max(analysis.outputs, active) / _ENOUGH_OUTPUTS)
-    move = min(max(sum(share for share, _ in found), -MOST), MOST) * evidence
+    move = sum(share for share, _ in found) * evidence
     reasons = [f"{sentence} ({share * 100:+.0f} %)" for share, sentence in found]
     if evidence < 1:
         reasons.append(f"only {analysis.outputs} outputs: the change is made smaller, to {move * 100:+.0f} % in all")
-    elif abs(sum(share for share, _ in found)) > MOST:
-        reasons.append(f"one suggestion changes a weight by {MOST * 100:.0f} % at most")
     if current <= 0:
         reasons.append("the weight is 0, so that the agent is switched off: it stays so until somebody raises it")
     return round(max(current, 0.0) * (1 + move), 4), tuple(reasons)
@@ -132,10 +127,8 @@ def suggested(analysis: Analysis, peers: Sequence[float]) -> tuple[float, tuple[
 
 def _reasons(analysis: Analysis, peers: Sequence[float]) -> Iterator[Reason]:
     yield from _improvement(analysis, peers)
-    yield from _diversity(analysis)
-    yield from _turn("its confidence", analysis.confidence, _SMALL)
-    dear = analysis.cost.direction == "rising" and analysis.improvement.direction != "rising"
-    yield from _turn("what it consumes", analysis.cost, -_STEP if dear else -_SMALL)
+    if analysis.diversity is not None and 0 <= analysis.diversity < _ALIKE:
+        yield -_STEP, f"its outputs are much alike: diversity {analysis.diversity:.2f}"
     rates = [(one.success_rate, one.uses) for one in analysis.strategies if one.success_rate is not None]
     if rates:
         rate = sum(rate * uses for rate, uses in rates) / sum(uses for _, uses in rates)
@@ -159,22 +152,6 @@ def _improvement(analysis: Analysis, peers: Sequence[float]) -> Iterator[Reason]
         yield round((rate - 0.5) * 2 * _LEVEL, 3), f"{rate * 100:.0f} % of its hypotheses are rated above their parents"
     else:
         yield (_STEP if rate > 0 else -_STEP if rate < 0 else 0.0), f"its improvement rate is {rate:.3g}"
-    yield from _turn("its improvement rate", analysis.improvement, _STEP)
-
-
-def _diversity(analysis: Analysis) -> Iterator[Reason]:
-    if analysis.diversity is None:
-        return
-    if 0 <= analysis.diversity < _ALIKE:
-        yield -_STEP, f"its outputs are much alike: diversity {analysis.diversity:.2f}"
-    yield from _turn("its diversity", analysis.diversity_course, _SMALL)
-
-
-def _turn(what: str, course: Course, share: float) -> Iterator[Reason]:
-    """What a course says that rises or falls: ``share`` is for rising."""
-    if course.direction in ("rising", "falling"):
-        sign = 1 if course.direction == "rising" else -1
-        yield sign * share, f"{what} is {course.direction} by {course.slope:+.3g} an iteration"
 
 
 MOST_ITERATIONS = 10_000
@@ -223,9 +200,6 @@ class AgentAnalyst:
             _point(number, entries[number], improvement, diversity, versions.get(number, "")) for number in numbers
         )
         strategies, basis = strategies_in(entries.values())
-        courses = {
-            metric: _course_of(points, metric) for metric in sorted({key for one in points for key in one.metrics})
-        }
         return Analysis(
             agent=name,
             iterations=tuple(numbers),
@@ -235,11 +209,6 @@ class AgentAnalyst:
             improvement_basis=improvement_basis,
             diversity=_mean(diversity.values()),
             diversity_basis=diversity_basis,
-            confidence=_agent_course((point.iteration, point.confidence) for point in points),
-            cost=_agent_course((point.iteration, point.cost) for point in points if point.outputs),
-            improvement=_agent_course(improvement.items()),
-            diversity_course=_agent_course(diversity.items()),
-            metrics=courses,
             strategies=strategies,
             strategy_basis=basis,
             feedback=self._feedback.effectiveness(name, numbers) if numbers else (),
@@ -323,7 +292,7 @@ def _peers(name: str, basis: str, everybody: Mapping[int, Mapping[str, Any]]) ->
     return [math.fsum(values) / len(values) for values in found.values()]
 
 
-# -- points and courses -------------------------------------------------------------------------------------------
+# -- points -------------------------------------------------------------------------------------------------------
 def _point(
     place: int, entry: Mapping[str, Any], improvement: Mapping[int, float], diversity: Mapping[int, float], version: str
 ) -> AgentPoint:
@@ -338,25 +307,6 @@ def _point(
         diversity=diversity.get(place),
         metrics={name: value[1] for name, value in sorted(values.items()) if name not in ("confidence", "cost")},
         feedback=version,
-    )
-
-
-def _course_of(points: Sequence[AgentPoint], metric: str) -> Course:
-    return _agent_course((point.iteration, point.metrics[metric]) for point in points if metric in point.metrics)
-
-
-def _agent_course(pairs: Iterable[tuple[int, float | None]]) -> Course:
-    given = [(float(place), value) for place, value in pairs if value is not None]
-    if not given:
-        return Course()
-    values = [value for _, value in given]
-    return Course(
-        n=len(given),
-        mean=_mean(values),
-        first=values[0],
-        last=values[-1],
-        slope=slope(given),
-        direction=direction(given),
     )
 
 

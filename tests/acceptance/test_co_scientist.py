@@ -120,7 +120,6 @@ def test_an_agent_is_analysed_over_ten_iterations(memory: ContextMemory) -> None
     assert better.improvement_rate == pytest.approx(0.035)
     assert better.diversity == pytest.approx(0.7)
     assert [one.name for one in better.strategies] == ["antimony", "plain tin"]
-    assert (better.confidence.direction, worse.confidence.direction) == ("rising", "falling")
     assert better.suggested_weight > better.current_weight == 1.0
     assert worse.suggested_weight < worse.current_weight == 1.0
     assert better.reasons

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         Acknowledgement,
         AgentFeedback,
         Analysis,
-        Course,
         PatternTrend,
         RecoveryState,
         RetrievedState,
@@ -575,12 +574,10 @@ def _analyze_text(analysis: Analysis) -> Text:
     outputs = count(analysis.outputs, "output")
     yield f"{styled(analysis.agent, bold=True)}  {outputs}, {_analyze_span(analysis.iterations)}"
     rows = (
-        ("improvement", analysis.improvement_rate, analysis.improvement, analysis.improvement_basis),
-        ("diversity", analysis.diversity, analysis.diversity_course, analysis.diversity_basis),
-        ("confidence", analysis.confidence.mean, analysis.confidence, "mean of its outputs"),
-        ("cost", analysis.cost.mean, analysis.cost, "consumed in an iteration"),
+        ("improvement", analysis.improvement_rate, analysis.improvement_basis),
+        ("diversity", analysis.diversity, analysis.diversity_basis),
     )
-    yield Table([(f"  {name}", _figure(value), _course(course), basis) for name, value, course, basis in rows], (3,))
+    yield Table([(f"  {name}", _figure(value), basis) for name, value, basis in rows], (2,))
     for one in analysis.strategies[:8]:
         works = "works" if one.successful else "does not stand out"
         yield f"  strategy {one.name}: {_figure(one.score)} in {count(one.uses, 'use')}, {works}"
@@ -605,18 +602,14 @@ def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
 
 
-def _course(course: Course) -> str:
-    return course.direction if course.n > 1 else ""
-
-
 @verb("analyze", text=_analyze_text)
 @click.argument("agent", metavar="AGENT")
 @click.option(
     "--iterations", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How many to look at."
 )
 def analyze(workspace: Workspace, agent: str, iterations: int) -> Analysis:
-    """Show how an agent did over the last iterations: improvement, diversity, confidence, cost, what strategies and
-    feedback brought, and the weight that this suggests, with its reasons.
+    """Show how an agent did over the last iterations: improvement, diversity, what strategies and feedback brought, and
+    the weight that this suggests, with its reasons.
 
     Nothing is changed: who steers the agents decides about weights.
 
