@@ -377,7 +377,9 @@ def take_out(repository: Repository, *, branch: bool) -> None:
     if branch and commit:
         update_refs(repository, [f"delete {REF} {commit}"], "memfs init")
     if memory is not None:
-        io.remove_all(common / _RECORDS / Path(read_small(memory / ".git") or "none").name)
+        record = os.path.basename(read_small(memory / ".git") or "")
+        if record in io.listed(common / _RECORDS):  # no other name leads out of there
+            io.remove_all(common / _RECORDS / record)
         io.remove_all(memory)
         with suppress(errors.StorageIO):  # others have theirs there, too
             io.rmdir(common / _RECORDS)
