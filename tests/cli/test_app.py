@@ -88,11 +88,6 @@ def test_help_of_a_verb_is_its_own_help(bare: Memfs) -> None:
     assert bare("help", "nothing-of-it").code == 2
 
 
-def test_what_earlier_versions_called_a_verb_leads_to_it() -> None:
-    """Whoever learned an earlier name is told the present one."""
-    assert {"backup", "feedback", "patterns", "private", "recover", "resolve", "served"} <= GUESSES.keys()
-
-
 @pytest.mark.parametrize("other", [*sorted(GUESSES), "erase", "agents-md"])
 def test_another_name_of_a_verb_names_the_verb(bare: Memfs, other: str) -> None:
     """What other programs call it, and a verb without its group, is no verb, and the error names the one to use."""
@@ -285,7 +280,7 @@ def test_completion_prints_a_script(bare: Memfs, shell: str) -> None:
 
 
 def test_completion_of_verbs_types_and_ids(root: Path, memfs: Memfs) -> None:
-    """TAB completes verbs, types, ids, tags, strategies, and names and values of settings."""
+    """TAB completes verbs, types, ids, and names and values of settings."""
     memfs("remember", "x", "--id", "postgres-choice", "--tag", "database")
 
     def complete(words: str) -> str:
@@ -304,6 +299,4 @@ def test_completion_of_verbs_types_and_ids(root: Path, memfs: Memfs) -> None:
     assert "recall" in complete("memfs rec")
     assert "convention" in complete("memfs remember --type conv")
     assert "postgres-choice" in complete("memfs show post")
-    assert "database" in complete("memfs recall --tag data")
-    assert "time_weighted" in complete("memfs recall --strategy time")
     assert "recall.limit" in complete("memfs config recall.lim")

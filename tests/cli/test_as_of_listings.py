@@ -79,7 +79,6 @@ def _lived_in(memfs: Memfs, root: Path) -> str:
         (("team", "convention", "list"), "conventions", "Times are UTC", 0),
         (("agent", "episode", "list"), "episodes", "test_login", 0),
         (("team", "conflicts"), "conflicts", "timeout", 0),
-        (("agent", "context", "list"), "contexts", "session", 0),
         (("agent", "context", "get"), "values", "SHOP-12", 0),
         (("list", "--archived"), "items", "weak", 0),
         (("state", "iteration", "list"), "iterations", "open", 2),

@@ -27,7 +27,7 @@ from memfs.doors.cli.output import OMIT, Block, Note, Table, Text, count, merge,
 from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import ask_to_join
 from memfs.doors.clients import CLIENTS, Client, InstallResult
-from memfs.errors import ContentError, ItemNotFound, MemfsError, StorageIO, WorkspaceNotFound
+from memfs.errors import ItemNotFound, MemfsError, StorageIO, WorkspaceNotFound
 from memfs.fs.workspace_location import find_workspace
 from memfs.model.episode import Action, Episode, StateSnapshot, TriggerRow
 from memfs.model.ids import of_mount
@@ -819,44 +819,6 @@ def _pair(word: str) -> tuple[str, Any]:
         raise Unclear(f"{value[:60]!r} is not JSON", f"write {key[:-1]}=VALUE for plain text") from error
 
 
-# -- context list -------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ContextSize:
-    """A context.
-
-    Attributes:
-        name: its name.
-        keys: how many keys it has; null where its file is invalid.
-    """
-
-    name: str
-    keys: int | None
-
-
-def _context_list_text(found: tuple[ContextSize, ...]) -> Text:
-    rows = [(one.name, "invalid" if one.keys is None else count(one.keys, "key")) for one in found]
-    yield Table(rows, dim=(1,))
-
-
-@verb("list", text=_context_list_text, key="contexts")
-@as_of
-def _context_list(workspace: Workspace, as_of: str | None) -> tuple[ContextSize, ...]:
-    """Name the contexts there are.
-
-    Examples:
-        memfs agent context list
-    """
-    rows: list[ContextSize] = []
-    contexts = _of(workspace, past_at(workspace, as_of))
-    for name in contexts.names():
-        try:
-            rows.append(ContextSize(name, len(contexts.read(name))))
-        except ContentError as error:
-            remark(f"{error}; 'memfs check' says more")
-            rows.append(ContextSize(name, None))
-    return tuple(rows)
-
-
 context = Actions(
     "context",
     """Keep the circumstances of a session or workflow, which no memory disturbs.
@@ -866,7 +828,6 @@ context = Actions(
     _context_get,
     _context_set,
     _context_unset,
-    _context_list,
 )
 
 

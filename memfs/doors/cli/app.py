@@ -157,18 +157,12 @@ GUESSES: Mapping[str, str] = {
     "revert": "undo",
     "repair": "check --fix",
     "rollback": "restore --from",
-    "recover": "restore --displaced",
-    "private": "status --private",
     "edit": "update --edit",
     "new": "remember --edit",
-    "patterns": "list --type pattern",
     "feedback": "agent feedback",
-    "feedback-for": "state feedback",
-    "resolve": "team conflicts",
-    "served": "team access",
     "backup": "admin backup create",
 }
-"""What other programs, and earlier versions, call our verbs; a verb of a group is found without its group."""
+"""What other programs call our verbs; a verb of a group is found without its group."""
 
 _COMPLETE = "_MEMFS_COMPLETE"
 REFUSED, UNCLEAR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141

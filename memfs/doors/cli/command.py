@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
-_RECENT = 500
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -335,28 +334,6 @@ def complete_types(_: click.Context, __: click.Parameter, incomplete: str) -> li
 
     offered = [name for name in OFFERED if name.startswith(incomplete)]
     return offered or [kind.name for kind in BUILT_IN if kind.name.startswith(incomplete)]
-
-
-def complete_tags(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Tags of recent memories that begin like this, the most frequent first; nothing is committed for it."""
-    from collections import Counter
-
-    from memfs.model import Query
-    from memfs.workspace import open_workspace
-
-    place, quiet = ctx.ensure_object(Invocation).workspace, {"history.commit": "manual"}
-    with suppress(MemfsError, OSError), open_workspace(place, watch=False, settings=quiet, one_shot=True) as workspace:
-        loaded = map(workspace.store.load, workspace.store.candidates(Query(limit=_RECENT)))
-        tags = Counter(tag for one in loaded if one is not None for tag in one.item.tags)
-        return [tag for tag, _ in tags.most_common() if tag.startswith(incomplete)]
-    return []
-
-
-def complete_strategies(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """The strategies of recall that begin like this."""
-    from memfs.recall.ranking import strategy_names
-
-    return [name for name in strategy_names() if name.startswith(incomplete)]
 
 
 def complete_settings(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, overload
 from memfs import private
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
-from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invocation, options, remark, wants_json
+from memfs.doors.cli.command import Unclear, complete_types, invocation, options, remark, wants_json
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import Note, Text, count, day, is_interactive, one_line, progress, render, styled
 from memfs.errors import ContentError, EraseRefused, ItemNotFound, PathEscape
@@ -301,7 +301,7 @@ filters = options(
                  help="Only this type; may be repeated: any of them."),
     click.option("--layer", "layers", multiple=True, type=click.Choice([layer.value for layer in Layer]),
                  help="Only this layer; may be repeated."),
-    click.option("--tag", "tags", multiple=True, metavar="TAG", shell_complete=complete_tags,
+    click.option("--tag", "tags", multiple=True, metavar="TAG",
                  help="Only items with this tag; repeated: with all."),
     click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only what this agent wrote."),
     click.option("--session", "sessions", multiple=True, metavar="NAME", help="Only from this session."),

@@ -11,7 +11,6 @@ from memfs import trust
 from memfs.dataclass import dataclass, field, replace
 from memfs.doors.cli.command import (
     complete_ids,
-    complete_strategies,
     invocation,
     opened,
     options,
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 _LONGEST = 3600
 _MOST_TOKENS = 10_000_000
 shaping = options(
-    click.option("--strategy", default="", metavar="NAME", shell_complete=complete_strategies,
+    click.option("--strategy", default="", metavar="NAME",
                  help="How to rank: default, time_weighted, learning or fading; 'recall.preset' by default."),
     click.option("--budget", type=click.IntRange(1, _MOST_TOKENS), metavar="TOKENS",
                  help="All hits together hold at most so many tokens; 'recall.max_tokens' by default."),

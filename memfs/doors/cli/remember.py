@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invocation, opened, remark, verb
+from memfs.doors.cli.command import Unclear, complete_types, invocation, opened, remark, verb
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.draft import draft, named_as_given, text_of, weighing
 from memfs.doors.cli.options import PHASE, SOURCE, allow_secret_option, land, remark_likely
@@ -109,9 +109,7 @@ def text_of_stored(done: StoredText) -> Text:
     help="What sort of memory, as named above; semantic by default.",
 )
 @click.option("--title", help="A short name; the id is made from it.")
-@click.option(
-    "--tag", "tags", multiple=True, metavar="TAG", shell_complete=complete_tags, help="A free word; may be repeated."
-)
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A free word; may be repeated.")
 @click.option("--id", "id", metavar="ID", help="Name the item yourself; refused when the id is taken.")
 @click.option(
     "--context", multiple=True, metavar="KEY=VALUE", help="A circumstance to match at recall; may be repeated."
