@@ -257,12 +257,10 @@ class PatternStore:
         words = " ".join(sorted(fixed_words(known.content)))
         found = {other.id: other for other in self._loaded(words, item.type, COUNTED) if self._learnable(other)}
         members = [other for other in (found | {item.id: item}).values() if detector.follows(other, known)]
-        if len(members) < COUNTED or keep is Keep.SUGGEST:
+        if len(members) < COUNTED:
             self._drop(other.id for other in members)
-            newest = item if keep is Keep.WRITE else None  # a suggestion counts the memories there are
-            return self._grown(known, lambda now: _with(now, members, newest), members, keep)
-        one = item.updated is None
-        return self._grown(known, lambda now: grown(now, members, _occurrences(now) + one), members, keep)
+        newest = item if keep is Keep.WRITE else None  # a suggestion counts the memories there are
+        return self._grown(known, lambda now: _with(now, members, newest), members, keep)
 
     def _grown(
         self, known: MemoryItem, change: Callable[[MemoryItem], MemoryItem], members: list[MemoryItem], keep: Keep
