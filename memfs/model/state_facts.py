@@ -18,7 +18,6 @@ from memfs.model.item import Stamp
 from memfs.model.time import format_time, parse_time, time_in
 
 _NOBODY = frozenset({"draw", "tie", "none", "null", "nobody", "undecided"})
-_DEEPEST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,8 @@ def matches(result: Mapping[str, Any]) -> tuple[TournamentMatch, ...]:
     Returns:
         The matches in order; none where nobody is named.
     """
-    return tuple(_matches(result, 0))
+    listed = tuple(match for one in _matches_in(result) if (match := _single(one)).participants)
+    return listed or tuple(match for match in (_single(result),) if match.participants)
 
 
 def participants(result: Mapping[str, Any]) -> tuple[str, ...]:
@@ -49,13 +49,16 @@ def participants(result: Mapping[str, Any]) -> tuple[str, ...]:
     return _once((*_single(result).participants, *(name for one in matches(result) for name in one.participants)))
 
 
-def strangers(result: Mapping[str, Any], depth: int = 0) -> tuple[str, ...]:
+def strangers(result: Mapping[str, Any]) -> tuple[str, ...]:
     """Winners and losers who are not among the participants that the result, or a match in it, lists by name."""
+    return _once(name for one in (result, *_matches_in(result)) for name in _strangers(one))
+
+
+def _strangers(result: Mapping[str, Any]) -> list[str]:
     listed = result.get("participants")
     named = names(listed) if isinstance(listed, list) else []
     told = (*_winners(result), *names(result.get("loser"))) if named and listed and len(named) == len(listed) else ()
-    inner = (name for one in _inner(result, depth) for name in strangers(one, depth + 1))
-    return _once((*(name for name in told if name not in named), *inner))
+    return [name for name in told if name not in named]
 
 
 def names(value: Any) -> list[str]:
@@ -64,16 +67,8 @@ def names(value: Any) -> list[str]:
     return [name for one in values if (name := _text(one.get("id") if isinstance(one, Mapping) else one))]
 
 
-def _matches(result: Mapping[str, Any], depth: int) -> Iterator[TournamentMatch]:
-    found = [match for one in _inner(result, depth) for match in _matches(one, depth + 1)]
-    if found:
-        yield from found
-    elif (single := _single(result)).participants:
-        yield single
-
-
-def _inner(result: Mapping[str, Any], depth: int) -> list[Mapping[str, Any]]:
-    held = result.get("matches") if depth < _DEEPEST else None
+def _matches_in(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    held = result.get("matches")
     return [one for one in held if isinstance(one, Mapping)] if isinstance(held, list | tuple) else []
 
 
