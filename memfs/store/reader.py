@@ -350,7 +350,7 @@ class Reader:
             IndexUnavailable: while it is held, as that says; else it is made good here.
         """
         self._look_now()
-        return self._found(query, lambda narrowed: self.snapshot.index.search(narrowed))
+        return self._found(query)
 
     def count_of(self, query: Query) -> int:
         """How many items pass a query's filters, of the files as they were when they were last looked at."""
@@ -377,27 +377,25 @@ class Reader:
         Raises:
             IndexUnavailable: as ``candidates``.
         """
-        return self._found(query, lambda narrowed: self.snapshot.index.search(narrowed, asked=asked))
+        return self._found(query, asked)
 
     def _look_now(self) -> None:
         self.asked = True
         if not getattr(self._holding, "now", False):
             self._look()
 
-    def _found(self, query: Query, search: Callable[[Query], list[Candidate]]) -> list[Candidate]:
-        narrowed = in_types(query, self.kinds)
+    def _found(self, query: Query, asked: Asked | None = None) -> list[Candidate]:
+        """What was found, and before all the item whose id is what was asked."""
+        query, index = in_types(query, self.kinds), self.snapshot.index
         try:
-            return self._named_first(narrowed, search(narrowed))
+            found = index.search(query, asked=asked)
         except IndexUnavailable:
             if getattr(self._holding, "now", False):
                 raise
             self.refresh()
-            return self._named_first(narrowed, search(narrowed))
-
-    def _named_first(self, query: Query, found: list[Candidate]) -> list[Candidate]:
-        """What was found, and before all the item whose id is what was asked."""
+            found = index.search(query, asked=asked)
         word = query.text.strip()
-        named = self.snapshot.index.among([word], query) if word and not set(word) & _NOT_IN_IDS else []
+        named = index.among([word], query) if word and not set(word) & _NOT_IN_IDS else []
         if not named:
             return found
         first = named[0]._replace(similarity=2 * max((one.similarity for one in found), default=0.5))
