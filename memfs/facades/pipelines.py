@@ -148,7 +148,7 @@ class AgentReview:
     def score_relevance(self, memory: Judged, query: str) -> float:
         """How much a memory has to do with a question, 0 to 1: the mean of the retrieval judges."""
         review = self._review("relevance", self.RETRIEVAL_AGENTS, self._relevance_seconds)
-        return review.relevance([item_of(memory)], query)[0]
+        return review.relevance_result([item_of(memory)], query).scores[0]
 
     def _review(self, question: str, names: Sequence[str], seconds: float) -> Review:
         """The same one for the same judges, so that it knows which of them are still busy."""

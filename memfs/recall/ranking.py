@@ -862,12 +862,9 @@ def nothing_fits(text: str, asked: Asked, hits: Sequence[Hit]) -> bool:
     """
     weights = terms.rare(asked, lambda term: term.isdigit() or term in _month_terms())
     heaviest = sum(sorted(weights.values(), reverse=True)[:_HEAVIEST])
-    return bool(weights) and not any(
-        _holds_enough(terms.held_terms(text, hit.item), weights, heaviest) for hit in hits[:_LOOKED_AT]
-    )
-
-
-def _holds_enough(held: set[str], weights: Mapping[str, float], heaviest: float) -> bool:
-    shared = held & weights.keys()
-    least = _ENOUGH[min(len(shared), len(_ENOUGH)) - 1]
-    return bool(shared) and sum(weights[term] for term in shared) >= heaviest * least
+    for hit in hits[:_LOOKED_AT] if weights else ():
+        shared = terms.held_terms(text, hit.item) & weights.keys()
+        least = _ENOUGH[min(len(shared), len(_ENOUGH)) - 1]
+        if shared and sum(weights[term] for term in shared) >= heaviest * least:
+            return False
+    return bool(weights)

@@ -373,10 +373,8 @@ class Recaller:
             QueryInvalid: naming the field that cannot be understood, and the nearest type, layer, phase or strategy.
         """
         asked = self._checked(query)
-        deadline = Deadline(asked.seconds, self._tick)
-        return self._search(
-            Question(query=asked, deadline=deadline, fenced=fenced, leave_out=leave_out, mark=mark), prove=prove
-        )
+        question = Question(asked, Deadline(asked.seconds, self._tick), fenced, leave_out, mark)
+        return self._search(question, prove=prove)
 
     def search_many(
         self,
@@ -394,9 +392,7 @@ class Recaller:
             QueryInvalid: as ``search``; also where two different queries have one text.
         """
         asked = {
-            text: Question(
-                query=checked, deadline=Deadline(checked.seconds, self._tick), fenced=fenced, leave_out=leave_out
-            )
+            text: Question(checked, Deadline(checked.seconds, self._tick), fenced, leave_out)
             for text, query in _by_text(queries).items()
             if (checked := self._checked(query))
         }

@@ -123,14 +123,10 @@ class Review:
                         absent[one.name] = _line(f"what it made of the draft is no memory: {ascii(answer)[:80]}")
         return item, absent
 
-    def relevance(self, items: Sequence[MemoryItem], query: str) -> list[float]:
-        """The mean score of each item, 0 to 1, in their order; 0 where nobody answered."""
-        return list(self.relevance_result(items, query).scores)
-
     def relevance_result(
         self, items: Sequence[MemoryItem], query: str, seconds: float | None = None
     ) -> RelevanceResult:
-        """As ``relevance``, with what each reviewer said and who gave no usable answer.
+        """The mean score of each item, with what each reviewer said and who gave no usable answer.
 
         Args:
             seconds: how long they may take, where that is less than they usually may.

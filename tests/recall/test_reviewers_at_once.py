@@ -143,7 +143,6 @@ def test_relevance_is_the_mean_of_all_that_judge_it() -> None:
     result = review.relevance_result([ITEM, ITEM], "q")
     assert result.scores == (0.75, 0.25)
     assert result.by_reviewer == {"a": (0.5, 0.5), "model": (1.0, 0.0)}
-    assert review.relevance([ITEM, ITEM], "q") == [0.75, 0.25]
 
 
 @pytest.mark.parametrize(
@@ -162,8 +161,8 @@ def test_a_model_that_answers_wrongly_is_left_out(scores: object, told: str) -> 
 
 def test_nobody_to_ask_gives_zero() -> None:
     """Without an answer every item has 0, one score each."""
-    assert Review([]).relevance([ITEM, ITEM], "q") == [0.0, 0.0]
-    assert Review([Judge("a", lambda: Score(1))]).relevance([], "q") == []
+    assert Review([]).relevance_result([ITEM, ITEM], "q").scores == (0.0, 0.0)
+    assert Review([Judge("a", lambda: Score(1))]).relevance_result([], "q").scores == ()
 
 
 def test_two_of_one_name_are_refused() -> None:
