@@ -136,12 +136,12 @@ def test_several_questions_see_one_state(opened: Opened, monkeypatch: pytest.Mon
     writers: list[threading.Thread] = []
     search = workspace.parts.index.search
 
-    def searching(query: Query) -> Any:
+    def searching(query: Query, **asked: Any) -> Any:
         if not writers:
             writer = threading.Thread(target=workspace.store.put, args=(MemoryItem("apple juice", id="b"),))
             writers.append(writer)
             writer.start()
-        return search(query)
+        return search(query, **asked)
 
     monkeypatch.setattr(workspace.parts.index, "search", searching)
     answers = workspace.recaller.search_many(["apple", Query(text="apple juice", limit=5), " "])
@@ -223,9 +223,9 @@ def test_a_deadline_does_not_wait_for_the_index(opened: Opened, monkeypatch: pyt
     done = threading.Event()
     search = workspace.parts.index.search
 
-    def stuck(query: Query) -> Any:
+    def stuck(query: Query, **asked: Any) -> Any:
         done.wait(LONG)
-        return search(query)
+        return search(query, **asked)
 
     monkeypatch.setattr(workspace.parts.index, "search", stuck)
     answer = workspace.recaller.search(Query(text="apple", seconds=0.05))
@@ -242,9 +242,9 @@ def test_several_questions_do_not_wait_for_the_index_either(opened: Opened, monk
     done = threading.Event()
     search = workspace.parts.index.search
 
-    def stuck(query: Query) -> Any:
+    def stuck(query: Query, **asked: Any) -> Any:
         done.wait(LONG)
-        return search(query)
+        return search(query, **asked)
 
     monkeypatch.setattr(workspace.parts.index, "search", stuck)
     answers = workspace.recaller.search_many([Query(text=text, seconds=0.05) for text in ("apple", "apples")])
