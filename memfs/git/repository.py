@@ -287,6 +287,10 @@ class Repository:
             self._trees[name] = kept
         return kept
 
+    def forget_trees(self) -> None:
+        """Let go the trees that were read, for a process that stays: most are of commits that have passed."""
+        self._trees.clear()
+
     def remember(self, made: Mapping[str, Tree]) -> None:
         """Keep trees that were just stored, so that the next commit need not read them."""
         if len(self._trees) + len(made) < _KEPT:

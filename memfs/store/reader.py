@@ -683,13 +683,15 @@ class FolderReader(Reader):
         self.require_open()
         return self.index_sync.fold()
 
-    def fold_if_large(self, limit: int = _FOLD_AT) -> None:
-        """Fold when more than ``limit`` files are not in the base of the index.
+    @property
+    def is_fold_due(self) -> bool:
+        """Whether so many files are not in the base of the index that they are to be folded into it."""
+        return self.index_sync.index.overlay_size() > _FOLD_AT
 
-        The index is a cache: where there is no room for it, the next process scans.
-        """
+    def fold_if_large(self) -> None:
+        """Fold where that is due. The index is a cache: where there is no room for it, the next process scans."""
         self.require_open()
-        if self.index_sync.index.overlay_size() > limit:
+        if self.is_fold_due:
             with contextlib.suppress(StorageIO):
                 self.fold()
 

@@ -311,6 +311,7 @@ class Resident:
                 changed = any(each(self._workspace, _took_up))
             if changed:
                 self._drop_spare()
+                self._workspace.repository.forget_trees()
             _compact()
 
     @staticmethod
@@ -340,11 +341,12 @@ class Resident:
 
     # -- what commands need not do ----------------------------------------------------------------------------------
     def _tend_soon(self) -> None:
-        """Look after the memory once what was changed has rested."""
+        """Look after the memory once what was changed has rested; where much is to be folded, though more changes."""
         if self._workspace is not None:
-            policy = self._workspace.parts.policy
+            policy, due = self._workspace.parts.policy, self._workspace.store.is_fold_due
             self._tend_again = max(policy.rest, _SHORTEST_REST)
-            self._tend_at = time.monotonic() + (policy.rest if policy.adopts else 0.0) + _SHORTEST_REST
+            rested = time.monotonic() + (policy.rest if policy.adopts and not due else 0.0) + _SHORTEST_REST
+            self._tend_at = min(self._tend_at or rested, rested) if due else rested
 
     def _tend(self) -> None:
         """Where it is due, let a child commit what waits and edits that rested, and fold the index; let another one
