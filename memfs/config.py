@@ -416,7 +416,6 @@ class SystemConfig:
         update_interval: seconds between two state updates.
         expires_hours: after how many hours continuation tokens expire.
         checkpoint_minutes: after how many minutes a checkpoint is due, 0 for never.
-        checkpoint_tasks: after how many outputs one is due, 0 for never.
     """
 
     quotas: Limits = field(default_factory=Limits)
@@ -424,7 +423,6 @@ class SystemConfig:
     update_interval: float = 300.0
     expires_hours: float = 168.0
     checkpoint_minutes: float = 0.0
-    checkpoint_tasks: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -473,7 +471,6 @@ def read_system_config(tree: View, codec: Codec) -> SystemConfig:
         update_interval=float(said.get("update_interval_seconds", usual.update_interval)),
         expires_hours=float(said.get("continuation", {}).get("expires_hours", usual.expires_hours)),
         checkpoint_minutes=float(due.get("every_minutes", 0)),
-        checkpoint_tasks=int(due.get("every_tasks", 0)),
     )
 
 

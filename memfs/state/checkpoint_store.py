@@ -48,7 +48,7 @@ class Checkpoint:
     Attributes:
         id: ``ckpt_YYYYMMDD_HHMM``, with ``_2`` and so on for further ones of the same minute.
         timestamp: the moment it shows.
-        reason: why it was made: ``asked``, ``update``, ``interval``, ``tasks``, or what the caller said.
+        reason: why it was made: ``asked``, ``update``, ``interval``, or what the caller said.
         iteration: the newest iteration in it, None where there was none.
         files, bytes: how many documents, and what they weigh unpacked.
         unpacked: what the tar in the payload weighs.

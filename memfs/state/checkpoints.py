@@ -19,7 +19,6 @@ from memfs.config_names import SYSTEM_CONFIG
 from memfs.dataclass import dataclass, replace
 from memfs.errors import CheckpointInvalid, Conflict, LockTimeout, MemfsError, PathEscape, QuotaExceeded, StorageIO
 from memfs.fs import io
-from memfs.fs.append_log import SharedCounter
 from memfs.fs.archive import DigestStream, batches, compressed, digest_of, file_chunks
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.executor import Worker
@@ -196,7 +195,6 @@ def _warnings(
     return [*said, *(f"left out: {row}" for row in proved.checkpoint.left_out)]
 
 
-_COUNT = "outputs-since-checkpoint"
 _LATE = 1.5
 
 
@@ -209,7 +207,7 @@ class CheckpointStatus:
         age: its age in seconds.
         count: how many there are.
         damaged: how many of them have a manifest that cannot be used, or lack their payload.
-        due: ``interval`` or ``tasks`` where one should have been made by now, "" otherwise.
+        due: ``interval`` where one should have been made by now, "" otherwise.
         update_late: seconds since the last state update, where an iteration is open and one should have come; else 0.
     """
 
@@ -237,7 +235,6 @@ class Checkpoints:
         self._shelf = Shelf(parts)
         self._folder = self._shelf.folder
         self._given = parts.repository.state / "checkpoint.last"
-        self._outputs = SharedCounter(parts.repository.state / _COUNT)
         self._settings: tuple[ScanEntry | None, SystemConfig] = (None, SystemConfig())
         self._last: tuple[int, datetime | None] = (-1, None)
         self._worker = Worker("memfs-checkpoints", self.tend, store.note_failure)
@@ -267,7 +264,6 @@ class Checkpoints:
         self._refuse_link()
         self._parts.tree.make_folders(state_paths.CHECKPOINTS)
         self._sweep()
-        counted = self._outputs.count()
         chosen = self._free_id()
         packer = state_packer.StatePacker(self._store, self._parts, update, self._archives)
         target = self._shelf.payload(chosen)
@@ -286,7 +282,6 @@ class Checkpoints:
             raise
         with suppress(MemfsError):  # it is made: what cannot be done now is done after the next one
             self._parts.gate.filled(state_paths.payload_path(chosen), made.payload_bytes)
-            self._outputs.take_off(counted)
             self._prune(chosen, pressed)
         return made
 
@@ -566,21 +561,16 @@ class Checkpoints:
         self._parts.gate.settle()
         return bool(reason)
 
-    def stored(self, facts: Mapping[str, Any]) -> None:
+    def stored(self) -> None:
         """Take note of a write: a checkpoint that is due with it is made in the background."""
         self._parts.require_open()
-        if facts.get("kind") == "agent_output" and self._config().checkpoint_tasks:
-            self._outputs.add()
         if self.due():
             self._worker.wake()
 
     def due(self) -> str:
-        """Why a checkpoint is due: ``interval``, ``tasks``, or ""."""
+        """Why a checkpoint is due: ``interval`` or ""."""
         self._parts.require_open()
-        tasks, minutes = self._config().checkpoint_tasks, self._config().checkpoint_minutes
-        if tasks and self._outputs.count() >= tasks:
-            return "tasks"
-        if minutes:
+        if minutes := self._config().checkpoint_minutes:
             last = self._newest()
             if last is None or self._parts.clock() - last >= timedelta(minutes=minutes):
                 return "interval"

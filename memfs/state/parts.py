@@ -177,7 +177,7 @@ class States:
         """Pass an occasion on to the parts that act on it."""
         self.parts.require_open()
         if occasion == "state_stored":
-            self.checkpoints.stored(facts)
+            self.checkpoints.stored()
         self.aggregates.react(occasion, facts)
 
     def keep_up(self) -> None:

@@ -408,21 +408,6 @@ def test_where_the_disk_takes_no_checkpoint_the_update_is_acknowledged(opened: O
 
 
 # -- by itself ----------------------------------------------------------------------------------------------------
-def test_one_is_made_after_so_many_tasks(workspace: Workspace) -> None:
-    """every_tasks counts the outputs of all handles, and begins anew with each checkpoint (S6)."""
-    configure(workspace, CONFIG, checkpoints={"every_tasks": 3})
-    states = workspace.states
-    one, other = (Checkpoints(workspace.store, workspace.parts, states.reading, states.archives) for _ in range(2))
-    for turn in range(3):
-        (one if turn % 2 else other).stored({"kind": "agent_output"})
-        one.stored({"kind": "hypothesis"})
-    one.close()
-    other.close()
-    assert [found.reason for found in one.list()] == ["tasks"]
-    one.stored({"kind": "agent_output"})
-    assert one.due() == ""
-
-
 def test_one_is_made_by_the_interval(workspace: Workspace) -> None:
     """every_minutes makes one with the first write after it; without either setting none is ever due (S6)."""
     assert at(workspace, NOON).due() == ""
