@@ -285,6 +285,12 @@ class PatternStore:
         rows = [one for one in self.inbox().all() if one.source is Source.PATTERN]
         return [one.item for one in rows if keep is Keep.SUGGEST or one.decision is refused]
 
+    def suggested_again(self, waiting: Suggestion, alive: Sequence[str]) -> Suggestion | None:
+        """A suggestion of which some memories are gone, from those that are there; None where they show it no more."""
+        members = [item for item in map(self.store.get, alive) if item is not None]
+        pattern = self.detector().extract_pattern(members)
+        return _suggestion(pattern, waiting.made) if pattern is not None and pattern.id == waiting.id else None
+
     def _write(self, known: MemoryItem, change: Callable[[MemoryItem], MemoryItem]) -> MemoryItem:
         """Store a pattern's item changed; made again from what is there when somebody else changed it."""
 
@@ -588,11 +594,18 @@ class Learner:
                 return
 
     def _withdraw(self) -> None:
-        """Take back what memories spoke for that are gone: a pattern quotes them, a rule needs two."""
-        gone = []
-        for one in self.inbox().waiting():
-            alive = sum(bool(self.store.locate(name)) for name in one.evidence)
-            least = {Source.PATTERN: len(one.evidence), Source.RULE: min(_LEAST_FAILURES, len(one.evidence))}
-            if alive < least.get(one.source, 0):
+        """Take back what memories spoke for that are gone."""
+        inbox = self.inbox()
+        gone: list[str] = []
+        changed: list[Suggestion] = []
+        for one in inbox.waiting():
+            alive = [name for name in one.evidence if self.store.locate(name)]
+            if one.source not in (Source.PATTERN, Source.RULE) or len(alive) == len(one.evidence):
+                continue
+            anew = self.patterns().suggested_again(one, alive) if one.source is Source.PATTERN else None
+            if anew is not None:
+                changed.append(anew)
+            elif one.source is Source.PATTERN or len(alive) < _LEAST_FAILURES:
                 gone.append(one.id)
-        self.inbox().drop(gone)
+        inbox.drop(gone)
+        inbox.add(changed)
