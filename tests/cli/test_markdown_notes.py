@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +83,6 @@ def test_several_paths_of_several_sorts(notes: Path, root: Path, memfs: Any) -> 
     assert "1 memory (1 procedural) from markdown, 3 paths" in told.out
     assert "AGENTS.md: agents' instructions" in told.err
     assert "bad.md:2: not UTF-8 text" in told.err
-
-
-def test_what_is_gone_is_named(notes: Path, memfs: Any) -> None:
-    """A note whose file was removed stays, and importing the folder again says so (D2)."""
-    memfs("import", str(notes))
-    shutil.rmtree(notes / "sub")
-    assert "it is no longer there" in memfs("import", str(notes)).err
 
 
 def test_refused_lines_are_left_out_where_asked(root: Path, memfs: Any) -> None:

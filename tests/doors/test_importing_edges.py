@@ -79,15 +79,6 @@ def test_the_files_that_a_rule_is_for_are_named_in_three_ways(key: str, tmp_path
     assert (one.item.type, one.item.status, one.item.trust) == ("convention", "proposed", "human")
 
 
-def test_imports_end_after_five_files(tmp_path: Path) -> None:
-    """B5: as in Claude Code, an import within imports is followed five times."""
-    _write(tmp_path / "CLAUDE.md", "@d/1.md\n")
-    for number in range(1, 9):
-        _write(tmp_path / f"d/{number}.md", f"- Use part {number}\n\n@{number + 1}.md\n")
-    taken = agents_md.read(tmp_path / "CLAUDE.md")
-    assert [one.item.content for one in taken.arrivals] == [f"Use part {number}" for number in range(1, 6)]
-
-
 # -- places -------------------------------------------------------------------------------------------------------
 def test_folders_are_looked_into_within_bounds(tmp_path: Path) -> None:
     """faults row 12: hidden, vendored and memfs's own folders are passed over, and nothing is too deep."""

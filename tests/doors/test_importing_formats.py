@@ -194,25 +194,13 @@ def test_our_own_block_does_not_come_back(tmp_path: Path) -> None:
     assert "damaged" in skipped(agents_md.read(path))[0]
 
 
-def test_imports_are_followed_within_the_folder_only(tmp_path: Path) -> None:
-    """An imported file is read once, cycles end, and what lies elsewhere, or a link leads to, is not read."""
-    root = tmp_path / "repo"
-    write(tmp_path / "secret.md", "- Never tell\n")
-    write(
-        root / "CLAUDE.md", "@AGENTS.md and `@docs/not.md` by @ada\n\n@../secret.md @/etc/passwd @~/x.md @docs/out.md\n"
-    )
-    write(root / "AGENTS.md", "- Use tabs\n\n@CLAUDE.md @docs/a.md\n")
-    write(root / "docs/a.md", "- Keep it short\n\n@a.md\n")
-    write(root / "docs/not.md", "- Never read\n")
-    os.symlink(tmp_path / "secret.md", root / "docs/out.md")
-    taken = agents_md.read(root / "CLAUDE.md")
-    assert [one.where for one in taken.arrivals] == ["CLAUDE.md:1", "AGENTS.md:1", "docs/a.md:1"]
-    assert [line.rpartition(", which")[0] or line for line in skipped(taken)] == [
-        "CLAUDE.md: imports ../secret.md",
-        "CLAUDE.md: imports /etc/passwd",
-        "CLAUDE.md: imports ~/x.md",
-        "docs/out.md: a link that leads elsewhere",
-    ]
+def test_what_a_page_imports_is_named_and_not_read(tmp_path: Path) -> None:
+    """A line that imports another file is no memory; what it names is imported when somebody names it."""
+    write(tmp_path / "CLAUDE.md", "@AGENTS.md\n\n- Use tabs\n")
+    write(tmp_path / "AGENTS.md", "- Keep it short\n")
+    taken = agents_md.read(tmp_path / "CLAUDE.md")
+    assert [one.where for one in taken.arrivals] == ["CLAUDE.md:3"]
+    assert skipped(taken) == ["CLAUDE.md:1: it imports @AGENTS.md; name that to import it"]
 
 
 def test_a_persons_own_file_holds_wishes(tmp_path: Path, own_world: Path) -> None:

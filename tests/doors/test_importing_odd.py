@@ -110,13 +110,3 @@ def test_a_heading_is_what_stands_between_its_marks(written: str, title: str) ->
     """The marks that may close a heading are none of its words (B5)."""
     (passage,) = passages(f"{written}\n\nSaid below it.\n")
     assert passage.heading == title
-
-
-def test_what_stands_in_code_imports_nothing(tmp_path: Path) -> None:
-    """``@path`` in a block or between backticks is spoken of; a block that nothing closes goes on to the end (B5)."""
-    for name in ("in", "out", "late", "never"):
-        (tmp_path / f"{name}.md").write_text(f"- Always say {name}.\n")
-    said = "See @out.md, not `@in.md`.\n\n~~~ x\n@in.md\n```\n~~~\n\n@late.md\n\n```\n@never.md\n~~~\n"
-    (tmp_path / "AGENTS.md").write_text(said)
-    found = {arrival.facts["file"] for arrival in agents_md.read(tmp_path / "AGENTS.md").arrivals}
-    assert found == {"AGENTS.md", "out.md", "late.md"}

@@ -8,25 +8,20 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from memfs.context import agents_md
-from memfs.doors.importers.markdown import Passage, front_matter, passages, rows, texts_of
-from memfs.doors.importers.source_files import SourceContent, SourcePage, decoded, named
+from memfs.doors.importers.markdown import Passage, front_matter, passages, texts_of
+from memfs.doors.importers.source_files import SourceContent, SourcePage
 from memfs.errors import ContentError, MemfsError
 from memfs.fs.workspace_location import home
-from memfs.model.kinds import ITEM_LIMIT
 
 NAME = "agents-md"
 _OWN_FILE = "CLAUDE.local.md"
 FILES = ("AGENTS.md", "CLAUDE.md", _OWN_FILE, "GEMINI.md", "copilot-instructions.md")
 _RULES = re.compile(r"(?:^|/)\.claude/rules/.+\.md$")
-_IMPORT = re.compile(r"(?:^|(?<=\s))@([\w./~-]{0,300}[\w/-])")
-_CODE = re.compile(r"`[^`]*`")
 _ONLY_IMPORT = re.compile(r"(?:@[\w./~-]+\s*)+")
-_DEEPEST_IMPORT = 5
 _MARKUP = re.compile(r"^[*_`>\s]+")
 _DIRECTIVE = re.compile(
     r"(?:please )?(?:always|never|do not|don't|do|avoid|prefer|use|ensure|make sure|keep|write|run|add|follow|must|"
@@ -48,22 +43,21 @@ def is_file_name(name: str) -> bool:
 
 
 def read(path: Path) -> SourceContent:
-    """What a file says, or every such file of a folder; and what they import by ``@path`` from beside them.
+    """What a file says, or every such file of a folder; what a line imports by ``@path`` is named and not read.
 
     Raises:
         StorageIO, ContentError: it cannot be read.
     """
     taken = SourceContent(NAME)
-    found, folder = taken.pages(path, is_file_name), path if path.is_dir() else path.parent
-    seen = {one.name for one in found}
+    found = taken.pages(path, is_file_name)
     for one in found:
-        _take(one, folder, taken, seen, 0)
+        _take(one, taken)
     if not found and not taken.skipped:
         raise ContentError("there is no file here that agents read", path=str(path), hint=f"such as {', '.join(FILES)}")
     return taken
 
 
-def _take(one: SourcePage, folder: Path, taken: SourceContent, seen: set[str], depth: int) -> None:
+def _take(one: SourcePage, taken: SourceContent) -> None:
     try:
         text = _without_block(one)
     except MemfsError as error:
@@ -72,10 +66,10 @@ def _take(one: SourcePage, folder: Path, taken: SourceContent, seen: set[str], d
     fields, body, line = front_matter(text)
     scope, own = _scope(one.name, fields), _is_own(one)
     for passage in passages(body, line):
-        if not _ONLY_IMPORT.fullmatch(passage.text):
+        if _ONLY_IMPORT.fullmatch(passage.text):
+            taken.skip(f"{one.name}:{passage.line}", f"it imports {passage.text.strip()}; name that to import it")
+        else:
             _take_passage(one, passage, scope, own, taken)
-    for imported in _imports(body):
-        _follow(one, imported, folder, taken, seen, depth + 1)
 
 
 def _without_block(one: SourcePage) -> str:
@@ -143,29 +137,3 @@ def _scope(name: str, fields: dict[str, Any]) -> tuple[str, ...]:
         return tuple(stated)
     folder = posixpath.dirname(name)
     return () if not folder or folder.startswith(".") or "/." in folder else (f"{folder}/**",)
-
-
-def _imports(body: str) -> Iterator[str]:
-    """What a text imports by ``@path``; what is in code is only mentioned."""
-    prose = (_CODE.sub("", row) for row, is_code in rows(body) if not is_code)
-    yield from dict.fromkeys(name for row in prose for name in _IMPORT.findall(row))
-
-
-def _follow(one: SourcePage, written: str, folder: Path, taken: SourceContent, seen: set[str], depth: int) -> None:
-    """Read a file that another imports, where it is a text file below the same folder."""
-    if "/" not in written and "." not in written:
-        return  # a name, as of a person
-    name = posixpath.normpath(posixpath.join(posixpath.dirname(one.name), written))
-    if written.startswith(("/", "~")) or name.startswith("../"):
-        taken.skip(one.name, f"imports {written}, which lies elsewhere; name it to import it")
-    elif name not in seen and depth <= _DEEPEST_IMPORT and (folder / name).is_file():
-        seen.add(name)
-        try:
-            if not (folder / name).resolve().is_relative_to(folder.resolve()):
-                raise ContentError("a link that leads elsewhere")
-            text = decoded(named(folder / name, ITEM_LIMIT), name)
-        except MemfsError as error:
-            taken.skip(name, error.message)
-            return
-        if name.endswith((".md", ".mdc", ".txt")):
-            _take(SourcePage(name=name, path=folder / name, text=text, changed=one.changed), folder, taken, seen, depth)
