@@ -350,7 +350,7 @@ _NEIGHBOURS = 0.3
 _FLOOR = 0.05
 _SURE, _BOUND = 0.5, 0.5
 """Beside an embedder of less weight than the first, what words found gains or loses at most so much of that weight."""
-_KNOWS_SENSES, _IN_TRANSCRIPT = 0.2, 0.8
+_KNOWS_SENSES, _IN_TRANSCRIPT = 0.15, 0.8
 """From what weight on an embedder counts so much, at least, where a talk is the question."""
 _PATIENCE_SECONDS = 0.05
 _QUESTION_REST_SECONDS = 10.0

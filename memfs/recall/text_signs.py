@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from math import prod
 from types import MappingProxyType
@@ -30,24 +30,17 @@ _SAME_SESSION = 0.98
 _DATED = 1.3
 _IN_PERSON = 1.1
 _PREFERENCE = 1.3
-_NAMED = 1.5
+_NAMED = 2.0
 _READ, _READ_FOR_ADVICE = 2, 4
 """So many hits for each that is wanted are read."""
 _I = frozenset(("i", "me", "mine", "my", "our", "us", "we"))
-_DATES, _DENIALS, _ADVICE = (frozenset(word_lists()["signs"][name].split()) for name in ("dates", "denials", "advice"))
-"""Words that deny what stands near them; ``t`` is what is left of *don't*."""
+_DATES, _ADVICE = (frozenset(word_lists()["signs"][name].split()) for name in ("dates", "advice"))
 _NEAR = 4
 _EXCEPT = regex(
     r"(?:\b(?:besides|other than|except(?: for)?|apart from|aside from|excluding)\b|, not\b)"
     r"(?:(?!\b(?:do|does|did|has|have|had|is|are|was|were|can|could|will|would|should)\b)[^?.,;!])*",
     re.IGNORECASE,
 )
-_LISTS = regex(
-    r"\b(?:how (?:many|often)|list|all (?:the|of)|number of|names of|what (?:\w+ )?(?:kinds?|types?|sorts?) of|"
-    r"which (?:\w+ ){0,3}(?:have|has)|what (?:\w+ ){0,2}\w+s (?:has|have))\b",
-    re.IGNORECASE,
-)
-"""What a question has that asks for a count or a list."""
 _CENTURIES = ("19", "20")
 _TIMES = frozenset(("date", "day", "days", "month", "months", "time", "week", "weekend", "weeks", "year", "years"))
 _PREFERENCES = frozenset(("always", "prefer", "preference", "preferences", "preferred", "prefers", "rather"))
@@ -55,7 +48,20 @@ _PREFERENCES = frozenset(("always", "prefer", "preference", "preferences", "pref
 
 def asks_for_list(text: str) -> bool:
     """Whether a question asks how many there are, or for all of them."""
-    return len(_WORD.findall(text)) <= ONE_QUESTION and _LISTS.search(text) is not None
+    brief = len(_WORD.findall(text)) <= ONE_QUESTION
+    return brief and any(_lists(code).search(text) for code in ("en", *analyzer.written(text)))
+
+
+@cache
+def _lists(code: str) -> re.Pattern[str]:
+    """What a question of a language has that asks for a count or a list."""
+    return re.compile(word_lists()["signs"]["lists"].get(code, r"(?!)"), re.IGNORECASE)
+
+
+def _denials(text: str) -> frozenset[str]:
+    """The words that deny what stands near them, in English and the languages that a text is in."""
+    known = word_lists()["signs"]["denials"]
+    return frozenset(word for code in ("en", *analyzer.written(text)) for word in known.get(code, "").split())
 
 
 def asked_for(text: str) -> str:
@@ -101,9 +107,9 @@ class TextSigns(NamedTuple):
         if persons := terms.persons(text):
             sought["named"] = _NAMED, persons
         denied: frozenset[str] = frozenset()
-        if brief and not _DENIALS.isdisjoint(words):
-            sought["denied"] = _DENIED, _DENIALS
-            denied = frozenset(terms.weights(text)).difference(*map(analyzer.terms, _DENIALS.intersection(words)))
+        if brief and not (denials := _denials(text)).isdisjoint(words):
+            sought["denied"] = _DENIED, denials
+            denied = frozenset(terms.weights(text)).difference(*map(analyzer.terms, denials.intersection(words)))
         phrases = _phrases(text, words)
         return cls(phrases, sought, [*map(str.split, phrases)], denied)
 
@@ -148,7 +154,7 @@ class TextSigns(NamedTuple):
         near = {
             place
             for at, word in enumerate(said)
-            if word in _DENIALS
+            if word in self.words["denied"][1]
             for place in range(max(0, at - _NEAR), min(len(said), at + _NEAR + 1))
         }
         return any(not self.denied.isdisjoint(analyzer.terms(said[place])) for place in near)

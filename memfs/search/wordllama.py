@@ -57,7 +57,7 @@ class WordLlamaEmbedder:
         self._folder = _folder()
         self.name = "wordllama-l2-supercat-256"
         self.dimensions = _DIMENSIONS
-        self.weight = 0.2
+        self.weight = 0.15
         self.least = 0.3
         self.light = True
         self._lock = threading.RLock()

@@ -17,7 +17,7 @@ from memfs.recall.ranking import register_strategy, unregister_strategy
 from memfs.recall.recaller import Helpers, Recaller
 from memfs.recall.review import JUDGED, Relevance, relevance_of
 from memfs.recall.reviewers import Score
-from memfs.recall.text_signs import TextSigns, asked_for
+from memfs.recall.text_signs import TextSigns, asked_for, asks_for_list
 from memfs.settings import ReviewSettings
 
 Opened = Callable[..., Workspace]
@@ -107,7 +107,9 @@ def test_a_phrase_lifts_a_hit(opened: Opened) -> None:
         ("What do we never use?", "we use Redis", {}),
         ("What do we never use?", "never on a Sunday, as all of the others know who use it", {}),
         ("What do we use?", "we do not use Redis", {}),
-        ("Ann: hello\nAssistant: yes?", "Ann plays the violin", {"named": 1.5}),
+        ("Was benutzen wir nie?", "Redis benutzen wir nicht", {"denied": 1.2}),
+        ("Was war im Mai?", "im Mai war nicht viel", {}),
+        ("Ann: hello\nAssistant: yes?", "Ann plays the violin", {"named": 2.0}),
         ("Ann: hello\nAssistant: yes?", "Annual report", {}),
         ("Ann: hello", "Ann plays the violin", {}),
     ],
@@ -135,6 +137,22 @@ def test_what_a_person_says_of_themselves_counts(content: str, origin: Origin, e
     item = MemoryItem(content, origin=origin)
     assert TextSigns.of("where does Ada live", talk=True).factors(item) == expected
     assert TextSigns.of("where does Ada live", talk=False).factors(item) == {}
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("How many servers do we have?", True),
+        ("Wie viele Server haben wir?", True),
+        ("¿Cuántas veces falló?", True),
+        ("我们有哪些服务器?", True),
+        ("Which server is it?", False),
+        ("Was ist der Plan?", False),
+    ],
+)
+def test_a_list_is_asked_for_in_the_language_of_the_question(question: str, expected: bool) -> None:
+    """Counts and lists are asked for by other words in each language."""
+    assert asks_for_list(question) == expected
 
 
 @pytest.mark.parametrize(
