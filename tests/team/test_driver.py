@@ -81,7 +81,7 @@ def test_a_contradiction_is_recorded_and_travels(joining: Two, memfs: Memfs) -> 
         "by": "",
         "time": None,
     }
-    assert memfs(ada, "status", "--json").json["merges"] == {"waiting": 1, "driver": True}
+    assert memfs(ada, "status", "--json").json["merges"] == {"conflicts": 0, "waiting": 1, "driver": True}
     assert "two values of title in deploy" in memfs(ada, "team", "conflicts").out
 
 
