@@ -231,7 +231,7 @@ _MARKUP = re.compile(r"<(?:command-(?:name|message|args)|local-command-\w+|syste
 def own_words(event: SessionEvent) -> str:
     """What a person said in a prompt; "" where a program said it, or it is a command to the program."""
     text = event.text("prompt").strip()
-    if event.fields.get("is_command") is True or _COMMAND.match(text) or _MARKUP.match(text):
+    if _COMMAND.match(text) or _MARKUP.match(text):
         return ""
     return text if event.text("source") in ("", "user", "sdk") else ""
 

@@ -105,7 +105,6 @@ def test_a_prompt_is_working_memory_and_a_plan_is_prospective(opened: Opener) ->
         ("<command-name>/model</command-name> we need to know", {}),
         ("We need to look at the queue again", {"source": "loop_wakeup"}),
         ("Background task 3 is done: always read its output", {"source": "system"}),
-        ("We need to look at the queue again", {"is_command": True}),
         ("   ", {}),
     ],
 )
