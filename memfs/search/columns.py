@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
-from itertools import accumulate, compress
+from itertools import accumulate, compress, count
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,10 @@ from memfs.model import Candidate
 from memfs.search.documents import Filter, IndexRow, Place, moment
 from memfs.search.terms import PassageScores
 
-_MAGIC = b"memfs-columns-2\n"
-_CHECKSUM = 4
+_MAGIC = b"memfs-columns-3\n"
+_CHECKSUM = _LENGTH = 4
 _NUL = "\0"
-_MOST_SEARCHED = 6
+_MOST_SEARCHED, _MOST_ASKED = 2, 2_000
 _MOST_RUNS, _FEW_RUNS = 4, 64
 _SQUEEZED, _PLAIN = b"z", b"-"
 
@@ -111,15 +111,19 @@ class Paths:
     together.
     """
 
-    def __init__(self, heads: Sequence[tuple[str, str]], stems: str, strange: Mapping[int, str]) -> None:
+    def __init__(
+        self, heads: Sequence[tuple[str, str]], counts: Sequence[int], stems: str, strange: Mapping[int, str]
+    ) -> None:
         """
         Args:
             heads: folder with "/", and suffix, of each run.
+            counts: how many stems each has.
             stems: those of a run parted by NUL, runs parted by "/": no name has either.
             strange: ids that are not their path's stem, by place.
         """
-        self._heads, self._text, self._strange = heads, stems, strange
-        self._searched = 0
+        self._heads, self._counts, self._text, self._strange = heads, counts, stems, strange
+        self._tables: dict[tuple[str, str], dict[str, int]] = {}
+        self._asked = self._searched = 0
 
     @classmethod
     def of(cls, paths: Iterable[str], ids: Iterable[str]) -> Paths:
@@ -137,45 +141,46 @@ class Paths:
             runs[-1].append(stem)
             if key != stem:
                 strange[place] = key
-        return cls(heads, "/".join(map(_NUL.join, runs)), strange)
+        return cls(heads, list(map(len, runs)), "/".join(map(_NUL.join, runs)), strange)
 
     def only(self, kept: Sequence[int]) -> Paths:
         """Those whose place has a 1 in ``kept``, which has a 0 for the others."""
-        heads, runs = [], []
+        heads, counts, runs = [], [], []
         for head, start, run in zip(self._heads, self._starts, self._text.split("/"), strict=False):
             stems = run.split(_NUL)
             if left := list(compress(stems, kept[start : start + len(stems)])):
                 heads.append(head)
+                counts.append(len(left))
                 runs.append(_NUL.join(left))
         places = list(accumulate(kept)) if self._strange else []
         strange = {places[place] - 1: key for place, key in self._strange.items() if kept[place]}
-        return Paths(heads, "/".join(runs), strange)
+        return Paths(heads, counts, "/".join(runs), strange)
 
     def followed_by(self, other: Paths) -> Paths:
         """These, and others after them."""
         if not self._heads or not other._heads:
             return self if self._heads else other
-        count, same = len(self), self._heads[-1] == other._heads[0]
-        text = f"{self._text}{_NUL if same else '/'}{other._text}"
-        strange = {count + place: key for place, key in other._strange.items()}
-        return Paths([*self._heads, *other._heads[same:]], text, {**self._strange, **strange})
+        strange = {len(self) + place: key for place, key in other._strange.items()}
+        text = f"{self._text}/{other._text}"
+        return Paths([*self._heads, *other._heads], [*self._counts, *other._counts], text, {**self._strange, **strange})
 
     def pack(self) -> bytes:
         """Them as bytes."""
         heads = {head: code for code, head in enumerate(dict.fromkeys(self._heads))}
-        head = json.dumps([list(heads), [heads[head] for head in self._heads], self._strange]).encode()
-        return head + b"\n" + self._text.encode("utf-8", "surrogatepass")
+        codes = [heads[head] for head in self._heads]
+        head = json.dumps([list(heads), codes, self._counts, self._strange]).encode()
+        return len(head).to_bytes(_LENGTH, "big") + head + self._text.encode("utf-8", "surrogatepass")
 
     @classmethod
     def unpack(cls, data: bytes | memoryview) -> Paths:
         """Them again."""
-        head, _, stems = bytes(data).partition(b"\n")
-        heads, codes, strange = json.loads(head)
+        start = _LENGTH + int.from_bytes(data[:_LENGTH], "big")
+        heads, codes, counts, strange = json.loads(bytes(data[_LENGTH:start]))
         held = {int(place): key for place, key in strange.items()}
-        return cls([tuple(heads[code]) for code in codes], stems.decode("utf-8", "surrogatepass"), held)
+        return cls([tuple(heads[code]) for code in codes], counts, str(data[start:], "utf-8", "surrogatepass"), held)
 
     def __len__(self) -> int:
-        return self._text.count(_NUL) + len(self._heads)
+        return sum(self._counts)
 
     @property
     def scattered(self) -> bool:
@@ -206,26 +211,29 @@ class Paths:
 
     @property
     def few(self) -> bool:
-        """Whether so few were looked for that searching the text takes less than making tables of all."""
-        return self._searched <= _MOST_SEARCHED * len(self._text)
+        """Whether so few ids were looked for that searching the text takes less than making a table of all."""
+        return self._searched < _MOST_SEARCHED
 
     def place(self, path: str) -> int | None:
-        """Where a path is, None where it is not."""
-        if not self.few:
+        """Where a path is, None where it is not. Of few that are asked for only their folders are looked at."""
+        self._asked += 1
+        if self._asked > _MOST_ASKED:
             return self._places.get(path)
         folder, slash, name = path.rpartition("/")
         stem, dot, suffix = name.rpartition(".")
-        for start, run in self._runs.get((folder + slash, dot + suffix), ()):
-            self._searched += len(run)
-            if (at := run.find(f"\0{stem}\0")) >= 0:
-                return start + run.count(_NUL, 0, at)
-        return None
+        head = folder + slash, dot + suffix
+        table = self._tables.get(head)
+        if table is None:
+            table = self._tables[head] = {}
+            for start, run in self._runs.get(head, ()):
+                table.update(zip(run.split(_NUL), count(start)))
+        return table.get(stem)
 
     def places_of(self, key: str) -> Iterator[int]:
         """The places of an id."""
         yield from [place for place, strange in self._strange.items() if strange == key]
         stem, at = f"\0{key}\0", -1
-        self._searched += len(self._text)
+        self._searched += 1
         while (at := self._padded.find(stem, at + 1)) >= 0:
             place = self._padded.count(_NUL, 0, at)
             if place not in self._strange:
@@ -253,12 +261,12 @@ class Paths:
         """The stems of each folder and suffix, parted by NUL, with the place of the first."""
         found: dict[tuple[str, str], list[tuple[int, str]]] = {}
         for head, start, run in zip(self._heads, self._starts, self._text.split("/"), strict=False):
-            found.setdefault(head, []).append((start, f"\0{run}\0"))
+            found.setdefault(head, []).append((start, run))
         return found
 
     @cached_property
     def _starts(self) -> list[int]:
-        return list(accumulate((run.count(_NUL) + 1 for run in self._text.split("/")), initial=0))
+        return list(accumulate(self._counts, initial=0))
 
 
 _CODED = ("type", "agent", "session", "speaker", "role", "phase")

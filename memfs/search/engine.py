@@ -323,10 +323,10 @@ ENGINES = {
     engine.name: engine
     for engine in (
         Engine(name="memory", form="memory-1", makes="memfs.search.memory:MemoryIndex", stored=False),
-        Engine(name="whoosh", form="whoosh-6", makes="memfs.search.whoosh:WhooshIndex"),
+        Engine(name="whoosh", form="whoosh-7", makes="memfs.search.whoosh:WhooshIndex"),
         Engine(
             name="sqlite",
-            form="sqlite-8",
+            form="sqlite-9",
             makes="memfs.search.sqlite:SqliteIndex",
             rewrites=frozenset({"index.sqlite"}),
         ),

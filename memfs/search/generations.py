@@ -29,7 +29,7 @@ from memfs.model.item import RACY_NS
 from memfs.search.analyzer import identity
 from memfs.search.engine import Engine
 
-FORMAT = 2
+FORMAT = 3
 POINTER = "current"
 LOCK = "index.lock"
 VERIFIED = "verified"

@@ -26,7 +26,7 @@ from memfs.search.engine import Index
 from memfs.search.engine import engine as engine_named
 from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
 from memfs.search.memory import MemoryIndex
-from memfs.search.stamps import Entry, Rows, StampTable
+from memfs.search.stamps import NO_STAMPS, Entry, Rows, StampTable
 from memfs.search.terms import SLIP_WEIGHT, Asked, TermStatistics, borrowed, guesses, joined, marks, nearby, weights
 
 
@@ -358,7 +358,7 @@ class SearchIndex:
         self._current: Generation | None = None
         self._table: StampTable | None = None
         self._index: Index | None = None
-        self._fresh = Overlay(StampTable.of({}))
+        self._fresh = Overlay(NO_STAMPS)
         self._number = 0
         self._named = NOBODY
         self._refused: set[str] = set()
@@ -692,7 +692,7 @@ class SearchIndex:
                 return current, StampTable.unpack(current.stamps())
             except (MemfsError, OSError):
                 pass  # removed or damaged this very moment, or written by a program gone wrong
-        return None, StampTable.of({})
+        return None, NO_STAMPS
 
     def _opened(self) -> Index | None:
         """The base's engine; None while there is no base."""
@@ -715,7 +715,7 @@ class SearchIndex:
         if self._index is not None:
             self._index.close()
         self._index = self._table = self._current = self._asked = None
-        self._fresh = Overlay(StampTable.of({}))
+        self._fresh = Overlay(NO_STAMPS)
         self._number = 0
 
     def _fold(self) -> None:

@@ -228,6 +228,10 @@ class StampTable(Mapping[str, Entry]):
         return cls(_Rows(columns.unpack(data)))
 
 
+NO_STAMPS = StampTable.of({})
+"""Nothing is known."""
+
+
 class UnchangedFolders:
     """The folders whose files are all known to the index's base generation, by the digest of their listing.
 

@@ -138,9 +138,8 @@ class VectorStore:
         """``brief``: for a process that asks little and ends: directions alone, roughly, without NumPy."""
         self._lock = threading.RLock()
         renewed_in_child(self)
-        self._rows: PlainRows | MatrixRows | ByteRows | None = None  # NumPy is brought in with the first look at them
-        if brief:
-            self._rows = ByteRows()
+        # NumPy is brought in with the first look at them
+        self._rows: FlatRows | MatrixRows | None = FlatRows(brief=True) if brief else None
 
     # -- one at a time ----------------------------------------------------------------------------------------------
     def store(self, id: str, vector: Vector) -> None:  # noqa: A002
@@ -195,12 +194,12 @@ class VectorStore:
     def pack(self, ids: Sequence[str]) -> bytes:
         """The vectors of these items in one piece, for ``unpack`` of a store that is as ``brief``."""
         with self._lock:
-            return self._all.pack(ids) if isinstance(self._all, ByteRows) else b""
+            return self._all.pack(ids) if isinstance(self._all, FlatRows) and self._all.brief else b""
 
     def unpack(self, ids: Sequence[str], packed: bytes) -> list[str]:
         """Keep what ``pack`` made of as many items, in place of all; the ids of those that had a vector."""
         with self._lock:
-            return self._all.unpack(ids, packed) if isinstance(self._all, ByteRows) else []
+            return self._all.unpack(ids, packed) if isinstance(self._all, FlatRows) and self._all.brief else []
 
     def packed(self, vector: Vector) -> bytes:
         """A vector as bytes, in single precision.
@@ -249,60 +248,144 @@ class VectorStore:
             return self._all.cosines(unit(vector), known)
 
     @property
-    def _all(self) -> PlainRows | MatrixRows | ByteRows:
+    def _all(self) -> FlatRows | MatrixRows:
         if self._rows is None:
             np = _numpy()
-            self._rows = PlainRows() if np is None else MatrixRows(np)
+            self._rows = FlatRows() if np is None else MatrixRows(np)
         return self._rows
 
 
-class PlainRows:
-    """Unit vectors in memory as lists of numbers; ``length`` is how many each has, 0 while there is none."""
+class FlatRows:
+    """Vectors in memory, one after the other; ``length`` is how many numbers each has, 0 while there is none.
 
-    def __init__(self) -> None:
-        self._vectors: dict[str, tuple[Vector, float]] = {}
+    Brief ones have a byte for each number: the direction of a vector, to about a thousandth of its cosine. Of many,
+    those whose numbers have other signs than what is asked are not looked at any closer.
+    """
+
+    def __init__(self, *, brief: bool = False) -> None:
+        self.brief = brief
+        self._places: dict[str, int] = {}
+        self._names: list[str] = []
+        self._rows: array[Any] = array("b" if brief else "f")
+        self._sizes = array("d")
+        self._signs: list[int] | None = None
         self.length = 0
 
     def __len__(self) -> int:
-        return len(self._vectors)
+        return len(self._names)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._vectors)
+        return iter(self._names)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._vectors
+        return key in self._places
 
     def take(self, changed: Mapping[str, bytes | None]) -> None:
         """Put many, and drop those without numbers; what does not fit the others is left out."""
+        self._signs = None
         for key, numbers in changed.items():
             vector = unpacked(numbers or b"")
             if numbers is None:
-                self._vectors.pop(key, None)
-            elif not self._vectors or len(vector) == self.length:
+                self._drop(key)
+            elif len(vector) == self.length or (vector and not self._names):
                 self.length = len(vector)
-                sound = vector if all(map(isfinite, vector)) else [0.0] * len(vector)
-                self._vectors[key] = unit(sound), sqrt(sum(map(mul, sound, sound)))
-        if not self._vectors:
+                self._put(key, vector if all(map(isfinite, vector)) else [0.0] * len(vector))
+
+    def _put(self, key: str, vector: Vector) -> None:
+        largest = max(map(abs, vector)) or 1.0
+        code = self._rows.typecode
+        row = array(code, [round(number / largest * _LARGEST) for number in vector] if self.brief else vector)
+        place = self._places.setdefault(key, len(self._names))
+        if place == len(self._names):
+            self._names.append(key)
+            self._sizes.append(0.0)
+        self._rows[place * self.length : (place + 1) * self.length] = row
+        self._sizes[place] = sqrt(sum(map(mul, row, row)))
+
+    def _drop(self, key: str) -> None:
+        place = self._places.pop(key, None)
+        if place is None:
+            return
+        last, size = self._names.pop(), self._sizes.pop()
+        row = self._rows[-self.length :]
+        del self._rows[-self.length :]
+        if last != key:  # the last row takes the free place
+            self._names[place], self._sizes[place], self._places[last] = last, size, place
+            self._rows[place * self.length : (place + 1) * self.length] = row
+        if not self._names:
             self.length = 0
 
     def numbers(self, key: str) -> list[float]:
-        """A vector with the length that it had."""
-        vector, size = self._vectors[key]
-        return [number * size for number in vector]
+        """A vector; of a brief one the direction: its length is not kept."""
+        place = self._places[key]
+        size = (self._sizes[place] or 1.0) if self.brief else 1.0
+        return [number / size for number in self._row(place)]
+
+    def _row(self, place: int) -> array[Any]:
+        return self._rows[place * self.length : (place + 1) * self.length]
 
     def nearest(self, asked: Vector, limit: int, threshold: float, but: Collection[str]) -> list[Near]:
         """The nearest but these, best first, ties by id."""
-        cosines = self.cosines(asked, [key for key in self._vectors if key not in but])
+        places = [place for place, key in enumerate(self._names) if key not in but]
+        likely = self._likely(asked, places, _CLOSER * limit) if self.brief else places
+        cosines = self.cosines(asked, [self._names[place] for place in likely])
         found = ((-cosine, key) for key, cosine in cosines.items() if cosine >= threshold)
         return [Near(key, -less) for less, key in nsmallest(limit, found)]
 
+    def _likely(self, asked: Vector, places: Sequence[int], many: int) -> Sequence[int]:
+        """Of these the ones whose numbers have most of the signs of what is asked; all where zeros hide the signs."""
+        if len(places) <= many:
+            return places
+        if self._signs is None:
+            data, length = self._rows.tobytes(), self.length
+            digits = "" if data.count(0) * _RARE > len(data) else data.translate(_SIGN).decode()
+            self._signs = [int(digits[start : start + length], 2) for start in range(0, len(digits), length)]
+        if not self._signs:
+            return places
+        wanted = int("".join("01"[number >= 0] for number in asked), 2)
+        signs = self._signs
+        return sorted(places, key=lambda place: (wanted ^ signs[place]).bit_count())[:many]
+
     def cosines(self, asked: Vector, keys: Sequence[str]) -> dict[str, float]:
         """The cosine of each of these."""
-        return {key: sum(map(mul, self._vectors[key][0], asked)) for key in keys}
+        places = [self._places[key] for key in keys]
+        sums = (sum(map(mul, self._row(place), asked)) for place in places)
+        return {key: found / (self._sizes[place] or 1.0) for key, place, found in zip(keys, places, sums, strict=True)}
+
+    # -- in one piece -----------------------------------------------------------------------------------------------
+    def pack(self, ids: Sequence[str]) -> bytes:
+        """How many brief ones these are, the lengths of their rows, below zero for what has none, and the rows."""
+        places = [self._places.get(key) for key in ids]
+        sizes = array("f", [_LACKING if place is None else self._sizes[place] for place in places])
+        blank = bytes(self.length)
+        rows = [blank if place is None else self._row(place).tobytes() for place in places]
+        return b"".join((len(ids).to_bytes(_BYTES, "little"), sizes.tobytes(), *rows))
+
+    def unpack(self, ids: Sequence[str], packed: bytes) -> list[str]:
+        """Take what ``pack`` made of as many ids, in place of all; the ids of those that had a row."""
+        sizes = array("f")
+        head = _BYTES + len(ids) * sizes.itemsize
+        length, rest = divmod(len(packed) - head, len(ids)) if ids else (0, 0)
+        places = dict(zip(ids, range(len(ids)), strict=True))
+        counted = int.from_bytes(packed[:_BYTES], "little")
+        if length <= 0 or rest or not len(places) == len(ids) == counted:
+            return []
+        sizes.frombytes(packed[_BYTES:head])
+        self._names, self._sizes, self._rows, self.length = (
+            list(ids),
+            array("d", sizes),
+            array("b", packed[head:]),
+            length,
+        )
+        self._places, self._signs = places, None
+        lacking = [key for key, size in zip(ids, sizes, strict=True) if not size >= 0]
+        for key in lacking:
+            self._drop(key)
+        return self._names
 
 
 class MatrixRows:
-    """As ``PlainRows``, as rows of one NumPy matrix."""
+    """As ``FlatRows``, as rows of one NumPy matrix."""
 
     def __init__(self, np: Any) -> None:
         self._np = np
@@ -388,121 +471,6 @@ class MatrixRows:
         rows = self._matrix[[self._places[key] for key in keys]]
         found = rows @ self._np.asarray(asked, dtype=self._np.float32)
         return dict(zip(keys, found.tolist(), strict=True))
-
-
-class ByteRows:
-    """As ``PlainRows``, a byte for each number: the direction of a vector, to about a thousandth of its cosine.
-
-    Of many, those whose numbers have other signs than what is asked are not looked at any closer.
-    """
-
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-        self._names: list[str] = []
-        self._rows = bytearray()
-        self._sizes = array("f")
-        self._signs: list[int] | None = None
-        self.length = 0
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._places
-
-    def take(self, changed: Mapping[str, bytes | None]) -> None:
-        self._signs = None
-        for key, numbers in changed.items():
-            vector = unpacked(numbers or b"")
-            if numbers is None:
-                self._drop(key)
-            elif len(vector) == self.length or (vector and not self._names):
-                self.length = len(vector)
-                self._put(key, vector if all(map(isfinite, vector)) else [0.0] * len(vector))
-
-    def _put(self, key: str, vector: Vector) -> None:
-        largest = max(map(abs, vector)) or 1.0
-        row = array("b", [round(number / largest * _LARGEST) for number in vector])
-        place = self._places.setdefault(key, len(self._names))
-        if place == len(self._names):
-            self._names.append(key)
-            self._sizes.append(0.0)
-        self._rows[place * self.length : (place + 1) * self.length] = row.tobytes()
-        self._sizes[place] = sqrt(sum(map(mul, row, row)))
-
-    def _drop(self, key: str) -> None:
-        place = self._places.pop(key, None)
-        if place is None:
-            return
-        last, size = self._names.pop(), self._sizes.pop()
-        row = self._rows[-self.length :]
-        del self._rows[-self.length :]
-        if last != key:  # the last row takes the free place
-            self._names[place], self._sizes[place], self._places[last] = last, size, place
-            self._rows[place * self.length : (place + 1) * self.length] = row
-        if not self._names:
-            self.length = 0
-
-    def numbers(self, key: str) -> list[float]:
-        """A vector's direction: its length is not kept."""
-        place = self._places[key]
-        size = self._sizes[place] or 1.0
-        return [number / size for number in self._row(place)]
-
-    def _row(self, place: int) -> memoryview:
-        return memoryview(self._rows).cast("b")[place * self.length : (place + 1) * self.length]
-
-    def nearest(self, asked: Vector, limit: int, threshold: float, but: Collection[str]) -> list[Near]:
-        places = [place for place, key in enumerate(self._names) if key not in but]
-        likely = self._likely(asked, places, _CLOSER * limit)
-        cosines = self.cosines(asked, [self._names[place] for place in likely])
-        found = ((-cosine, key) for key, cosine in cosines.items() if cosine >= threshold)
-        return [Near(key, -less) for less, key in nsmallest(limit, found)]
-
-    def _likely(self, asked: Vector, places: Sequence[int], many: int) -> Sequence[int]:
-        """Of these the ones whose numbers have most of the signs of what is asked; all where zeros hide the signs."""
-        if len(places) <= many or self._rows.count(0) * _RARE > len(self._rows):
-            return places
-        if self._signs is None:
-            digits, length = self._rows.translate(_SIGN).decode(), self.length
-            self._signs = [int(digits[start : start + length], 2) for start in range(0, len(digits), length)]
-        wanted = int("".join("01"[number >= 0] for number in asked), 2)
-        signs = self._signs
-        return sorted(places, key=lambda place: (wanted ^ signs[place]).bit_count())[:many]
-
-    def cosines(self, asked: Vector, keys: Sequence[str]) -> dict[str, float]:
-        places = [self._places[key] for key in keys]
-        sums = (sum(map(mul, self._row(place), asked)) for place in places)
-        return {key: found / (self._sizes[place] or 1.0) for key, place, found in zip(keys, places, sums, strict=True)}
-
-    # -- in one piece -----------------------------------------------------------------------------------------------
-    def pack(self, ids: Sequence[str]) -> bytes:
-        """How many these are, the lengths of their rows, below zero for what has none, and the rows."""
-        places = [self._places.get(key) for key in ids]
-        sizes = array("f", [_LACKING if place is None else self._sizes[place] for place in places])
-        blank = bytes(self.length)
-        rows = [blank if place is None else bytes(self._row(place)) for place in places]
-        return b"".join((len(ids).to_bytes(_BYTES, "little"), sizes.tobytes(), *rows))
-
-    def unpack(self, ids: Sequence[str], packed: bytes) -> list[str]:
-        """Take what ``pack`` made of as many ids, in place of all; the ids of those that had a row."""
-        sizes = array("f")
-        head = _BYTES + len(ids) * sizes.itemsize
-        length, rest = divmod(len(packed) - head, len(ids)) if ids else (0, 0)
-        places = dict(zip(ids, range(len(ids)), strict=True))
-        counted = int.from_bytes(packed[:_BYTES], "little")
-        if length <= 0 or rest or not len(places) == len(ids) == counted:
-            return []
-        sizes.frombytes(packed[_BYTES:head])
-        self._names, self._sizes, self._rows, self.length = list(ids), sizes, bytearray(packed[head:]), length
-        self._places, self._signs = places, None
-        lacking = [key for key, size in zip(ids, sizes, strict=True) if not size >= 0]
-        for key in lacking:
-            self._drop(key)
-        return self._names
 
 
 def _check(vector: Vector, length: int) -> None:
