@@ -69,7 +69,7 @@ def unpack_json(data: bytes | memoryview) -> Any:
 
 def pack_lines(lines: Collection[str]) -> bytes:
     """Texts in ASCII without line ends."""
-    return _squeezed("\n".join(lines if any(lines) else ()).encode("ascii"))
+    return _squeezed("\n".join(lines if any(lines) else ()).encode("ascii"), most=0.6)  # few commands read them
 
 
 def unpack_lines(data: bytes | memoryview) -> list[str]:
@@ -94,10 +94,10 @@ def unpack_numbers(data: bytes | memoryview) -> array[Any]:
     return numbers
 
 
-def _squeezed(data: bytes) -> bytes:
-    """Bytes compressed where that saves a third of them: else reading them takes more than it is worth."""
+def _squeezed(data: bytes, most: float = 0.25) -> bytes:
+    """Bytes compressed where no more than a share is left of them: else reading them takes more than it is worth."""
     small = zlib.compress(data, 1)
-    return _SQUEEZED + small if len(small) * 3 < len(data) * 2 else _PLAIN + data
+    return _SQUEEZED + small if len(small) < len(data) * most else _PLAIN + data
 
 
 def _whole(data: bytes | memoryview) -> bytes | memoryview:
