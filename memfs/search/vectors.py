@@ -267,7 +267,7 @@ class FlatRows:
         self._places: dict[str, int] = {}
         self._names: list[str] = []
         self._rows: array[Any] = array("b" if brief else "f")
-        self._sizes = array("d")
+        self._sizes: array[float] = array("f" if brief else "d")
         self._signs: list[int] | None = None
         self.length = 0
 
@@ -373,7 +373,7 @@ class FlatRows:
         sizes.frombytes(packed[_BYTES:head])
         self._names, self._sizes, self._rows, self.length = (
             list(ids),
-            array("d", sizes),
+            sizes,
             array("b", packed[head:]),
             length,
         )
