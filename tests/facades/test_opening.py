@@ -23,9 +23,9 @@ from memfs import (
     WorkspaceNotFound,
     open_workspace,
 )
-from memfs.context import known
 from memfs.facades import open_workspaces
 from memfs.facades.open_workspaces import Facade, close_all
+from memfs.fs.lock import shared_property
 from memfs.fs.workspace_location import user_folder
 
 
@@ -187,16 +187,27 @@ def test_a_forked_child_opens_its_own(tmp_path: Path) -> None:
     assert os.path.exists(facade.workspace.root)
 
 
-def test_a_forked_child_waits_for_no_thread_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+class Slow:
+    """Has a value that takes as long as a test wants."""
+
+    def __init__(self, begin: Callable[[], object]) -> None:
+        self.begin = begin
+
+    @shared_property
+    def value(self) -> str:
+        """Worked out when it is asked for."""
+        self.begin()
+        return "value"
+
+
+def test_a_forked_child_waits_for_no_thread_of_its_parent() -> None:
     """A value that a thread of the parent was working out at the fork is worked out again by the child."""
     at_it, done = threading.Event(), threading.Event()
-    monkeypatch.setattr(known, "_passages", lambda text: at_it.set() or (done.wait(LONG) and [text]))
-    busy = threading.Thread(target=lambda: known.Passages("one").texts)
+    busy = threading.Thread(target=lambda: Slow(lambda: at_it.set() or done.wait(LONG)).value)
     busy.start()
     assert at_it.wait(LONG)
     context = multiprocessing.get_context("fork")
-    monkeypatch.setattr(known, "_passages", lambda text: [text])
-    child = context.Process(target=lambda: sys.exit(known.Passages("two").texts != {"two"}))
+    child = context.Process(target=lambda: sys.exit(Slow(int).value != "value"))
     child.start()
     child.join(LONG / 2)
     code = child.exitcode
