@@ -490,10 +490,10 @@ class DocumentColumns:
     # -- selecting --------------------------------------------------------------------------------------------------
     def select(self, numbers: Iterable[int], wanted: Filter) -> list[int]:
         """Those of the documents that pass every filter, in the order given."""
-        chosen = list(numbers)
+        chosen = numbers if isinstance(numbers, range) else list(numbers)
         for test in self._tests(wanted):
             chosen = test(chosen)
-        return chosen
+        return list(chosen)
 
     def latest(self, wanted: Filter, hidden: Collection[int], limit: int) -> list[int]:
         """The newest live documents that pass every filter and are not hidden."""
@@ -544,7 +544,7 @@ class DocumentColumns:
         numbers.sort(key=lambda number: (-scores[number], ids[number]))
         return [self.candidate(number, scores[number], found.best(number) - number) for number in numbers[:limit]]
 
-    def _tests(self, wanted: Filter) -> Iterable[Callable[[list[int]], list[int]]]:
+    def _tests(self, wanted: Filter) -> Iterable[Callable[[Sequence[int]], list[int]]]:
         for name, names in (
             ("type", wanted.types),
             ("agent", wanted.agents),
@@ -560,22 +560,29 @@ class DocumentColumns:
         if wanted.path:
             yield self._path_test(wanted.path)
 
-    def _coded_test(self, name: str, names: Collection[str]) -> Callable[[list[int]], list[int]]:
+    def _coded_test(self, name: str, names: Collection[str]) -> Callable[[Sequence[int]], list[int]]:
         known, codes = self._coded[name]
         asked = frozenset(code for code, text in enumerate(known) if text in names)
-        return lambda numbers: [number for number in numbers if codes[number] in asked]
+        if codes.itemsize == 1:
+            passes = codes.tobytes().translate(bytes(code in asked for code in range(256)))
+        else:
+            passes = bytes(map(asked.__contains__, codes))
+        everything = range(len(codes))
+        return lambda numbers: [
+            *compress(numbers, passes if numbers == everything else map(passes.__getitem__, numbers))
+        ]
 
-    def _tag_test(self, tag: str) -> Callable[[list[int]], list[int]]:
+    def _tag_test(self, tag: str) -> Callable[[Sequence[int]], list[int]]:
         tags = self._tags
         return lambda numbers: [number for number in numbers if tag in tags[number]] if tags else []
 
-    def _time_test(self, since: int | None, until: int | None) -> Callable[[list[int]], list[int]]:
+    def _time_test(self, since: int | None, until: int | None) -> Callable[[Sequence[int]], list[int]]:
         times = self.times
         low = -(1 << 63) if since is None else since
         high = (1 << 63) if until is None else until
         return lambda numbers: [number for number in numbers if low <= times[number] <= high]
 
-    def _path_test(self, prefix: str) -> Callable[[list[int]], list[int]]:
+    def _path_test(self, prefix: str) -> Callable[[Sequence[int]], list[int]]:
         paths = self.paths
         return lambda numbers: [number for number in numbers if (paths[number] + "/").startswith(prefix)]
 
