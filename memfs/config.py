@@ -40,7 +40,6 @@ from memfs.model import Problem
 from memfs.model.ids import is_id, stem_of
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, nearest
 from memfs.model.memory_config import FITTING, VECTOR_DB, BehaviorAction, BehaviorRule, MemoryConfig, Trigger
-from memfs.pattern import regex
 from memfs.resources import template_names, template_text
 from memfs.settings import (
     MOUNTS,
@@ -54,6 +53,7 @@ from memfs.settings import (
     spec_of,
     toml,
 )
+from memfs.startup import regex
 from memfs.trust import EMBEDDING_ENDPOINT, TrustStatus, body_key, standing
 
 KEY_VARIABLES = frozenset({names.REVIEW_KEY, names.EMBEDDING_KEY})

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import NamedTuple
-from memfs.digest import sha256
 from memfs.errors import FormatUnsupported, MemfsError, StorageReadOnly
 from memfs.fs import io
 from memfs.fs.lock import folder_held
 from memfs.fs.workspace_location import MEMORY_FOLDER, user_folder
 from memfs.git.layout import common_folder, own_users, read_config
+from memfs.startup import sha256
 
 NAME = "private"
 """What private memory is called where it is read together with other memory."""

@@ -16,7 +16,7 @@ from memfs.config_names import SETTINGS_FILE, VARIABLES
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import SettingInvalid
 from memfs.model.kinds import nearest
-from memfs.pattern import regex
+from memfs.startup import regex
 
 
 class Spec(NamedTuple):

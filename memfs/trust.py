@@ -16,7 +16,6 @@ from typing import Any
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.dataclass import dataclass
-from memfs.digest import sha256
 from memfs.errors import ContentError, CorruptRecord, MemfsError
 from memfs.format import json_text, toml_text
 from memfs.format.text import decode
@@ -29,6 +28,7 @@ from memfs.model.kinds import nearest
 from memfs.model.problem import WARNING, Problem
 from memfs.model.time import format_time, utc_now
 from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, Spec
+from memfs.startup import sha256
 
 EMBEDDING_ENDPOINT = "polymorphic_config.memory_config.embedding_endpoint"
 _DOCUMENT_LIMIT = 16 << 20

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, RETENTION_POLICY, SYSTEM_CONFIG
 from memfs.dataclass import NamedTuple
-from memfs.digest import sha256
 from memfs.errors import ContentError, IdInvalid, ItemSyntaxError, ItemTooLarge, MemfsError, SchemaInvalid
 from memfs.format import item_fields, json_text
 from memfs.format.plain import (
@@ -39,7 +38,7 @@ from memfs.model.kinds import ITEM_LIMIT, Kind, KindTable, nearest
 from memfs.model.problem import WARNING, Problem
 from memfs.model.state_paths import document_kind
 from memfs.model.time import EPOCH
-from memfs.pattern import regex
+from memfs.startup import regex, sha256
 from memfs.version import __version__
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from memfs.errors import ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep, ItemTooLarge
 from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_PARTS, MIN_INT, KeyNode, Node
 from memfs.format.text import position
-from memfs.pattern import regex
+from memfs.startup import regex
 
 _TOKEN = regex(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
 _STRING = regex(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)

@@ -24,7 +24,7 @@ from memfs.errors import ContentError, MemfsError, SecretDetected
 from memfs.format.codec import parse
 from memfs.format.plain import DOCUMENT_PARTS
 from memfs.model.item import MemoryItem
-from memfs.pattern import regex
+from memfs.startup import regex
 
 _DIGIT = "[0-9]"
 _MARK = r"[!@#$%^&*+=?~]"

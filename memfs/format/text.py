@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import ItemSyntaxError
-from memfs.pattern import regex
+from memfs.startup import regex
 
 BOM = "\ufeff"
 _CONFLICT = regex(r"^(?:<{7,}|>{7,}|\|{7,})(?:[ \r\n]|\Z)", re.MULTILINE)

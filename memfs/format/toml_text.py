@@ -16,7 +16,7 @@ from memfs.config_names import SETTINGS_FILE as FILE
 from memfs.errors import FormatUnsupported, SettingInvalid
 from memfs.format.text import has_markers
 from memfs.fs import io
-from memfs.pattern import regex
+from memfs.startup import regex
 
 FORMAT = "format_version"
 """The key above all tables that says which version of the format on disk the workspace is in."""

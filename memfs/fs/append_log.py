@@ -20,7 +20,7 @@ from memfs.dataclass import NamedTuple
 from memfs.errors import LockTimeout, MemfsError, NotRegularFile, QuotaExceeded, StorageIO, WritePending
 from memfs.fs import io
 from memfs.fs.lock import leads_to, locked, release
-from memfs.pattern import regex
+from memfs.startup import regex
 
 FOLDER = "spool"
 ERRORS = "hooks.log"

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from memfs import digest
+from memfs import startup
 from memfs.errors import Conflict, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
 
@@ -27,7 +27,7 @@ _ANY_SIZE = 1 << 40
 
 def sha256(data: bytes) -> str:
     """Hex digest that names a file's content."""
-    return digest.sha256(data).hexdigest()
+    return startup.sha256(data).hexdigest()
 
 
 class FileChanged(Exception):

@@ -26,7 +26,7 @@ from memfs.errors import FormatUnsupported, JournalDamaged, StorageIO, WritePend
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.workspace_location import is_own
-from memfs.pattern import regex
+from memfs.startup import regex
 
 MARKS = frozenset({"applied", "void", "taken"})
 _ID = regex(r"[0-9A-Za-z-]{1,100}")

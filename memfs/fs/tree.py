@@ -20,12 +20,12 @@ from typing import Protocol, TypeVar
 
 from memfs import errors
 from memfs.dataclass import NamedTuple
-from memfs.digest import blake2b
 from memfs.fs import io
 from memfs.fs.atomic_replace import content_of, discard, is_fresh, is_temporary, put, take_away, write_fresh
 from memfs.fs.io import file_system
 from memfs.fs.workspace_location import check_path
 from memfs.model.item import RACY_NS, Stamp, object_id
+from memfs.startup import blake2b
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _DEEPEST = 64

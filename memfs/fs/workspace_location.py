@@ -19,7 +19,7 @@ from pathlib import Path
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE, WORKSPACE_VARIABLE
 from memfs.errors import MemfsError, PathEscape, StorageIO, WorkspaceNotFound
 from memfs.fs import io
-from memfs.pattern import regex
+from memfs.startup import regex
 
 BRANCH = "context-memory"
 LOCKED = "memfs keeps the memory of this repository here"

@@ -14,7 +14,7 @@ from memfs.dataclass import NamedTuple
 from memfs.errors import HistoryUnavailable
 from memfs.model import ids
 from memfs.model.time import EPOCH
-from memfs.pattern import regex
+from memfs.startup import regex
 
 _SIGNATURE, _OTHER_SIGNATURE = b"gpgsig", b"gpgsig-sha256"
 AGENT, SESSION, SOURCE, EXPORT = "Memfs-Agent", "Memfs-Session", "Memfs-Source", "Memfs-Export"

@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from memfs.dataclass import dataclass
-from memfs.digest import sha256
 from memfs.errors import NotRegularFile, RepoUnsupported, RepoUntrusted, StorageReadOnly
 from memfs.fs import io
-from memfs.pattern import regex
+from memfs.startup import regex, sha256
 
 _SMALL = 8192
 _KNOWN_EXTENSIONS = frozenset(

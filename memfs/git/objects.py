@@ -17,11 +17,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from memfs.dataclass import NamedTuple
-from memfs.digest import sha1
 from memfs.errors import HistoryUnavailable, MemfsError, NotRegularFile, PathEscape, StorageIO
 from memfs.fs import io
 from memfs.model.item import object_id
-from memfs.pattern import regex
+from memfs.startup import regex, sha1
 
 FILE = "100644"
 EXECUTABLE = "100755"

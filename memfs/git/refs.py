@@ -13,7 +13,7 @@ from memfs import errors
 from memfs.dataclass import NamedTuple
 from memfs.fs import io
 from memfs.git.layout import Layout, read_small
-from memfs.pattern import regex
+from memfs.startup import regex
 
 if TYPE_CHECKING:
     from memfs.git.repository import Repository

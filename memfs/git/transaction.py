@@ -27,7 +27,7 @@ from memfs.git.objects import FILE, REGULAR, Object, TreeEntry, write_loose
 from memfs.git.process import TIMEOUT, end, entries_of, finish, tether, wait_for_children
 from memfs.git.refs import HEX, NULL, Head, is_branch
 from memfs.git.repository import Repository, is_ancestor
-from memfs.pattern import regex
+from memfs.startup import regex
 
 STANDING_STILL = 0.5
 RECORD, BEFORE, PUT = "commit.json", "index.before", "index.put"

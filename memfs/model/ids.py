@@ -9,9 +9,8 @@ import os
 import re
 import unicodedata
 
-from memfs.digest import sha256
 from memfs.errors import IdInvalid
-from memfs.pattern import regex
+from memfs.startup import regex, sha256
 
 _SHAPE = regex(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,118}[A-Za-z0-9])?")
 _DEVICES = frozenset(

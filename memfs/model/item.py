@@ -11,9 +11,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.dataclass import KW_ONLY, NamedTuple, dataclass, field, replace
-from memfs.digest import sha1
 from memfs.errors import SchemaInvalid
 from memfs.model.time import EPOCH, given_time
+from memfs.startup import sha1
 
 
 class Trust(StrEnum):

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from memfs.digest import sha256
-from memfs.pattern import regex
+from memfs.startup import regex, sha256
 
 _CONTENT = "ContextMemory"
 ITERATIONS = f"{_CONTENT}/iterations"

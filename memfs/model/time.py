@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from memfs.pattern import regex
+from memfs.startup import regex
 
 MONTHS = tuple(
     "january february march april may june july august september october november december".split()  # noqa: SIM905

@@ -17,12 +17,12 @@ from itertools import product
 
 from memfs.dataclass import NamedTuple
 from memfs.model import Anchor, Candidate, MemoryItem
-from memfs.pattern import regex
 from memfs.recall.tokens import whole
 from memfs.resources import times_text
 from memfs.search import analyzer, terms
 from memfs.search.language import stop_words
 from memfs.search.terms import Asked
+from memfs.startup import regex
 
 _LETTERS = {
     "happen": "h",

@@ -20,11 +20,11 @@ from memfs.model import Anchor, Candidate, EarlierVersion, Hit, KindTable, Memor
 from memfs.model.kinds import nearest
 from memfs.model.query import MOST
 from memfs.model.time import MONTHS, utc_now
-from memfs.pattern import regex
 from memfs.recall.similarity import TextShape, alike
 from memfs.recall.tokens import count_tokens, whole
 from memfs.search import analyzer, terms
 from memfs.search.terms import Asked
+from memfs.startup import regex
 from memfs.usage import NEVER, Use
 
 if TYPE_CHECKING:

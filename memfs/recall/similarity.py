@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import TypeVar
 
 from memfs.dataclass import NamedTuple, dataclass
-from memfs.pattern import regex
 from memfs.search.analyzer import terms
+from memfs.startup import regex
 
 Part = TypeVar("Part")
 

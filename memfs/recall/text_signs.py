@@ -14,11 +14,11 @@ from types import MappingProxyType
 
 from memfs.dataclass import NamedTuple, replace
 from memfs.model import Hit, MemoryItem
-from memfs.pattern import regex
 from memfs.recall.ranking import ASSISTANTS, ONE_QUESTION
 from memfs.recall.tokens import whole
 from memfs.resources import word_lists
 from memfs.search import analyzer, terms
+from memfs.startup import regex
 
 _WORD = regex(r"\w+")
 _PHRASE = 1.2

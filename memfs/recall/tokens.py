@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
 from memfs.model import MemoryItem
-from memfs.pattern import regex
+from memfs.startup import regex
 
 MARGIN = 1.12
 """How much the estimate is raised above the fitted count."""

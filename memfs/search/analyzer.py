@@ -19,10 +19,9 @@ from types import ModuleType
 from typing import Any
 
 from memfs.dataclass import NamedTuple
-from memfs.digest import sha256
 from memfs.model import MemoryItem
-from memfs.pattern import regex
 from memfs.search import language
+from memfs.startup import regex, sha256
 
 LONGEST = 64
 _NAMES = {

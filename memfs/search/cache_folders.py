@@ -14,13 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from memfs.dataclass import NamedTuple
-from memfs.digest import sha256
 from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.workspace_location import base_folder
-from memfs.pattern import regex
 from memfs.search.engine import engine
 from memfs.search.generations import LOCK, Generations
+from memfs.startup import regex, sha256
 
 SHARED = "past"
 WHOSE = "whose.json"

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from memfs.dataclass import NamedTuple
-from memfs.digest import sha256
 from memfs.errors import IndexUnavailable, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import locked_within, release
@@ -28,6 +27,7 @@ from memfs.fs.tree import tells_edits
 from memfs.model.item import RACY_NS
 from memfs.search.analyzer import identity
 from memfs.search.engine import Engine
+from memfs.startup import sha256
 
 FORMAT = 3
 POINTER = "current"

@@ -18,9 +18,9 @@ from typing import Generic, TypeVar
 
 from memfs.dataclass import NamedTuple, dataclass
 from memfs.model import MemoryItem
-from memfs.pattern import regex
 from memfs.resources import word_lists
 from memfs.search import analyzer, language
+from memfs.startup import regex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from memfs import digest
+from memfs import startup
 from memfs.dataclass import NamedTuple, replace
 from memfs.errors import (
     CorruptRecord,
@@ -83,7 +83,7 @@ class Secondary:
             home: the workspace's own journal.
         """
         self.place, self.root = place, root
-        self.folder = place / digest.sha256(os.fsencode(root)).hexdigest()[:16]
+        self.folder = place / startup.sha256(os.fsencode(root)).hexdigest()[:16]
         self.journal = Journal(self.folder / "journal")
         self.lock = FileLock(self.folder / "lock")
         self.failure: StorageIO | None = None
@@ -349,7 +349,7 @@ def _by_path(operations: Sequence[Operation], before: Mapping[str, PendingWrite]
 
 
 def _facts(operation: Operation, change: FileChange) -> ScanEntry:
-    named = digest.sha256(f"{operation.id}\0{change.path}".encode("utf-8", "surrogatepass")).digest()
+    named = startup.sha256(f"{operation.id}\0{change.path}".encode("utf-8", "surrogatepass")).digest()
     moment = min(int(operation.time * 1e9), LAST_NS)
     size = len(change.data or b"")
     return ScanEntry(change.path, size, moment, moment, int.from_bytes(named[:8], "big") >> 1, True)

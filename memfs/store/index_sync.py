@@ -17,7 +17,6 @@ from types import MappingProxyType
 
 from memfs.catalog.facts import ItemCatalog
 from memfs.dataclass import NamedTuple, dataclass
-from memfs.digest import sha256
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
@@ -29,6 +28,7 @@ from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.search.search_index import SearchIndex
 from memfs.search.stamps import StampTable, UnchangedFolders
+from memfs.startup import sha256
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, below_content
 
 

@@ -31,7 +31,7 @@ from memfs.git.repository import Repository, holds_commit, is_ancestor, merge_ba
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import conflict_path, iteration_of
 from memfs.model.time import EPOCH
-from memfs.pattern import regex
+from memfs.startup import regex
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts, below_content, is_item
 from memfs.store.plan import FilePlan, PlanOutdated

@@ -241,7 +241,7 @@ def test_help_imports_nothing_it_does_not_need(tmp_path: Path) -> None:
     assert {name for name in names if name.startswith("memfs.")} == {
         "memfs.dataclass",
         "memfs.errors",
-        "memfs.pattern",
+        "memfs.startup",
         "memfs.doors",
         "memfs.doors.cli",
         "memfs.doors.cli.app",

@@ -142,18 +142,6 @@ def test_p6_silence_is_explained(memfs: Memfs, root: Path, tmp_path: Path) -> No
     assert (asked.code, "resolve t30 OTHER --keep ID'" in asked.err) == (1, True)
 
 
-def test_p7_a_decision_about_two_that_agree_is_remarked_upon(memfs: Memfs) -> None:
-    """Who mistypes an id of a conflict is told that another memory was put out of force, and how to undo it."""
-    memfs("remember", "The gateway retries 3 times.", "--id", "retries")
-    memfs("remember", "Staging is rebuilt on Sundays.", "--id", "staging")
-    slip = memfs("team", "conflicts", "resolve", "retries", "staging", "--keep", "retries")
-    assert (slip.code, "nothing said that these two contradict each other" in slip.err) == (0, True)
-    assert "nothing said" not in memfs("team", "conflicts", "resolve", "retries", "staging", "--keep", "both").err
-    assert memfs("show", "staging", "--json").json["status"] == ""
-    memfs("remember", "The gateway retries 5 times.", "--id", "more")
-    assert "nothing said" not in memfs("team", "conflicts", "resolve", "retries", "more", "--keep", "more").err
-
-
 def test_p7_conventions_say_what_is_missing_for_agents_to_be_told(memfs: Memfs, root: Path) -> None:
     """From remembered to accepted to told: each step names the next."""
     assert "needs no block: nothing is agreed on yet" in memfs("team", "agents-md", "check").out

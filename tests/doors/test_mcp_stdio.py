@@ -183,15 +183,15 @@ def test_nothing_but_protocol_reaches_standard_output(root: Path) -> None:
     """What a part of the server prints, or a program it starts, does not break the client's stream (B5)."""
     code = (
         "import os, subprocess, sys, threading\n"
-        "import memfs.doors.mcp.stdio as stdio\n"
+        "import memfs.doors.mcp.server as mcp\n"
         "def shout():\n"
         "    print('printed'); os.write(1, b'written\\n'); subprocess.run(['echo', 'echoed'])\n"
         "    print('read', repr(sys.stdin.read()))\n"
-        "plain = stdio.MemoryServer._list_tools\n"
+        "plain = mcp.MemoryServer._list_tools\n"
         "def loud(*given):\n"
         "    threading.Thread(target=shout).start()\n"
         "    return plain(*given)\n"
-        "stdio.MemoryServer._list_tools = loud\n"
+        "mcp.MemoryServer._list_tools = loud\n"
         "from memfs.doors.cli.app import run\n"
         "sys.exit(run(['mcp']))\n"
     )
@@ -322,7 +322,7 @@ def test_without_a_workspace_private_memory_of_the_project_is_served(start: Call
 def test_only_the_tools_asked_for_are_offered(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that only reads has no tool that writes, whatever else is asked for (B5)."""
     served: list[MemoryServer] = []
-    monkeypatch.setattr("memfs.doors.mcp.stdio.serve", served.append)
+    monkeypatch.setattr("memfs.doors.mcp.server.serve", served.append)
     assert run(["-C", str(root), "mcp", "--read-only", "--tools", "search,store"]) == 0
 
     async def offered() -> list[str]:

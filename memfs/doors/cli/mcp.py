@@ -36,7 +36,7 @@ def mcp(read_only: bool, tools: str | None, state: bool, agent: str) -> None:
     with ExitStack() as ending:
         root, opener = _workspace(invocation(), ending)
         server = build_server(opener=opener, tools=chosen, agent=agent)
-        from memfs.doors.mcp.stdio import serve
+        from memfs.doors.mcp.server import serve
 
         if somebody_types():
             note(f"serving {root}; a program that speaks MCP is expected to type here, Ctrl-C ends it")

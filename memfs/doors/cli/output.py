@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 from memfs.dataclass import NamedTuple, metadata_of
 from memfs.doors.cli.declare import click
 from memfs.errors import MemfsError, StorageIO
-from memfs.pattern import regex
+from memfs.startup import regex
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, Problem

@@ -1,7 +1,8 @@
-"""The workspace's memory as an MCP server: its tools, wired to the protocol's SDK.
+"""The workspace's memory as an MCP server for the client that started this process.
 
 Nothing is opened before a client asks for it. Calls are done on threads, so that none holds up the event loop. An error
-is an answer that says what to do, and a failure of memfs is logged.
+is an answer that says what to do, and a failure of memfs is logged. Nothing but protocol reaches standard output. When
+the client goes or a signal comes, calls under way are finished, then the workspace is closed, which commits what waits.
 """
 
 from __future__ import annotations
@@ -9,15 +10,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import queue
 import secrets
+import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
@@ -47,6 +53,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _AT_ONCE = 4
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(eq=False, repr=False)
@@ -269,3 +276,49 @@ def build_server(
     chosen = tools or ToolSet()
     desk = Desk(path, opener, session or f"{SOURCE}-{secrets.token_hex(4)}", read_only=chosen.read_only)
     return MemoryServer(desk, chosen, agent)
+
+
+def serve(server: MemoryServer) -> None:
+    """Serve the client at standard input and output until it goes or a signal ends this process.
+
+    Raises:
+        KeyboardInterrupt: somebody pressed Ctrl-C; everything is closed.
+    """
+    endings: queue.SimpleQueue[int] = queue.SimpleQueue()
+    with _signals(endings.put):
+        # a thread that nobody waits for: it may be waiting for a line when the signal comes
+        threading.Thread(target=_talk, args=(server, endings.put), name="mcp", daemon=True).start()
+        asked_by = endings.get()
+        server.close()
+    if asked_by == signal.SIGINT:
+        raise KeyboardInterrupt
+
+
+def _talk(server: MemoryServer, ended: Callable[[int], None]) -> None:
+    async def talk() -> None:
+        async with stdio_server() as (reading, writing):
+            await server.protocol.run(reading, writing, server.protocol.create_initialization_options())
+
+    try:
+        asyncio.run(talk())
+    finally:
+        ended(0)
+
+
+@contextmanager
+def _signals(take: Callable[[int], None]) -> Iterator[None]:
+    """Hand over the signal that asks this process to end, until all is closed; a second one ends it at once."""
+
+    def restore() -> None:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+    def asked(number: int, _: FrameType | None) -> None:
+        restore()
+        take(number)
+
+    before = {one: signal.signal(one, asked) for one in _ENDING}
+    try:
+        yield
+    finally:
+        restore()

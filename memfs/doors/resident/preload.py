@@ -14,10 +14,10 @@ from memfs.doors.resident.client import READING, WRITING
 from memfs.errors import MemfsError
 from memfs.intake.intake import TrivialFilter
 from memfs.model import MemoryItem, Query
-from memfs.pattern import compile_all
 from memfs.sessions.event import PROMPT, STOP, TOOL_DONE, TOOL_FAILED, SessionEvent
 from memfs.sessions.extract import hear
 from memfs.sessions.spool import PendingEvent, SessionNotes
+from memfs.startup import compile_all
 from memfs.store.access_log import not_handed_out
 from memfs.store.parts import CONTENT
 from memfs.store.reader import FolderReader

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from memfs.pattern import regex
+from memfs.startup import regex
 
 
 def test_it_matches_as_the_compiled_expression() -> None:
