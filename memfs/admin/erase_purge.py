@@ -330,6 +330,7 @@ _PIECE = 1 << 22
 def purge(parts: Parts, target: Target) -> dict[str, int]:
     """Take the item out of every place; return how many pieces each one held. The store's lock is held."""
     found = Counter({place: remove(parts, target) for place, remove in PLACES.items()})
+    found["caches"] = sum(map(empty, caches_of(parts)))  # whole: all in them is made again from files and history
     found.update(dict.fromkeys((*_RECORDS.values(), _SECONDARY, _REMEMBERED), 0))
     for place, path, within in _records(parts):
         with suppress(FileNotFoundError):  # another process removed it
@@ -474,11 +475,6 @@ def _is_version(path: Path, target: Target) -> bool:
 
 
 # -- caches, large values, payloads -----------------------------------------------------------------------------------
-def _caches(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
-    """Whatever is in a cache is rebuilt from files and history: indexes, vectors, what was read of the past."""
-    return sum(map(empty, caches_of(parts)))
-
-
 def caches_of(parts: Parts) -> list[Cache]:
     """The caches in which the item can be: those of the repository, wherever its workspaces lay, and of what mounts
     them; also those of folders that are gone, as a deleted clone's: nobody else would ever empty them.
@@ -543,7 +539,6 @@ PLACES: dict[str, Purge] = {
     "events that wait": _events,
     "suggestions": _suggestions,
     "archives": purge_archives,
-    "caches": _caches,
     "large values": _sidecars,
     "checkpoints": _checkpoints,
 }

@@ -26,7 +26,7 @@ from memfs.store.parts import CONTENT
 _END = b"<!-- memfs:end -->"
 _BEGIN = re.compile(
     rb"<!-- memfs:begin sha256=(?P<digest>[0-9a-f]{64}) added=(?P<added>[0-2])(?P<created> created)?"
-    rb"(?: preferences)? \|[^\r\n]*-->"
+    rb" \|[^\r\n]*-->"
 )
 _NOTE = "written by 'memfs team agents-md write'; edit the memories it comes from, not this block"
 _ANY_MARK = re.compile(rb"(?:^|(?<=\A\xef\xbb\xbf))[ \t]*<!--[ \t]*memfs:(?:begin|end)\b[^\r\n]*", re.MULTILINE)

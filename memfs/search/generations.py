@@ -36,7 +36,6 @@ VERIFIED = "verified"
 MANIFEST = "manifest.json"
 STAMPS = "stamps"
 FILES = "engine"
-_OLDER = ("states.sqlite", "vectors")
 _SMALL = 1 << 20
 _ATTEMPTS = 20
 
@@ -233,12 +232,10 @@ class Generations:
         return Generation(number, folder, digest, digests)
 
     def prune(self, keep: Collection[int]) -> None:
-        """Remove all generations but these, what writers that died have left, and what earlier versions kept beside
-        them. Needs the lock.
-        """
+        """Remove all generations but these, and what writers that died have left. Needs the lock."""
         for name in io.listed(self._folder):
             number = _number(name)
-            if (number is not None and number not in keep) or name.endswith(".tmp") or name.startswith(_OLDER):
+            if (number is not None and number not in keep) or name.endswith(".tmp"):
                 _remove(self._folder / name)
 
     def discard(self, folder: Path) -> None:

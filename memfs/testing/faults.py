@@ -63,8 +63,6 @@ def injected(fault: Fault) -> Iterator[Fault]:
 
 DISK_FULL = errno.ENOSPC
 DISK_ERROR = errno.EIO
-READ_ONLY = errno.EROFS
-TOO_MANY_FILES = errno.EMFILE
 
 
 def flipped(data: bytes, bit: int) -> bytes:

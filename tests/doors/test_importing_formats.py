@@ -27,11 +27,6 @@ def write(path: Path, text: str | bytes) -> Path:
     return path
 
 
-def by_where(taken: SourceContent) -> dict[str, Arrival]:
-    """The arrivals by where they stand."""
-    return {one.where: one for one in taken.arrivals}
-
-
 def skipped(taken: SourceContent) -> list[str]:
     """What was passed over, in one text each."""
     return [f"{one.where}: {one.reason}" for one in taken.skipped]

@@ -19,7 +19,6 @@ from memfs.git.repository import Repository
 
 pytestmark = pytest.mark.faults
 Git = Callable[..., str]
-EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 PERSON = b"Ada Person <ada@example.org>"
 VERBS = (
     ("status",),

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.faults
 
 CGROUP = Path("/sys/fs/cgroup/memory")
 LONGEST_DELAY = 0.02
-ENOUGH_TO_START = 64 << 20
 HOG = """
 import sys
 from memfs import MemoryItem, open_workspace

@@ -27,7 +27,6 @@ from memfs.learning.situations import words_of
 from memfs.model.episode import RULE, TriggerRow
 
 HOUR = 3_600.0
-DAY = 24 * HOUR
 LOCKED = "LockNotAvailable: canceling statement due to lock timeout"
 
 

@@ -334,11 +334,8 @@ def test_changing_the_engine_begins_anew(opened: Opened, folder: Path, engine: s
 
 
 def test_only_two_generations_are_kept(opened: Opened, folder: Path) -> None:
-    """The current generation and the one before it stay; leftovers of dead writers and earlier versions go."""
+    """The current generation and the one before it stay; leftovers of dead writers go."""
     index = opened()
-    (folder / "vectors").mkdir(parents=True)
-    for older in ("vectors/m.sqlite", "states.sqlite", "states.sqlite-wal"):
-        (folder / older).write_bytes(b"")
     for number in range(5):
         index.update(pairs(item(f"item-{number}", "alpha")))
         index.fold()
