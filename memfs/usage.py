@@ -115,9 +115,9 @@ class Usage:
 
     # -- counting -----------------------------------------------------------------------------------------------------
     def hand_out(self, answer: Recall, now: datetime) -> None:
-        """Count one use of each hit of an answer, and have it noted with the counts that it was handed out."""
+        """Note that the hits of an answer were handed out, and count one use of each."""
         places = {hit.item.id: hit.item.path for hit in answer.hits}
-        self.served.note("recall", places, now, question=answer.query.text, paths=places, hits=answer.hits, later=True)
+        self.served.note("recall", places, now, question=answer.query.text, paths=places, hits=answer.hits)
         self.touch(places, now)
 
     def touch(self, ids: Iterable[str], now: datetime) -> None:
@@ -133,7 +133,6 @@ class Usage:
             self._worker.wake(_GATHER_SECONDS)
 
     def _write_down(self) -> None:
-        self.served.flush()
         with self._writing:
             with self._guard:
                 counted, self._pending = self._pending, Counter()

@@ -289,6 +289,7 @@ class Repository:
 
     def forget_trees(self) -> None:
         """Let go the trees that were read, for a process that stays: most are of commits that have passed."""
+        self.git.require_open()
         self._trees.clear()
 
     def remember(self, made: Mapping[str, Tree]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
@@ -22,7 +21,6 @@ from typing import Any
 from memfs.dataclass import NamedTuple
 from memfs.errors import MemfsError, WorkspaceClosed
 from memfs.fs import append_log, io
-from memfs.fs.lock import renewed_in_child
 from memfs.model import Hit
 from memfs.model.ids import of_mount
 from memfs.model.time import given_time
@@ -231,19 +229,11 @@ class ServedLog:
         self._age, self._room = timedelta(days=days), min(megabytes * _MEGABYTE, _MOST)
         self._head, self._versions, self._unnamed = head, versions, unnamed
         self._first: tuple[int, datetime] | None = None
-        self._waiting: list[tuple[AccessRecord, Sequence[Hit]]] = []
-        self._guard, self._writing = threading.Lock(), threading.RLock()
         self.closed = False
         self.problem = ""
-        renewed_in_child(self)
-
-    def begin_anew_in_child(self) -> None:
-        """Leave what waits to the parent."""
-        self._waiting = []
 
     def note_in(self, notes: Path) -> None:
         """Write into another folder of notes from here on, where no id is left out."""
-        self.flush()
         self._folder, self._path = notes / FOLDER, notes / FOLDER / _FILE
         self._first, self._unnamed = None, ""
 
@@ -263,7 +253,6 @@ class ServedLog:
         question: str = "",
         paths: Mapping[str, str] = _NO_PATHS,
         hits: Sequence[Hit] = (),
-        later: bool = False,
     ) -> None:
         """Write down that items were handed out, in the order given.
 
@@ -274,7 +263,6 @@ class ServedLog:
             question: what was asked; written down only where the settings say so.
             paths: where the files of items lie, by id, as far as that is known.
             hits: what they were as answers to the question; written down only where the settings say so.
-            later: with ``flush``, or whatever is noted or asked next.
         """
         self._require_open()
         to = recipient() if self._on else None
@@ -295,26 +283,15 @@ class ServedLog:
             items=tuple((one, blobs.get(one, "")) for one in chosen),
             question=question[:_LONGEST_QUESTION] if self._questions else "",
         )
-        with self._guard:
-            self._waiting.append((row, hits if self._reasons else ()))
-        if not later:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write down what waits."""
-        with self._writing:
-            with self._guard:
-                waiting, self._waiting = self._waiting, []
-            pieces = [
-                row._replace(items=row.items[start : start + _A_LINE], reasons=_explained(hits, row.ids))
-                for row, hits in waiting
-                for start in range(0, len(row.items), _A_LINE)
-            ]
-            try:
-                if pieces:
-                    self._append(_text(pieces), pieces[-1].time)
-            except (MemfsError, OSError) as error:
-                self.problem = f"it was not noted which items were handed out: {error}"
+        pieces = [
+            row._replace(items=items, reasons=_explained(hits, [one for one, _ in items]) if self._reasons else {})
+            for start in range(0, len(row.items), _A_LINE)
+            for items in [row.items[start : start + _A_LINE]]
+        ]
+        try:
+            self._append(_text(pieces), row.time)
+        except (MemfsError, OSError) as error:
+            self.problem = f"it was not noted which items were handed out: {error}"
 
     def mark(self, way: str, item_id: str, now: datetime) -> None:
         """Write down what was said of an item, one of ``MARKS``, where the settings say so."""
@@ -357,7 +334,6 @@ class ServedLog:
             now: the present, by which lines are too old to be reported.
         """
         self._require_open()
-        self.flush()
         oldest = (now or datetime.now(UTC)) - self._age
         oldest = oldest if since is None else max(given_time(since), oldest)
         wanted = frozenset(one.casefold() for one in ids)
@@ -374,7 +350,6 @@ class ServedLog:
 
     def size(self) -> int:
         """How many bytes the record has; 0 where none can be read."""
-        self.flush()
         try:
             found = self._path.lstat()
         except OSError:
@@ -408,7 +383,6 @@ class ServedLog:
             StorageIO, LockTimeout: a file cannot be replaced.
         """
         self._require_open()
-        self.flush()
         gone = frozenset(one.casefold() for one in ids)
         touched = 0
 
