@@ -88,7 +88,9 @@ def asked_tags(prefix: Namespace) -> frozenset[str]:
 
 
 def item_of(entry: Entry, existing: MemoryItem | None = None) -> MemoryItem:
-    """An entry as an item; of the one it replaces, what people gave that stays: importance, links, tags of theirs."""
+    """An entry as an item; of the one it replaces, what people gave that stays: importance, links, tags of theirs,
+    and when it expires, where that is not over.
+    """
     title = "/".join(map(_label, (*entry.namespace, entry.key)))[:_LONGEST_TITLE]
     known = existing or MemoryItem(title="-", memory_type=ENTRY)
     own = tuple(namespace_tag(entry.namespace[:depth]) for depth in range(1, len(entry.namespace) + 1)[:_DEEPEST_TAG])
@@ -99,7 +101,7 @@ def item_of(entry: Entry, existing: MemoryItem | None = None) -> MemoryItem:
         tags=(*own, *(tag for tag in known.tags if tag not in own)),
         created=entry.created,
         timestamp=entry.updated,
-        expires=None,
+        expires=known.expires if known.expires and known.expires > entry.updated else None,
         data={"namespace": list(entry.namespace), "key": entry.key, "value": entry.value},
     )
 

@@ -319,7 +319,7 @@ class ArchiveResult:
         packed: what it weighs now.
         removed: how many documents left the tree.
         left: documents that stay in the tree, with the reason: invalid, or changed meanwhile.
-        reason: why nothing was archived; "" where nothing stood in the way.
+        reason: why nothing was archived, or the originals stay until the next time; "" where nothing stood in the way.
     """
 
     iterations: tuple[int, ...] = ()
@@ -392,7 +392,8 @@ class Archiver:
                 return ArchiveResult(iterations=tuple(sorted(closed)), reason=reason)
             made, left = self._pack(self._originals(closed), level)
             certain = [member for index in made for member in index.members]
-            removed = 0 if self._store.flush(adopt=False).waiting else self._remove(certain, left)
+            flushed = self._store.flush(adopt=False)
+            removed = 0 if flushed.waiting else self._remove(certain, left)
             if removed:
                 self._store.flush(adopt=False)
         return ArchiveResult(
@@ -403,6 +404,7 @@ class Archiver:
             packed=sum(index.bytes for index in made),
             removed=removed,
             left=left,
+            reason=flushed.reason if flushed.waiting else "",
         )
 
     def _pack(self, files: Sequence[_Original], level: int) -> tuple[list[archive_file.ArchiveIndex], dict[str, str]]:
@@ -718,7 +720,7 @@ class Retention:
         if self._archiver.working_here or not self.policy().automatic or not self.due().iterations:
             return CleanupStep(what="", bytes=0)
         done = self.run().archived
-        what = f"archived {iterations_text(done.iterations)} as {', '.join(done.archives) or 'before'}"
+        what = f"archived {iterations_text(done.iterations)} as {', '.join(done.archives)}" if done.archives else ""
         return CleanupStep(what=what, bytes=max(0, done.bytes - done.packed), error=done.reason)
 
     def closed(self) -> dict[int, datetime]:

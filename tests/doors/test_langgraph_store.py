@@ -326,7 +326,7 @@ def test_a_text_passed_for_a_name_is_refused(store: MemfsStore) -> None:
 
 
 def test_an_entry_ends_when_its_file_says_so(store: MemfsStore, clock: Clock) -> None:
-    """B5: after the moment that a person wrote into it an entry is given by nothing; a time to live is refused."""
+    """B5: after the moment that a person wrote into it an entry is given by nothing, unless it is put again later."""
     store.put(("a",), "short", {"n": 1})
     clock.go(0.1)
     store.put(("a",), "long", {"n": 2})
@@ -334,8 +334,13 @@ def test_an_entry_ends_when_its_file_says_so(store: MemfsStore, clock: Clock) ->
     (item,) = (one for one in memories.select(query_entries()) if one.title == "a/short")
     memories.put(item.replace(expires="2199-01-01T00:00:00Z"), item.sha256)
     assert [one.key for one in store.search(("a",))] == ["short", "long"]
+    store.put(("a",), "short", {"n": 3})
+    assert [one.expires.year for one in memories.select(query_entries()) if one.expires] == [2199]
     memories.put(item.replace(expires="2001-01-01T00:00:00Z"))
     assert store.get(("a",), "short") is None
+    store.put(("a",), "short", {"n": 4})
+    assert store.get(("a",), "short").value == {"n": 4}
+    store.delete(("a",), "short")
     assert [one.key for one in store.search((), query="n")] == ["long"]
     with pytest.raises(NotImplementedError):
         store.put(("a",), "k", {"n": 1}, ttl=10)

@@ -409,7 +409,7 @@ def _run_text(report: RetentionResult, dry_run: bool) -> Text:
         what = f"{iterations_text(done.iterations)}: {count(done.documents, 'document')}, {size(done.bytes)}"
         if dry_run:
             yield f"would archive {what}"
-        else:
+        elif done.archives:
             packed = f"now {size(done.packed)} ({_smaller(done)}), verified"
             yield f"{styled('Archived', fg='green')} {what} {packed}; {count(done.removed, 'file')} left the tree"
     for name in report.deleted:
@@ -417,7 +417,7 @@ def _run_text(report: RetentionResult, dry_run: bool) -> Text:
     for path, reason in done.left.items():
         yield Note(f"{path} stays in the tree: {reason}")
     if done.reason:
-        yield Note(f"nothing is archived until git is free: {done.reason}")
+        yield Note(f"{'the originals stay' if done.archives else 'nothing was archived'}, try again: {done.reason}")
 
 
 def _smaller(one: ArchiveResult | Period) -> str:
