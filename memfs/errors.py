@@ -278,7 +278,7 @@ class PushRefused(HistoryError):
 
 
 class BranchRefused(HistoryError):
-    """A branch cannot be made as things stand."""
+    """The memory's own branch cannot be made or taken up as things stand."""
 
 
 class SigningFailed(HistoryError):

@@ -150,7 +150,7 @@ def refuse_tracked(repository: Repository) -> None:
     """Refuse where a branch of code tracks the folder: checking it out would put it in the link's place.
 
     Raises:
-        BranchRefused: naming such branches, and what moves the memory.
+        BranchRefused: naming such branches, and how to move the memory by hand.
     """
     found = sorted(tracked(repository))
     top = repository.work_tree
