@@ -167,8 +167,9 @@ class Iterations:
 
     def list(self) -> builtins.list[Iteration]:
         """Every iteration by number, archived ones too, without their statistics, which ``show`` has."""
+        found = self.reader.iterations()  # looks at what changed, so it comes first
         counted = self.reader.index.counts_by_iteration()
-        return [replace(one, counts=counted.get(one.number, {})) for one in self.reader.iterations()]
+        return [replace(one, counts=counted.get(one.number, {})) for one in found]
 
     def current(self) -> int:
         """The newest open iteration; where none is open, the one after the newest is started."""

@@ -235,3 +235,14 @@ def test_a_list_has_the_counts_of_every_iteration_from_one_question(rig: Rig, mo
 
     assert [one.counts for one in rig.iterations.list()] == shown
     assert shown == [{"agent_output": 1, "hypothesis": 1, "system_state": 1}, {"system_state": 1}]
+
+
+def test_a_list_counts_what_came_in_by_hand(rig: Rig) -> None:
+    """Files that a checkout or a person brought are counted by the very first list (K5)."""
+    rig.iterations.start(1)
+    rig.recorder.agent_output(output("critic", "t"))
+    assert rig.iterations.list()[0].counts["agent_output"] == 1
+    folder = rig.workspace.root / "ContextMemory/iterations/iteration_001/agent_outputs/critic"
+    (folder / "u.json").write_text((folder / "t.json").read_text().replace('"t"', '"u"'))
+
+    assert rig.iterations.list()[0].counts["agent_output"] == 2
