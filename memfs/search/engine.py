@@ -82,7 +82,14 @@ class Index(Protocol):
     def talks(self) -> bool:
         """Whether any item has a place in a talk; removed ones may count."""
 
-    def statistics(self, terms: Collection[str]) -> TermStatistics:
+    def worn(self) -> bool:
+        """Whether so much of it is of removed and replaced items that it is better made anew.
+
+        Raises:
+            IndexUnavailable: as ``search``.
+        """
+
+    def statistics(self, wanted: Collection[str]) -> TermStatistics:
         """Term statistics, so that fresh items kept elsewhere can be scored on the same scale.
 
         Removed and replaced items may count until the engine tidies up.
@@ -104,14 +111,16 @@ class Index(Protocol):
 COLUMNS = "columns"
 # What a damaged file makes of a question, or of the reading of its rows.
 _DAMAGE = (FileNotFoundError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, UnboundLocalError)
-_MOST_PENDING = 100_000
+MOST_PENDING = 100_000
+_FEW_DEAD = 1_000
+"""So many documents of removed items are no reason yet to make an index anew."""
 
 
 class ColumnIndex(ABC):
     """An index in a folder, all but where its postings lie. See ``Index`` for the promises.
 
     Documents are numbered through. Their rows and lengths are in ``DocumentColumns``, of which filters and answers are
-    made. A removed item's postings stay until the index is rebuilt, under a number that is nobody's any more.
+    made. A removed item's postings stay until the index is made anew, under a number that is nobody's any more.
     """
 
     name: ClassVar[str]
@@ -123,6 +132,7 @@ class ColumnIndex(ABC):
         self._rows: list[DocumentRow] = []
         self._numbers: dict[str, int] = {}  # of items that were added since the last flush
         self._dead: set[int] = set()
+        self._unwritten = False  # whether the columns have what the folder does not
 
     # -- postings -----------------------------------------------------------------------------------------------------
     @abstractmethod
@@ -173,7 +183,7 @@ class ColumnIndex(ABC):
                         self._numbers[item.id] = number
                     self.put(number, weights)
                     self._rows.append(DocumentRow(row, passage, length))
-                if len(self._rows) > _MOST_PENDING:
+                if len(self._rows) >= MOST_PENDING:
                     self._take_in()
 
     def remove(self, ids: Iterable[str]) -> None:
@@ -188,20 +198,21 @@ class ColumnIndex(ABC):
     def _take_in(self) -> None:
         """Make columns of what was added and removed."""
         self._columns = self.known.with_changes(self._rows, self._dead)
-        self._rows, self._numbers, self._dead = [], {}, set()
+        self._rows, self._numbers, self._dead, self._unwritten = [], {}, set(), True
 
     def flush(self) -> None:
-        if self._rows or self._dead:
+        if self._rows or self._dead or self._unwritten:
             with io.operation("index:commit", self._folder), self.reported():
                 self.commit()
                 self._take_in()
                 io.write_file(self._folder / COLUMNS, self.known.pack(), durable=False)
+            self._unwritten = False
             self._held.clear()
 
     def close(self) -> None:
         self.release()
         self._held.clear()
-        self._columns, self._rows, self._numbers, self._dead = None, [], {}, set()
+        self._columns, self._rows, self._numbers, self._dead, self._unwritten = None, [], {}, set(), False
 
     # -- asking -----------------------------------------------------------------------------------------------------
     @property
@@ -256,13 +267,20 @@ class ColumnIndex(ABC):
         with self.reported():
             return self.known.talks
 
-    def statistics(self, terms: Collection[str]) -> TermStatistics:
+    def worn(self) -> bool:
+        self.flush()
+        with self.reported():
+            whole, firsts, dead = len(self.known), self.known.firsts, self.known.dead
+            gone = sum(firsts.get(number, number) in dead for number in range(whole)) if dead else 0
+            return gone > max(whole - gone, _FEW_DEAD)
+
+    def statistics(self, wanted: Collection[str]) -> TermStatistics:
         self.flush()
         with self.reported():
             return TermStatistics(
                 passages=len(self.known),
                 average_length=self.known.average_length,
-                frequencies={term: len(self._postings(term)[0]) for term in terms},
+                frequencies={term: len(self._postings(term)[0]) for term in wanted},
             )
 
     # -- scoring ----------------------------------------------------------------------------------------------------

@@ -108,6 +108,9 @@ class MemoryIndex:
     def talks(self) -> bool:
         return bool(self._places)
 
+    def worn(self) -> bool:
+        return False
+
     def _scores(self, worth: Mapping[str, float], statistics: TermStatistics) -> PassageScores[Passage]:
         first, second = terms.length_terms(statistics.average_length)
         scores = PassageScores(self._firsts)
@@ -117,11 +120,11 @@ class MemoryIndex:
             scores.add(held, shares)
         return scores
 
-    def statistics(self, terms: Collection[str]) -> TermStatistics:
+    def statistics(self, wanted: Collection[str]) -> TermStatistics:
         return TermStatistics(
             passages=len(self._terms),
             average_length=self._length / len(self._terms) if self._terms else 0.0,
-            frequencies={term: len(self._postings.get(term, ())) for term in terms},
+            frequencies={term: len(self._postings.get(term, ())) for term in wanted},
         )
 
     def terms(self, beginning: str) -> Collection[str]:

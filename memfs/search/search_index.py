@@ -221,7 +221,7 @@ def _known(base: StampTable, path: str, stamp: Stamp) -> bool:
 class TermCounts(Protocol):
     """Counts in how many items each term occurs."""
 
-    def statistics(self, terms: Collection[str]) -> TermStatistics:
+    def statistics(self, wanted: Collection[str]) -> TermStatistics:
         """How many items there are, and in how many each term occurs."""
 
     def terms(self, beginning: str) -> Iterable[str]:
@@ -518,12 +518,12 @@ class SearchIndex:
         """The items with these ids that pass the query's filters, similarity 0, as far as is known."""
         return self._in_both(lambda index, hidden: index.among(ids, query, hidden))
 
-    def statistics(self, terms: Collection[str]) -> TermStatistics:
+    def statistics(self, wanted: Collection[str]) -> TermStatistics:
         """How many items there are, and in how many each term occurs, as far as is known; what was removed or replaced
         may count.
         """
-        unknown = TermStatistics(passages=0, average_length=0.0, frequencies=dict.fromkeys(terms, 1))
-        return self._helped(lambda base: joined([part.statistics(terms) for part in self._parts(base)], terms), unknown)
+        none = TermStatistics(passages=0, average_length=0.0, frequencies=dict.fromkeys(wanted, 1))
+        return self._helped(lambda base: joined([part.statistics(wanted) for part in self._parts(base)], wanted), none)
 
     def terms(self, beginning: str) -> Collection[str]:
         """The terms that begin so, as far as is known."""
@@ -582,12 +582,21 @@ class SearchIndex:
                 return otherwise
 
     # -- generations ------------------------------------------------------------------------------------------------
-    def fold(self) -> bool:
+    @property
+    def worn(self) -> bool:
+        """Whether the next fold is better given all items, as far as is known."""
+        return self._helped(lambda base: base is not None and base.worn(), False)
+
+    def fold(self, living: Sequence[tuple[MemoryItem, Stamp]] = ()) -> bool:
         """Make a new base generation of base and overlay; false when another thread or process is at it.
 
         An engine that keeps no files has no base: everything stays in the overlay.
 
         Searches and updates go on meanwhile; what is updated meanwhile stays in the overlay.
+
+        Args:
+            living: all items, where the base is worn: if they are still what base and overlay hold, the new one is made
+                of them alone.
 
         Raises:
             StorageIO: the folder cannot be written; the old generation stays.
@@ -600,7 +609,7 @@ class SearchIndex:
             with self._generations.lock() as held:
                 if held:
                     self._switch()
-                    self._fold()
+                    self._fold(living)
                 return held
         finally:
             self._folding.release()
@@ -718,22 +727,26 @@ class SearchIndex:
         self._fresh = Overlay(NO_STAMPS)
         self._number = 0
 
-    def _fold(self) -> None:
+    def _fold(self, living: Sequence[tuple[MemoryItem, Stamp]]) -> None:
         """Fold the overlay into a new generation. Needs the folder's lock."""
         with self._lock:
             table = self._stamps()
             base = self._current
             changes = self._fresh.changes()
             entries = {**self._fresh.restamped, **changes.entries}
-        if not changes and not entries:
+        made, items = table.changed(changes.gone, entries), changes.items
+        # What others changed since the items were gathered is in one of the two alone.
+        if living and {item.path: stamp.blob for item, stamp in living} == dict(made.blobs()):
+            base, items = None, tuple(item for item, _ in living)
+        elif not changes and not entries:
             return
 
         def fill(index: Index) -> StampTable:
             if base is not None and len(table) and not index.statistics(("",)).passages:
                 raise IndexUnavailable("the generation is gone", path=str(base.folder))
             index.remove(changes.hidden)
-            index.add(sorted(changes.items, key=attrgetter("path")))  # what is together in a folder takes less
-            return table.changed(changes.gone, entries)
+            index.add(sorted(items, key=attrgetter("path")))  # what is together in a folder takes less
+            return made
 
         self._write(base, fill, changes)
 

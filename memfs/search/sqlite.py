@@ -19,13 +19,12 @@ from urllib.parse import quote
 from memfs.fs import io
 from memfs.fs.lock import no_fork
 from memfs.search import analyzer
-from memfs.search.engine import ColumnIndex
+from memfs.search.engine import MOST_PENDING, ColumnIndex
 from memfs.search.terms import Postings
 
 _FILE = "index.sqlite"
 _JOINED = 4
 """A segment that is less than so many times as large as a new one is joined with it."""
-_MOST_PENDING = 100_000
 _CODES = "BHI"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS segments (first INTEGER PRIMARY KEY);
@@ -49,7 +48,8 @@ class SqliteIndex(ColumnIndex):
 
     # -- writing ----------------------------------------------------------------------------------------------------
     def put(self, number: int, weights: Mapping[str, float]) -> None:
-        if self._pending and number - self._first >= _MOST_PENDING:
+        # never for a document without terms, which may be the last: a commit writes what is pending, or nothing
+        if weights and self._pending and number - self._first >= MOST_PENDING:
             self._write_segment()
         if not self._pending:
             self._first = number
@@ -142,7 +142,7 @@ class SqliteIndex(ColumnIndex):
             with no_fork, super().reported():
                 yield
         except sqlite3.Error as error:
-            if error.sqlite_errorname == "SQLITE_FULL":
+            if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":  # the module's own errors have none
                 raise io.storage_error(OSError(errno.ENOSPC, str(error)), "write", str(self._path)) from error
             raise self.unavailable(str(error)) from error
 

@@ -14,7 +14,7 @@ import sys
 import threading
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -157,15 +157,19 @@ class WhooshIndex(ColumnIndex):
     def _opened(self) -> list[tuple[SegmentReader, array[int]]]:
         """Every segment's reader with the numbers of its documents."""
         if self._leaves is None:
-            self._leaves = []
-            if self.begun:
-                known = self._segments()
-                index = FileIndex(FileStorage(str(self._folder), readonly=True), schema=schema())
-                for leaf, _ in index.reader().leaf_readers():
-                    spans = known[leaf.segment().segment_id()]
-                    self._leaves.append((leaf, array("I", chain.from_iterable(range(*span) for span in spans))))
-            if sum(leaf.doc_count_all() for leaf, _ in self._leaves) != len(self.known):
-                raise self.unavailable("its columns do not fit its segments")
+            leaves: list[tuple[SegmentReader, array[int]]] = []
+            with ExitStack() as undo:
+                if self.begun:
+                    known = self._segments()
+                    reader = FileIndex(FileStorage(str(self._folder), readonly=True), schema=schema()).reader()
+                    undo.callback(reader.close)
+                    for leaf, _ in reader.leaf_readers():
+                        spans = known[leaf.segment().segment_id()]
+                        leaves.append((leaf, array("I", chain.from_iterable(range(*span) for span in spans))))
+                if sum(leaf.doc_count_all() for leaf, _ in leaves) != len(self.known):
+                    raise self.unavailable("its columns do not fit its segments")
+                undo.pop_all()
+            self._leaves = leaves
         return self._leaves
 
     def release(self) -> None:

@@ -405,16 +405,31 @@ class IndexSync:
 
         Files that were very young when read are looked at again first, so that their stamps can be trusted.
         """
+        living = self._living() if self.index.worn else ()
         with self._lock:
             fresh = [path for path, (_, stamp) in self.index.overlay_stamps().items() if stamp.racy]
             self._look_at({path: self.files.entry(path) for path in fresh}, None)
             before, changed = self.index.base, self.index.stamps().over_folders()
-        folded = self.index.fold()
+        folded = self.index.fold(living)
         with self._lock:
             self._unchanged.follow(before, self.index.base, changed)
         return folded
 
     # -- internal -------------------------------------------------------------------------------------------------
+    def _living(self) -> Sequence[tuple[MemoryItem, Stamp]]:
+        """All items as the index has them; none where a file holds something else and nobody knows what it held."""
+        stamps = {path: stamp for path, (_, stamp) in self.index.stamps().items()}
+        try:
+            items = self._items.known(stamps)
+            for path in stamps.keys() - items.keys():
+                content = self.files.read(path, ITEM_LIMIT)
+                if content.stamp.blob != stamps[path].blob:
+                    return ()
+                items[path] = self._items.parse(path, content)
+        except (FileNotFoundError, MemfsError):
+            return ()
+        return [(items[path], stamp) for path, stamp in stamps.items()]
+
     def _paths(self) -> dict[str, str]:
         if self._owners is None:
             self._owners = {item_id.casefold(): path for path, item_id in self.index.stamps().ids()}

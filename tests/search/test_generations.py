@@ -19,6 +19,7 @@ from kit.corpus import corpus, item, pairs
 from memfs.model import Query
 from memfs.model.item import RACY_NS
 from memfs.search import analyzer, generations
+from memfs.search import engine as engines
 from memfs.search.generations import MANIFEST, POINTER
 from memfs.search.search_index import SearchIndex
 from memfs.testing.faults import Fault, Stopped, injected
@@ -393,3 +394,42 @@ def test_what_was_read_again_is_folded(opened: Opened) -> None:
     assert index.fold()
     assert not index.spares_others(asked=True)
     assert {path: stamp for path, (_, stamp) in opened().base_stamps().items()} == {one.path: of for one, of in again}
+
+
+def test_a_generation_has_all_where_its_last_item_is_one_too_many_to_wait(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was added and taken in before the end is written at the end, even if nothing follows it."""
+    monkeypatch.setattr(engines, "MOST_PENDING", 3)
+    index = opened()
+    index.rebuild(pairs(*(item(f"item-{number}", "alpha") for number in range(3))))
+    assert ids(opened()) == ["item-0", "item-1", "item-2"]
+    index.update(pairs(*(item(f"item-{number}", "alpha") for number in range(3, 6))))
+    assert index.fold()
+    assert len(ids(opened())) == 6
+
+
+def test_a_worn_base_is_made_anew_of_items_that_are_still_what_it_holds(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then nothing is left of what was replaced; items of another moment are left alone, and nothing gets lost."""
+    monkeypatch.setattr(engines, "_FEW_DEAD", 5)
+    index = opened()
+    first = pairs(*(item(f"item-{number}", "alpha") for number in range(4)))
+    index.rebuild(first)
+    for words in ("beta", "gamma"):
+        assert not index.worn
+        rows = pairs(*(item(f"item-{number}", words) for number in range(4)))
+        index.update(rows)
+        assert index.fold()
+    assert index.worn
+    index.update(pairs(item("late", "gamma")))
+    assert index.fold(rows)
+    made = index.generation
+    assert index.fold(rows)  # nothing has changed, and these are not all
+    assert (index.worn, index.generation) == (True, made)
+    assert len(ids(opened(), "gamma")) == 5
+    assert index.fold([*rows, *pairs(item("late", "gamma"))])
+    assert not index.worn
+    again = opened()
+    assert (ids(again), len(ids(again, "gamma")), again.statistics(()).passages) == ([], 5, 5)

@@ -12,6 +12,7 @@ import pytest
 from kit.corpus import FILTERS, WORDS, brute_force, corpus, item
 from memfs.errors import IndexUnavailable
 from memfs.model import Query
+from memfs.search import sqlite
 from memfs.search.sqlite import SqliteIndex
 
 
@@ -76,3 +77,31 @@ def test_damage_is_said_in_our_words(tmp_path: Path) -> None:
     (tmp_path / "columns").write_bytes(b"nothing of ours")
     with pytest.raises(IndexUnavailable, match="damaged"):
         index.search(Query(text="pool"))
+
+
+def test_what_pythons_own_module_refuses_is_said_in_our_words_too(tmp_path: Path) -> None:
+    """Its errors, of text that is none or a connection that was closed, have no name that SQLite gave them."""
+    index = SqliteIndex(tmp_path)
+    index.add([item("one", "a pool of water")])
+    index.flush()
+    index.release()
+    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as base:
+        base.execute("UPDATE postings SET term = CAST(x'7080' AS TEXT) WHERE term = 'pool'")
+        base.commit()
+    with pytest.raises(IndexUnavailable, match="UTF-8"):
+        index.terms("p")
+    assert index._open is not None
+    index._open.close()
+    with pytest.raises(IndexUnavailable, match="closed"):
+        index.search(Query(text="water"))
+
+
+def test_a_last_item_without_words_leaves_nothing_unwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A segment that was full is kept even if nothing that follows it belongs into another."""
+    monkeypatch.setattr(sqlite, "MOST_PENDING", 2)
+    index = SqliteIndex(tmp_path)
+    index.add([item("one", "a barn"), item("two", "a barn"), item("wordless", "?!")])
+    index.flush()
+    index.release()
+    assert [hit.id for hit in index.search(Query(text="barn"))] == ["one", "two"]
+    index.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -94,4 +95,21 @@ def test_rows_21_28_lost_numbers_are_damage_and_never_the_first_item(tmp_path: P
     (tmp_path / "segments").unlink()
     with pytest.raises(IndexUnavailable, match="whoosh"):
         index.search(Query(text="pool"))
+    index.close()
+
+
+def test_an_index_that_was_opened_in_part_is_never_taken_for_the_whole(tmp_path: Path) -> None:
+    """Where the numbers of one segment are lost, each search says so, and not only the first."""
+    index = WhooshIndex(tmp_path)
+    for items in (corpus(40), [item("fresh", "pool")]):
+        index.add(items)
+        index.flush()
+    index.close()
+    known = json.loads((tmp_path / "segments").read_bytes())
+    assert len(known) == 2
+    known.pop(max(known, key=lambda name: known[name][0][0]))
+    (tmp_path / "segments").write_text(json.dumps(known))
+    for _ in range(2):
+        with pytest.raises(IndexUnavailable, match="whoosh"):
+            index.search(Query(text="pool"))
     index.close()

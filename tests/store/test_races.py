@@ -310,7 +310,7 @@ def test_closing_with_a_full_cache_disk_releases_everything(opened: Opened, monk
     from memfs.errors import StorageFull
     from memfs.search.search_index import SearchIndex
 
-    def full(self: SearchIndex) -> bool:
+    def full(self: SearchIndex, living: object) -> bool:
         raise StorageFull("no space")
 
     monkeypatch.setattr(SearchIndex, "fold", full)
