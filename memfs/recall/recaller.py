@@ -495,6 +495,7 @@ class Recaller:
         """
         from memfs.recall import absence  # rarely asked for
         from memfs.recall.absence import WhyNot
+        from memfs.recall.review import reviewed_relevance
 
         asked = replace(self._checked(query), seconds=None)
         shared, lacking = absence.words_of(asked.text, item)
@@ -516,6 +517,9 @@ class Recaller:
         if place is None:
             return absence.unfound(told, semantic=self._helpers.meaning() is not None)
         hit, last = every[place], chosen.hits[-1].score if chosen.hits else None
+        relevance = self._helpers.relevance() if asked.text else None
+        if relevance is not None and reviewed_relevance(hit.reasons) is None:  # else its score were another measure
+            [hit] = relevance.judged([hit], asked.text).hits
         told = replace(told, rank=place + 1, found=max(found, len(every)), score=hit.score, needed=last)
         return absence.judged(replace(told, reasons=hit.reasons, passage=hit.passage), chosen, asked)
 

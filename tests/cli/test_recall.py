@@ -149,6 +149,9 @@ def test_why_not_says_what_became_of_a_memory(root: Path, filled: Memfs) -> None
     assert ran.out.startswith("backup  it is number 3 of 3 that were found")
     assert "because score" in ran.out
     assert "the last hit has a score of" in ran.out
+    whole = filled("recall", "which database", "--no-dedupe", "--json").json["hits"]
+    alone = filled("recall", "which database", "-n", "1", "--no-dedupe", "--why-not", "backup", "--json").json
+    assert [round(alone["score"], 6)] == [hit["score"] for hit in whole if hit["id"] == "backup"]  # judged as a hit is
     assert told(filled, "database", "--budget", "12", "--no-dedupe", "--why-not", "backup")[0] == "budget"
     assert told(filled, "database", "--why-not", "nowhere") == ("missing", "no memory is called 'nowhere'")
     path = root / filled("show", "backup", "--json").json["path"]
