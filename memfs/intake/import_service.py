@@ -118,7 +118,7 @@ class ImportService:
             source: the name of the store they come from, such as ``mcp-memory``.
             arrivals: what it holds.
             message: for the commit.
-            replace: what was edited here and has changed there is replaced, too; history keeps the edit.
+            replace: what was edited here is replaced, too, whether or not it has changed there; history keeps the edit.
             allow_secret: why what looks like a secret may stay, as for ``Store.put``.
             dry_run: tell what would become of each, and store nothing.
 
@@ -212,9 +212,10 @@ class _ImportBatch:
         recorded = existing.metadata.get(FROM)
         known = recorded if isinstance(recorded, dict) else {}
         facts = self._facts(one)
-        if known.get("seen") == facts["seen"]:
+        edited = known.get("kept") != _digest(existing)
+        if known.get("seen") == facts["seen"] and not (edited and self._replace):
             return self._vouched_for(one, existing, batch)
-        if known.get("kept") != _digest(existing) and not self._replace:
+        if edited and not self._replace:
             reason = f"{existing.id} was edited here, and differs from the source"
             return ImportResult(arrival=one, became=Became.KEPT, id=existing.id, reason=reason)
         ours = one.item

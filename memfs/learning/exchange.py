@@ -203,7 +203,7 @@ class ConventionExchange:
             data: the file's bytes.
             file_name: what to call it in errors; its ending says whether it is JSON.
             accepted: what the other workspace accepted counts as accepted here, too, and as ``reviewed``.
-            replace: one that was edited here and has changed there is replaced, too; history keeps the edit.
+            replace: one that was edited here is replaced, too; history keeps the edit.
             dry_run: only say what would be done.
 
         Returns:
@@ -351,7 +351,7 @@ class ShareService:
 
         Args:
             items: as ``items`` gave them.
-            replace: what was edited there and has changed here is replaced, too.
+            replace: what was edited there is replaced, too.
             allow_secret: why what looks like a secret may stay, as for ``Store.put``.
             dry_run: tell what would become of each, and write nothing.
 

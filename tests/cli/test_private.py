@@ -51,6 +51,20 @@ def test_who_shares_is_the_author_of_the_commit(memfs: Memfs, clones: tuple[Path
     assert memfs("-C", str(first), "show", "backups", "--json").json["origin"]["agent"] == "claude-code"
 
 
+def test_sharing_again_replaces_what_others_edited_on_request(memfs: Memfs, clones: tuple[Path, Path]) -> None:
+    """An edit of the copy stays, unless a person says that theirs is to go, though theirs did not change (C6)."""
+    first = str(clones[0])
+    memfs("-C", first, "share", "region")
+    [copy] = clones[0].glob("ContextMemory/memories/*/*/region.yaml")
+    before = copy.read_text()
+    copy.write_text(before.replace("Frankfurt", "Paris"))
+    assert memfs("-C", first, "share", "region").out.startswith("Shared already")
+    assert "Paris" in copy.read_text()
+    assert memfs("-C", first, "share", "region", "--replace").out.startswith("Brought up to date")
+    assert "Frankfurt" in copy.read_text()
+    assert memfs("-C", first, "share", "region", "--replace").out.startswith("Shared already")
+
+
 def test_a_fresh_clone_is_offered_the_memory_of_another(memfs: Memfs, clones: tuple[Path, Path]) -> None:
     """Whoever sets a clone up hears of it; nothing is joined before somebody says so, and then nothing is lost (C6)."""
     first, second = map(str, clones)

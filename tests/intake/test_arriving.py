@@ -104,6 +104,10 @@ def test_what_somebody_edited_here_is_left_alone(opened: Opened) -> None:
     assert (updated.importance, updated.content) == (3.0, "Acme delivers parcels in the north today")
     assert became(taking.take_in("graph", changed, replace=True)) == ["updated", "same"]
     assert "today" in path.read_text()
+    path.write_text(path.read_text().replace("today", "tomorrow"))
+    assert became(taking.take_in("graph", changed)) == ["same", "same"]
+    assert became(taking.take_in("graph", changed, replace=True)) == ["updated", "same"]
+    assert "today" in path.read_text()
 
 
 def test_a_dry_run_tells_the_same_and_stores_nothing(opened: Opened) -> None:

@@ -231,7 +231,7 @@ def _import_text(done: tuple[ImportResult, ...], dry_run: bool) -> output.Text:
 )
 @click.argument("file", metavar="FILE")
 @click.option("--accepted", is_flag=True, help="What they accepted is accepted here, too.")
-@click.option("--replace", is_flag=True, help="Where both sides changed one, theirs replaces ours.")
+@click.option("--replace", is_flag=True, help="What was changed here is replaced by theirs.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 def _convention_import(
     workspace: Workspace, file: str, accepted: bool, replace: bool, dry_run: bool
