@@ -193,6 +193,20 @@ def test_restore_asks_from_where(item: Path, memfs: Memfs, arguments: list[str])
     assert "--displaced" in ran.err
 
 
+def test_restore_names_the_commit_that_has_what_was_forgotten(item: Path, memfs: Memfs) -> None:
+    """Whether the removal has a commit by now or not, what is named brings the item back as it was last."""
+    before = item.read_bytes()
+    memfs("forget", "x")
+    for _ in range(2):
+        assert not item.exists()
+        hint = memfs("restore", "x").err.splitlines()[1]
+        assert memfs(*hint.partition(": memfs ")[2].split()).code == 0
+        assert item.read_bytes() == before
+        memfs("commit")
+        memfs("forget", "x")
+        memfs("commit")
+
+
 def test_restore_of_one_item(root: Path, item: Path, memfs: Memfs) -> None:
     """restore writes a new commit with the old content, and recall follows."""
     dry = memfs("restore", "--from", "HEAD~1", "x", "--dry-run")

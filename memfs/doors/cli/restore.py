@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -10,9 +11,13 @@ from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, complete_ids, opened, remark, verb
 from memfs.doors.cli.options import land, named
 from memfs.doors.cli.output import Table, Text, count, styled
+from memfs.errors import HistoryUnavailable, ItemNotFound
 
 if TYPE_CHECKING:
     from memfs.admin.history import Recoverable
+    from memfs.workspace import Workspace
+
+_HINT = "name a revision with --from REV ('memfs log' lists them), or give --displaced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +71,8 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
         memfs restore --displaced
     """
     backup = target is not None and target.endswith(".tar")
-    hint = "name a revision with --from REV ('memfs log' lists them), or give --displaced"
-    unclear = Unclear("from where?", "'memfs admin backup restore' takes a backup" if backup else hint)
     if displaced == (revision is not None) and (displaced or backup or target is None):
-        raise unclear
+        raise Unclear("from where?", "'memfs admin backup restore' takes a backup" if backup else _HINT)
     if revision is None and (dry_run or message):
         raise Unclear("--dry-run and --message go with --from REV, not with --displaced or what was pruned")
     with opened() as workspace:
@@ -80,7 +83,7 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
         if revision is None:
             name, pruned = str(target), workspace.pruner.pruned
             if not displaced and pruned.find(name) is None:
-                raise unclear
+                raise Unclear("from where?", _way_back(workspace, name) or _HINT)
             path = workspace.recovered.restore(name) if displaced else pruned.bring_back(name).path
             land(workspace)
             return Restoration((path,))
@@ -95,3 +98,15 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
     if kept:
         remark("what no commit held is set aside: 'memfs restore --displaced' lists it and brings it back")
     return Restoration(done.restored, done.removed, done.commit)
+
+
+def _way_back(workspace: Workspace, target: str) -> str:
+    """What brings back an item that was forgotten; "" where it is there, or no commit holds it."""
+    with suppress(ItemNotFound, HistoryUnavailable):
+        name = str(named(workspace, target))
+        found = [] if workspace.history.path_of(name) else workspace.history.log(name, 1)
+        for revision in (end for one in found for end in (one.short, f"{one.short}~1")):
+            with suppress(HistoryUnavailable):
+                workspace.history.content(revision, name)
+                return f"it was forgotten: memfs restore {name} --from {revision}"
+    return ""
