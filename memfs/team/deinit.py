@@ -134,13 +134,13 @@ class Deinit:
         recovered: RecoveryCopies,
         block: AgentsBlock,
         purge: bool,
-        losses: Sequence[str] = (),
+        losses: Sequence[tuple[str, str]] = (),
     ) -> None:
         """
         Args:
             block: keeps the agents' files.
             purge: the files of the workspace go, too.
-            losses: what else goes that nothing else holds, in words.
+            losses: what else goes that nothing else holds, each with what to do about it, in words.
         """
         self._store, self._parts, self._repository = store, parts, parts.repository
         self._recovered, self._block, self._purge, self._also = recovered, block, purge, losses
@@ -161,7 +161,7 @@ class Deinit:
             raise GitBusy(busy, hint=_LATER)
         roots = _cached_roots(self._record, self._root, alone=not self._others)
         config = read_config(repository.common_dir / "config")
-        losses = [*self._losses(), *((loss, _COPY) for loss in self._also)]
+        losses = [*self._losses(), *self._also]
         return DeinitPlan(
             root=self._root,
             others=self._others,

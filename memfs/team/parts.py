@@ -73,7 +73,7 @@ class Teams:
         return Syncer(self.store, self.parts, self.merger)
 
     def deinit(
-        self, recovered: RecoveryCopies, block: AgentsBlock, *, purge: bool, losses: Sequence[str] = ()
+        self, recovered: RecoveryCopies, block: AgentsBlock, *, purge: bool, losses: Sequence[tuple[str, str]] = ()
     ) -> Deinit:
         """Takes memfs out of the repository."""
         from memfs.team.deinit import Deinit

@@ -563,7 +563,7 @@ class Reviews:
         """The range of what a revision would bring; one that brings nothing is most likely meant as the other end."""
         here, there = self._repository.resolve("HEAD"), self._repository.resolve(head)
         if there in merge_bases(self._repository, here, there):
-            hint = f"what this branch has and {head} has not: memfs review {head}..HEAD"
+            hint = _HINT if there == here else f"what this branch has and {head} has not: memfs review {head}..HEAD"
             raise HistoryUnavailable(f"all of {head} is in this branch already", hint=hint)
         return f"HEAD..{head}"
 

@@ -146,6 +146,7 @@ def test_an_unknown_verb_names_the_nearest(bare: Memfs) -> None:
         ("team blam", "there is no verb 'blam'", "did you mean 'blame'?"),
         ("xyzzy", "there is no verb 'xyzzy'", "'memfs --help' lists them"),
         ("check --fx", "'memfs check' has no option '--fx'", "did you mean '--fix'?"),
+        ("update x --content y", "'memfs update' has no option '--content'", "the text is given as words after the id"),
         ("list --workspac", "'memfs list' has no option '--workspac'", "see 'memfs list --help'"),
         ("update x --tag", "Option '--tag' requires an argument.", "see 'memfs update --help'"),
         ("commit -m", "Option '-m' requires an argument.", "see 'memfs commit --help'"),

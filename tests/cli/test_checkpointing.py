@@ -43,13 +43,15 @@ def test_create_list_verify_and_recover(state: Path, memfs: Memfs) -> None:
     assert "verified" in memfs("state", "checkpoint", "create").out
     listed = memfs("state", "checkpoint", "list", "--json").json["checkpoints"]
     assert [one["reason"] for one in listed] == ["asked", "by hand"]
-    assert made["id"] in memfs("state", "checkpoint", "list").out
+    assert f"packed {made['payload_bytes']:,} bytes" in memfs("state", "checkpoint", "list").out
+    assert f"unpacked {made['bytes']:,} bytes" in memfs("state", "checkpoint", "verify", made["id"]).out
     assert memfs("state", "checkpoint", "verify", made["id"], "--json").json["checkpoints"][0]["good"]
     shown = memfs("state", "checkpoint", "recover", made["id"], "--json").json
     assert shown["checkpoint_id"] == made["id"]
     assert shown["active_tasks"] == [{"task_id": "t9"}]
     assert shown["resume_points"] == {"match": {"round": 3}, "Judge": {"seen": 2}}
     told = memfs("state", "checkpoint", "recover").out
+    assert "holds    iteration 1; 1 output" in told  # it is open yet
     assert "retry" in told
     assert "Judge" in told
     output = {"agent_type": "Judge", "task_id": "t9", "results": {"primary_output": "ranked"}}

@@ -313,8 +313,9 @@ def test_private_memory_is_not_lost_without_force(code: Path, memfs: Said) -> No
     said = memfs(code, "deinit", "--private", code=1)
     assert f"your private memory, 1 item in {place.root}" in said
     assert "--force" in said
+    assert "'memfs export' there writes it out; --force" in said
     assert place.root.is_dir()
-    memfs(code, "deinit", "--private", "--force")
+    assert "memfs export" not in memfs(code, "deinit", "--private", "--force")
     assert not place.root.exists()
 
 

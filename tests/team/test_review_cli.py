@@ -79,6 +79,9 @@ def test_a_single_revision_is_the_head(team: Team, capsys: pytest.CaptureFixture
     told = capsys.readouterr().err
     assert "all of tune~1 is in this branch already" in told
     assert "memfs review tune~1..HEAD" in told
+    for name in ("HEAD", "tune"):
+        assert run(["-C", str(team.root), "review", name]) == 1
+        assert "write BASE..HEAD, such as main..HEAD" in capsys.readouterr().err
 
 
 def test_json_has_everything(team: Team, capsys: pytest.CaptureFixture[str]) -> None:

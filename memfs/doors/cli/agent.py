@@ -205,7 +205,7 @@ def install(target: InstallTarget, into: str, server: bool) -> Installation:
     )
     if not client.hooks:
         return target.done(outcome.files, (*_on_extra(), *(() if target.dry else _on_server(target, outcome))))
-    said = (*_on_recording(project, scope, into), *(() if target.dry else _on_hooks(outcome, scope)))
+    said = (*_on_recording(project, scope, into), *(() if target.dry else _on_hooks(outcome, scope, into)))
     if server and not by_project:
         words = shlex.join((*program(scope).words, "mcp"))
         said += (f"for the server, run: claude mcp add --scope {scope.value} memfs -- {words}",)
@@ -230,7 +230,7 @@ def _on_recording(project: Path, scope: InstallScope, into: str) -> Iterator[str
         yield "with these settings each person who works here has a private memory of their own"
 
 
-def _on_hooks(outcome: InstallResult, scope: InstallScope) -> Iterator[str]:
+def _on_hooks(outcome: InstallResult, scope: InstallScope, into: str) -> Iterator[str]:
     """What keeps hooks from working as they should, and where they are seen and taken out."""
     import shutil
 
@@ -249,7 +249,8 @@ def _on_hooks(outcome: InstallResult, scope: InstallScope) -> Iterator[str]:
         yield "in a session, /hooks lists them"
         option = "" if scope is InstallScope.PROJECT else f" --{scope.value}"
         way_back = f"'memfs agent uninstall claude-code{option}' turns it off"
-        yield f"'memfs status --private' shows where and what it keeps; {way_back}"
+        looks = "'memfs status'" if into == "repository" else "'memfs status --private'"
+        yield f"{looks} shows where and what it keeps; {way_back}"
 
 
 def _on_server(target: InstallTarget, outcome: InstallResult) -> Iterator[str]:

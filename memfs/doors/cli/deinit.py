@@ -157,7 +157,7 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
             workspace.recovered,
             block_of(workspace),
             purge=purge,
-            losses=[f"{own} ('memfs export' there writes it out)"] if own and own.goes and own.items else (),
+            losses=[(str(own), "'memfs export' there writes it out")] if own and own.goes and own.items else (),
         )
         tops = code_trees(root, Path(invocation().workspace or "."))
         backups, planned = _backups(workspace), made.plan()

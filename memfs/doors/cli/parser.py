@@ -191,7 +191,10 @@ def _no_option(error: click.NoSuchOption) -> tuple[str, str]:
     known = [option for option in ctx.command.params if isinstance(option, click.Option) and not option.hidden]
     names = (name for option in known for name in (*option.opts, *option.secondary_opts))
     hint = nearest(error.option_name, names) or f"see '{ctx.command_path} --help'"
-    if any(param.name in _FREE for param in ctx.command.params):
+    arguments = [param.name for param in ctx.command.params if isinstance(param, click.Argument)]
+    if error.option_name in ("--content", "--text") and "text" in arguments:
+        hint = f"the text is given as words after {'the id' if 'id' in arguments else 'the verb'}"
+    elif any(name in _FREE for name in arguments):
         hint = f"{hint}{'' if hint.endswith('?') else ';'} text that begins with '-' goes after '--'"
     if ctx.parent is None and error.option_name == "--json":
         hint = "it goes after the verb, as in 'memfs status --json'"

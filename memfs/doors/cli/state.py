@@ -404,7 +404,7 @@ class MadeCheckpoint:
 
 def _made_text(made: MadeCheckpoint) -> Text:
     one = made.checkpoint
-    weight = f"{count(one.files, 'document')}, {one.bytes:,} bytes in {one.payload_bytes:,}"
+    weight = f"{count(one.files, 'document')}, {one.bytes:,} bytes, packed {one.payload_bytes:,}"
     yield f"{styled('Created', fg='green')} {one.id}: {weight}, verified"
 
 
@@ -431,7 +431,7 @@ def _checkpoint_list_text(listed: tuple[Checkpoint, ...], as_of: str | None) -> 
             one.id,
             "" if one.iteration is None else f"iteration {one.iteration}",
             "" if one.problem and not one.files else count(one.files, "document"),
-            count(one.payload_bytes, "byte"),
+            f"packed {count(one.payload_bytes, 'byte')}",
             one.problem or one.reason,
         )
         for one in listed
@@ -457,7 +457,7 @@ def _verdicts_text(checked: tuple[CheckpointVerdict, ...]) -> Text:
     for one in checked:
         word = styled("good", fg="green") if one.good else styled("bad", fg="red")
         yield f"{word}  {one.id}  " + (
-            f"{count(one.files, 'document')}, {one.bytes:,} bytes" if one.good else one.reason
+            f"{count(one.files, 'document')}, unpacked {one.bytes:,} bytes" if one.good else one.reason
         )
 
 
@@ -481,8 +481,8 @@ def _recovery_text(state: RecoveryState) -> Text:
     integrity, work = state.data_integrity, state.completed_work
     yield f"{styled('Go on from', fg='green')} {state.checkpoint_id}, of {time_text(state.checkpoint_timestamp)}"
     iterations = iterations_text(work.get("iterations", ())) or "no iteration"
-    done = f"{iterations}; {count(work.get('agent_outputs', 0), 'output')}"
-    yield f"{'done':<9}{done}, {count(work.get('hypotheses', 0), 'hypothesis', 'hypotheses')}"
+    held = f"{iterations}; {count(work.get('agent_outputs', 0), 'output')}"
+    yield f"{'holds':<9}{held}, {count(work.get('hypotheses', 0), 'hypothesis', 'hypotheses')}"
     for word, tasks in (("since", work.get("completed_since", ())), ("retry", state.active_tasks)):
         for task in tasks:
             yield f"{word:<9}{readable(task)}"
@@ -512,8 +512,8 @@ def _checkpoint_recover(
 ) -> RecoveryState:
     """Say what to go on from after a crash; nothing is changed.
 
-    By the newest checkpoint that verifies, or by ID, it tells what is done, which tasks in flight were completed since,
-    which are to be done again, and where each component goes on. A component is an agent, system, hypotheses,
+    By the newest checkpoint that verifies, or by ID, it tells what that holds, which tasks in flight were completed
+    since, which are to be done again, and where each component goes on. A component is an agent, system, hypotheses,
     tournament, feedback, configuration, context, aggregates, or a name in recovery_metadata. With --restore, what is
     newer and not in the checkpoint stays, what is archived stays archived, and what is replaced is in history.
 
