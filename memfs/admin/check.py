@@ -485,7 +485,7 @@ def _waiting(checker: Checker) -> Iterator[Problem]:
         message = f"{pending.count} write(s) to {len(pending.paths)} file(s) wait for their commit{why} ({named})"
         hint = f"they are safe in the journal; {when}"
         yield Problem.warning("", "CommitsWaiting", message, hint)
-    for row in checker.recovered.list():
+    for row in checker.recovered.uncommitted():
         if row.name.startswith((DAMAGED, REPLACED)):
             continue
         message = f"a content that a change by hand displaced was set aside as {row.name}"

@@ -19,7 +19,7 @@ from memfs.fs import io
 from memfs.fs.lock import FileLock
 from memfs.git import log, maintenance
 from memfs.git.log import Revision
-from memfs.git.repository import Repository
+from memfs.git.repository import Repository, blobs_in_history
 from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
@@ -306,17 +306,25 @@ class RecoveryCopies:
 
     def list(self) -> list[Recoverable]:
         """What can be brought back, newest first."""
-        found = []
-        for place, path, data in all_aside(self._repository.state):
-            moment = from_timestamp_ns(place.stat().st_mtime_ns)
-            name = place.name.removesuffix(SUFFIX)
-            found.append(Recoverable(name=name, path=path, time=moment, bytes=len(data)))
-        known = {row.name for row in found}
+        return [row for row, _ in self._contents()]
+
+    def uncommitted(self) -> builtins.list[Recoverable]:
+        """Those that no commit of any branch holds, newest first."""
+        found = self._contents()
+        held = blobs_in_history(self._repository, {row.path for row, _ in found})
+        return [row for row, data in found if self._repository.blob_id(data) not in held]
+
+    def _contents(self) -> builtins.list[tuple[Recoverable, bytes]]:
+        found = {}
         for name, written, change in self._store.displaced():
-            if name not in known:
-                moment = datetime.fromtimestamp(written, UTC)
-                found.append(Recoverable(name=name, path=change.path, time=moment, bytes=len(change.data or b"")))
-        return sorted(found, key=lambda row: (row.time, row.name), reverse=True)
+            found[name] = change.path, datetime.fromtimestamp(written, UTC), change.data or b""
+        for place, path, data in all_aside(self._repository.state):
+            found[place.name.removesuffix(SUFFIX)] = path, from_timestamp_ns(place.stat().st_mtime_ns), data
+        rows = [
+            (Recoverable(name=name, path=path, time=moment, bytes=len(data)), data)
+            for name, (path, moment, data) in found.items()
+        ]
+        return sorted(rows, key=lambda row: (row[0].time, row[0].name), reverse=True)
 
     def keep(self, path: str, data: bytes) -> None:
         """Set aside what a file holds that is about to be removed, where HEAD does not hold it.
@@ -350,29 +358,24 @@ class RecoveryCopies:
             CorruptRecord: it is the copy of what a repair replaced; that is not put over a whole file.
             Conflict: the file changes at the same moment.
         """
-        matching = [row for row in self.list() if name in (row.name, stem_of(row.path), row.path)]
+        matching = [one for one in self._contents() if name in (one[0].name, stem_of(one[0].path), one[0].path)]
         if not matching:
             raise ItemNotFound(
                 f"nothing set aside is called {name!r}", hint="memfs restore --displaced lists what there is"
             )
-        chosen = next((row for row in matching if not row.name.startswith(DAMAGED)), None)
+        chosen, data = next((one for one in matching if not one[0].name.startswith(DAMAGED)), (None, b""))
         if chosen is None:
-            copy = self._folder / (matching[0].name + SUFFIX)
+            damaged = matching[0][0]
+            copy = self._folder / (damaged.name + SUFFIX)
             raise CorruptRecord(
                 "these bytes were put aside because they are damaged: they are there to be looked at, not brought back",
                 path=str(copy),
-                hint=f"its first line says where it belongs; 'memfs log {matching[0].path}' names whole versions",
+                hint=f"its first line says where it belongs; 'memfs log {damaged.path}' names whole versions",
             )
-        plans = self._store.plan_restore({chosen.path: self._content(chosen)})
+        plans = self._store.plan_restore({chosen.path: data})
         # A person's save may have been set aside: no secret of it was vetted yet.
         plans = [plan._replace(vetted=False) for plan in plans]
         self._store.carry_out(plans, f"Bring back {stem_of(chosen.path)}", source="recover")
         with suppress(StorageIO):  # it is back; what could not be removed stays listed
             io.unlink(self._folder / (chosen.name + SUFFIX), missing_ok=True)
         return chosen.path
-
-    def _content(self, chosen: Recoverable) -> bytes | None:
-        for name, _, change in self._store.displaced():
-            if name == chosen.name:
-                return change.data
-        return read_aside(self._folder / (chosen.name + SUFFIX))[1]

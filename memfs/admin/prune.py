@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from math import log1p
@@ -23,6 +22,7 @@ from memfs.fs import io
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.tree import Content, View, blob_id
 from memfs.git import maintenance
+from memfs.git.repository import blobs_in_history
 from memfs.model import Candidate, MemoryItem, Problem, Query
 from memfs.model.ids import stem_of
 from memfs.model.item import Trust
@@ -416,14 +416,15 @@ def _leftovers(cleaner: Cleaner) -> CleanupStep:
 
 
 def _twice(cleaner: Cleaner) -> CleanupStep:
-    """Remove contents set aside that the last commit holds."""
+    """Remove contents set aside that a commit of some branch holds."""
     sizes = []
-    for place, path, data in all_aside(cleaner.parts.repository.state):
-        with suppress(MemfsError):
-            if cleaner.parts.repository.head_blob(path) == blob_id(data):
-                io.unlink(place, missing_ok=True)
-                sizes.append(len(data))
-    return CleanupStep(what=f"removed {len(sizes)} content(s) set aside that the last commit holds", bytes=sum(sizes))
+    aside = list(all_aside(cleaner.parts.repository.state))
+    held = blobs_in_history(cleaner.parts.repository, {path for _, path, _ in aside})
+    for place, _, data in aside:
+        if blob_id(data) in held:
+            io.unlink(place, missing_ok=True)
+            sizes.append(len(data))
+    return CleanupStep(what=f"removed {len(sizes)} content(s) set aside that a commit holds", bytes=sum(sizes))
 
 
 def _waiting(cleaner: Cleaner) -> CleanupStep:

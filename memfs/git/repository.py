@@ -534,6 +534,23 @@ def objects_beyond(repository: Repository, tip: str, known: Iterable[str]) -> di
     return {name: path for name, _, path in rows if path}
 
 
+def blobs_in_history(repository: Repository, paths: Iterable[str]) -> frozenset[str]:
+    """The blobs that commits of HEAD, a branch, a tag or another ref ever had at some paths.
+
+    Memfs's own refs do not count. None where git cannot walk the whole of that history.
+    """
+    if not (names := [repository.full(path) for path in paths]):
+        return frozenset()
+    own = "--exclude=refs/memfs/*"  # before --all, to which it applies
+    request = b"\n".join((b"--", *names, b""))
+    words = ("rev-list", own, "--all", "--objects", "--full-history", "--stdin")
+    try:
+        out = repository.git.run(*words, data=request, timeout=_PATIENCE)
+    except HistoryError:
+        return frozenset()
+    return frozenset(row.partition(b" ")[0].decode() for row in out.splitlines())
+
+
 def count_beyond(repository: Repository, tip: str, known: str | None) -> int:
     """How many commits lead to a tip and not to what is known; 0 without a tip.
 

@@ -18,6 +18,7 @@ from memfs.format.secrets import refuse_text
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.journal import FileChange, Operation
 from memfs.git.refs import Head
+from memfs.git.repository import blobs_in_history
 from memfs.model import Problem
 from memfs.model.time import utc_now
 from memfs.store.hand_edits import HandEdits
@@ -435,7 +436,7 @@ class PersonCommits:
     def notice(self, *, thorough: bool = False) -> list[Problem]:
         """Let go of waiting writes that HEAD holds, or in whose place a person put something else.
 
-        Bytes of theirs that HEAD does not hold are set aside first. One who is at work in the repository, or lacks the
+        Bytes of theirs that no commit holds are set aside first. One who is at work in the repository, or lacks the
         right to write, leaves everything as it is: the next one notices.
 
         Args:
@@ -496,16 +497,20 @@ class PersonCommits:
             waiting.done, waiting.displaced = len(ids), True
 
     def _set_aside(self, versions: dict[str, _Versions], head: str) -> Iterator[Problem]:
-        state = self._parts.repository.state
+        state, left = self._parts.repository.state, []
         for path, waiting in versions.items():
             held = self._committed(head, path) if waiting.done else None
             for name, change in zip(waiting.names[: waiting.done], waiting.changes, strict=False):
-                if change.data is None or self._blob_id(change) == held:
-                    continue
-                if waiting.displaced:
-                    yield set_aside(state, change, name)
-                else:
-                    keep_replaced(state, path, change.data)
+                if change.data is not None and self._blob_id(change) != held:
+                    left.append((waiting.displaced, name, change, change.data))
+        elsewhere = blobs_in_history(self._parts.repository, {change.path for _, _, change, _ in left})
+        for displaced, name, change, data in left:
+            if self._blob_id(change) in elsewhere:  # in a commit of another branch, or in one before HEAD
+                continue
+            if displaced:
+                yield set_aside(state, change, name)
+            else:
+                keep_replaced(state, change.path, data)
 
     def _let_go(self, operations: Sequence[Operation], versions: dict[str, _Versions], head: str, moved: bool) -> None:
         gone, reduced = set(), {}

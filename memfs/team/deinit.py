@@ -30,12 +30,12 @@ from memfs.git.busy import BusyProcess, users_of
 from memfs.git.layout import discover, read_config, state_path
 from memfs.git.process import wait_for_children
 from memfs.git.refs import HEADS
-from memfs.git.repository import Repository
+from memfs.git.repository import Repository, blobs_in_history
 from memfs.model.state_paths import document_of_sidecar
 from memfs.search.cache_folders import cache_home, caches, drop, recorded
 from memfs.store.parts import CONTENT
 from memfs.store.plan import FilePlan
-from memfs.store.recovery import FOLDER
+from memfs.store.recovery import FOLDER, all_aside
 from memfs.team import own_branch
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class Deinit:
     def _losses(self) -> Iterator[tuple[str, str]]:
         """Each with what to do about it."""
         self._store.notice_commits(thorough=True)
-        if count := len(self._recovered.list()) + len(self._recovered.damaged()):
+        if count := len(self._recovered.uncommitted()) + len(self._recovered.damaged()):
             yield (
                 f"{count} content(s) set aside by memfs",
                 "'memfs restore --displaced' lists them and brings them back",
@@ -230,9 +230,10 @@ class Deinit:
         """What goes with the last workspace of a repository."""
         states = {path for path in self._record.iterdir() if path.is_dir()} - {self._repository.state}
         for state in sorted(states):
-            if count := _waiting_in(state):
+            if count := _lost(self._repository, _waiting_in(state)):
                 yield f"{count} write(s) of a working tree that is gone wait in {state}", _COPY
-            if (state / FOLDER).is_dir() and os.listdir(state / FOLDER):
+            aside = [[(path, data)] for _, path, data in all_aside(state)]
+            if len(io.listed(state / FOLDER)) > len(aside) or _lost(self._repository, aside):
                 yield f"contents set aside in {state / FOLDER}", _COPY
             yield from _kept_in(state)
         for ref in _refs(self._repository):
@@ -435,9 +436,15 @@ def _remove_empty(top: Path) -> None:
             io.rmdir(place)
 
 
-def _waiting_in(state: Path) -> int:
-    """How many writes wait for their commit in a state folder, whose workspace may be gone."""
+def _waiting_in(state: Path) -> list[list[tuple[str, bytes | None]]]:
+    """The writes that wait in a state folder, whose workspace may be gone: of each the paths and contents."""
     if not os.path.lexists(state / "journal"):
-        return 0
+        return []
     with closing(Journal(state / "journal")) as journal:
-        return len(journal.operations())
+        return [[(change.path, change.data) for change in one.changes] for one in journal.operations()]
+
+
+def _lost(repository: Repository, writes: Sequence[Sequence[tuple[str, bytes | None]]]) -> int:
+    """How many of these writes no commit of any branch holds whole; of a removal that cannot be told."""
+    held = blobs_in_history(repository, {path for write in writes for path, _ in write})
+    return sum(any(data is None or repository.blob_id(data) not in held for _, data in write) for write in writes)

@@ -159,6 +159,39 @@ def test_a_write_goes_along_to_another_branch(guest: Workspace, git: Git) -> Non
     assert git(guest.root, "rev-parse", "main") == main
 
 
+@pytest.mark.parametrize("way", ["another branch", "an earlier commit"])
+def test_what_any_commit_holds_is_not_set_aside(guest: Workspace, git: Git, way: str) -> None:
+    """A switch of branches and ``git rm`` displace nothing that is in history: nothing is there to lose."""
+    main, path = guest.root, put(guest, "The port is 8080")
+    git(main, "checkout", "-q", "-b", "topic")
+    commit(guest, git, path)
+    if way == "another branch":
+        git(main, "checkout", "-q", "main")
+    else:
+        git(main, "rm", "-q", path)
+        git(main, "commit", "-qm", "Remove it", "--", path)
+    assert guest.checker.check() == []
+    assert guest.store.pending().count == 0
+    assert guest.recovered.list() == []
+
+
+def test_what_was_set_aside_is_no_loss_once_a_branch_has_it(guest: Workspace, git: Git) -> None:
+    """Bytes that a person displaced and commits later are warned of until then, and cleanup removes the copy."""
+    path = put(guest, "The port is 8080")
+    ours = (guest.root / path).read_bytes()
+    (guest.root / path).unlink()
+    git(guest.root, "commit", "-qm", "Move HEAD")
+    assert [problem.code for problem in guest.checker.check()] == ["Recoverable"]
+    git(guest.root, "checkout", "-q", "-b", "topic")
+    (guest.root / path).write_bytes(ours)
+    commit(guest, git, path)
+    git(guest.root, "checkout", "-q", "main")
+    assert "Recoverable" not in [problem.code for problem in guest.checker.check()]
+    assert len(guest.recovered.list()) == 1
+    guest.cleaner.clean()
+    assert guest.recovered.list() == []
+
+
 def test_a_removal_that_a_person_committed_waits_no_more(guest: Workspace, git: Git) -> None:
     """``forget`` and then ``git commit -a``."""
     path = put(guest, "The port is 8080")

@@ -265,6 +265,40 @@ def test_deinit_takes_out_the_place_and_the_links(code: Path, git: Git, memfs: S
     assert git(code, "status", "--porcelain") == ""
 
 
+def test_writes_of_the_memory_that_was_among_the_code_wait_only_until_a_commit_has_them(
+    code: Path, git: Git, memfs: Said, tmp_path: Path
+) -> None:
+    """After the move to a branch of its own, deinit names what no commit holds, and nothing else (D2)."""
+    memfs(code, "init", "--yes")
+    memfs(code, "remember", "A fact", "--id", "fact")
+    git(code, "add", "-A")
+    git(code, "commit", "-qm", "Memory")
+    memfs(code, "remember", "Another", "--id", "other")
+    shutil.move(code / LINK, tmp_path / "saved")
+    git(code, "rm", "-rq", LINK, "memfs.toml")
+    git(code, "commit", "-qm", "Move it")
+    memfs(code, "init", "--own-branch")
+    assert "1 write(s) of a working tree that is gone" in memfs(code, "deinit", code=1)
+    shutil.copytree(tmp_path / "saved/memories", code / LINK / "memories", dirs_exist_ok=True)
+    memfs(code, "commit")
+    memfs(code, "deinit")
+    assert not (code / ".git/memfs").exists()
+
+
+def test_a_memory_moves_back_to_the_code_without_a_commit_of_memfs(code: Path, git: Git, memfs: Said) -> None:
+    """``config history.commit manual`` counts for that very change: what is staged and the setting wait."""
+    memfs(code, "init", "--own-branch")
+    memfs(code, "remember", "A fact", "--id", "fact")
+    memfs(code, "deinit")
+    head = git(code, "rev-parse", "HEAD")
+    git(code, "checkout", "context-memory", "--", LINK, "memfs.toml")
+    memfs(code, "config", "history.commit", "manual")
+    assert git(code, "rev-parse", "HEAD") == head
+    assert 'commit = "manual"' in (code / "memfs.toml").read_text()
+    assert ids(memfs, code) == {"fact"}
+    assert git(code, "rev-parse", "HEAD") == head
+
+
 def test_an_edit_that_no_commit_has_keeps_deinit_from_it(code: Path, git: Git, memfs: Said) -> None:
     """Files of the place that the branch does not have are named, and nothing is done (D2)."""
     memfs(code, "init", "--own-branch")

@@ -10,7 +10,7 @@ from memfs import trust
 from memfs.config import changed, is_of_the_process, own_file
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Unclear, complete_settings, opened, remark, verb, wants_json
+from memfs.doors.cli.command import Unclear, complete_settings, invocation, opened, remark, verb, wants_json
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import MERGE, OMIT, Table, Text, count, note
@@ -141,7 +141,11 @@ def _change(key: str, value: Any) -> Configuration:
     Raises:
         SettingInvalid: it was changed, but something goes before it.
     """
+    asked, given = invocation(), invocation().settings
+    if (key, value) == ("history.commit", "manual"):  # it counts for this very change, too: nothing is committed
+        asked.settings = {key: value, **given}
     with opened() as workspace:
+        asked.settings = given
         write_setting(workspace, key, value, f"Set {key}" if value is not None else f"Unset {key}")
     with opened() as workspace:  # again: settings are read when it is opened
         note_ignored(workspace.root)
