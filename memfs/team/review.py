@@ -563,7 +563,10 @@ class Reviews:
         """The range of what a revision would bring; one that brings nothing is most likely meant as the other end."""
         here, there = self._repository.resolve("HEAD"), self._repository.resolve(head)
         if there in merge_bases(self._repository, here, there):
-            hint = _HINT if there == here else f"what this branch has and {head} has not: memfs review {head}..HEAD"
+            told, since = f"what this branch has and {head} has not", head
+            if there == here:
+                told, since = "what its newest commit brought", f"{head}~1"
+            hint = f"{told}: memfs review {since}..HEAD"
             raise HistoryUnavailable(f"all of {head} is in this branch already", hint=hint)
         return f"HEAD..{head}"
 
