@@ -271,9 +271,12 @@ def test_writes_of_the_memory_that_was_among_the_code_wait_only_until_a_commit_h
     """After the move to a branch of its own, deinit names what no commit holds, and nothing else (D2)."""
     memfs(code, "init", "--yes")
     memfs(code, "remember", "A fact", "--id", "fact")
+    memfs(code, "remember", "A rumour", "--id", "rumour")
     git(code, "add", "-A")
     git(code, "commit", "-qm", "Memory")
     memfs(code, "remember", "Another", "--id", "other")
+    memfs(code, "forget", "rumour")
+    git(code, "commit", "-qam", "Forget it")
     shutil.move(code / LINK, tmp_path / "saved")
     git(code, "rm", "-rq", LINK, "memfs.toml")
     git(code, "commit", "-qm", "Move it")
