@@ -284,7 +284,8 @@ class TreeIndex(MemoryIndex):
 
 
 class Losses:
-    """The paths that a replaced base generation held and the present one lacks, and the threads that know of it.
+    """The paths that a replaced base generation held and the present one lacks or has with other content, and the
+    threads that know of it.
 
     No thread takes a part of the index for the whole while another one adds the rest again. Not safe for several
     threads: ``SearchIndex`` holds its lock.
@@ -666,14 +667,15 @@ class SearchIndex:
 
     # -- inside -----------------------------------------------------------------------------------------------------
     def _switch(self) -> bool:
-        """Take up the generation that is named now, if it is another one; note what it lacks."""
+        """Take up the generation that is named now, if it is another one; note what it lacks or has otherwise."""
         with self._lock:
             if self._table is None or not self._engine.stored or self._generations.pointer() == self._named:
                 return False
-            overlay, held = self._fresh, set(self.stamps())
+            overlay, held = self._fresh, dict(self.stamps().blobs())
             self._forget()
             self._fresh = overlay.rebased(self._stamps())
-            self._losses.add(held - set(self.stamps()))
+            now = self.stamps()  # made by who looked before a file changed back, it has another content, too
+            self._losses.add({path for path, blob in held.items() if now.blob(path) != blob})
             return True
 
     def _refuse(self) -> None:

@@ -339,9 +339,14 @@ class IndexSync:
                 self._look_at({path: self.files.entry(path) for path in self._twins()}, None)
 
     def catch_up(self, paths: Iterable[str] | None = None) -> SyncResult:
-        """As ``refresh``, after a look at what other processes made of the index."""
+        """As ``refresh``, after a look at what other processes made of the index.
+
+        One that is new is compared with every file: it says what its maker saw, also of files that changed, or went,
+        and were looked at here since.
+        """
         if self.index.reload():
             self.forget_owners()
+            paths = None
         return self.refresh(paths)
 
     def refresh(self, paths: Iterable[str] | None = None, progress: Progress | None = None) -> SyncResult:

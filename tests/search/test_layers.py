@@ -510,6 +510,17 @@ class TestStored:
             writer.fold()
         assert set(ids(behind, "alpha")) == {"one", "two", "three", "four"}
 
+    def test_a_generation_with_another_content_is_not_believed(self, opened: Opened) -> None:
+        """A file that changed back is not what a generation says that was made in between: whoever meets it is told."""
+        behind, writer = opened(), opened()
+        writer.rebuild(pairs(item("one", "alpha")))
+        behind.base_stamps()
+        for text in ("gamma", "delta", "gamma"):
+            writer.update(pairs(item("one", text)))
+            writer.fold()
+        with pytest.raises(IndexUnavailable):
+            ids(behind, "alpha")
+
     def test_an_open_reader_survives_the_removal_of_its_generation(self, opened: Opened) -> None:
         """A process that has searched goes on answering from its generation until it reloads."""
         behind, writer = opened(), opened()
