@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -426,10 +426,11 @@ class Watcher:
             return None
         return sorted(paths)
 
-    def give_back(self, paths: list[str]) -> None:
-        """Take back paths that could not be looked at."""
+    def give_back(self, paths: Collection[str] | None) -> None:
+        """Take back paths that could not be looked at, None: every file."""
         with self._guard:
-            self._paths.update(paths)
+            self._paths.update(paths or ())
+            self._missed |= paths is None
 
     def close(self) -> None:
         """Stop watching."""

@@ -401,8 +401,9 @@ class Cleaner:
 
 def remove_leftovers(parts: Parts) -> list[int]:
     """Remove the temporary files that killed processes left; return their sizes."""
-    found = [entry for entry in parts.tree.scan(CONTENT, hidden=True) if is_temporary(entry.path.rpartition("/")[2])]
-    with parts.lock.hold("sweep"):
+    with parts.lock.hold("sweep"):  # before, those of writers that are at it would be among them
+        entries = parts.tree.scan(CONTENT, hidden=True)
+        found = [entry for entry in entries if is_temporary(entry.path.rpartition("/")[2])]
         for folder in {entry.path.rpartition("/")[0] for entry in found}:
             parts.tree.sweep(folder)
     return [entry.size for entry in found]

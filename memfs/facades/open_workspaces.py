@@ -9,14 +9,12 @@ import atexit
 import contextlib
 import json
 import os
-import sys
 import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, TypedDict, TypeVar
@@ -73,19 +71,6 @@ def _began_anew() -> None:
     _guard = threading.RLock()
     _abandoned.extend(held.values())
     held.clear()
-    _work_out_anew()
-
-
-def _work_out_anew() -> None:
-    """Let a forked child work out lazy values, each of which another thread may have been at.
-
-    Python 3.11 holds a lock for every ``cached_property`` of a class, which no thread of the child would ever release.
-    """
-    modules = [module for name, module in list(sys.modules.items()) if name.startswith("memfs.")]
-    for part in [part for module in modules for part in vars(module).values() if isinstance(part, type)]:
-        for lazy in vars(part).values():
-            if isinstance(lazy, cached_property) and hasattr(lazy, "lock"):
-                lazy.lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_began_anew)

@@ -157,7 +157,8 @@ def note(path: Path, text: bytes, largest: int, *, wait: float = _WAIT) -> int:
         The number of the file that it was added to.
 
     Raises:
-        LockTimeout, StorageIO, NotRegularFile: it was not added, or the log stays larger.
+        LockTimeout: it was not added.
+        StorageIO, NotRegularFile: it was not added, or the log stays larger.
     """
     with held(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, shared=True, wait=wait) as fd:
         assert fd is not None  # it is made where it is not there
@@ -167,7 +168,8 @@ def note(path: Path, text: bytes, largest: int, *, wait: float = _WAIT) -> int:
         with io.operation("write", path):
             os.write(fd, b"\n%s\n" % text)  # in one piece; the line before may have been cut by a full disk
     if found.st_size > largest:
-        rewrite(path, lambda data: _latest(data, largest), wait)
+        with suppress(LockTimeout):  # the next line tries again
+            rewrite(path, lambda data: _latest(data, largest), wait)
     return found.st_ino
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar, overload
 
@@ -127,10 +129,24 @@ def _renew() -> None:
     for part in parts:
         if not (_alone and getattr(part, "kept_by_child", False)):
             getattr(part, _RENEWING, _nothing)()
+    if not _alone:
+        _work_out_anew()
 
 
 def _nothing() -> None:
     """An object that has nothing but locks."""
+
+
+def _work_out_anew() -> None:
+    """Let a forked child work out lazy values, each of which another thread may have been at.
+
+    Python 3.11 holds a lock for every ``cached_property`` of a class, which no thread of the child would ever release.
+    """
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("memfs.")]
+    for part in [part for module in modules for part in vars(module).values() if isinstance(part, type)]:
+        for lazy in vars(part).values():
+            if isinstance(lazy, cached_property) and hasattr(lazy, "lock"):
+                lazy.lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_renew)

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from memfs.dataclass import NamedTuple
-from memfs.errors import MemfsError, WorkspaceClosed
+from memfs.errors import LockTimeout, MemfsError, WorkspaceClosed
 from memfs.fs import append_log, io
 from memfs.model import Hit
 from memfs.model.ids import of_mount
@@ -305,7 +305,8 @@ class ServedLog:
             io.make_private_folder(self._folder, self._folder.parents[_ABOVE])
             inode = append_log.note(self._path, data, self._room, wait=_WAIT)
         if now - self._begun(inode, now) > self._age * _SLACK:
-            append_log.rewrite(self._path, partial(_since, now - self._age), wait=_WAIT)
+            with suppress(LockTimeout):  # the next line tries again
+                append_log.rewrite(self._path, partial(_since, now - self._age), wait=_WAIT)
 
     def _begun(self, inode: int, now: datetime) -> datetime:
         """When the first line of the file was written; looked at once a file."""

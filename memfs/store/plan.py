@@ -8,7 +8,7 @@ trust. A sentence holds no secret and no character that a terminal would obey.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
@@ -382,8 +382,8 @@ class FileWatcher(Protocol):
     def drain(self) -> list[str] | None:
         """Paths seen to change since the last call; None when it cannot vouch for having seen everything."""
 
-    def give_back(self, paths: list[str]) -> None:
-        """Take back paths that could not be looked at."""
+    def give_back(self, paths: Collection[str] | None) -> None:
+        """Take back paths that could not be looked at, None: every file."""
 
     def close(self) -> None:
         """Stop looking."""

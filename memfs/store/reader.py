@@ -404,8 +404,8 @@ class Reader:
     def every(self, query: Query) -> Iterator[Candidate]:
         """All items that pass a query's filters, each once, the newest first; its text and limit do not count.
 
-        One question gives ``MOST``; the next goes on from the time at which it ended. Of more items than that with one
-        and the same time the rest is left out.
+        One question gives ``MOST``; the next goes on from the time at which it ended. Where more items than that have
+        one and the same time, the rest is looked for by id.
         """
         seen: set[str] = set()
         asked = replace(query, text="", limit=MOST)
@@ -414,7 +414,11 @@ class Reader:
             fresh = [one for one in page if one.id not in seen]
             seen.update(one.id for one in fresh)
             yield from fresh
-            if len(page) < MOST or not fresh:
+            if len(page) < MOST:
+                return
+            if not fresh:
+                rest = self.among([one for one in self.snapshot.ids() if one not in seen], asked)
+                yield from sorted(rest, key=lambda one: one.timestamp, reverse=True)
                 return
             asked = replace(asked, until=page[-1].timestamp)
 
@@ -541,22 +545,23 @@ class ChangeDetector:
             opened = self._open()
             news = self._news()
             seen = self._watcher.drain() if self._watcher else None
-            if opened or news is None or seen is None:
-                return self.refresh()
-            try:
-                return self._index_sync.refresh({*news, *seen}) if news or seen else SyncResult()
-            except BaseException:
-                if self._watcher is not None:
-                    self._watcher.give_back([*news, *seen])
-                raise
+            return self._look_at(None if opened or news is None or seen is None else {*news, *seen})
 
     def take_news(self) -> None:
         """Learn what other processes wrote, before deciding where an item is."""
-        news = self._news()
-        if news is None:
-            self.refresh()
-        elif news:
-            self._index_sync.refresh(news)
+        with self._turn:
+            self._look_at(self._news())
+
+    def _look_at(self, paths: set[str] | None) -> SyncResult:
+        """Bring the index in step with these files, None: with every file; the next look takes up one that failed."""
+        try:
+            if paths is None:
+                return self.refresh()
+            return self._index_sync.refresh(paths) if paths else SyncResult()
+        except BaseException:
+            if self._watcher is not None:
+                self._watcher.give_back(paths)
+            raise
 
     def _news(self) -> set[str] | None:
         """The paths that other processes wrote; None where any file may be among them."""

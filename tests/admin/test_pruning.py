@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from math import log1p
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from memfs import Conflict, IdExists, ItemNotFound, MemoryItem, Query, SchemaInvalid, Workspace
-from memfs.admin.prune import Pruner, importance_of
+from memfs.admin.prune import Pruner, importance_of, remove_leftovers
 from memfs.format.codec import PRUNED
 from memfs.model import Candidate
 from memfs.model.time import utc_now
@@ -280,6 +281,37 @@ def test_more_items_than_a_query_gives_are_all_looked_at(opened: Opened, monkeyp
         for number in range(11):
             batch.put(MemoryItem("a", id=f"m{number}", timestamp=NOW + timedelta(hours=number // 2)))
     assert len(workspace.pruner.due()) == 10
+
+
+def test_more_items_of_one_time_than_a_query_gives_are_all_looked_at(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An import may give one time to all that it brings; nothing older is forgotten, either."""
+    workspace = opened()
+    learns(workspace.root, max_memories=1)
+    monkeypatch.setattr(reader, "MOST", 4)
+    with workspace.store.batch("many") as batch:
+        for number in range(11):
+            batch.put(MemoryItem("a", id=f"m{number}", timestamp=NOW - timedelta(hours=number // 9)))
+    assert len(workspace.pruner.due()) == 10
+    assert [one.id for one in workspace.store.every(Query())][-2:] == ["m9", "m10"]
+
+
+def test_a_temporary_file_of_a_writer_that_is_at_it_is_no_leftover(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that are there once no writer is at it are what killed processes left."""
+    workspace = opened()
+    live = workspace.root / "ContextMemory" / ".memfs-writing.tmp"
+    live.write_text("half")
+    hold = workspace.parts.lock.hold
+
+    def waited(purpose: str) -> AbstractContextManager[None]:
+        live.unlink()
+        return hold(purpose)
+
+    monkeypatch.setattr(workspace.parts.lock, "hold", waited)
+    assert remove_leftovers(workspace.parts) == []
 
 
 def test_what_no_commit_holds_is_brought_back_from_the_archive(opened: Opened) -> None:

@@ -9,6 +9,7 @@ import pty
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -469,6 +470,45 @@ def test_what_is_due_stays_so_where_no_process_can_be_forked(root: Path, monkeyp
             assert resident._learn_at is not None
     finally:
         gc.unfreeze()
+
+
+def _in_child(code: Callable[[], int]) -> int:
+    """What a forked child ends with."""
+    child = os.fork()
+    if not child:
+        with suppress(BaseException):
+            os._exit(code())
+        os._exit(99)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_child_looks_at_what_its_parent_heard_and_has_not_looked_at(root: Path) -> None:
+    """Whatever kept the parent from it: a child must not answer from what was there before."""
+    watcher, item = server._ForkWatcher(root), root / "ContextMemory" / "heard.yaml"
+    assert _in_child(lambda: watcher.drain() != []) == 0
+    item.write_text("content: x")
+    assert watcher.hear()
+    assert _in_child(lambda: watcher.drain() != ["ContextMemory/heard.yaml"] or watcher.drain() != []) == 0
+    assert watcher.drain() == ["ContextMemory/heard.yaml"]
+    watcher.give_back(None)
+    assert _in_child(lambda: watcher.drain() is not None) == 0
+    assert watcher.drain() is None
+    watcher.close()
+
+
+def test_a_client_that_has_gone_is_no_reason_to_take_files_for_looked_at(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only who is served has them looked at."""
+    resident = server.Resident(root, 60.0)
+    with socket.socket(socket.AF_UNIX) as listener, ExitStack() as opened:
+        monkeypatch.chdir(tmp_path)  # the longest address is short
+        listener.bind("socket")
+        listener.listen()
+        with socket.socket(socket.AF_UNIX) as client_end:
+            client_end.connect("socket")
+        assert not resident._accept(listener, opened)
+        assert resident._workspace is None
 
 
 def test_what_a_session_told_is_left_until_all_of_it_was_taken(

@@ -6,14 +6,18 @@ import errno
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 
 from kit.patience import LONG
 from memfs.errors import LockTimeout
+from memfs.fs import lock
 from memfs.fs.lock import FileLock
 
 
@@ -74,6 +78,36 @@ def test_47_deleting_the_lock_file_never_gives_two_holders(tmp_path: Path) -> No
         order.append("first")
     waiting.join()
     assert order == ["first", "second"]
+
+
+class Slow:
+    """Has a value that takes as long as a test wants."""
+
+    def __init__(self, begin: Callable[[], object]) -> None:
+        self.begin = begin
+
+    @cached_property
+    def value(self) -> str:
+        """Worked out when it is asked for."""
+        self.begin()
+        return "value"
+
+
+def test_a_forked_child_waits_for_no_cached_property_that_a_thread_works_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever modules the process has loaded: Python 3.11 has one lock for all objects of a class."""
+    monkeypatch.setattr(lock, "Slow", Slow, raising=False)
+    at_it, done = threading.Event(), threading.Event()
+    busy = threading.Thread(target=lambda: Slow(lambda: at_it.set() or done.wait(LONG)).value)
+    busy.start()
+    assert at_it.wait(LONG)
+    child = multiprocessing.get_context("fork").Process(target=lambda: sys.exit(Slow(int).value != "value"))
+    child.start()
+    child.join(LONG / 2)
+    code = child.exitcode
+    child.kill()
+    done.set()
+    busy.join()
+    assert code == 0
 
 
 def test_processes_count_without_losing_one(tmp_path: Path) -> None:

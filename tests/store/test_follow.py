@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -279,8 +279,9 @@ class _Heard:
         paths, self.paths = self.paths, []
         return paths
 
-    def give_back(self, paths: list[str]) -> None:
+    def give_back(self, paths: Collection[str] | None) -> None:
         """They are heard once more."""
+        assert paths is not None
         self.paths += paths
 
     def close(self) -> None:
@@ -306,3 +307,20 @@ def test_what_others_wrote_and_committed_is_no_reason_to_compare_all_files_where
         write_and_commit("Ferns like shade.")
         workspace.store.put(MemoryItem("Cacti need little.", "semantic"))
         assert len(found(workspace, "fern")) == 1
+
+
+def test_what_was_heard_and_could_not_be_looked_at_is_looked_at_by_the_next_write(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write that fails while it learns what others wrote leaves that to be learned."""
+    workspace, other, watcher = opened(), opened(), _Heard()
+    workspace.store.watch_with(lambda: watcher, at_once=True)
+    assert found(workspace, "tomato") == []
+    stored = other.store.put(MemoryItem("Tomatoes need sun.", "semantic"))
+    other.store.flush()
+    watcher.paths.append(str(stored.path))
+    with monkeypatch.context() as failing:
+        failing.setattr(workspace.store.index_sync, "refresh", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            workspace.store.put(MemoryItem("Cacti need little.", "semantic"))
+    assert found(workspace, "tomato") == [stored.id]

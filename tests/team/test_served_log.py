@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from memfs.errors import LockTimeout
 from memfs.facades.agent_tools import AgentMemory
 from memfs.facades.entries import Entries, EntryChange
 from memfs.facades.memory_context import MemoryContext, MultiLayeredMemorySystem
 from memfs.facades.pages import Pages
-from memfs.fs import io
+from memfs.fs import append_log, io
 from memfs.model import MemoryItem, Origin, Query
 from memfs.model.episode import StateSnapshot
 from memfs.store.access_log import FOLDER, ServedLog, not_handed_out, served_to
@@ -263,6 +264,23 @@ def test_an_answer_comes_though_nothing_can_be_noted(workspace: Workspace) -> No
     place.symlink_to(workspace.root / "victim")
     ask()
     assert not (workspace.root / "victim").exists()
+
+
+def test_a_line_that_was_added_is_not_called_lost_because_older_ones_stay(
+    log: ServedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While others add to the record, what is too old goes with a later line."""
+
+    def busy(*_: object, **__: object) -> None:
+        raise LockTimeout("another process holds this file")
+
+    monkeypatch.setattr(append_log, "rewrite", busy)
+    for days in (0, 200):
+        log.note("recall", ["a"], NOON + timedelta(days=days))
+    assert not log.problem
+    monkeypatch.setattr(log, "_room", 1)
+    log.note("recall", ["b"], NOON + timedelta(days=200))
+    assert not log.problem
 
 
 def test_a_repository_that_was_moved_away_is_not_made_anew_for_the_record(log: ServedLog, tmp_path: Path) -> None:

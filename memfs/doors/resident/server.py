@@ -16,7 +16,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -93,10 +93,11 @@ class _ForkWatcher:
     def drain(self) -> list[str] | None:
         """Paths seen to change since the last call; None where every file is to be looked at."""
         if os.getpid() != self._owner:
-            # What the parent reads meanwhile it has counted before.
-            sure = self.is_sure and not self._events.waiting() and self._read[:] == self._known
-            return [] if sure else None
-        self.hear()
+            # What the parent reads meanwhile it has counted before; what it had not looked at yet nobody has here.
+            if not self.is_sure or self._events.waiting() or self._read[:] != self._known:
+                return None
+        else:
+            self.hear()
         paths, self._paths = self._paths, set()
         return None if paths is None else sorted(path.removeprefix(self._prefix) for path in paths)
 
@@ -104,9 +105,10 @@ class _ForkWatcher:
         """What to wait for; -1 where nothing will come."""
         return self._events.fileno()
 
-    def give_back(self, paths: list[str]) -> None:
-        """Take back paths that could not be looked at."""
-        self._paths = None if self._paths is None else self._paths | {f"{self._prefix}{path}" for path in paths}
+    def give_back(self, paths: Collection[str] | None) -> None:
+        """Take back paths that could not be looked at, None: every file."""
+        known = None if paths is None else {f"{self._prefix}{path}" for path in paths}
+        self._paths = None if self._paths is None or known is None else self._paths | known
 
     def close(self) -> None:
         """Hear no more, in the process that hears."""
@@ -205,8 +207,7 @@ class Resident:
                     return
             if listener in ready:
                 asked = time.monotonic()
-                self._accept(listener, opened)
-                look_at = None
+                look_at = None if self._accept(listener, opened) else look_at
             elif look_at is not None and time.monotonic() >= look_at:
                 look_at, looked = None, time.monotonic()
                 self._follow(opened)
@@ -396,22 +397,25 @@ class Resident:
             os._exit(code)
 
     # -- a command --------------------------------------------------------------------------------------------------
-    def _accept(self, listener: socket.socket, opened: ExitStack) -> None:
-        """Fork a child for a client that still waits; one that cannot be served finds the connection closed."""
+    def _accept(self, listener: socket.socket, opened: ExitStack) -> bool:
+        """Fork a child for a client that still waits; one that cannot be served finds the connection closed.
+
+        Returns:
+            Whether it was looked at what follows from the files.
+        """
         try:
             link, _ = listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-            return
+            return False
         with link:
             if not _is_ours(link) or answer.has_gone(link) or len(self._children) >= _MOST_CHILDREN:
-                return
+                return False
             workspace = self._follow(opened)
-            if workspace is None:
-                return
-            self._wants_spare |= self._spare is None
-            if self._hand_over(link):
-                return
-            self._forked(partial(answer.answer, link, workspace, self._identity), listener)
+            if workspace is not None:
+                self._wants_spare |= self._spare is None
+                if not self._hand_over(link):
+                    self._forked(partial(answer.answer, link, workspace, self._identity), listener)
+            return True
 
     def _fork_ahead(self, listener: socket.socket) -> None:
         """Have a child that waits for the next command, and has touched by then what a question touches."""
