@@ -530,7 +530,7 @@ class Workspace:
         """Takes an item out of history, too."""
         from memfs.admin.erase import Eraser
 
-        return Eraser(self.store, self.parts, self.backups)
+        return Eraser(self.store, self.parts, self.backups, self.usage)
 
     @shared_property
     def cutter(self) -> HistoryCut:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.patience import LONG
 from memfs import MemoryItem, Query, Workspace
 from memfs.admin.backup_file import restore
 from memfs.errors import CorruptRecord
@@ -350,14 +351,14 @@ def test_counts_are_part_of_a_backup(workspace: Workspace, tmp_path: Path, opene
     assert opened(restored.root).usage.all() == workspace.usage.all()
 
 
-def test_an_erase_takes_the_counts_along(workspace: Workspace) -> None:
+def test_an_erase_takes_the_counts_along(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The id of an erased item is not kept among the counts, nor in a damaged file of them (B6)."""
     workspace.store.flush()
     aside = [workspace.parts.repository.state / name for name in ASIDE]
     for path in aside:
         path.write_bytes(b"SQLite format 3 a")
+    monkeypatch.setattr("memfs.usage._GATHER_SECONDS", LONG)  # also those that are not written down yet
     workspace.usage.touch(["a", "b"], NOON)
-    workspace.usage.flush()
     erased = workspace.eraser.erase("a")
     assert erased.purged["counts of uses"] == 1
     assert not any(path.exists() for path in aside)

@@ -52,6 +52,7 @@ from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 
 if TYPE_CHECKING:
     from memfs.admin.backup import Backups
+    from memfs.usage import Usage
 
 LOCK_WAIT = 60.0
 _PATIENCE_AT_OPENING = 0.2
@@ -506,8 +507,8 @@ class Eraser:
         ended: the interrupted erase that was ended when the workspace was opened, None where there was none.
     """
 
-    def __init__(self, store: Store, parts: Parts, backups: Backups) -> None:
-        self._store, self._parts, self._backups = store, parts, backups
+    def __init__(self, store: Store, parts: Parts, backups: Backups, usage: Usage) -> None:
+        self._store, self._parts, self._backups, self._usage = store, parts, backups, usage
         self._repository = parts.repository
         self._rewrite = HistoryRewrite(parts, "erase", code="EraseUnfinished")
         self.ended: EraseResult | None = None
@@ -559,6 +560,7 @@ class Eraser:
         if flushed.reason:
             raise errors.EraseRefused(flushed.reason, hint="erase when that is over")
         self._refuse_secondary()
+        self._usage.flush()  # what is counted later would tell of it again
         done = self._carry_out(named, LOCK_WAIT)
         assert done is not None  # it was named, so it was done or refused
         return done

@@ -496,19 +496,21 @@ def test_a_child_looks_at_what_its_parent_heard_and_has_not_looked_at(root: Path
     watcher.close()
 
 
-def test_a_client_that_has_gone_is_no_reason_to_take_files_for_looked_at(
+def test_files_count_as_looked_at_only_where_a_client_was_served(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only who is served has them looked at."""
+    """A client that has gone is no reason to look at them."""
     resident = server.Resident(root, 60.0)
-    with socket.socket(socket.AF_UNIX) as listener, ExitStack() as opened:
-        monkeypatch.chdir(tmp_path)  # the longest address is short
+    followed: list[object] = []
+    monkeypatch.setattr(resident, "_follow", followed.append)
+    monkeypatch.chdir(tmp_path)  # addresses are short
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as waiting, ExitStack() as opened:
         listener.bind("socket")
         listener.listen()
-        with socket.socket(socket.AF_UNIX) as client_end:
-            client_end.connect("socket")
-        assert not resident._accept(listener, opened)
-        assert resident._workspace is None
+        with socket.socket(socket.AF_UNIX) as gone:
+            gone.connect("socket")
+        waiting.connect("socket")
+        assert [(resident._accept(listener, opened), len(followed)) for _ in range(2)] == [(False, 0), (True, 1)]
 
 
 def test_what_a_session_told_is_left_until_all_of_it_was_taken(

@@ -6,18 +6,16 @@ import errno
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 
 import pytest
 
 from kit.patience import LONG
 from memfs.errors import LockTimeout
-from memfs.fs import lock
 from memfs.fs.lock import FileLock
 
 
@@ -80,34 +78,35 @@ def test_47_deleting_the_lock_file_never_gives_two_holders(tmp_path: Path) -> No
     assert order == ["first", "second"]
 
 
-class Slow:
-    """Has a value that takes as long as a test wants."""
+_BUSY = """
+import os, signal, sys, threading
+from functools import cached_property
+from memfs.fs import lock
 
-    def __init__(self, begin: Callable[[], object]) -> None:
+class Slow:
+    def __init__(self, begin):
         self.begin = begin
 
     @cached_property
-    def value(self) -> str:
-        """Worked out when it is asked for."""
-        self.begin()
-        return "value"
+    def value(self):
+        return self.begin()
+
+lock.Slow = Slow
+at_it, done = threading.Event(), threading.Event()
+threading.Thread(target=lambda: Slow(lambda: at_it.set() or done.wait()).value, daemon=True).start()
+at_it.wait()
+child = os.fork()
+if not child:
+    signal.alarm(int(sys.argv[1]))
+    os._exit(Slow(int).value)
+sys.exit(os.waitpid(child, 0)[1])
+"""
+"""A process that forks while a thread works out a value."""
 
 
-def test_a_forked_child_waits_for_no_cached_property_that_a_thread_works_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forked_child_waits_for_no_cached_property_that_a_thread_works_out() -> None:
     """Whatever modules the process has loaded: Python 3.11 has one lock for all objects of a class."""
-    monkeypatch.setattr(lock, "Slow", Slow, raising=False)
-    at_it, done = threading.Event(), threading.Event()
-    busy = threading.Thread(target=lambda: Slow(lambda: at_it.set() or done.wait(LONG)).value)
-    busy.start()
-    assert at_it.wait(LONG)
-    child = multiprocessing.get_context("fork").Process(target=lambda: sys.exit(Slow(int).value != "value"))
-    child.start()
-    child.join(LONG / 2)
-    code = child.exitcode
-    child.kill()
-    done.set()
-    busy.join()
-    assert code == 0
+    assert subprocess.run([sys.executable, "-c", _BUSY, str(int(LONG / 2))], check=False).returncode == 0
 
 
 def test_processes_count_without_losing_one(tmp_path: Path) -> None:
