@@ -284,8 +284,7 @@ class TreeIndex(MemoryIndex):
 
 
 class Losses:
-    """The paths that a replaced base generation held and the present one lacks or has with other content, and the
-    threads that know of it.
+    """The paths of which a base generation has not what was known before, and the threads that know of it.
 
     No thread takes a part of the index for the whole while another one adds the rest again. Not safe for several
     threads: ``SearchIndex`` holds its lock.
@@ -667,15 +666,15 @@ class SearchIndex:
 
     # -- inside -----------------------------------------------------------------------------------------------------
     def _switch(self) -> bool:
-        """Take up the generation that is named now, if it is another one; note what it lacks or has otherwise."""
+        """Take up the generation that is named now, if it is another one; note of what it says something else."""
         with self._lock:
             if self._table is None or not self._engine.stored or self._generations.pointer() == self._named:
                 return False
-            overlay, held = self._fresh, dict(self.stamps().blobs())
+            overlay, held = self._fresh, set(self.stamps().blobs())
             self._forget()
             self._fresh = overlay.rebased(self._stamps())
-            now = self.stamps()  # made by who looked before a file changed back, it has another content, too
-            self._losses.add({path for path, blob in held.items() if now.blob(path) != blob})
+            # who made it looked earlier, maybe, than a file went, or changed back
+            self._losses.add({path for path, _ in held ^ set(self.stamps().blobs())})
             return True
 
     def _refuse(self) -> None:
