@@ -537,13 +537,14 @@ def objects_beyond(repository: Repository, tip: str, known: Iterable[str]) -> di
 def blobs_in_history(repository: Repository, paths: Iterable[str]) -> frozenset[str]:
     """The blobs that commits of HEAD, a branch, a tag or another ref ever had at some paths.
 
-    Memfs's own refs do not count. None where git cannot walk the whole of that history.
+    Memfs's own refs do not count, nor a stash, which a person drops without a thought. None where git cannot walk the
+    whole of that history.
     """
     if not (names := [repository.full(path) for path in paths]):
         return frozenset()
-    own = "--exclude=refs/memfs/*"  # before --all, to which it applies
+    passed_over = ("--exclude=refs/memfs/*", "--exclude=refs/stash")  # before --all, to which they apply
     request = b"\n".join((b"--", *names, b""))
-    words = ("rev-list", own, "--all", "--objects", "--full-history", "--stdin")
+    words = ("rev-list", *passed_over, "--all", "--objects", "--full-history", "--stdin")
     try:
         out = repository.git.run(*words, data=request, timeout=_PATIENCE)
     except HistoryError:
