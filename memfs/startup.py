@@ -1,4 +1,4 @@
-"""What the start of a process is to cost little for: regular expressions, and digests of little data.
+"""Regular expressions and digests that add little to the start of a process.
 
 An expression is compiled when it is first needed; a command uses a few of those its modules name. The digests do
 without OpenSSL: to load it takes a quarter of the time in which Python starts. Whoever digests megabytes takes

@@ -537,7 +537,7 @@ def objects_beyond(repository: Repository, tip: str, known: Iterable[str]) -> di
 def blobs_in_history(repository: Repository, paths: Iterable[str]) -> frozenset[str]:
     """The blobs that commits of HEAD, a branch, a tag or another ref ever had at some paths.
 
-    Memfs's own refs do not count, nor a stash, which a person drops without a thought. None where git cannot walk the
+    Memfs's own refs do not count, nor does a stash, which is easily dropped. None where git cannot walk the
     whole of that history.
     """
     if not (names := [repository.full(path) for path in paths]):

@@ -284,7 +284,7 @@ class TreeIndex(MemoryIndex):
 
 
 class Losses:
-    """The paths of which a base generation has not what was known before, and the threads that know of it.
+    """The paths about which a new base generation differs from what was known, and the threads that were told.
 
     No thread takes a part of the index for the whole while another one adds the rest again. Not safe for several
     threads: ``SearchIndex`` holds its lock.
@@ -666,14 +666,14 @@ class SearchIndex:
 
     # -- inside -----------------------------------------------------------------------------------------------------
     def _switch(self) -> bool:
-        """Take up the generation that is named now, if it is another one; note of what it says something else."""
+        """Switch to the current generation if it is another one, and note the paths about which the two differ."""
         with self._lock:
             if self._table is None or not self._engine.stored or self._generations.pointer() == self._named:
                 return False
             overlay, held = self._fresh, set(self.stamps().blobs())
             self._forget()
             self._fresh = overlay.rebased(self._stamps())
-            # who made it looked earlier, maybe, than a file went, or changed back
+            # its maker may have read a file before it was removed or changed back
             self._losses.add({path for path, _ in held ^ set(self.stamps().blobs())})
             return True
 

@@ -283,11 +283,9 @@ class ServedLog:
             items=tuple((one, blobs.get(one, "")) for one in chosen),
             question=question[:_LONGEST_QUESTION] if self._questions else "",
         )
-        pieces = [
-            row._replace(items=items, reasons=_explained(hits, [one for one, _ in items]) if self._reasons else {})
-            for start in range(0, len(row.items), _A_LINE)
-            for items in [row.items[start : start + _A_LINE]]
-        ]
+        pieces = [row._replace(items=row.items[at : at + _A_LINE]) for at in range(0, len(row.items), _A_LINE)]
+        if self._reasons:
+            pieces = [piece._replace(reasons=_explained(hits, piece.ids)) for piece in pieces]
         try:
             self._append(_text(pieces), row.time)
         except (MemfsError, OSError) as error:
