@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
+from kit.faults import Fault, injected
 from kit.sources import Source, sources
 from memfs import errors
 from memfs.model import MemoryItem
-from memfs.testing.faults import Fault, injected
 from memfs.workspace import open_workspace
 
 ROOT = Path(__file__).parent.parent

@@ -11,12 +11,12 @@ from unittest.mock import Mock
 
 import pytest
 
+from kit.faults import Stopped
 from kit.patience import until
 from memfs import MemoryItem, StorageIO, Workspace
 from memfs.fs import lock
 from memfs.fs.lock import locked, locked_within
 from memfs.store import Store
-from memfs.testing.faults import Stopped
 from memfs.workspace import open_workspace
 
 Opened = Callable[..., Workspace]

@@ -1,1 +1,1 @@
-"""Fixtures and contract classes for tests, also for authors of engines and plugins."""
+"""Contract classes for the tests of authors of plugins and embedders."""

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit.faults import DISK_ERROR, Fault, Stopped, injected
 from memfs import EraseRefused, MemfsError, MemoryItem
 from memfs.admin.erase import is_shared
 from memfs.doors.cli.app import run
 from memfs.git.rewrite import MovedRef, Rewriter, cut_point, reached
-from memfs.testing.faults import DISK_ERROR, Fault, Stopped, injected
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from kit.faults import flipped, rot, vouch
 from memfs import MemoryItem
 from memfs.admin.repair import Repairer
 from memfs.errors import CorruptItem, CorruptRecord, GitFailed, ItemNotFound, StorageIO
 from memfs.fs.tree import Content, Tree
 from memfs.model import Query, Stamp
-from memfs.testing.faults import flipped, rot, vouch
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

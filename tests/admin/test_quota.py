@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kit.faults import Fault, injected
 from memfs import MemoryItem
 from memfs.admin.layout import export_schemas
 from memfs.admin.quota import (
@@ -31,7 +32,6 @@ from memfs.errors import QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.store.health import free_bytes
 from memfs.store.parts import Parts
-from memfs.testing.faults import Fault, injected
 from memfs.workspace import Workspace, open_workspace
 
 Open = Callable[..., Workspace]

@@ -12,13 +12,13 @@ from unittest import mock
 
 import pytest
 
+from kit.faults import vouch
 from memfs import MemoryItem
 from memfs.catalog.facts import FILE
 from memfs.format.codec import Codec
 from memfs.fs.tree import Tree
 from memfs.model import Query
 from memfs.search.cache_folders import shared_folder
-from memfs.testing.faults import vouch
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.testing.faults import rot
+from kit.faults import rot
 from memfs.workspace import open_workspace
 
 from .conftest import Memfs

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from kit.faults import Fault, Stopped, injected
 from memfs.doors.claude_code import installer
 from memfs.doors.claude_code.settings_file import FileResult, InstallScope
 from memfs.doors.clients import CLIENTS, install, uninstall
 from memfs.errors import Conflict, ContentError, MemfsError, NotRegularFile, PathEscape, StorageReadOnly
 from memfs.fs import atomic_replace, io
-from memfs.testing.faults import Fault, Stopped, injected
 
 SETTINGS = b'{\n  "permissions": {\n    "allow": ["Bash(make test)"]\n  }\n}\n'
 SERVERS = b'{"mcpServers": {"github": {"type": "http", "url": "https://mcp.example.org"}}}\n'

@@ -12,8 +12,8 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 
 from kit.copies import copy_workspace
+from kit.faults import Fault, Stopped, injected
 from memfs.doors.langgraph import MemfsSaver
-from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import open_workspace
 
 SETTINGS: dict[str, Any] = {"index.engine": "memory", "history.commit": "manual"}

@@ -16,13 +16,13 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, Implementation
 
+from kit.faults import DISK_FULL, Fault, injected
 from memfs.doors.mcp import MemoryServer, ToolSet, build_server
 from memfs.doors.mcp.memory_tools import discreet, error_text
 from memfs.doors.mcp.tools import NAMES, TOOLS, Argument, checked
 from memfs.errors import QueryInvalid, StorageIO
 from memfs.facades.context_memory import ContextMemory
 from memfs.model import MemoryItem
-from memfs.testing.faults import DISK_FULL, Fault, injected
 from memfs.workspace import Workspace, open_workspace
 
 Opened = Callable[..., Workspace]

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from kit.faults import Fault, Stopped, injected
 from memfs import MemoryItem
 from memfs.admin import backup as backup_make
 from memfs.admin.backup_file import restore, verify
 from memfs.errors import BackupInvalid, MemfsError
-from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.faults

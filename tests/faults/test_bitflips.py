@@ -17,6 +17,7 @@ from unittest import mock
 
 import pytest
 
+from kit.faults import flipped, rot
 from kit.places import disk
 from memfs import MemoryItem
 from memfs.admin.backup_file import restore, verify
@@ -24,7 +25,6 @@ from memfs.admin.repair import Repairer
 from memfs.errors import CorruptItem, JournalDamaged, MemfsError
 from memfs.model import Query
 from memfs.search import generations as indexes
-from memfs.testing.faults import flipped, rot
 from memfs.trust import grant
 from memfs.workspace import Workspace, open_workspace
 

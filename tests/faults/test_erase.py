@@ -18,12 +18,12 @@ import pytest
 
 from kit import nasty
 from kit.copies import copy_workspace
+from kit.faults import DISK_ERROR, Fault, Stopped, injected
 from kit.nasty import ITEM, NEEDLES, Nasty
 from memfs.admin.erase import HistoryRewrite
 from memfs.errors import MemfsError
 from memfs.fs import io
 from memfs.git import rewrite
-from memfs.testing.faults import DISK_ERROR, Fault, Stopped, injected
 
 pytestmark = pytest.mark.faults
 Scale = Callable[[int, int], int]

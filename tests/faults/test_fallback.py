@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from kit.copies import copy_workspace
+from kit.faults import Fault, Stopped
 from kit.stops import far_apart
 from memfs import MemoryItem
 from memfs.errors import StorageIO, StorageUnavailable
@@ -27,7 +28,6 @@ from memfs.fs import io
 from memfs.fs.journal import Operation
 from memfs.model import Problem, Query
 from memfs.store.write import ReturnHome
-from memfs.testing.faults import Fault, Stopped
 from memfs.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.faults

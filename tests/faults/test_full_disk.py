@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from kit.faults import Fault, injected
 from memfs import MemoryItem
 from memfs.errors import StorageFull, StorageIO, StorageReadOnly, StorageUnavailable
 from memfs.fs import io
 from memfs.model import Query
 from memfs.store.health import BALLAST, BALLAST_BYTES
-from memfs.testing.faults import Fault, injected
 from memfs.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.faults

@@ -18,13 +18,13 @@ import pytest
 
 from kit import aftermath, broken
 from kit.beginning import Beginning, fast_folder
+from kit.faults import Fault, Stopped, injected
 from kit.script import FIRST, NAMES, State, Step, Value, after, carry_out
 from kit.stops import far_apart
 from memfs import MemoryItem, Query
 from memfs.errors import ContentError, MemfsError
 from memfs.fs import io
 from memfs.store import write
-from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace
 
 pytestmark = pytest.mark.faults

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from kit.faults import Fault, Stopped, injected
 from memfs.errors import StorageFull, StorageIO
 from memfs.fs import io
 from memfs.fs import io as syncfs
-from memfs.testing.faults import Fault, Stopped, injected
 
 
 def test_22_a_failed_write_of_a_whole_file_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_22_a_failed_write_of_a_whole_file_leaves_nothing_behind(tmp_path: Path)
 def test_21_what_a_killed_writer_left_is_swept_when_its_process_is_gone(tmp_path: Path) -> None:
     """Only temporary files of dead processes go; those of living ones and everything else stay (faults row 21)."""
     code = (
-        "import sys; from pathlib import Path; from memfs.fs import io; from memfs.testing.faults import Fault\n"
+        "import sys; from pathlib import Path; from memfs.fs import io; from kit.faults import Fault\n"
         "io.set_hook(Fault(at=4)); io.write_file(Path(sys.argv[1]), b'x')"
     )
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.json")], check=False, capture_output=True)

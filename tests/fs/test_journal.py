@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kit.faults import DISK_FULL, Fault, Stopped, injected
 from memfs.errors import FormatUnsupported, JournalDamaged, StorageFull
 from memfs.fs.journal import FileChange, Journal, Operation, parse
-from memfs.testing.faults import DISK_FULL, Fault, Stopped, injected
 
 
 def operation(name: str, data: bytes | None = b"content: x\n") -> Operation:

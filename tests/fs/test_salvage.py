@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kit.faults import flipped
 from memfs.errors import FormatUnsupported, JournalDamaged
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.journal import FileChange, Journal, Operation, salvage
-from memfs.testing.faults import flipped
 
 
 def operation(name: str) -> Operation:

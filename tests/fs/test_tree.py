@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
+from kit.faults import Fault, Stopped, injected
 from memfs.errors import ItemTooLarge, NotRegularFile, PathEscape, StorageFull, StorageIO
 from memfs.fs import io
 from memfs.fs.tree import Tree, blob_id
 from memfs.model.item import RACY_NS
-from memfs.testing.faults import Fault, Stopped, injected
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from kit.copies import copy_workspace
+from kit.faults import DISK_FULL, Fault, injected
 from memfs.errors import Conflict, ContentError
 from memfs.intake import import_service
 from memfs.intake.import_service import FROM, Arrival, Became, ImportResult, ImportService, id_of
 from memfs.model import MemoryItem
-from memfs.testing.faults import DISK_FULL, Fault, injected
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.faults import DISK_FULL, Fault, Stopped, injected
 from memfs import CorruptRecord, ItemNotFound, MemfsError, MemoryItem, SecretDetected
 from memfs.admin.backup_file import restore
 from memfs.errors import Conflict, FormatUnsupported, IdExists
@@ -19,7 +20,6 @@ from memfs.learning.inbox import Inbox
 from memfs.model import Origin
 from memfs.model.suggestion import Source, Suggestion, SuggestionDecision
 from memfs.model.time import utc_now
-from memfs.testing.faults import DISK_FULL, Fault, Stopped, injected
 from memfs.workspace import Workspace, open_workspace
 
 Opened = Callable[..., Workspace]

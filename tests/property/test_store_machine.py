@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from kit import broken
+from kit.faults import Fault, Stopped, injected
 from memfs import MemoryItem, Query
 from memfs.errors import Conflict, IdExists
-from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace, open_workspace
 
 Value = tuple[str, str]

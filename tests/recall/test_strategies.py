@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from strategy_contract import StrategyContract
 
 from memfs import MemoryItem, Query, QueryInvalid, SettingInvalid, Workspace
 from memfs.recall.ranking import (
@@ -21,7 +22,6 @@ from memfs.recall.ranking import (
     strategy_names,
     unregister_strategy,
 )
-from memfs.testing.strategy_contract import StrategyContract
 
 Opened = Callable[..., Workspace]
 NOW = datetime(2026, 3, 10, tzinfo=UTC)

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from kit.corpus import corpus, item, pairs
+from kit.faults import Fault, Stopped, injected
 from memfs.model import Query
 from memfs.model.item import RACY_NS
 from memfs.search import analyzer, generations
 from memfs.search import engine as engines
 from memfs.search.generations import MANIFEST, POINTER
 from memfs.search.search_index import SearchIndex
-from memfs.testing.faults import Fault, Stopped, injected
 
 WITH_KIT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "faults")}
 """What a process of its own needs to import the tests' kit."""

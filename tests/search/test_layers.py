@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kit.corpus import FILTERS, NOW, WORDS, brute_force, corpus, item, pairs, stamp_of
+from kit.faults import DISK_FULL, Fault, injected
 from memfs.errors import IndexUnavailable, LockTimeout, SettingInvalid, StorageFull, StorageIO
 from memfs.model import MemoryItem, Query
 from memfs.search import search_index, terms
@@ -22,7 +23,6 @@ from memfs.search.generations import LOCK
 from memfs.search.memory import MemoryIndex
 from memfs.search.search_index import SearchIndex
 from memfs.search.terms import TermStatistics
-from memfs.testing.faults import DISK_FULL, Fault, injected
 
 Opened = Callable[[], SearchIndex]
 

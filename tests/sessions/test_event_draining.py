@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kit.faults import DISK_FULL, Fault, Stopped, injected
 from memfs.errors import LockTimeout, StorageFull
 from memfs.fs import append_log
 from memfs.fs.lock import FileLock
@@ -23,7 +24,6 @@ from memfs.sessions.respond import pending
 from memfs.sessions.spool import SUFFIX, Spool
 from memfs.sessions.store import Drain, DrainResult, Keeper
 from memfs.sessions.tool_steps import situation_of
-from memfs.testing.faults import DISK_FULL, Fault, Stopped, injected
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]

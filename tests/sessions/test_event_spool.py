@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.faults import DISK_FULL, Fault, Stopped, injected
 from kit.orphans import linger
 from kit.patience import LONG
 from memfs.errors import LockTimeout, QuotaExceeded, StorageFull, WorkspaceNotFound
@@ -19,7 +20,6 @@ from memfs.fs import append_log
 from memfs.sessions import spool as backlog
 from memfs.sessions.event import SessionEvent
 from memfs.sessions.spool import Spool, file_name, find_place
-from memfs.testing.faults import DISK_FULL, Fault, Stopped, injected
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]

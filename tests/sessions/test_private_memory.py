@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.faults import Fault, injected
 from memfs import private
 from memfs.errors import FormatUnsupported, StorageReadOnly
 from memfs.fs import io
@@ -20,7 +21,6 @@ from memfs.model import MemoryItem
 from memfs.private import claim, clones, find, normalised, project_at
 from memfs.sessions.spool import find_place, known_place, whereabouts
 from memfs.sessions.store import join
-from memfs.testing.faults import Fault, injected
 from memfs.workspace import open_workspace
 
 Git = Callable[..., str]

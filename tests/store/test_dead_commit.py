@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kit.faults import Fault, Stopped, injected
 from memfs import MemoryItem
 from memfs.fs.atomic_replace import is_temporary
-from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

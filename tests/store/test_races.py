@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.faults import Fault, Stopped, injected
 from kit.patience import until
 from memfs import MemoryItem, Query
 from memfs.errors import Conflict, ContentError, IdExists, StorageIO, StorageReadOnly
@@ -20,7 +21,6 @@ from memfs.fs.atomic_replace import holding_name
 from memfs.fs.journal import Journal
 from memfs.store import write
 from memfs.store.store import retry_on_conflict
-from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace, open_workspace
 
 Opened = Callable[..., Workspace]

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from kit.faults import Fault, Stopped, injected
 from memfs.errors import ContentError, CorruptItem, ItemTooLarge, QuotaExceeded, SchemaInvalid, SecretDetected
 from memfs.fs.archive import compress, decompress
 from memfs.model.state_paths import document_of_sidecar, output_path, system_state_path
 from memfs.store import sidecars
 from memfs.store.state_files import DocumentChange, StateFiles
-from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace
 
 Open = Callable[..., Workspace]

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from kit.faults import DISK_FULL, Fault, Stopped, injected
 from memfs.errors import (
     Conflict,
     ContentError,
@@ -37,7 +38,6 @@ from memfs.model.state_paths import (
     update_path,
 )
 from memfs.store.state_files import DocumentChange, State, StateFiles
-from memfs.testing.faults import DISK_FULL, Fault, Stopped, injected
 from memfs.workspace import Workspace
 
 Open = Callable[..., Workspace]

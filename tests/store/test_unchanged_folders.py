@@ -11,9 +11,9 @@ from unittest import mock
 
 import pytest
 
+from kit.faults import vouch
 from memfs import MemoryItem
 from memfs.search.stamps import StampTable
-from memfs.testing.faults import vouch
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

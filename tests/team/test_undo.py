@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from kit.faults import Fault, Stopped, injected
 from memfs.errors import Conflict, GitBusy, HistoryUnavailable, MemfsError, QueryInvalid
 from memfs.model import MemoryItem, Origin, Query
 from memfs.model.item import RecordedConflict
 from memfs.store.plan import signed_by
 from memfs.team.undo import RevertSelection, Undone
-from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace
 
 GOOD, BAD = Origin(agent="planner", session="good-1"), Origin(agent="mole", session="bad-1")
