@@ -1,16 +1,14 @@
 """Keep the checkpoints of agent graphs, and what their tasks write in between.
 
-A value that did not change is not written again, and removing threads takes no value away that another checkpoint
-needs.
+A value that did not change is not written again.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -332,9 +330,9 @@ class Threads:
         found = [TaskWrites.from_document(state.values) for state in there if state is not None]
         return sorted(found, key=lambda one: (one.path, one.task))
 
-    # -- removing and copying -------------------------------------------------------------------------------------
-    def delete(self, thread: str) -> int:
-        """Remove a thread, its subgraphs and all writes included; return how many documents that were.
+    # -- removing -------------------------------------------------------------------------------------------------
+    def delete(self, thread: str) -> None:
+        """Remove a thread, its subgraphs and all writes included.
 
         Raises:
             StorageIO: nothing was removed.
@@ -343,80 +341,6 @@ class Threads:
         gone = [DocumentChange(entry.path, None) for entry in self.files.scan(folder)]
         if gone:
             self.files.write(gone, f"Remove {shown(thread)}", source=SOURCE, critical=True)
-        return len(gone)
-
-    def remove(self, places: Iterable[ThreadPlace]) -> None:
-        """Remove single checkpoints with their writes; those that stay keep their values.
-
-        Raises:
-            StorageIO, ContentError: nothing was removed of the thread at hand.
-        """
-        by_thread: dict[str, list[ThreadPlace]] = {}
-        for place in places:
-            by_thread.setdefault(place.thread, []).append(place)
-        for thread, gone in by_thread.items():
-            retry_on_conflict(partial(self._remove, thread, gone))
-
-    def copy(self, source: str, target: str) -> int:
-        """Copy a thread with all checkpoints and writes, in one batch; return how many documents that were.
-
-        Raises:
-            StorageIO, ContentError: nothing was copied.
-        """
-        folder, other = state_paths.thread_folder(named(source, "source")), named(target, "target")
-        if source == target:
-            return 0
-        changes = []
-        for entry in self.files.scan(folder):
-            values = {**self.files.read(entry.path).values, "thread": other}
-            changes.append(DocumentChange(state_paths.thread_folder(other) + entry.path[len(folder) :], values))
-        if changes:
-            self.files.write(changes, f"Copy {shown(source)} to {shown(target)}", source=SOURCE)
-        return len(changes)
-
-    def _remove(self, thread: str, gone: Collection[ThreadPlace]) -> None:
-        lost: dict[ThreadPlace, ThreadSnapshot] = {}
-        for place in gone:
-            snapshot = self.load(place)
-            if snapshot is not None:
-                lost[place] = snapshot
-        changes = [*self._removals(gone), *self._rescued(thread, lost)]
-        if changes:
-            count = len(lost)
-            message = f"Remove {count} checkpoint{'s' * (count != 1)} of {shown(thread)}"
-            self.files.write(changes, message, source=SOURCE, critical=True)
-        while late := self._rescued(thread, lost):  # written by others meanwhile, who counted on what was removed
-            self.files.write(late, f"Keep values of {shown(thread)}", source=SOURCE, critical=True)
-
-    def _removals(self, gone: Iterable[ThreadPlace]) -> list[DocumentChange]:
-        changes = []
-        for place in gone:
-            if self.files.exists(snapshot_path(place)):
-                changes.append(DocumentChange(snapshot_path(place), None))
-            folder = state_paths.writes_folder(*place)
-            changes.extend(DocumentChange(entry.path, None) for entry in self.files.scan(folder))
-        return changes
-
-    def _rescued(self, thread: str, lost: Mapping[ThreadPlace, ThreadSnapshot]) -> list[DocumentChange]:
-        """What must be written so that the checkpoints that stay keep the values of those that go."""
-        changes: list[DocumentChange] = []
-        moved: dict[tuple[ThreadPlace, str], str] = {}
-        homes = {(place.namespace, place.id) for place in lost}
-        for place in reversed(self.places(thread)) if lost else ():  # the oldest first
-            state = self.files.find(snapshot_path(place)) if place not in lost else None
-            if state is None:
-                continue
-            snapshot = replace(ThreadSnapshot.from_document(state.values), place=place)
-            wanted = {
-                channel: place._replace(id=kept[KEPT_IN])
-                for channel, kept in snapshot.channels.items()
-                if (place.namespace, kept.get(KEPT_IN)) in homes
-            }
-            if wanted:
-                channels = {**snapshot.channels, **_taken_over(place, wanted, lost, moved)}
-                document = replace(snapshot, channels=channels).document()
-                changes.append(DocumentChange(snapshot_path(place), document, state.sha256))
-        return changes
 
 
 # -- paths and words ----------------------------------------------------------------------------------------------
@@ -508,21 +432,3 @@ def _inside(value: object, field: str) -> str:
             if found_in_value({key: part}):
                 return f"{field}.{key}" if not find(str(key)) else field
     return field
-
-
-def _taken_over(
-    place: ThreadPlace,
-    wanted: Mapping[str, ThreadPlace],
-    lost: Mapping[ThreadPlace, ThreadSnapshot],
-    moved: dict[tuple[ThreadPlace, str], str],
-) -> dict[str, Kept]:
-    """Values of removed checkpoints: the first that needs one holds it from now on, the others refer to that one."""
-    found: dict[str, Kept] = {}
-    for channel, home in wanted.items():
-        holder = moved.setdefault((home, channel), place.id)
-        value = lost[home].channels.get(channel)
-        if holder != place.id:
-            found[channel] = {KEPT_IN: holder}
-        elif value is not None:
-            found[channel] = value
-    return found

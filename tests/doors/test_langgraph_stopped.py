@@ -43,14 +43,9 @@ def put_writes(saver: MemfsSaver) -> None:
     saver.put_writes(config, [("turn", 3), ("shared", "new")], "second task")
 
 
-def prune(saver: MemfsSaver) -> None:
-    """All but the newest go, and that takes the shared value over."""
-    saver.prune(["t"])
-
-
-def copy(saver: MemfsSaver) -> None:
-    """The thread is copied."""
-    saver.copy_thread("t", "u")
+def remove(saver: MemfsSaver) -> None:
+    """The thread goes."""
+    saver.delete_thread("t")
 
 
 def state(saver: MemfsSaver) -> list[Any]:
@@ -70,7 +65,7 @@ def begun(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize("act", [put_another, put_writes, prune, copy])
+@pytest.mark.parametrize("act", [put_another, put_writes, remove])
 def test_stopped_anywhere_it_was_done_or_it_was_not(
     act: Callable[[MemfsSaver], None], begun: Path, tmp_path: Path, scale: Callable[[int, int], int]
 ) -> None:

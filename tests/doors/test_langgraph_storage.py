@@ -24,7 +24,6 @@ from memfs.admin.backup_file import restore
 from memfs.doors.langgraph import MemfsSaver
 from memfs.errors import ContentError, MemfsError, QueryInvalid, QuotaExceeded, SecretDetected, StorageIO
 from memfs.fs import io
-from memfs.state.threads import ThreadPlace
 from memfs.workspace import Workspace
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # looks like a token of GitHub
@@ -133,8 +132,6 @@ def test_names_that_are_none_are_refused(saver: MemfsSaver) -> None:
     with pytest.raises(QueryInvalid) as caught:
         put(saver, {"configurable": {"thread_id": "", "checkpoint_ns": ""}}, x=1)
     assert (caught.value.field, bool(caught.value.hint)) == ("thread_id", True)
-    with pytest.raises(QueryInvalid, match="no strategy"):
-        saver.prune(["t"], strategy="some")
 
 
 def test_a_large_value_lies_beside_its_document(saver: MemfsSaver) -> None:
@@ -146,54 +143,10 @@ def test_a_large_value_lies_beside_its_document(saver: MemfsSaver) -> None:
     assert values_of(saver, config) == {"text": text, "data": b"\x00\xff" * 500_000}
 
 
-# -- removing and copying -----------------------------------------------------------------------------------------
-def chain(saver: MemfsSaver) -> list[Any]:
-    """Four checkpoints; ``kept`` is written in the first alone, ``last`` in the third."""
-    configs = [put(saver, CONFIG, kept="from the first", turn=0)]
-    configs.append(put(saver, configs[-1], turn=1))
-    configs.append(put(saver, configs[-1], turn=2, last=[1]))
-    configs.append(put(saver, configs[-1], turn=3))
-    return configs
-
-
-def test_what_stays_keeps_its_values(saver: MemfsSaver) -> None:
-    """``delete_for_runs``: values that only a removed checkpoint held move on, once (B5)."""
-    configs = chain(saver)
-    saver.put_writes(configs[0], [("turn", 1)], "task")
-
-    saver.delete_for_runs(["run 0", "run 2"])
-
-    assert [values_of(saver, config) for config in configs] == [
-        None,
-        {"kept": "from the first", "turn": 1},
-        None,
-        {"kept": "from the first", "turn": 3, "last": [1]},
-    ]
-    there = json.loads(file_of(saver, configs[3]).read_text(encoding="utf-8"))["channels"]
-    assert there["kept"] == {"kept_in": configs[1]["configurable"]["checkpoint_id"]}
-    assert not list(file_of(saver, configs[0]).parents[1].glob("writes/*/*.json"))
-
-
-def test_pruning_keeps_the_newest_whole_and_one_commit_undoes_it(saver: MemfsSaver, git: Callable[..., str]) -> None:
-    """``prune``: the newest alone stays, with all values; git has the rest (B5)."""
-    configs = chain(saver)
-    saver.workspace.store.flush()
-
-    saver.prune(["t", "no such thread"])
-
-    assert [one.config for one in saver.list(CONFIG)] == [configs[3]]
-    assert values_of(saver, configs[3]) == {"kept": "from the first", "turn": 3, "last": [1]}
-    saver.workspace.store.flush()
-    root = saver.workspace.root
-    assert git(root, "log", "-1", "--format=%s").strip() == "Remove 3 checkpoints of thread t"
-    git(root, "revert", "--no-edit", "HEAD")
-    assert [values_of(saver, config)["turn"] for config in configs] == [0, 1, 2, 3]
-
-
 def test_a_checkpoint_written_while_its_parent_goes_keeps_its_values(
     saver: MemfsSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process prunes between look and write: the put notices, and holds the value itself (B5)."""
+    """Another process removes the thread between look and write: the put notices, and holds the value itself (B5)."""
     first = put(saver, CONFIG, kept="from the first", turn=0)
     other = MemfsSaver(saver.workspace.root)
     threads = saver.workspace.states.threads
@@ -212,23 +165,6 @@ def test_a_checkpoint_written_while_its_parent_goes_keeps_its_values(
     second = saver.put(first, checkpoint, {"source": "loop", "step": 1}, {"turn": 2})
 
     assert values_of(saver, second) == {"kept": "from the first", "turn": 1}
-
-
-def test_a_copy_stands_on_its_own(saver: MemfsSaver) -> None:
-    """``copy_thread`` copies values, writes and subgraphs; the source may go (B5)."""
-    configs = chain(saver)
-    saver.put_writes(configs[3], [("turn", 4)], "task")
-    put(saver, {"configurable": {"thread_id": "t", "checkpoint_ns": "sub:1"}}, x=1)
-
-    saver.copy_thread("t", "u/2")
-    saver.delete_thread("t")
-
-    assert list(saver.list(CONFIG)) == []
-    newest = saver.get_tuple({"configurable": {"thread_id": "u/2"}})
-    assert newest is not None
-    assert newest.checkpoint["channel_values"] == {"kept": "from the first", "turn": 3, "last": [1]}
-    assert newest.pending_writes == [("task", "turn", 4)]
-    assert len(list(saver.list({"configurable": {"thread_id": "u/2"}}))) == 5
 
 
 # -- several at once ----------------------------------------------------------------------------------------------
@@ -262,27 +198,6 @@ def test_two_processes_lose_no_writes(tmp_path: Path, forked_python: Path) -> No
     assert sorted(own) == sorted((f"{name} {at}", "x", at) for name in ("ada", "bob") for at in range(10))
     assert shared[1:] == [("x", n) for n in range(10)]
     assert shared[0] in [("__error__", "ada"), ("__error__", "bob")]
-
-
-def test_a_checkpoint_written_before_its_parent_goes_keeps_its_values(
-    saver: MemfsSaver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another process counts on a checkpoint that is just about to be removed: it keeps its values (B5)."""
-    first = put(saver, CONFIG, kept="from the first", turn=0)
-    files = saver.workspace.states.threads.files
-    write, late = files.write, [True]
-    made: list[Any] = []
-
-    def interrupted(*given: Any, **more: Any) -> Any:
-        if late:
-            late.clear()
-            made.append(put(saver, first, turn=1))
-        return write(*given, **more)
-
-    monkeypatch.setattr(files, "write", interrupted)
-    saver.workspace.states.threads.remove([ThreadPlace("t", "", first["configurable"]["checkpoint_id"])])
-    assert saver.get_tuple(first) is None
-    assert values_of(saver, made[0]) == {"kept": "from the first", "turn": 1}
 
 
 def test_writes_of_one_task_that_cross_are_all_kept(saver: MemfsSaver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,6 +277,15 @@ def test_a_person_may_correct_a_value(saver: MemfsSaver) -> None:
     assert [problem.path for problem in saver.workspace.checker.check()] == [
         path.relative_to(saver.workspace.root).as_posix()
     ]
+
+
+def chain(saver: MemfsSaver) -> list[Any]:
+    """Four checkpoints; ``kept`` is written in the first alone, ``last`` in the third."""
+    configs = [put(saver, CONFIG, kept="from the first", turn=0)]
+    configs.append(put(saver, configs[-1], turn=1))
+    configs.append(put(saver, configs[-1], turn=2, last=[1]))
+    configs.append(put(saver, configs[-1], turn=3))
+    return configs
 
 
 def test_a_removed_file_that_others_need_is_named(saver: MemfsSaver) -> None:

@@ -26,7 +26,6 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
-    DeltaChannelHistory,
     PendingWrite,
     get_checkpoint_id,
     get_checkpoint_metadata,
@@ -46,7 +45,7 @@ from langgraph.checkpoint.serde.jsonplus import (
 
 from memfs.dataclass import NamedTuple, replace
 from memfs.doors.extra import Closable
-from memfs.errors import ContentError, MemfsError, QueryInvalid
+from memfs.errors import ContentError, MemfsError
 from memfs.facades.open_workspaces import Facade
 from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, hidden
 from memfs.fs import io
@@ -336,11 +335,9 @@ def _is_sound(module: str, name: str) -> bool:
     return all(part.isidentifier() for part in (*module.split("."), *name.split(".")))
 
 
-_COUNTERS = "counters_since_delta_snapshot"
 _KEPT_APART = ("channel_values", "channel_versions")
-_STRATEGIES = ("keep_latest", "delete")
-Near = dict[ThreadPlace, ThreadSnapshot]
 Pending = list[PendingWrite]
+Near = dict[ThreadPlace, ThreadSnapshot]
 
 
 class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
@@ -455,51 +452,12 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
             pending_writes=self._pending(place),
         )
 
-    def _pending(self, place: ThreadPlace, channels: Collection[str] | None = None) -> Pending:
+    def _pending(self, place: ThreadPlace) -> Pending:
         rows = [(one, write) for one in self._threads.writes(place) for write in one.writes]
         rows.sort(key=lambda row: writes_sort_key(row[0].path, row[0].task, row[1].number))
         return [
-            (one.task, write.channel, self._unpack(write.kept, place, f"writes.{write.channel}"))
-            for one, write in rows
-            if channels is None or write.channel in channels
+            (one.task, write.channel, self._unpack(write.kept, place, f"writes.{write.channel}")) for one, write in rows
         ]
-
-    def get_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """What was written to channels that are kept as changes, back to the last checkpoint that holds each whole."""
-        if not channels:
-            return {}
-        place = self._asked(config)
-        found: dict[str, Pending] = {channel: [] for channel in channels}
-        seeds: dict[str, Any] = {}
-        near: Near = {}
-        for snapshot in self._ancestors(place):
-            open_now = [channel for channel in channels if channel not in seeds]
-            if not open_now:
-                break
-            for write in reversed(self._pending(snapshot.place, open_now)):
-                found[write[1]].append(write)
-            held = self._threads.values(snapshot, near)
-            for channel in held.keys() & open_now:
-                seeds[channel] = self._unpack(held[channel], snapshot.place, f"channels.{channel}")
-        return {
-            channel: cast(
-                DeltaChannelHistory,
-                {"writes": found[channel][::-1], **({"seed": seeds[channel]} if channel in seeds else {})},
-            )
-            for channel in channels
-        }
-
-    def _ancestors(self, place: ThreadPlace | None) -> Iterator[ThreadSnapshot]:
-        """The checkpoints before one, the nearest first."""
-        seen: set[str] = set()
-        snapshot = self._threads.load(place) if place is not None else None
-        while snapshot is not None and snapshot.parent and snapshot.parent not in seen:
-            seen.add(snapshot.parent)
-            snapshot = self._threads.load(snapshot.place._replace(id=snapshot.parent))
-            if snapshot is not None:
-                yield snapshot
 
     # -- writing --------------------------------------------------------------------------------------------------
     def put(
@@ -554,59 +512,10 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
         made = TaskWrites(place=place, task=task_id, path=task_path, writes=tuple(rows.values()))
         self._threads.add_writes(made, self._reason)
 
-    # -- removing and copying -------------------------------------------------------------------------------------
+    # -- removing -------------------------------------------------------------------------------------------------
     def delete_thread(self, thread_id: str) -> None:
         """Remove a thread with its subgraphs and writes; git's history keeps it (``memfs admin erase`` does not)."""
         self._threads.delete(str(thread_id))
-
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove the checkpoints of these runs with their writes, in all threads; those that stay keep their values.
-
-        A channel that is kept as changes (``DeltaChannel``) loses those of the removed steps.
-        """
-        wanted = {str(run) for run in run_ids}
-        if wanted:
-            found = [place for place in self._threads.places() if self._run_of(place) in wanted]
-            self._threads.remove(found)
-
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy all of a thread to another name; what that has of its own stays."""
-        self._threads.copy(str(source_thread_id), str(target_thread_id))
-
-    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Remove the checkpoints of these threads: all (``delete``), or all but the newest of each namespace
-        (``keep_latest``) and those from which its channels that are kept as changes are made.
-
-        Raises:
-            QueryInvalid: there is no such strategy.
-        """
-        if strategy not in _STRATEGIES:
-            raise QueryInvalid(
-                f"{strategy!r} is no strategy", field="strategy", hint=f"one of {', '.join(_STRATEGIES)}"
-            )
-        for thread in dict.fromkeys(map(str, thread_ids)):
-            if strategy == "delete":
-                self._threads.delete(thread)
-            else:
-                self._threads.remove(self._surplus(thread))
-
-    def _surplus(self, thread: str) -> Collection[ThreadPlace]:
-        """All checkpoints but the newest of each namespace, and those before it whose writes it is made from."""
-        places = self._threads.places(thread)
-        newest = {place.namespace: place for place in reversed(places)}
-        kept = {one for place in newest.values() for one in self._needed(place)}
-        return [place for place in places if place not in kept]
-
-    def _needed(self, place: ThreadPlace) -> Iterator[ThreadPlace]:
-        """A checkpoint and those before it without which a channel could not be made again."""
-        yield place
-        snapshot = self._threads.load(place)
-        wanted = set(self._made_from_changes(snapshot)) - snapshot.channels.keys() if snapshot is not None else set()
-        for before in self._ancestors(place) if wanted else ():
-            yield before.place
-            wanted -= before.channels.keys()
-            if not wanted:
-                return
 
     def get_next_version(self, current: Any, channel: None) -> Any:
         """The version after ``current``: whole numbers, or texts where a thread came from a saver that uses those."""
@@ -617,13 +526,9 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
 
     # -- from asynchronous code -----------------------------------------------------------------------------------
     aget_tuple = _on_thread(get_tuple)
-    aget_delta_channel_history = _on_thread(get_delta_channel_history)
     aput = _on_thread(put)
     aput_writes = _on_thread(put_writes)
     adelete_thread = _on_thread(delete_thread)
-    adelete_for_runs = _on_thread(delete_for_runs)
-    acopy_thread = _on_thread(copy_thread)
-    aprune = _on_thread(prune)
 
     async def alist(self, config: RunnableConfig | None, **chosen: Any) -> AsyncIterator[CheckpointTuple]:
         """See ``list``; a few are read at a time."""
@@ -656,11 +561,6 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
             step=step if type(step) is int else None,
         )
 
-    def _made_from_changes(self, snapshot: ThreadSnapshot) -> Collection[str]:
-        """The channels that LangGraph keeps as changes, and that changed since they were last kept whole."""
-        counters = self._mapping(snapshot.metadata, snapshot.place, "metadata").get(_COUNTERS)
-        return counters if isinstance(counters, dict) else ()
-
     def _mapping(self, kept: Kept, place: ThreadPlace, field: str) -> dict[str, Any]:
         """What must be a mapping, however the file was edited."""
         found = self._unpack(kept, place, field)
@@ -668,11 +568,6 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
             hint = "bring the file back from git"
             raise ContentError("not what a graph keeps there", path=snapshot_path(place), field=field, hint=hint)
         return found
-
-    def _run_of(self, place: ThreadPlace) -> str | None:
-        snapshot = self._threads.load(place)
-        run = self._mapping(snapshot.metadata, place, "metadata").get("run_id") if snapshot is not None else None
-        return None if run is None else str(run)
 
     def _pack(self, value: Any) -> Kept:
         kept = pack(self.serde, value)
