@@ -79,7 +79,7 @@ OWNERS = {
     "git": "memfs.git.process",
     "httpx": "memfs.endpoint",
     "jsonschema": "memfs.format.schema",
-    "pyarrow": "memfs.state.export",
+    "pyarrow": "memfs.state.transfer",
     "zstandard": "memfs.fs.archive",
     "jsonschema_rs": "memfs.format.schema",
     "numpy": "memfs.search.vectors",

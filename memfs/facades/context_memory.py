@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import replace
 from memfs.facades.open_workspaces import Facade
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from memfs.state.aggregates import HypothesisHistory
     from memfs.state.archives import RetentionResult
     from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
-    from memfs.state.export import ExportResult, Sink
-    from memfs.state.import_documents import ImportCounts
     from memfs.state.parts import States
     from memfs.state.retrieval import SimilarState, StateHit
+    from memfs.state.transfer import ExportResult, Sink
 
 Moment = datetime | str
 Mapped = Mapping[str, Any]
@@ -326,25 +325,7 @@ class ContextMemory(Facade):
             ExtraMissing: Parquet needs the extra ``parquet``.
             StorageIO: the target takes no more.
         """
-        from memfs.state.export import export_query
+        from memfs.state.transfer import export_query
 
         query = export_query(types, agents, iterations, since, until)
         return self._states.exporter.export(target, format, query, replace=replace)
-
-    def import_from(self, source: str | os.PathLike[str] | BinaryIO, replace: bool = False) -> ImportCounts:
-        """Store every document of an export as JSON Lines; what is there already with equal content stays as it is.
-
-        Everything is checked before the first document is stored. An import that was cut short is taken up by
-        importing again.
-
-        Args:
-            source: a file's path, or an open binary file.
-            replace: whether documents that differ are replaced; without it they are conflicts.
-
-        Raises:
-            Conflict: documents are there with other content. Nothing was stored.
-            ContentError: records are no valid documents. Nothing was stored.
-            QueryInvalid: by its name it is CSV or Parquet.
-            StorageIO: the file cannot be read; or a batch could not be stored, those before it are.
-        """
-        return self._states.importer.read(source, replace=replace)

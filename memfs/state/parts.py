@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from memfs.state.analysis import AgentAnalyst
     from memfs.state.archives import Retention
     from memfs.state.checkpoints import Checkpoints
-    from memfs.state.export import Exporter
     from memfs.state.feedback import FeedbackStore
-    from memfs.state.import_documents import Importer
     from memfs.state.record import Continuations, Iterations, StateRecorder
     from memfs.state.retrieval import Retrieval
     from memfs.state.threads import Threads
+    from memfs.state.transfer import Exporter, Importer
     from memfs.store import Store
     from memfs.store.parts import Fire, Parts
 
@@ -161,16 +160,16 @@ class States:
     @shared_property
     def exporter(self) -> Exporter:
         """Writes documents and memories to a stream, for analysis elsewhere."""
-        from memfs.state.export import Exporter
+        from memfs.state.transfer import Exporter
 
         return Exporter(self.reading, self.store)
 
     @shared_property
     def importer(self) -> Importer:
-        """Takes in what an export holds."""
-        from memfs.state.import_documents import Importer
+        """Takes in memories that an export holds."""
+        from memfs.state.transfer import Importer
 
-        return Importer(self.reading, self.store, self.aggregates)
+        return Importer(self.parts, self.store)
 
     # -- occasions and upkeep -------------------------------------------------------------------------------------
     def react(self, occasion: str, facts: Mapping[str, Any]) -> None:

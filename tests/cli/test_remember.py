@@ -302,7 +302,7 @@ def test_what_list_prints_can_be_imported_elsewhere(memfs: Memfs, bare: Memfs, t
 
 def test_many_lines_are_one_commit_a_batch(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """1,001 lines are stored in three batches, each one commit."""
-    monkeypatch.setattr("memfs.state.import_documents._BATCH", 500)
+    monkeypatch.setattr("memfs.state.transfer._BATCH", 500)
     before = int(git(root, "rev-list", "--count", "HEAD"))
     lines = "".join(json.dumps({"content": f"fact number {number}"}) + "\n" for number in range(1001))
     assert memfs("import", "-", "--json", stdin=lines).json["stored"] == 1001

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memfs import Conflict, ContextMemory, SchemaInvalid, StateUpdate, Workspace, WorkspaceClosed
+from memfs import ContextMemory, SchemaInvalid, StateUpdate, Workspace, WorkspaceClosed
 
 Opened = Callable[..., Workspace]
 
@@ -136,24 +136,6 @@ def test_an_export_goes_to_a_file_or_a_stream(memory: ContextMemory, tmp_path: P
     assert (tmp_path / "out.jsonl").read_bytes() == stream.getvalue()
     assert b"Ranking" in stream.getvalue()
     assert b"Evolution" not in stream.getvalue()
-
-
-def test_what_was_exported_is_imported_elsewhere(opened: Opened, tmp_path: Path) -> None:
-    """Every document comes back; the same again is passed over, another one replaced only when asked to (S19)."""
-    memory, other = ContextMemory(workspace=opened(tmp_path / "one")), ContextMemory(workspace=opened(tmp_path / "two"))
-    memory.store_hypothesis({"id": "h", "rating": 1200})
-    target = tmp_path / "state.jsonl"
-    memory.export(target)
-
-    assert other.import_from(target).counts == {"hypothesis": 1, "system_state": 1}
-    assert other.retrieve_state().content == memory.retrieve_state().content
-    with target.open("rb") as stream:
-        assert other.import_from(stream).same == 2
-    other.store_hypothesis({"id": "h", "rating": 1})
-    with pytest.raises(Conflict, match=r"hypotheses/h\.json"):
-        other.import_from(target)
-    assert other.import_from(target, replace=True).replaced == 1
-    assert other.retrieve_state().content.hypothesis_data[0]["rating"] == 1200
 
 
 def test_questions_are_answered_from_the_cache(memory: ContextMemory) -> None:

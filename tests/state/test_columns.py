@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memfs.state.export import cell, flat, learn_columns
+from memfs.state.transfer import cell, flat, learn_columns
 
 
 def test_a_column_is_named_by_the_keys_down_to_its_value() -> None:

@@ -1,4 +1,4 @@
-"""Export of documents and memories, and import of what was exported."""
+"""Export of documents and memories, and import of memories."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ import pytest
 
 from memfs.errors import Conflict, ContentError, ExtraMissing, MemfsError, QueryInvalid, StorageIO
 from memfs.model import MemoryItem
-from memfs.state import export as export_module
-from memfs.state.export import ExportResult, export_query
-from memfs.store.state_files import DocumentChange
+from memfs.state import transfer
+from memfs.state.transfer import ExportResult, export_query
 from memfs.workspace import Workspace
 from tests.state.test_aggregates import rebuilt
 
@@ -58,22 +57,6 @@ def files(workspace: Workspace, folder: str = "iterations") -> dict[str, bytes]:
 
 
 # -- the round trip -----------------------------------------------------------------------------------------------
-def test_an_import_restores_every_document(opened: Open, tmp_path: Path) -> None:
-    """What one workspace exports, another imports: the same files; importing again changes nothing (S19)."""
-    first, second = opened(tmp_path / "first"), opened(tmp_path / "second")
-    fill(first)
-    data, done = exported(first)
-    assert done.counts["agent_output"] == 2
-    place = tmp_path / "state.jsonl"
-    place.write_bytes(data)
-    taken = second.states.importer.read(place)
-    assert (taken.counts, taken.same, taken.iterations) == (done.counts, 0, (1, 2))
-    assert files(second) == files(first)
-    again = second.states.importer.read(io.BytesIO(data))
-    assert (again.total, again.same) == (0, done.total)
-    assert second.states.reading.latest_iteration() == 2
-
-
 def test_memories_come_back_with_their_comments(opened: Open, tmp_path: Path) -> None:
     """A memory's file is restored as it was, comments and format too, as long as its fields were left alone (S19)."""
     first, second = opened(tmp_path / "first"), opened(tmp_path / "second")
@@ -83,7 +66,7 @@ def test_memories_come_back_with_their_comments(opened: Open, tmp_path: Path) ->
     path.write_text("# a person's remark\ntitle: by hand\ncontent: >-\n  folded\n  text\n")
     data, done = exported(first, types=("memory",))
     assert done.counts == {"memory": 2}
-    assert second.states.importer.read(io.BytesIO(data)).total == 2
+    assert second.states.importer.read(io.BytesIO(data)).stored == 2
     assert files(second, "memories") == files(first, "memories")
     assert second.states.importer.read(io.BytesIO(data)).same == 2
 
@@ -149,22 +132,16 @@ def test_a_document_that_cannot_be_read_is_named_and_the_rest_exported(opened: O
     assert "hypothesis" not in done.counts
 
 
-def test_aggregates_are_exported_on_demand_and_passed_over_by_an_import(opened: Open, tmp_path: Path) -> None:
-    """What follows from the documents is computed anew where they are imported (S12, S19)."""
-    first, second = opened(tmp_path / "first"), opened(tmp_path / "second")
-    fill(first)
-    rebuilt(first.states)
-    data, done = exported(first, types=("aggregate",))
-    assert done.counts == {"aggregate": 3}
-    assert second.states.importer.read(io.BytesIO(data)).derived == 3
-    assert not (second.root / "ContextMemory/aggregates").exists()
-    second.states.importer.read(io.BytesIO(exported(first)[0]))
-    assert rebuilt(second.states) == []
-    assert files(second, "aggregates") == files(first, "aggregates")
+def test_aggregates_are_exported_on_demand(opened: Open) -> None:
+    """What follows from the documents is exported where its type is named (S12, S19)."""
+    workspace = opened()
+    fill(workspace)
+    rebuilt(workspace.states)
+    assert exported(workspace, types=("aggregate",))[1].counts == {"aggregate": 3}
 
 
-def test_archived_iterations_are_exported_and_guarded(opened: Open) -> None:
-    """What is in the archive is exported alike; an import leaves it alone, and refuses other content (S15, S19)."""
+def test_archived_iterations_are_exported(opened: Open) -> None:
+    """What is in the archive is exported alike (S15, S19)."""
     workspace = opened()
     fill(workspace)
     data, before = exported(workspace)
@@ -174,11 +151,6 @@ def test_archived_iterations_are_exported_and_guarded(opened: Open) -> None:
     again, after = exported(workspace)
     assert (after.counts, after.missing) == (before.counts, ())
     assert sorted(again.splitlines()) == sorted(data.splitlines())
-    assert states.importer.read(io.BytesIO(data)).same == before.total
-    other = io.BytesIO(data.replace(b'"rating":1200.0', b'"rating":7.0'))
-    with pytest.raises(Conflict, match="archived with other content") as caught:
-        states.importer.read(other, replace=True)
-    assert "memfs admin archive unpack 1" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -220,7 +192,7 @@ def test_what_has_no_column_stands_in_the_last_one(opened: Open, monkeypatch: py
     limit = 8
     first.states.recorder.agent_output(output("a", "t", primary_output={f"k{n}": n for n in range(50)}))
     out = io.BytesIO()
-    monkeypatch.setattr("memfs.state.export.learn_columns", partial(export_module.learn_columns, most=limit))
+    monkeypatch.setattr("memfs.state.transfer.learn_columns", partial(transfer.learn_columns, most=limit))
     first.states.exporter.export(out, "csv")
     header, *rows = csv.reader(io.StringIO(out.getvalue().decode()))
     assert len(header) == 4 + limit + 2
@@ -263,47 +235,56 @@ def test_an_unknown_format_is_refused(opened: Open) -> None:
 
 
 # -- conflicts ----------------------------------------------------------------------------------------------------
-def test_other_content_is_a_conflict_and_nothing_is_stored(opened: Open, tmp_path: Path) -> None:
-    """Where one document differs, none is imported; --replace replaces it, and history keeps the other (S19)."""
-    first, second = opened(tmp_path / "first"), opened(tmp_path / "second")
-    fill(first)
-    data, done = exported(first)
-    second.states.recorder.hypothesis({"id": "h-1", "rating": 7.0})
-    before = files(second)
+def facts(count: int) -> bytes:
+    """Lines that are memories, each with an id."""
+    rows = (
+        {"type": "knowledge", "id": f"port-{n}", "content": f"Port {n} belongs to service {n}."} for n in range(count)
+    )
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def test_other_content_is_a_conflict_and_nothing_is_stored(opened: Open) -> None:
+    """Where two memories differ, none is imported; --replace replaces them, and history keeps the others."""
+    workspace = opened()
+    for name in ("port-0", "port-3"):
+        workspace.store.put(MemoryItem("Nobody knows.", "knowledge", id=name))
+    before = files(workspace, "memories")
     with pytest.raises(Conflict, match="nothing was stored") as caught:
-        second.states.importer.read(io.BytesIO(data))
+        workspace.states.importer.read(io.BytesIO(facts(5)))
     assert "--replace" in (caught.value.hint or "")
     told = caught.value.also
     assert [type(error) for error in told] == [Conflict, Conflict]
     assert all(error.path == "standard input" and error.line for error in told)
-    assert files(second) == before
-    replaced = second.states.importer.read(io.BytesIO(data), replace=True)
-    assert (replaced.total, replaced.replaced) == (done.total, 2)
-    assert files(second) == files(first)
+    assert files(workspace, "memories") == before
+    done = workspace.states.importer.read(io.BytesIO(facts(5)), replace=True)
+    assert (done.stored, done.replaced, done.same) == (5, 2, 0)
 
 
-def test_an_import_that_was_cut_short_goes_on(opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch is all or nothing; the error says how many documents are stored, and importing again stores the rest."""
-    first, second = opened(tmp_path / "first"), opened(tmp_path / "second")
-    fill(first)
-    data, done = exported(first)
-    monkeypatch.setattr("memfs.state.import_documents._BATCH", 2)
-    write = second.states.files.write
+def test_an_import_that_was_cut_short_goes_on(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch is all or nothing; the error says how many memories are stored, and importing again stores the rest."""
+    workspace = opened()
+    monkeypatch.setattr(transfer, "_BATCH", 2)
+    carry_out = workspace.store.carry_out
     calls: list[int] = []
 
-    def failing(changes: list[DocumentChange], *words: Any, **more: Any) -> Any:
-        calls.append(len(changes))
+    def failing(*words: Any, **more: Any) -> Any:
+        calls.append(1)
         if len(calls) == 2:
             raise StorageIO("the disk said no", hint="free some space")
-        return write(changes, *words, **more)
+        return carry_out(*words, **more)
 
-    monkeypatch.setattr(second.states.files, "write", failing)
-    with pytest.raises(StorageIO, match="2 documents before this one are stored"):
-        second.states.importer.read(io.BytesIO(data))
-    monkeypatch.setattr(second.states.files, "write", write)
-    rest = second.states.importer.read(io.BytesIO(data))
-    assert (rest.same, rest.total) == (2, done.total - 2)
-    assert files(second) == files(first)
+    monkeypatch.setattr(workspace.store, "carry_out", failing)
+    with pytest.raises(StorageIO, match="2 memories before this one are stored"):
+        workspace.states.importer.read(io.BytesIO(facts(5)))
+    monkeypatch.setattr(workspace.store, "carry_out", carry_out)
+    rest = workspace.states.importer.read(io.BytesIO(facts(5)))
+    assert (rest.same, rest.stored) == (2, 3)
+
+
+def test_what_is_too_much_to_keep_is_found_once_more(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of which not all can be kept in memory is read twice, and stored alike."""
+    monkeypatch.setattr(transfer, "_KEPT_BYTES", 200)
+    assert opened().states.importer.read(io.BytesIO(facts(9))).stored == 9
 
 
 def test_two_imports_of_the_same_at_once_store_it_once(
@@ -316,33 +297,33 @@ def test_two_imports_of_the_same_at_once_store_it_once(
 
     def overtaken(*words: Any, **more: Any) -> Any:
         monkeypatch.setattr(second.store, "carry_out", carry_out)
-        assert first.states.importer.read(io.BytesIO(lines)).total == 5
+        assert first.states.importer.read(io.BytesIO(lines)).stored == 5
         return carry_out(*words, **more)
 
     monkeypatch.setattr(second.store, "carry_out", overtaken)
     done = second.states.importer.read(io.BytesIO(lines))
-    assert (done.total, done.same) == (0, 5)
+    assert (done.stored, done.same) == (0, 5)
     assert first.store.count() == 5
 
 
 def test_what_changes_during_an_import_is_not_overwritten(
     opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody stores a document between the check and the batch: theirs stays, and the error says how to go on."""
-    first, second, other = opened(tmp_path / "first"), opened(tmp_path / "second"), opened(tmp_path / "second")
-    first.states.recorder.hypothesis({"id": "h", "rating": 1.0})
-    data, _ = exported(first, types=("hypothesis",))
-    write = second.states.files.write
+    """Somebody stores a memory between the check and the batch: theirs stays, and the error says how to go on."""
+    second, other = opened(tmp_path / "second"), opened(tmp_path / "second")
+    carry_out = second.store.carry_out
 
     def late(*words: Any, **more: Any) -> Any:
-        other.states.recorder.hypothesis({"id": "h", "rating": 2.0})
-        return write(*words, **more)
+        if other.store.get("port-0") is None:
+            other.store.put(MemoryItem("Theirs.", "knowledge", id="port-0"))
+        return carry_out(*words, **more)
 
-    monkeypatch.setattr(second.states.files, "write", late)
+    monkeypatch.setattr(second.store, "carry_out", late)
     with pytest.raises(Conflict, match="import again"):
-        second.states.importer.read(io.BytesIO(data))
-    path = "ContextMemory/iterations/iteration_001/hypotheses/h.json"
-    assert other.states.files.read(path).values["rating"] == 2.0
+        second.states.importer.read(io.BytesIO(facts(1)))
+    found = other.store.get("port-0")
+    assert found is not None
+    assert found.content == "Theirs."
 
 
 def test_a_document_that_goes_during_an_export_is_left_out(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,43 +343,47 @@ def test_a_document_that_goes_during_an_export_is_left_out(opened: Open, monkeyp
 # -- hostile and damaged files ------------------------------------------------------------------------------------
 def record(**changes: Any) -> dict[str, Any]:
     """A valid record, changed."""
-    path = "ContextMemory/iterations/iteration_001/hypotheses/h.json"
-    return {"path": path, "type": "hypothesis", "iteration": 1, "document": {"id": "h"}, **changes}
+    path = "ContextMemory/memories/semantic/2026-03/h.yaml"
+    return {"path": path, "type": "memory", "iteration": None, "document": {"id": "h", "content": "t"}, **changes}
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"path": "ContextMemory/iterations/../../../etc/passwd"}, "lies there"),
-        ({"path": "/etc/passwd"}, "lies there"),
-        ({"path": "ContextMemory/.git/config"}, "lies there"),
-        ({"path": "memfs.toml"}, "lies there"),
-        ({"path": "ContextMemory/configuration/system_config.json"}, "lies there"),
-        ({"path": "ContextMemory/checkpoints/ckpt_20260301_1000/manifest.json", "type": "checkpoint"}, "lies there"),
-        ({"type": "agent_output"}, "type 'hypothesis'"),
-        ({"document": {"id": "h", "rating": "high"}}, "rating"),
+        ({"type": "agent_output"}, "only memories"),
+        ({"type": "aggregate"}, "only memories"),
+        ({"document": {"id": "h", "content": "t", "importance": "high"}}, "importance"),
         ({"document": "text"}, "keys and values"),
-        ({"sha256": "abc"}, "hexadecimal"),
-        ({"iteration": "1"}, "whole number"),
+        ({"text": 7}, "expected text"),
         ({"extra": 1}, "no such key"),
-        ({"document": {"id": "h", "note": "AKIA" + "QX3ZP7LM2WNB4RTY"}}, "looks like"),
-        ({"type": "memory", "path": "x", "document": {"id": "../../x", "type": "semantic", "content": "t"}}, "id"),
-        ({"type": "memory", "path": "x", "document": {"id": "x", "type": "nonsense", "content": "t"}}, "nonsense"),
-        ({"type": "memory", "path": "x", "document": {"id": "x", "content": "t", "colour": "red"}}, "colour"),
+        ({"document": {"id": "h", "content": "AKIA" + "QX3ZP7LM2WNB4RTY"}}, "looks like"),
+        ({"path": "x", "document": {"id": "../../x", "type": "semantic", "content": "t"}}, "id"),
+        ({"path": "x", "document": {"id": "x", "type": "nonsense", "content": "t"}}, "nonsense"),
+        ({"path": "x", "document": {"id": "x", "content": "t", "colour": "red"}}, "colour"),
     ],
 )
 def test_a_record_that_is_none_is_refused_with_its_line(
     opened: Open, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    """Hostile paths, wrong types, schema errors and secrets: named by file and line, and nothing is stored (S19)."""
+    """State documents, wrong types, schema errors and secrets: named by file and line, and nothing is stored."""
     workspace = opened()
     place = tmp_path / "in.jsonl"
-    good = record(path="ContextMemory/iterations/iteration_001/hypotheses/good.json", document={"id": "good"})
-    place.write_text("\n".join(map(json.dumps, (good, record(**changes)))))
+    place.write_text("\n".join(map(json.dumps, (record(document={"id": "good", "content": "t"}), record(**changes)))))
     with pytest.raises(MemfsError, match=r"(?i)" + message) as caught:
         workspace.states.importer.read(place)
     assert (caught.value.path, caught.value.line) == (str(place), 2)
-    assert not (workspace.root / "ContextMemory/iterations").exists()
+    assert workspace.store.count() == 0
+
+
+@pytest.mark.parametrize(
+    "path", ["ContextMemory/iterations/../../../etc/h.yaml", "/etc/h.yaml", "ContextMemory/.git/h.yaml"]
+)
+def test_a_record_names_no_place_of_its_own(opened: Open, path: str) -> None:
+    """A path that is none of a memory's counts for nothing: the memory lies where its type and time say."""
+    workspace = opened()
+    line = json.dumps(record(path=path, text="content: t\n", document={"id": "h", "content": "t"}))
+    assert workspace.states.importer.read(io.BytesIO(line.encode())).stored == 1
+    assert workspace.store.locate("h").startswith("ContextMemory/memories/semantic/")
 
 
 @pytest.mark.parametrize(
@@ -426,8 +411,8 @@ def test_an_import_takes_json_lines_only(opened: Open, tmp_path: Path) -> None:
         opened().states.importer.read(tmp_path / "state.csv")
 
 
-def test_the_same_document_twice_is_refused(opened: Open) -> None:
-    """Two records of one path: the second is named with the line of the first."""
+def test_the_same_memory_twice_is_refused(opened: Open) -> None:
+    """Two records of one id: the second is named with the line of the first."""
     line = json.dumps(record()).encode() + b"\n"
     with pytest.raises(MemfsError, match="line 1 already"):
         opened().states.importer.read(io.BytesIO(line + line))
@@ -456,7 +441,7 @@ def test_a_stream_that_cannot_seek_is_imported(opened: Open, tmp_path: Path) -> 
             return False
 
     taken = workspace.states.importer.read(Pipe(json.dumps(record()).encode()))
-    assert taken.counts == {"hypothesis": 1}
+    assert taken.stored == 1
     assert not list(workspace.repository.state.glob(".import*"))
 
 

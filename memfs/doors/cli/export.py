@@ -15,7 +15,7 @@ from memfs.doors.cli.options import span, when
 from memfs.doors.cli.output import Note, Text, count, listed, merge, styled, write
 
 if TYPE_CHECKING:
-    from memfs.state.export import ExportResult
+    from memfs.state.transfer import ExportResult
 
 _NAMED = 20
 _MEMORY = "memory"
@@ -111,7 +111,7 @@ def exported(
         Conflict, StorageIO, QuotaExceeded: there is no file then.
     """
     from memfs.doors.cli.command import wants_json
-    from memfs.state.export import export_query
+    from memfs.state.transfer import export_query
 
     target = None if file in (None, "-") else Path(str(file)).absolute()
     if target is None and wants_json():

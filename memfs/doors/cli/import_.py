@@ -1,4 +1,4 @@
-"""``import``: memories and state documents from an export, from Markdown, or from another memory."""
+"""``import``: memories from an export, from Markdown, or from another memory."""
 
 from __future__ import annotations
 
@@ -41,11 +41,10 @@ class ImportReport:
     Attributes:
         file: what was read.
         source: what wrote it: `memfs`, or the name of another memory.
-        stored: how many memories and documents were stored, those of an export that were replaced included.
+        stored: how many memories were stored, those of an export that were replaced included.
         counts: how many by type.
         updated: how many of them, or besides them where another memory is the source, were here with other content.
         same: how many were here already with equal content.
-        derived: how many aggregates were passed over, as they are computed from the rest.
         memories: of another memory, each that was not there already.
         skipped: what holds no memory.
         refused: what cannot be stored.
@@ -57,7 +56,6 @@ class ImportReport:
     counts: Mapping[str, int]
     updated: int = 0
     same: int = 0
-    derived: int = 0
     memories: tuple[ImportResult, ...] = ()
     skipped: tuple[SkippedSource, ...] = ()
     refused: tuple[SkippedSource, ...] = ()
@@ -80,7 +78,6 @@ def _export_text(report: ImportReport, dry_run: bool) -> output.Text:
     also = {
         "of them replaced": report.updated,
         "were there already": report.same,
-        "computed from the rest": report.derived,
         "left out": len(report.refused),
     }
     yield f"{_did(dry_run)} {counted(report.counts)} from {report.file}{_tail(also)}"
@@ -159,10 +156,10 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
     so importing again stores only what has changed; what was edited here stays, unless --replace. What is refused, such
     as a memory with a secret, is named and left out.
 
-    Of an export of memories, or of state documents, nothing is stored if anything in it cannot be, unless
-    --skip-refused leaves that out. What is there with other content is refused, unless --replace; history keeps the
-    other. A line such as {"content": "...", "tags": ["x"]} is a memory, too. To copy a whole memory, pipe
-    'memfs export' into 'memfs import -'; 'memfs list --json' prints one document instead of lines.
+    Of an export nothing is stored if anything in it cannot be, unless --skip-refused leaves that out. What is there
+    with other content is refused, unless --replace; history keeps the other. A line such as {"content": "...",
+    "tags": ["x"]} is a memory, too. To copy a whole memory, pipe 'memfs export' into 'memfs import -'; 'memfs list
+    --json' prints one document instead of lines.
 
     Exit code 1: something was refused.
 
@@ -279,11 +276,10 @@ def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> I
     return ImportReport(
         name,
         _EXPORT,
-        done.total,
-        done.counts,
+        done.stored,
+        {"memory": done.stored} if done.stored else {},
         updated=done.replaced,
         same=done.same,
-        derived=done.derived,
         refused=tuple(
             SkippedSource(f"{error.path or name}:{error.line or 0}", error.sentence) for error in done.refused
         ),

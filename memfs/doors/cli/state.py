@@ -356,7 +356,7 @@ def resume(workspace: Workspace, token: str) -> KeptState:
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type of document; repeat it.")
 @click.option("--iteration", "spans", multiple=True, metavar="N[-M]", help="Only these iterations; repeat it.")
 def export(types: tuple[str, ...], spans: tuple[str, ...], **given: Any) -> ExportReport:
-    """Write state documents into FILE, or to standard output, as JSON Lines that 'memfs import' reads back.
+    """Write state documents into FILE, or to standard output, as JSON Lines.
 
     A line is {"path", "type", "iteration", "sha256", "document"}. CSV and Parquet have a column for each field and are
     for other programs. Without --type everything below iterations/ is exported, archived iterations included; the type

@@ -202,7 +202,7 @@ def _convention_export(file: str, name: str, replace: bool) -> ConventionExport 
     Examples:
         memfs team convention export team-conventions.yaml
     """
-    from memfs.state.export import out_file
+    from memfs.state.transfer import out_file
 
     with opened() as workspace:
         sharing = workspace.sources.sharing

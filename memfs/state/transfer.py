@@ -1,8 +1,10 @@
-"""Export state documents and memories for analysis elsewhere, as JSON Lines, CSV or Parquet.
+"""Export state documents and memories as JSON Lines, CSV or Parquet, and import memories from JSON Lines.
 
 Documents come in a fixed order. What cannot be read is reported and left out, and an export that fails leaves the
-target as it was. A record that is written as JSON Lines and read again is the same document; CSV and Parquet have one
-row per document and a column per dotted name. Memory is bounded however many documents there are.
+target as it was. CSV and Parquet have one row per document and a column per dotted name. A memory that is written as
+JSON Lines and read again is the same file. An import checks everything before it stores the first memory, and each
+batch is stored whole or not at all; one that was cut short is finished by importing again. Memory is bounded however
+many documents there are.
 """
 
 from __future__ import annotations
@@ -11,21 +13,37 @@ import csv
 import json
 import os
 import re
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, cast
 
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import Conflict, ContentError, ExtraMissing, ItemSyntaxError, ItemTooLarge, MemfsError, QueryInvalid
+from memfs.errors import (
+    Conflict,
+    ContentError,
+    DuplicateId,
+    ExtraMissing,
+    ItemSyntaxError,
+    ItemTooLarge,
+    MemfsError,
+    QueryInvalid,
+    StorageIO,
+)
 from memfs.format import item_fields, json_text
-from memfs.format.text import BOM, utf8
+from memfs.format.plain import canonical
+from memfs.format.secrets import allowed
+from memfs.format.text import BOM, shortlist, utf8
 from memfs.fs import io
+from memfs.fs.archive import batches
 from memfs.fs.atomic_replace import sha256
+from memfs.model.ids import check_id, slug, stem_of, suffix_of
 from memfs.model.item import MemoryItem, Trust
 from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.query import moment
@@ -33,7 +51,8 @@ from memfs.model.state_facts import StateQuery, as_number, names_of, numbers_of
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path, document_kind, iteration_of
 from memfs.state.reader import StateReader
 from memfs.store import Store
-from memfs.store.parts import CONTENT
+from memfs.store.parts import CONTENT, Parts
+from memfs.store.plan import FilePlan, Planner
 from memfs.store.state_files import State
 
 MOST_COLUMNS = 1_000
@@ -86,10 +105,9 @@ LONGEST = 1 << 28
 _KEYS = frozenset({*FIXED, DOCUMENT, TEXT})
 _ORIGIN = ("agent", "session", "phase", "role", "tool")
 _WRITTEN_BY_STORE = frozenset({"path", "sha256", "score", "reasons", "stale", "usage"})
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _HINT = "write one object per line, as 'memfs export' does"
 _ARRAY = "a JSON array, where one object per line is expected"
-_PATHLESS = "'memfs state store' takes documents without a path"
+_OTHERS = "clone the repository, or restore a backup, for state documents; 'memfs state store' takes new ones"
 
 
 class Sink(Protocol):
@@ -172,7 +190,7 @@ def _value(line: str, number: int) -> Any:
 
 # -- reading a record ---------------------------------------------------------------------------------------------
 def record_of(value: Any, place: int, size: int) -> ExportRecord:
-    """The record that a mapping describes; one with fields of a memory and no document is that memory.
+    """The memory that a mapping describes, as an export has it or as a person writes it: its fields alone.
 
     Raises:
         ItemSyntaxError: it describes none; ``line`` is its place.
@@ -183,14 +201,17 @@ def record_of(value: Any, place: int, size: int) -> ExportRecord:
         raise ItemSyntaxError("a memory has no such key; did you mean 'content'?", line=place, field=TEXT, hint=_HINT)
     if DOCUMENT not in value and not value.keys() <= _KEYS:
         return ExportRecord(path="", type=MEMORY, document=by_hand(value), place=place, size=size)
-    for key in value:
-        if key not in _KEYS:
-            raise ItemSyntaxError("a record has no such key", line=place, field=str(key), hint=_HINT)
-    for key, (sort, needed, expected) in _FITTING.items():
-        if not _fits(key, value.get(key), sort, needed):
-            hint = f"{_HINT}; {_PATHLESS}" if key == "path" and key not in value else _HINT
-            raise ItemSyntaxError(f"expected {expected}", line=place, field=key, hint=hint)
-    return ExportRecord(**{key: said for key, said in value.items() if said is not None}, place=place, size=size)
+    if strange := value.keys() - _KEYS:
+        raise ItemSyntaxError("a record has no such key", line=place, field=str(min(strange)), hint=_HINT)
+    if not isinstance(value.get(DOCUMENT), dict):
+        raise ItemSyntaxError("expected the document's keys and values", line=place, field=DOCUMENT, hint=_HINT)
+    for key in ("path", "type", TEXT):
+        if not isinstance(value.get(key, ""), str):
+            raise ItemSyntaxError("expected text", line=place, field=key, hint=_HINT)
+    if value.get("type") != MEMORY:
+        raise ItemSyntaxError("only memories are imported", line=place, field="type", hint=_OTHERS)
+    said = {key: value[key] for key in ("path", "type", DOCUMENT, TEXT) if key in value}
+    return ExportRecord(**{"path": "", **said}, place=place, size=size)
 
 
 def by_hand(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,24 +223,6 @@ def by_hand(line: Mapping[str, Any]) -> dict[str, Any]:
     origin = fields.get("origin")
     agent = isinstance(origin, Mapping) and origin.get("agent")
     return {"trust": (Trust.AGENT if agent else Trust.HUMAN).value, **fields}
-
-
-_FITTING: Mapping[str, tuple[type, bool, str]] = {
-    "path": (str, True, "a path below the workspace"),
-    "type": (str, True, "the type of the document"),
-    "iteration": (int, False, "a whole number"),
-    "sha256": (str, False, "64 hexadecimal digits"),
-    DOCUMENT: (dict, True, "the document's keys and values"),
-    TEXT: (str, False, "text"),
-}
-"""By key: the sort of its value, whether there must be one, and what was expected."""
-
-
-def _fits(key: str, value: Any, sort: type, needed: bool) -> bool:
-    if value is None or (value == "" and sort is str):
-        return not needed
-    digest = key != "sha256" or (isinstance(value, str) and _SHA256.fullmatch(value) is not None)
-    return isinstance(value, sort) and not isinstance(value, bool) and digest
 
 
 FORMATS = ("jsonl", "csv", "parquet")
@@ -610,3 +613,317 @@ def _wanted(item: MemoryItem, query: StateQuery) -> bool:
     if at is None:
         return query.start is None and query.end is None
     return (query.start is None or query.start <= at) and (query.end is None or at <= query.end)
+
+
+# -- import -------------------------------------------------------------------------------------------------------
+_REPLACE = "import with --replace to have it so, or take the record out"
+_SUFFIX = 8
+_GIVEN_BY_PLACE = ("id", "type")
+_TELLING = ("type", "title", "content", "tags", "timestamp", "origin")
+"""What makes a line without an id the memory that an earlier import stored."""
+_BATCH = 5_000  # each is a commit, which writes the trees of whole folders again
+_BATCH_BYTES = 8 << 20
+_KEPT_BYTES = 16 << 20
+"""Of so many bytes of records, what the check found to be done is kept; of the rest it is found once more."""
+_SOURCE = "import"
+_NAMED = 20
+_SKIP = "--skip-refused leaves out what cannot be imported"
+
+Due = tuple[ExportRecord, Sequence[FilePlan]]
+"""A record and what stores it: nothing where it is there already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportCounts:
+    """What an import did.
+
+    Attributes:
+        stored: how many memories were stored; ``replaced`` of them were there with other content.
+        same: how many were there already with equal content.
+        refused: why records were left out; ``path`` is the file, ``line`` where the record is in it.
+    """
+
+    stored: int = 0
+    replaced: int = 0
+    same: int = 0
+    refused: tuple[MemfsError, ...] = ()
+
+
+class Importer:
+    """Stores memories that an export holds."""
+
+    def __init__(self, parts: Parts, store: Store) -> None:
+        self._parts, self._store = parts, store
+
+    def read(
+        self,
+        source: str | os.PathLike[str] | BinaryIO,
+        *,
+        replace: bool = False,
+        dry_run: bool = False,
+        skip_refused: bool = False,
+        allow_secret: str = "",
+    ) -> ImportCounts:
+        """Store every memory of an export; one that is there already with equal content stays as it is.
+
+        Args:
+            source: a file by name, or an open binary file, which need not be seekable.
+            replace: memories that differ are replaced; without it they are conflicts.
+            dry_run: tell what would be stored, and store nothing.
+            skip_refused: leave out the records that cannot be imported.
+            allow_secret: why memories may hold what looks like a secret.
+
+        Raises:
+            Conflict: memories are there with other content. Nothing was stored.
+            ContentError: records are no valid memories; ``also`` has the first of them. Nothing was stored.
+            QueryInvalid: by its name it is CSV or Parquet.
+            StorageIO: the file cannot be read; or a batch could not be stored, those before it are.
+        """
+        name = _name_of(source)
+        if format_of(name) not in ("", "jsonl"):
+            hint = "let 'memfs export --format jsonl' write it"
+            raise QueryInvalid(
+                "an import takes JSON Lines; CSV and Parquet are for other programs", path=name, hint=hint
+            )
+        # each new id would be looked for among all files; what is written meanwhile, the write itself finds out
+        with _opened(source, name, self._parts.repository.state) as stream, self._store.looking_once():
+            made = _Import(self._parts, self._store, stream, name, replace, allow_secret)
+            return made.store(made.check(skip_refused), dry_run)
+
+
+@contextmanager
+def _opened(source: str | os.PathLike[str] | BinaryIO, name: str, beside: Path) -> Iterator[BinaryIO]:
+    """The file, so that it can be read twice: a pipe is copied into the folder ``beside``, under no name."""
+    with ExitStack() as stack:
+        stream = source
+        if isinstance(stream, str | os.PathLike):
+            with io.operation("open", name):
+                stream = stack.enter_context(open(stream, "rb"))  # a person names it, so links are followed
+        if not stream.seekable():
+            with io.operation("read", name):
+                copy = stack.enter_context(tempfile.TemporaryFile(dir=beside))
+                shutil.copyfileobj(stream, copy)
+            stream = cast(BinaryIO, copy)
+        yield stream
+
+
+class _Import:
+    """One import: what is to be done for each record of a file, and the doing."""
+
+    def __init__(
+        self, parts: Parts, store: Store, stream: BinaryIO, name: str, replace: bool, allow_secret: str
+    ) -> None:
+        self._store, self._parts = store, parts
+        self._planner = Planner(parts, store.index_sync)
+        self._stream, self._name = stream, name
+        self._replace, self._allow_secret = replace, allow_secret
+        self._refused: dict[int, MemfsError] = {}
+
+    def check(self, skip_refused: bool) -> Iterable[Due]:
+        """What is to be done for the records, each by its number, but for those that cannot be imported.
+
+        Raises:
+            ContentError, Conflict: one cannot, and none is to be left out for that.
+        """
+        made: dict[int, Due] = {}
+        number = room = 0
+        seen: dict[str, tuple[int | None, str]] = {}
+        self._store.follow()
+        for number, record in enumerate(self._records(), 1):
+            try:
+                if isinstance(record, ContentError):
+                    raise record
+                repeated = _is_repeated(record, seen)
+                plans = () if repeated else self._plans(record)
+                room += record.size
+                if repeated or room < _KEPT_BYTES:
+                    made[number] = record, plans
+            except StorageIO:  # the disk's doing, not the record's
+                raise
+            except MemfsError as error:
+                for one in (error, *error.also):
+                    one.path = self._name
+                    if isinstance(record, ExportRecord):
+                        one.line, one.column = record.place, None
+                        one.message = f"{record.path}: {one.message}" if record.path else one.message
+                self._refused[number] = error
+        if self._refused and not skip_refused:
+            raise _summary(list(self._refused.values()), number)
+        # a file of which all is known is not read again
+        return made.values() if len(self._refused) + len(made) == number else self._again(made)
+
+    def _again(self, made: dict[int, Due]) -> Iterator[Due]:
+        for number, record in enumerate(self._records(), 1):
+            if number in made:
+                yield made.pop(number)
+            elif number not in self._refused and isinstance(record, ExportRecord):
+                yield record, self._plans(record)
+
+    def _records(self) -> Iterator[ExportRecord | ContentError]:
+        """The records of the file from its beginning, in their order, or why one is none.
+
+        Raises:
+            ContentError: a line is too long to be read; with the file's name.
+        """
+        self._stream.seek(0)
+        try:
+            yield from read_json_lines(self._stream)
+        except ContentError as error:
+            raise error.located(self._name) from None
+        except OSError as error:
+            raise io.storage_error(error, "read", self._name) from error
+
+    def _plans(self, record: ExportRecord) -> Sequence[FilePlan]:
+        """What stores a memory; nothing where it is there already.
+
+        Its file's text counts while it says the same as its fields: then it gets the very bytes it had. Otherwise the
+        fields count, as somebody changed them.
+
+        Raises:
+            ContentError: it is not valid.
+            Conflict: it is there with other content, and is not to be replaced.
+        """
+        item, secret = allowed(self._described(record), self._allow_secret)
+        data = self._text(record, item)
+        existing = self._store.get(item.id)
+        if existing is not None:
+            item = _with_times(item, record.document, existing)
+            if (data is not None and existing.sha256 == sha256(data)) or _values(existing) == _values(item):
+                return ()
+            if not self._replace and not _is_named(record):  # what an earlier import stored, and somebody changed here
+                return ()
+            if not self._replace:
+                raise Conflict(
+                    f"the memory {item.id!r} is there with other content", current=existing.sha256, hint=_REPLACE
+                )
+        if data is None or (existing is not None and existing.path != record.path):
+            return self._planner.put(item, existing.sha256 if existing else "", self._allow_secret, plain=not secret)
+        stored, reason = item.replace(path=record.path, sha256=sha256(data)), allowed(item)[1]
+        plans = self._store.plan_restore({record.path: data})
+        return [plan._replace(item=stored, vetted=False, reason=reason) for plan in plans]
+
+    def _described(self, record: ExportRecord) -> MemoryItem:
+        """The item that the fields describe, read as the file it could be: one home for what a valid item is."""
+        own = {key: value for key, value in record.document.items() if key not in _GIVEN_BY_PLACE}
+        own = {key: value for key, value in own.items() if value not in (None, "", [], {})}
+        kind = self._parts.kinds.get(str(record.document.get("type") or "semantic"))
+        place = f"{CONTENT}/{kind.folder}/{check_id(str(_id_of(record)))}.json"
+        data = json.dumps(own, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        item: MemoryItem = self._parts.codec.read(data, place, self._parts.clock())
+        return item.replace(path="", sha256="")
+
+    def _text(self, record: ExportRecord, item: MemoryItem) -> bytes | None:
+        """The bytes to restore, None where the fields count."""
+        kind = self._parts.kinds.at(record.path.removeprefix(f"{CONTENT}/"))
+        if not record.text or kind is None or kind.name != item.type or stem_of(record.path) != item.id:
+            return None
+        data = record.text.encode()
+        there = self._parts.codec.read(data, record.path, item.timestamp or self._parts.clock())
+        return data if _values(there) == _values(item) else None
+
+    # -- storing --------------------------------------------------------------------------------------------------
+    def store(self, due: Iterable[Due], dry_run: bool) -> ImportCounts:
+        """Store what is due, batch by batch."""
+        stored = replaced = same = 0
+        for batch in batches(due, lambda row: row[0].size, _BATCH_BYTES, _BATCH):
+            wanted = [row for row in batch if row[1]]
+            done = wanted if dry_run or not wanted else self._carried_out(wanted, stored)
+            stored += len(done)
+            same += len(batch) - len(done)
+            replaced += sum(any(plan.before is not None for plan in plans) for _, plans in done)
+        return ImportCounts(stored=stored, replaced=replaced, same=same, refused=tuple(self._refused.values()))
+
+    def _carried_out(self, batch: Sequence[Due], before: int) -> Sequence[Due]:
+        """Store a batch as one commit; what somebody else stored of it at the same moment is left out of it."""
+        number = len(batch)
+        message = f"Import {number:,} {'memory' if number == 1 else 'memories'} from {os.path.basename(self._name)}"
+        for left in reversed(range(_TRIES)):
+            try:
+                plans = [plan for _, some in batch for plan in some]
+                if plans:
+                    self._store.carry_out(plans, message, source=_SOURCE, critical=False)
+                return batch
+            except (StorageIO, Conflict) as error:
+                if isinstance(error, StorageIO) or not left:
+                    raise _interrupted(error, before) from None
+            self._store.refresh()
+            try:
+                again = [(record, self._plans(record)) for record, _ in batch]
+            except Conflict as error:
+                raise _interrupted(error, before) from None
+            batch = [(record, plans) for record, plans in again if plans]
+        return batch
+
+
+def _interrupted(error: MemfsError, before: int) -> MemfsError:
+    stored = f"{before:,} memories before this one are stored; " if before else ""
+    error.hint = f"{stored}{(error.hint or 'try again').rstrip('.')}, then import again: it goes on from there"
+    return error
+
+
+def _values(item: MemoryItem) -> Mapping[str, Any]:
+    """What is compared: all but when the file was last written, which a replacement changes."""
+    return {"id": item.id, "type": item.type, **item_fields.values(item), "updated": None}
+
+
+def _name_of(source: str | os.PathLike[str] | BinaryIO) -> str:
+    name = os.fspath(source) if isinstance(source, str | os.PathLike) else getattr(source, "name", "")
+    return name if isinstance(name, str) and name and not name.startswith("<") else "standard input"
+
+
+def _with_times(item: MemoryItem, said: Mapping[str, Any], existing: MemoryItem) -> MemoryItem:
+    """The item with the times of the one that is there, where its record names none."""
+    if said.get("created"):
+        return item
+    return item.replace(
+        created=existing.created, timestamp=item.timestamp if said.get("timestamp") else existing.timestamp
+    )
+
+
+def _id_of(record: ExportRecord) -> Any:
+    """What a memory's record gives as its id; else one that follows from what it says, the same at every import."""
+    said = record.document
+    if named := said.get("id") or (stem_of(record.path) if record.path else ""):
+        return named
+    suffix = suffix_of(canonical([said.get(key) or "" for key in _TELLING]).encode(), _SUFFIX)
+    return f"{slug(str(said.get('title') or said.get('content') or '')) or 'memory'}-{suffix}"
+
+
+def _is_named(record: ExportRecord) -> bool:
+    """Whether a memory's record says by itself which memory it is."""
+    return bool(record.document.get("id") or record.path)
+
+
+def _is_repeated(record: ExportRecord, seen: dict[str, tuple[int | None, str]]) -> bool:
+    """Whether a line without an id stands there already, word for word.
+
+    Raises:
+        DuplicateId: another record has its id.
+    """
+    said = "" if _is_named(record) else sha256(json_line(record))
+    place, earlier = seen.setdefault(str(_id_of(record)).casefold(), (record.place, said))
+    if place == record.place:
+        return False
+    if said and said == earlier:
+        return True
+    raise DuplicateId(f"it stands in line {place} already", hint="keep one of the two")
+
+
+def _summary(refused: Sequence[MemfsError], total: int) -> MemfsError:
+    """One error for all that is wrong with a file."""
+    found = refused[0]
+    if len(refused) > 1:
+        alike: dict[tuple[str, str | None], list[MemfsError]] = {}
+        for error in refused:
+            alike.setdefault((error.message, error.hint), []).append(error)
+        sort = Conflict if all(isinstance(error, Conflict) for error in refused) else ContentError
+        many = f"{len(refused):,} of {total:,} records cannot be imported; nothing was stored"
+        message = f"{many}. The first: {found.message}"
+        if len(alike) == 1:
+            message += f"; likewise line {shortlist(str(error.line) for error in refused[1:] if error.line)}"
+        line = found.line
+        found = sort(message, path=found.path, hint=found.hint)
+        found.line = line
+        found.also = tuple([same[0] for same in alike.values()][:_NAMED]) if len(alike) > 1 else ()
+    found.hint = "; ".join(filter(None, (found.hint, _SKIP)))
+    return found
