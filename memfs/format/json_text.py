@@ -1,7 +1,7 @@
 """Reads and writes JSON as strictly as YAML is read.
 
-Refuses duplicate keys, deep nesting, NaN, infinity and integers beyond 64 bits, and knows the place of every value. The
-standard library parses first; the scanner here runs only to locate an error.
+Refuses duplicate keys, deep nesting, NaN, infinity and integers beyond 64 bits. The standard library parses; as JSON is
+YAML, the places of values are those that the YAML parser finds.
 """
 
 from __future__ import annotations
@@ -9,22 +9,24 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from typing import Any, NoReturn
 
-from memfs.errors import ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep, ItemTooLarge
-from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_PARTS, MIN_INT, KeyNode, Node
+from memfs.errors import ItemSyntaxError, ItemTooDeep, ItemTooLarge
+from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_PARTS, MIN_INT, Node
 from memfs.format.text import position
 from memfs.startup import regex
 
-_TOKEN = regex(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
+_SIGN = regex(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
+_TOKEN = regex(
+    r'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<constant>NaN|-?Infinity)|'
+    r"(?P<number>-?(?:0|[1-9][0-9]*)(?P<fraction>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?))",
+    re.DOTALL,
+)
+_BEFORE_COLON = regex(r"[ \t\r\n]+(?=:)")
+_SURROGATE = regex(r"\\u[dD]([89a-fA-F][0-9a-fA-F]{2})")
 _STRING = regex(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _RUNS = regex(r"[\[{]+|[\]}]+")
-_BLANK = regex(r"[ \t\r\n]*")
-_NUMBER = regex(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
-_WORD = regex(r"-?[A-Za-z_]+")
 _COMMENTS = ("//", "/*", "#")
-_CONSTANTS: dict[str, Any] = {"null": None, "true": True, "false": False}
 # legal inside JSON strings, but line breaks or invisible to other readers
 _ESCAPED = regex("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 
@@ -44,18 +46,40 @@ def load(text: str, parts: int | None = MAX_PARTS, first: int = 1) -> Any:
         _check_size(text, parts)
     try:
         return _LOADER.decode(text)
-    except (ValueError, RecursionError):
-        tree(text, first)
+    except json.JSONDecodeError as error:
+        raise _syntax_error(error, text, first) from None
+    except RecursionError:
+        _check_size(text, len(text))
+        raise
+    except ValueError:
+        _refuse_value(text, first)
         raise ItemSyntaxError("not valid JSON", line=first, hint="correct the file") from None
 
 
-def tree(text: str, first: int = 1) -> Node:
+def tree(text: str) -> Node:
     """The same as positions.
 
     Raises:
         the same errors as ``load``.
     """
-    return _Scanner(text, first).run()
+    from memfs.format import yaml_text  # only who changes or refuses a file asks for places
+
+    load(text, None)
+    root = yaml_text.tree(_as_yaml(text), len(text))
+    nodes = [root]
+    for node in nodes:
+        for entry in node.entries:
+            entry.key = json.loads(text[entry.start : entry.end])
+        nodes += [*node.items, *(entry.value for entry in node.entries)]
+    return root
+
+
+def _as_yaml(text: str) -> str:
+    """A text of the same length that YAML allows: without escapes of half characters, signs that it has not, and lines
+    between a key and its colon.
+    """
+    plain = _SURROGATE.sub(r"\\u1\1", _BEFORE_COLON.sub(lambda blank: " " * len(blank[0]), text))
+    return _ESCAPED.sub(lambda sign: chr(0xE000 + ord(sign[0]) % 4096), plain)
 
 
 def document(value: Any, indent: int | str = 2) -> str:
@@ -110,7 +134,7 @@ def _check_size(text: str, most: int) -> None:
     if sum(map(signs.count, "[]{},:")) <= most and (opening <= MAX_DEPTH or _deepest(signs) <= MAX_DEPTH):
         return
     depth = parts = 0
-    for match in _TOKEN.finditer(text):
+    for match in _SIGN.finditer(text):
         sign = match[0]
         if sign[0] == '"':
             continue
@@ -141,129 +165,42 @@ def _deepest(signs: str) -> int:
     return deepest
 
 
-def _scan_string(text: str, start: int) -> tuple[str, int]:
-    scan: Callable[[str, int, bool], tuple[str, int]] = json.decoder.scanstring  # type: ignore[attr-defined]
-    return scan(text, start, True)
+# -- errors -------------------------------------------------------------------------------------------------------
+_MESSAGES = (
+    ("Expecting value", "expected a value", "write text in double quotes, a number, true, false, null, [...] or {...}"),
+    ("Expecting property name", "expected a key in double quotes", 'write "key": value'),
+    ("Expecting ':'", "expected ':' after the key", 'write "key": value'),
+    ("Expecting ','", "expected ',' or the end of the collection", "separate parts with ','"),
+    ("Extra data", "something follows the end of the JSON value", "remove it"),
+)
 
 
-class _Scanner:
-    """One pass over a JSON text with a stack of open collections."""
+def _syntax_error(error: json.JSONDecodeError, text: str, first: int) -> ItemSyntaxError:
+    before, at = text[: error.pos].rstrip(), text[error.pos : error.pos + 1]
+    message = f"not valid JSON: {error.msg[0].lower()}{error.msg[1:]}"
+    hint = "correct the text in quotes"
+    for words, said, remedy in _MESSAGES:
+        if error.msg.startswith(words):
+            message, hint = said, remedy
+    if text.startswith(_COMMENTS, error.pos):
+        message, hint = "a comment, which JSON has none of", "remove it"
+    elif "trailing comma" in error.msg or (before.endswith(",") and at in ("]", "}")):
+        message, hint = f"',' before '{at if at != ',' else '}'}'", "remove it"
+    return ItemSyntaxError(message, line=first - 1 + error.lineno, column=error.colno, hint=hint)
 
-    def __init__(self, text: str, first: int) -> None:
-        self.text, self.first = text, first
-        self.at = 0
-        self.line = first
-        self.line_start = 0
-        self.counted = 0
 
-    def run(self) -> Node:
-        root = self._value()
-        stack = [root] if root.kind != "scalar" else []
-        while stack:
-            child = self._next_part(stack[-1])
-            if child is None:
-                stack.pop()
-            elif child.kind != "scalar":
-                if len(stack) >= MAX_DEPTH:
-                    self._fail(f"nesting deeper than {MAX_DEPTH} at line {child.line}", "flatten it", ItemTooDeep)
-                stack.append(child)
-        self._skip()
-        if self.at < len(self.text):
-            self._fail("something follows the end of the JSON value", "remove it")
-        return root
-
-    def _next_part(self, parent: Node) -> Node | None:
-        """The next value inside ``parent``, None when it is closed."""
-        closing = "}" if parent.kind == "map" else "]"
-        is_first = not parent.entries and not parent.items
-        ahead = self._peek()
-        if ahead == closing:
-            self.at += 1
-            parent.end = self.at
-            return None
-        if not is_first:
-            if ahead != ",":
-                self._fail(f"expected ',' or '{closing}'", "separate parts with ','")
-            self.at += 1
-            if self._peek() == closing:
-                self._fail(f"',' before '{closing}'", "remove it")
-        if parent.kind == "seq":
-            parent.items.append(self._value())
-            return parent.items[-1]
-        parent.entries.append(self._entry(parent))
-        return parent.entries[-1].value
-
-    def _entry(self, parent: Node) -> KeyNode:
-        if self._peek() != '"':
-            self._fail("expected a key in double quotes", 'write "key": value')
-        start, line, column = self.at, self.line, self.at - self.line_start
-        key = self._string()
-        first = parent.lines.setdefault(key, line)
-        if len(parent.lines) == len(parent.entries):
-            self.at = start
-            self._fail(f"key {key!r} at line {line}, first at line {first}", "keep one of them", DuplicateKey)
-        if not 0 < len(key) <= MAX_KEY:
-            self.at = start
-            self._fail(f"a key has {len(key)} characters", f"use 1 to {MAX_KEY}")
-        end = self.at
-        if self._peek() != ":":
-            self._fail("expected ':' after the key", 'write "key": value')
-        self.at += 1
-        return KeyNode(key, start, end, line, column, self._value())
-
-    def _value(self) -> Node:
-        ahead = self._peek()
-        start, line, column = self.at, self.line, self.at - self.line_start
-        if ahead and ahead in "{[":
-            self.at += 1
-            return Node("map" if ahead == "{" else "seq", start, self.at, line, column, "flow")
-        value = self._string() if ahead == '"' else self._bare()
-        return Node("scalar", start, self.at, line, column, "quoted" if ahead == '"' else "plain", value=value)
-
-    def _bare(self) -> Any:
-        if number := _NUMBER.match(self.text, self.at):
-            try:
-                value = _fraction(number[0]) if number[1] or number[2] else _integer(number[0])
-            except ValueError as error:
-                self._fail(str(error), "put it in quotes if it is text")
-            self.at = number.end()
-            return value
-        word = _WORD.match(self.text, self.at)
-        if word and word[0] in _CONSTANTS:
-            self.at = word.end()
-            return _CONSTANTS[word[0]]
-        if word and word[0].lstrip("-") in ("NaN", "Infinity", "inf", "nan"):
-            self._fail(f"{word[0]} is not a finite number", "write a number or text")
-        return self._fail(
-            "expected a value", "write text in double quotes, a number, true, false, null, [...] or {...}"
-        )
-
-    def _string(self) -> str:
+def _refuse_value(text: str, first: int) -> None:
+    """Name the place of what JSON allows and memfs does not: a number out of range, or a key."""
+    for token in _TOKEN.finditer(text):
         try:
-            value, end = _scan_string(self.text, self.at + 1)
-        except json.JSONDecodeError as error:
-            self.at = min(error.pos, len(self.text))
-            self._fail(f"not valid JSON: {error.msg[0].lower()}{error.msg[1:]}", "correct the text in quotes")
-        self.at = end
-        return value
+            if token["number"]:
+                (_fraction if token["fraction"] else _integer)(token["number"])
+            elif token["constant"]:
+                _no_constant(token["constant"])
+        except ValueError as error:
+            line, column = position(text, token.start())
+            hint = "put it in quotes if it is text"
+            raise ItemSyntaxError(str(error), line=first - 1 + line, column=column, hint=hint) from None
+    from memfs.format import yaml_text
 
-    def _peek(self) -> str:
-        self._skip()
-        return self.text[self.at : self.at + 1]
-
-    def _skip(self) -> None:
-        blank = _BLANK.match(self.text, self.at)
-        self.at = blank.end() if blank else self.at
-        self._count()
-
-    def _count(self) -> None:
-        if lines := self.text.count("\n", self.counted, self.at):
-            self.line += lines
-            self.line_start = self.text.rfind("\n", self.counted, self.at) + 1
-        self.counted = max(self.counted, self.at)
-
-    def _fail(self, message: str, hint: str, kind: type[ContentError] = ItemSyntaxError) -> NoReturn:
-        line, column = position(self.text, self.at)
-        if kind is ItemSyntaxError and self.text.startswith(_COMMENTS, self.at):
-            message, hint = "a comment, which JSON has none of", "remove it"
-        raise kind(message, line=self.first - 1 + line, column=column, hint=hint)
+    yaml_text.tree("\n" * (first - 1) + _as_yaml(text), len(text))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NoReturn, cast
 
 import yaml
@@ -69,13 +70,16 @@ def load(text: str) -> Any:
         return _guarded(text, _tree)  # raises, and knows both lines
 
 
-def tree(text: str) -> Node:
+def tree(text: str, parts: int = MAX_PARTS) -> Node:
     """The same as positions: each value's place in the text, for error messages and for changing single fields.
+
+    Args:
+        parts: how many keys, values and ends of collections there may be.
 
     Raises:
         the same errors as ``load``.
     """
-    return cast(Node, _guarded(text, _tree))
+    return cast(Node, _guarded(text, partial(_tree, most=parts)))
 
 
 def resolve(text: str) -> Any:
@@ -189,12 +193,12 @@ def _begun(event: Any, above: Any, key: str | None, depth: int) -> Any:
     return child
 
 
-def _tree(get: Callable[[], Any]) -> Node:
+def _tree(get: Callable[[], Any], most: int = MAX_PARTS) -> Node:
     """As ``_load``, keeping every place."""
     root = _node(_first(get))
     stack: list[Node] = []
     current, key = root, None
-    for _ in range(MAX_PARTS if root.kind != "scalar" else 0):
+    for _ in range(most if root.kind != "scalar" else 0):
         event = get()
         kind = event.__class__
         if kind is MappingEndEvent or kind is SequenceEndEvent:

@@ -46,14 +46,14 @@ def test_row_5_duplicate_keys_name_both_lines() -> None:
         ('{"a": 1' + "0" * 5000 + "}", "does not fit into 64 bit", 1),
         ('{"a" 1}', "expected ':'", 1),
         ('{"a": 1,}', "',' before '}'", 1),
-        ("[1 2]", "expected ',' or ']'", 1),
+        ("[1 2]", "expected ','", 1),
         ("{'a': 1}", "a key in double quotes", 1),
         ('{"a": 1} x', "something follows", 1),
         ('{"a": "x\ny"}', "control character", 1),
         ('{"a": tru}', "expected a value", 1),
         ('{"": 1}', "0 characters", 1),
         ('{"a": "b', "unterminated", 1),
-        ('{\n"a": 01\n}', "expected ',' or '}'", 2),
+        ('{\n"a": 01\n}', "expected ','", 2),
         ("", "expected a value", 1),
     ],
 )
@@ -70,8 +70,8 @@ def test_rows_7_and_10_errors_have_line_and_remedy(text: str, words: str, line: 
 @pytest.mark.parametrize(
     "text", ['{"a": [1, 2.5, {"b": null}], "c": "\\u00e9"}', "[]", "3", '"x"', "true", ' {"a":{}} ']
 )
-def test_scanner_and_standard_library_agree(text: str) -> None:
-    """What the quick path reads, the scanner finds places for."""
+def test_what_is_read_has_places(text: str) -> None:
+    """What the standard library reads, the YAML parser finds places for."""
     assert json_text.load(text) == json.loads(text)
     json_text.tree(text)
 
