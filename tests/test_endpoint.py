@@ -137,23 +137,6 @@ def test_retries_end(serving: Serving, asking: Asking) -> None:
     assert len(server.asked) == 3
 
 
-def test_a_wait_that_is_asked_for_is_kept(serving: Serving, asking: Asking) -> None:
-    """``Retry-After: 0`` is asked again at once, a wait beyond the time not at all, and the service is left alone."""
-    server = serving(ModelReply(status=429, headers={"Retry-After": "0"}), GOOD)
-    assert score(asking(server)) == {"score": 7}
-    busy = serving(ModelReply(status=429, headers={"Retry-After": "60"}), GOOD)
-    endpoint = asking(busy)
-    assert "status 429" in failure(endpoint)
-    assert "asked again in" in failure(endpoint)
-    assert len(busy.asked) == 1
-
-
-def test_an_odd_wait_is_as_none(serving: Serving, asking: Asking) -> None:
-    """A ``Retry-After`` that says nothing does not keep from asking again."""
-    server = serving(ModelReply(status=429, headers={"Retry-After": "soon"}), GOOD)
-    assert score(asking(server)) == {"score": 7}
-
-
 def test_a_service_that_keeps_failing_is_left_alone(serving: Serving, asking: Asking) -> None:
     """After three calls without an answer the next one does not wait for it again."""
     server = serving(ModelReply(status=503))

@@ -118,15 +118,8 @@ class EndpointEmbedder:
             part = texts[start : start + _BATCH]
             # a service refuses a text of nothing, and one that is no text
             sent = [text[:_TEXT_LIMIT].encode("utf-8", "replace").decode() if text.strip() else "-" for text in part]
-            made = self._counted(self._service.embed(self.name, sent), len(part))
+            made = self._service.embed(self.name, sent)
             vectors += [self._checked(vector, text) for vector, text in zip(made, part, strict=True)]
-        return vectors
-
-    def _counted(self, vectors: Sequence[Vector], wanted: int) -> Sequence[Vector]:
-        if len(vectors) != wanted:
-            raise EndpointFailed(
-                f"asked for {wanted} vectors, got {len(vectors)}", field="embeddings", hint="try another model"
-            )
         return vectors
 
     def _checked(self, vector: Vector, text: str) -> Vector:
