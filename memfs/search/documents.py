@@ -1,22 +1,14 @@
-"""Reduces an item's file to what a search needs: its row, its terms, or why it is no item.
-
-A document depends only on the bytes, the path and the analyzer. It can be packed for a cache and unpacked again.
-"""
+"""The row of an item, the facts of it that filters and ranking need; and the filters of a query."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from sys import intern
 from typing import Any
 
 from memfs.dataclass import NamedTuple
-from memfs.model import Candidate, MemoryItem, Problem, Query
-from memfs.model.ids import stem_of
+from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.time import EPOCH
-from memfs.search import analyzer
-from memfs.search.analyzer import WeightedTerms
 
 _MICROSECOND = timedelta(microseconds=1)
 _FURTHEST = 1 << 60
@@ -128,97 +120,3 @@ class Filter(NamedTuple):
             and (not self.tags or self.tags.issubset(row.tags))
             and (not self.path or (row.path + "/").startswith(self.path))
         )
-
-
-FORM = 2
-_ROW = (
-    "type time importance context tags agent session sequence speaker role phase asks pinned".split()  # noqa: SIM905
-)
-
-
-class IndexDocument(NamedTuple):
-    """One item as a search sees it.
-
-    Attributes:
-        row: its facts; ``time`` is 0 where ``timed`` is false.
-        passages: the terms of each passage.
-        size: how many bytes its file has.
-        since: when it was created, else when it happened, in microseconds; decides between two files of one id.
-        timed: whether its file says when it happened.
-    """
-
-    row: IndexRow
-    passages: tuple[WeightedTerms, ...]
-    size: int
-    since: int
-    timed: bool
-
-    def at(self, moment: int) -> IndexDocument:
-        """The same, with this time in microseconds where its file names none."""
-        return self if self.timed else self._replace(row=self.row._replace(time=moment), since=moment)
-
-
-def document_of(item: MemoryItem, size: int, timed: bool) -> IndexDocument:
-    """The document of an item in a file of so many bytes."""
-    row = row_of(item)
-    born = item.created or item.timestamp
-    return IndexDocument(
-        row=row if timed else row._replace(time=0),
-        passages=analyzer.weighted_terms(item),
-        size=size,
-        since=micros(born) if timed and born is not None else 0,
-        timed=timed,
-    )
-
-
-# -- as text --------------------------------------------------------------------------------------------------------
-def packed(found: IndexDocument | Problem) -> str:
-    """A document as a line of text."""
-    if isinstance(found, Problem):
-        return _text([found.code, found.message, found.line, found.hint])
-    row: dict[str, Any] = {name: getattr(found.row, name) for name in _ROW}
-    row["tags"] = list(found.row.tags)
-    words = [[_by_weight(terms), length] for terms, length in found.passages]
-    return _text([[row[name] for name in _ROW], words, found.size, found.since, found.timed])
-
-
-def _by_weight(terms: Mapping[str, float]) -> list[list[Any]]:
-    found: dict[float, list[str]] = {}
-    for term, weight in terms.items():
-        found.setdefault(weight, []).append(term)
-    return [[weight, " ".join(words)] for weight, words in found.items()]
-
-
-def unpacked(path: str, values: Any) -> IndexDocument | Problem:
-    """The document of the file at a path again, of what its line holds.
-
-    Raises:
-        ValueError: it holds something else.
-    """
-    try:
-        if len(values) == 4:
-            code, message, line, hint = values
-            return Problem(path=path, code=str(code), message=str(message), line=line, hint=str(hint))
-        facts, words, size, since, timed = values
-        row = dict(zip(_ROW, facts, strict=True))
-        row["tags"] = tuple(row["tags"])
-        return IndexDocument(
-            row=IndexRow(id=stem_of(path), path=path, **row),
-            passages=tuple((_terms(terms), int(length)) for terms, length in words),
-            size=int(size),
-            since=int(since),
-            timed=bool(timed),
-        )
-    except (TypeError, AttributeError, LookupError) as error:
-        raise ValueError(f"a document is damaged: {error}") from error
-
-
-def _terms(words: Iterable[tuple[float, str]]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for weight, terms in words:
-        found.update(dict.fromkeys(map(intern, terms.split(" ")), float(weight)))
-    return found
-
-
-def _text(values: list[Any]) -> str:
-    return json.dumps(values, ensure_ascii=True, separators=(",", ":"), default=str)

@@ -5,9 +5,8 @@ Also serves as the overlay of fresh items over other engines. Nothing is kept on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from heapq import nsmallest
-from itertools import count
 from pathlib import Path
 
 from memfs.model import Candidate, MemoryItem, Query
@@ -35,21 +34,19 @@ class MemoryIndex:
 
     def add(self, items: Iterable[MemoryItem]) -> None:
         for item in items:
-            self.take(row_of(item), analyzer.weighted_terms(item))
-
-    def take(self, row: IndexRow, passages: Sequence[WeightedTerms]) -> None:
-        """Add or replace an item of which is known what a search needs: its row, and the terms of each passage."""
-        self._forget(row.id)
-        self._rows[row.id] = row
-        if row.sequence is not None:
-            self._places.setdefault((row.session, row.sequence), []).append(row.id)
-        for key, (weights, length) in zip(_keys(row.id, len(passages)), passages, strict=True):
-            self._terms[key] = (weights, length)
-            self._length += length
-            if len(passages) > 1:
-                self._firsts[key] = (row.id, 0)
-            for term, weight in weights.items():
-                self._postings.setdefault(term, {})[key] = weight
+            self._forget(item.id)
+            self._rows[item.id] = row = row_of(item)
+            if row.sequence is not None:
+                self._places.setdefault((row.session, row.sequence), []).append(row.id)
+            passages = analyzer.weighted_terms(item)
+            for number, (weights, length) in enumerate(passages):
+                key = item.id, number
+                self._terms[key] = weights, length
+                self._length += length
+                if len(passages) > 1:
+                    self._firsts[key] = item.id, 0
+                for term, weight in weights.items():
+                    self._postings.setdefault(term, {})[key] = weight
 
     def remove(self, ids: Iterable[str]) -> None:
         for key in ids:
@@ -64,17 +61,17 @@ class MemoryIndex:
             held.remove(key)
             if not held:
                 del self._places[row.session, row.sequence]
-        for passage in _keys(key):
-            if passage not in self._terms:
-                break
-            weights, length = self._terms.pop(passage)
+        number = 0
+        while (held_terms := self._terms.pop((key, number), None)) is not None:
+            weights, length = held_terms
             self._length -= length
-            self._firsts.pop(passage, None)
+            self._firsts.pop((key, number), None)
             for term in weights:
                 holders = self._postings[term]
-                del holders[passage]
+                del holders[key, number]
                 if not holders:
                     del self._postings[term]
+            number += 1
 
     def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
         accepts = Filter.of(query).accepts
@@ -138,9 +135,3 @@ class MemoryIndex:
 
     def close(self) -> None:
         """Nothing to release."""
-
-
-def _keys(item: str, passages: int | None = None) -> Iterator[Passage]:
-    """The keys of the passages of an item, without an end where their number is not given."""
-    numbers = count() if passages is None else range(passages)
-    return ((item, number) for number in numbers)

@@ -21,7 +21,7 @@ from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFi
 from memfs.fs.lock import renewed_in_child
 from memfs.model import Candidate, MemoryItem, Query, Stamp
 from memfs.model.time import EARLIEST
-from memfs.search.documents import IndexDocument, Place
+from memfs.search.documents import Place
 from memfs.search.engine import Index
 from memfs.search.engine import engine as engine_named
 from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
@@ -261,13 +261,6 @@ class TreeIndex(MemoryIndex):
 
     Scores are those of an index made of nothing but that revision's items.
     """
-
-    def __init__(self, documents: Mapping[str, IndexDocument]) -> None:
-        """``documents``: by id, in one case."""
-        super().__init__()
-        self.documents = documents
-        for one in documents.values():
-            self.take(one.row, one.passages)
 
     @contextmanager
     def held(self) -> Iterator[None]:

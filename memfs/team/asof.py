@@ -6,21 +6,18 @@ revision counts as the present. Reading the past writes nothing but this user's 
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from memfs.admin.format import check_format
-from memfs.catalog.facts import Catalog, ItemCatalog, maker
+from memfs.catalog.facts import Catalog, ItemCatalog
 from memfs.config import load_kinds, recall_elsewhere
-from memfs.config_names import KINDS as KINDS_FILE
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
 from memfs.errors import ContentError, DuplicateId, HistoryError, ItemTooLarge, MemfsError
@@ -31,21 +28,20 @@ from memfs.fs.tree import Content, FolderScan, ScanEntry
 from memfs.git.objects import FOLDER, REGULAR, TreeEntry, walk
 from memfs.git.process import contents, sizes
 from memfs.git.repository import Repository
-from memfs.model import BUILT_IN, Freshness, KindTable, Problem, Query
+from memfs.model import Freshness, KindTable, MemoryItem, Problem, Query
 from memfs.model.ids import stem_of
 from memfs.model.item import Stamp
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import given_time
 from memfs.recall.recaller import Helpers, Recaller
 from memfs.recall.review import Relevance, relevance_of
-from memfs.search import analyzer, documents
 from memfs.search.cache_folders import shared_folder
-from memfs.search.documents import IndexDocument, document_of, micros
+from memfs.search.documents import micros
 from memfs.search.search_index import TreeIndex
 from memfs.settings import RecallSettings, Settings
+from memfs.store.index_sync import seniority
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 from memfs.store.reader import Reader
-from memfs.version import __version__
 
 if TYPE_CHECKING:
     from memfs.learning.conventions import Conventions
@@ -184,34 +180,10 @@ class RevisionFiles:
         yield FolderScan(folder, [], list(self.scan(folder, hidden)))
 
 
-class DocumentCache:
-    """What a search needs of the files of revisions, kept in the catalog. Shared by threads and processes."""
-
-    def __init__(self, catalog: Catalog, made_by: str) -> None:
-        """``made_by``: names the rules by which documents are made; those made by others are not found."""
-        self._catalog = catalog
-        self._maker = maker("document", f"{documents.FORM} {made_by}")
-
-    def found(self, wanted: Mapping[str, str]) -> dict[str, IndexDocument | Problem]:
-        """The documents that are kept of files (path to mark), by path; none where one is no document."""
-        kept = self._catalog.found(self._maker, ((mark, json.dumps(path)) for path, mark in wanted.items()))
-        with suppress(ValueError):
-            return {path: documents.unpacked(path, one) for (_, at), one in kept.items() if (path := json.loads(at))}
-        return {}
-
-    def keep(self, made: Iterable[tuple[str, str, IndexDocument | Problem]]) -> None:
-        """Keep documents, each with its file's path and mark."""
-        self._catalog.keep(self._maker, {(mark, json.dumps(path)): documents.packed(one) for path, mark, one in made})
-
-
 _AT_ONCE = 500
-_NEVER = datetime(1, 1, 1, microsecond=1, tzinfo=UTC)
-"""Stands for the time of a file that names none."""
 _STRAY = ContentError(
     "this folder belongs to no memory type", hint="move the file below memories/<type>/, or add the type to kinds.yaml"
 )
-
-_BUILT_IN = frozenset(kind.name for kind in BUILT_IN)
 
 Progress = Callable[[int, int], None]
 
@@ -226,91 +198,81 @@ class RevisionItems:
         kinds: the types of memory there were.
     """
 
-    def __init__(
-        self, files: RevisionFiles, codec: Codec, cache: DocumentCache, progress: Progress | None = None
-    ) -> None:
+    def __init__(self, files: RevisionFiles, items: ItemCatalog, progress: Progress | None = None) -> None:
         """
         Args:
-            cache: what is kept of files that other revisions have, too.
+            items: reads files, and knows what those say that other revisions have, too.
             progress: called with how many of how many files were read, where that takes a while.
         """
-        self.files, self.kinds = files, codec.kinds
-        self._codec, self._cache, self._progress = codec, cache, progress
+        self.files, self.kinds = files, items.codec.kinds
+        self._items, self._progress = items, progress
         self._turn = threading.RLock()
         renewed_in_child(self)
 
     # -- the index --------------------------------------------------------------------------------------------------
     @cached_property
-    def _built(self) -> tuple[TreeIndex, dict[str, Problem]]:
-        """The index, and by path what is wrong with the files that are not in it.
+    def _built(self) -> tuple[TreeIndex, dict[str, str], dict[str, Problem]]:
+        """The index, the path of each item in it by its id, folded, and by path what is wrong with other files.
 
         Of files that claim one id the oldest gets it, of equally old ones the first by path.
         """
         with self._turn:
-            known: tuple[TreeIndex, dict[str, Problem]] | None = self.__dict__.get("_built")
+            known: tuple[TreeIndex, dict[str, str], dict[str, Problem]] | None = self.__dict__.get("_built")
             if known is not None:
                 return known
-            found = self._documents(self._candidates())
-            left = {path: one for path, one in found.items() if isinstance(one, Problem)}
-            fit = [one.at(self.files.time // 1000) for one in found.values() if isinstance(one, IndexDocument)]
-            owners: dict[str, IndexDocument] = {}
-            for one in sorted(fit, key=lambda one: (one.since, one.row.path)):
-                owner = owners.setdefault(one.row.id.casefold(), one)
-                if owner is not one:
-                    error = DuplicateId(f"the id {one.row.id!r} belongs to {owner.row.path}", hint="rename this file")
-                    left[one.row.path] = Problem.of(error, one.row.path)
-            return TreeIndex(owners), left
+            left: dict[str, Problem] = {}
+            owners: dict[str, MemoryItem] = {}
+            for item in sorted(self._read(left), key=seniority):
+                owner = owners.setdefault(item.id.casefold(), item)
+                if owner is not item:
+                    error = DuplicateId(f"the id {item.id!r} belongs to {owner.path}", hint="rename this file")
+                    left[item.path] = Problem.of(error, item.path)
+            index = TreeIndex()
+            index.add(owners.values())
+            return index, {folded: item.path for folded, item in owners.items()}, left
 
-    def _candidates(self) -> dict[str, str]:
-        """Path to mark of every file that should hold an item: content id and what else decides, in any revision."""
+    def _candidates(self) -> list[str]:
+        """The path of every file that should hold an item."""
         folders = tuple({f"{CONTENT}/{kind.folder.split('/')[0]}/" for kind in self.kinds})
-        endings: dict[str, str] = {}
-        found = {}
-        for path, blob in self.files.blobs.items():
-            if path.startswith(folders) and path.endswith(ITEM_SUFFIXES) and "/." not in path:
-                folder = path.rpartition("/")[0]
-                if folder not in endings:
-                    endings[folder] = self._ending(path)
-                found[path] = blob + endings[folder]
-        return found
+        return [
+            path
+            for path in self.files.blobs
+            if path.startswith(folders) and path.endswith(ITEM_SUFFIXES) and "/." not in path
+        ]
 
-    def _ending(self, path: str) -> str:
-        """What decides about the files of a folder beside their bytes: outside of the built-in kinds, all kinds."""
-        kind = self.kinds.at(below_content(path))
-        built_in = kind is not None and kind.name in _BUILT_IN
-        return "" if built_in else f" {self.files.blobs.get(KINDS_FILE, '')}"
-
-    def _documents(self, files: Mapping[str, str]) -> dict[str, IndexDocument | Problem]:
-        """What a search needs of each file (path to mark), by path.
+    def _read(self, left: dict[str, Problem]) -> list[MemoryItem]:
+        """The items in the files; what is wrong with a file that holds none is put into ``left``.
 
         Raises:
             HistoryUnavailable: git cannot give one of them.
         """
-        found = self._cache.found(files)
-        lacking = iter([path for path in files if path not in found])
-        while some := list(islice(lacking, _AT_ONCE)):
-            ahead = self.files.ahead(some, ITEM_LIMIT)
-            made = {path: self._document(path, ahead.get(path)) for path in some}
-            self._cache.keep((path, files[path], one) for path, one in made.items())
-            found.update(made)
-            if self._progress is not None:
-                self._progress(len(found), len(files))
+        found: list[MemoryItem] = []
+        candidates = self._candidates()
+        for start in range(0, len(candidates), _AT_ONCE):
+            some = candidates[start : start + _AT_ONCE]
+            typed = [path for path in some if self.kinds.at(below_content(path))]
+            known = self._items.known(self.stamps_of(typed), checked=False)
+            ahead = self.files.ahead([path for path in typed if path not in known], ITEM_LIMIT)
+            for path in some:
+                try:
+                    found.append(known.get(path) or self._parsed(path, ahead.get(path)))
+                except HistoryError:
+                    raise
+                except MemfsError as error:
+                    left[path] = Problem.of(error, path)
+            self._items.flush()
+            if self._progress is not None and len(known) < len(typed):
+                self._progress(start + len(some), len(candidates))
         return found
 
-    def _document(self, path: str, data: bytes | None) -> IndexDocument | Problem:
-        """What a search needs of a file, whose bytes may have been read already."""
-        try:
-            if self.kinds.at(below_content(path)) is None:
-                raise _STRAY
-            if data is None:
-                data = self.files.read(path, ITEM_LIMIT).data
-            refuse_file(data, path)
-            item = self._codec.read(data, path, _NEVER)
-        except HistoryError:
-            raise
-        except MemfsError as error:
-            return Problem.of(error, path)
-        return document_of(item, len(data), item.created is not None or item.timestamp != _NEVER)
+    def _parsed(self, path: str, data: bytes | None) -> MemoryItem:
+        """The item in a file, whose bytes may have been read already."""
+        if self.kinds.at(below_content(path)) is None:
+            raise _STRAY
+        if data is None:
+            data = self.files.read(path, ITEM_LIMIT).data
+        refuse_file(data, path)
+        return self._items.parse(path, Content(data, self.files.stamp(self.files.blobs[path], len(data))), keep=True)
 
     @property
     def index(self) -> TreeIndex:
@@ -320,21 +282,17 @@ class RevisionItems:
     # -- asking -----------------------------------------------------------------------------------------------------
     def locate(self, item_id: str) -> str:
         """The path of the file that held the id, compared without case; "" where none did."""
+        _, owners, left = self._built
         folded = item_id.casefold()
-        owner = self.index.documents.get(folded)
-        return (
-            owner.row.path
-            if owner
-            else next((one for one in sorted(self._built[1]) if stem_of(one).casefold() == folded), "")
-        )
+        return owners.get(folded) or next((one for one in sorted(left) if stem_of(one).casefold() == folded), "")
 
     def ids(self) -> list[str]:
         """The ids of all valid items."""
-        return [one.row.id for one in self.index.documents.values()]
+        return [stem_of(path) for path in self._built[1].values()]
 
     def count(self) -> int:
         """How many valid items there were."""
-        return len(self.index.documents)
+        return len(self._built[1])
 
     def beginning(self, reference: str) -> str:
         """The path of the only file that should hold an item whose id begins so, "" where there is none."""
@@ -353,15 +311,15 @@ class RevisionItems:
 
     def rejected(self, path: str) -> bool:
         """Whether the file holds no valid item."""
-        return path in self._built[1]
+        return path in self._built[2]
 
     def rejected_items(self) -> list[str]:
         """The paths of the files that should hold an item and hold none; ``problems`` says why."""
-        return list(self._built[1])
+        return list(self._built[2])
 
     def problems(self) -> list[Problem]:
         """What was wrong with the files, by path."""
-        left = self._built[1]
+        left = self._built[2]
         return [left[path] for path in sorted(left)]
 
     def freshness(self) -> Freshness:
@@ -498,8 +456,9 @@ class Travel:
             error.message = f"{error.message} ({f'at {files.commit[:10]}' if files.commit else 'as staged'})"
             raise
         codec = Codec(schemas, kinds, self._settings.security.allow_invisible)
-        items = RevisionItems(files, codec, self._documents, progress)
-        store = Reader(items, ItemCatalog(self._catalog, codec))
+        known = ItemCatalog(self._catalog, codec)
+        items = RevisionItems(files, known, progress)
+        store = Reader(items, known)
         helpers = Helpers(relevance=lambda: self._relevance)
         recall = Recaller(store, settings.preset, lambda: now, kinds, helpers=helpers)
         notes = (*((_MOUNTS,) if self._settings.mounts else ()), *((_WORDS,) if self._by_meaning() else ()))
@@ -516,11 +475,6 @@ class Travel:
         )
 
     # -- what is shared by all revisions ----------------------------------------------------------------------------
-    @cached_property
-    def _documents(self) -> DocumentCache:
-        rules = f"{__version__} {analyzer.identity()} {self._settings.security.allow_invisible}"
-        return DocumentCache(self._catalog, rules)
-
     @cached_property
     def _catalog(self) -> Catalog:
         return Catalog(shared_folder(self._repository.common_dir), self._settings.index.texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -63,16 +64,16 @@ def past_folder(workspace: Workspace) -> Path:
 
 @contextmanager
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The paths of the files that are read and cut into terms meanwhile."""
+    """The paths of the files that are parsed meanwhile."""
     found: list[str] = []
-    made = RevisionItems._document
+    made = RevisionItems._parsed
 
     def noted(self: RevisionItems, path: str, data: bytes | None) -> object:
         found.append(path)
         return made(self, path, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RevisionItems, "_document", noted)
+        patch.setattr(RevisionItems, "_parsed", noted)
         yield found
 
 
@@ -262,13 +263,18 @@ def test_items_are_found_by_id_beginning_and_path(opened: Opened, git: Callable[
 
 # -- what it costs ----------------------------------------------------------------------------------------------------
 def test_only_files_not_met_before_are_read(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """B1: another revision costs what differs; another process that asks costs nothing."""
+    """B1: what was written or asked for here is known; another revision costs what differs, another process nothing."""
     workspace = opened()
     with workspace.store.batch("many") as batch:
         for number in range(20):
             batch.put(MemoryItem(f"postgres {number}", id=f"n{number}", timestamp=THEN))
     first = commit(workspace)
     second = put(workspace, "n3", "postgres changed")
+    with reads(monkeypatch) as found:
+        asked(workspace.teams.past.at(first), "postgres")
+    assert found == []
+    workspace.teams.past.close()
+    shutil.rmtree(past_folder(workspace))
     with reads(monkeypatch) as found:
         asked(workspace.teams.past.at(first), "postgres")
     assert len(found) == 20

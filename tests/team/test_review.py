@@ -10,7 +10,6 @@ from changes import ADA, BELOW, CODER, Team, codes
 
 from memfs.errors import HistoryUnavailable
 from memfs.format.codec import Codec
-from memfs.model import MemoryItem
 from memfs.team import review
 from memfs.team.review_report import FieldChange, ItemChange, Report, markdown
 
@@ -368,13 +367,13 @@ def test_a_review_reads_what_the_last_one_did_not(team: Team, monkeypatch: pytes
     team.branch()
     team.item("semantic/again", "Fact number 7 is about the subject s7.")
     team.commit()
-    read, decode = list[str](), Codec.read
+    read, decode = list[str](), Codec.decoded
 
-    def noted(codec: Codec, data: bytes, path: str, modified: datetime, *, checked: bool = False) -> MemoryItem:
+    def noted(codec: Codec, data: bytes, path: str, modified: datetime, *, checked: bool = False) -> object:
         read.append(path)
         return decode(codec, data, path, modified, checked=checked)
 
-    monkeypatch.setattr(Codec, "read", noted)
+    monkeypatch.setattr(Codec, "decoded", noted)
     first = team.review()
     assert len(read) > 40
     read.clear()
