@@ -6,10 +6,8 @@ them as they were before.
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ from memfs.doors.claude_code.settings_file import (
     SettingsChange,
     SettingsFile,
     carry_out,
-    said,
     user_folder,
 )
 from memfs.errors import MemfsError
@@ -105,20 +102,6 @@ def _name(client: Client) -> str:
     return next(name for name, one in CLIENTS.items() if one is client)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstallResult:
-    """What became of the files, and what a person should know.
-
-    Attributes:
-        elsewhere: other settings of the program that hold memfs's hooks as well.
-        switched_off: whether these settings switch all hooks off.
-    """
-
-    files: tuple[SettingsChange, ...]
-    elsewhere: tuple[Path, ...] = ()
-    switched_off: bool = False
-
-
 def install(
     scope: InstallScope | None,
     project: Path,
@@ -128,7 +111,7 @@ def install(
     into_repository: bool = False,
     workspace: Path | None = None,
     dry: bool = False,
-) -> InstallResult:
+) -> tuple[SettingsChange, ...]:
     """Put memfs into a program's settings, or bring it up to date: all else stays; installing twice changes nothing.
 
     Args:
@@ -160,12 +143,12 @@ def install(
         served = ("-C", str(workspace)) if workspace is not None and chosen is InstallScope.USER else ()
         wanted = {**client.more, **installer.server_entry(called.command, (*called.arguments, *served))}
         plan.append((_servers(client, file, project), lambda text: installer.with_server(text, wanted, client.key)))
-    return _carried_out(client, chosen, project, plan, dry)
+    return carry_out(plan, dry)
 
 
 def uninstall(
     scope: InstallScope | None, project: Path, name: str = CLAUDE_CODE, *, dry: bool = False
-) -> InstallResult:
+) -> tuple[SettingsChange, ...]:
     """Take memfs out of a program's settings: every other byte is as it was before it came.
 
     Raises:
@@ -177,29 +160,8 @@ def uninstall(
     plan: list[tuple[SettingsFile, Change]] = [(file, installer.without_hooks)] if client.hooks else []
     if chosen is InstallScope.PROJECT or not client.hooks:
         plan.append((_servers(client, file, project), lambda text: installer.without_server(text, client.key)))
-    return _carried_out(client, chosen, project, plan, dry)
+    return carry_out(plan, dry)
 
 
 def _servers(client: Client, file: SettingsFile, project: Path) -> SettingsFile:
     return SettingsFile(path=project / client.servers, within=project) if client.servers else file
-
-
-def _carried_out(
-    client: Client, scope: InstallScope, project: Path, plan: list[tuple[SettingsFile, Change]], dry: bool
-) -> InstallResult:
-    files = carry_out(plan, dry)
-    if not client.hooks:
-        return InstallResult(files=files)
-    off = said((files[0].after or b"").decode("utf-8-sig")).get("disableAllHooks") is True
-    return InstallResult(files=files, elsewhere=tuple(_elsewhere(client, scope, project)), switched_off=off)
-
-
-def _elsewhere(client: Client, chosen: InstallScope, project: Path) -> Iterator[Path]:
-    """Other settings that the program reads here and that hold memfs's hooks."""
-    here = os.path.realpath(client.file(chosen, project).path)
-    for scope in InstallScope:
-        with suppress(MemfsError):  # what is wrong with another file is no matter of this one
-            other = client.file(scope, project)
-            text = other.read() if os.path.realpath(other.path) != here else None
-            if text and installer.handlers_in(text):
-                yield other.path

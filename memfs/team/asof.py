@@ -28,7 +28,7 @@ from memfs.fs.tree import Content, FolderScan, ScanEntry
 from memfs.git.objects import FOLDER, REGULAR, TreeEntry, walk
 from memfs.git.process import contents, sizes
 from memfs.git.repository import Repository
-from memfs.model import Freshness, KindTable, MemoryItem, Problem, Query
+from memfs.model import Freshness, KindTable, MemoryItem, Problem
 from memfs.model.ids import stem_of
 from memfs.model.item import Stamp
 from memfs.model.kinds import ITEM_LIMIT
@@ -45,7 +45,6 @@ from memfs.store.reader import Reader
 
 if TYPE_CHECKING:
     from memfs.learning.conventions import Conventions
-    from memfs.model.episode import TriggerRow
 
 _MANY = 20
 _BYTES_AHEAD = 32 << 20
@@ -375,15 +374,6 @@ class Past:
         from memfs.learning.conventions import Conventions
 
         return Conventions(self.store, lambda: self.now)
-
-    def episodes(self) -> list[TriggerRow]:
-        """What was recorded of what agents did, the newest first."""
-        from memfs.learning.situations import row_of
-        from memfs.model.episode import EPISODE
-
-        found = (self.store.load(one) for one in self.store.every(Query(types=frozenset({"episodic"}))))
-        rows = [row_of(one.item, "") for one in found if one is not None]
-        return sorted((row for row in rows if row.sort == EPISODE), key=lambda row: (-row.time, row.id))
 
 
 class Travel:

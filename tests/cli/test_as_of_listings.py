@@ -77,7 +77,6 @@ def _lived_in(memfs: Memfs, root: Path) -> str:
     ("words", "key", "said", "many"),
     [
         (("team", "convention", "list"), "conventions", "Times are UTC", 0),
-        (("agent", "episode", "list"), "episodes", "test_login", 0),
         (("team", "conflicts"), "conflicts", "timeout", 0),
         (("agent", "context", "get"), "values", "SHOP-12", 0),
         (("list", "--archived"), "items", "weak", 0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -45,18 +46,8 @@ def test_p4_an_episode_is_an_item_in_git(memfs: Memfs, root: Path) -> None:
     shown = memfs("show", name, "--json").json
     assert (shown["type"], shown["trust"], shown["origin"]["session"]) == ("episodic", "agent", "s1")
     assert "Record an episode" in git(root, "log", "--format=%s")
-    listed = memfs("agent", "episode", "list", "--json").json
-    assert [(one["outcome"], one["did"]) for one in listed["episodes"]] == [
-        ("success", "read the log"),
-        ("failure", "edited the token check"),
-    ]
-    assert listed["episodes"][0]["warned"] == [name]
-    assert listed["episodes"][1]["about"] == "let people stay logged in"
-    assert (
-        memfs("agent", "episode", "list", "--outcome", "failure", "--file", "src/auth.py", "--json").json["count"] == 1
-    )
-    assert memfs("agent", "episode", "list", "--agent", "nobody", "--json").json["count"] == 0
-    assert "read the log" in memfs("agent", "episode", "list", "-n", "1").out
+    assert "let people stay logged in" in json.dumps(shown["data"])
+    assert {one["id"] for one in memfs("list", "--type", "episodic", "--json").json["items"]} > {name}
 
 
 def test_p4_a_persons_report_is_a_persons(memfs: Memfs) -> None:
@@ -157,8 +148,6 @@ def test_p1_the_budget_is_told(memfs: Memfs) -> None:
         (("episode", "record", "x"), "--outcome"),
         (("episode", "record", "--outcome", "failure"), "nothing to record"),
         (("episode", "record", "x", "--outcome", "failed"), "failed"),
-        (("episode", "list", "--tool", "bash"), "has no option '--tool'"),
-        (("episode", "list", "words"), "unexpected extra argument (words)"),
         (("episode", "analyze", "--outcome", "failure"), "has no option '--outcome'"),
         (("inject", "--max-tokens", "-1"), "max-tokens"),
     ],
@@ -186,7 +175,6 @@ def test_17_nothing_that_hides_reaches_the_terminal(memfs: Memfs) -> None:
         "bad \x1b[31mred\x1b[0m",
     )
 
-    for verb in ("warn", "episode"):
-        ran = memfs("agent", verb, *(("--file", "a.py", "ran it") if verb == "warn" else ("list",)))
-        assert "\x1b" not in ran.out
-        assert "red" in ran.out
+    ran = memfs("agent", "warn", "--file", "a.py", "ran it")
+    assert "\x1b" not in ran.out
+    assert "red" in ran.out

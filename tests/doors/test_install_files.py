@@ -85,11 +85,11 @@ def test_every_byte_and_mode_is_as_it_was(project: Path, own_world: Path, scope:
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(data)
     file.chmod(0o640)
-    assert [one.done for one in install(scope, project).files] == [FileResult.CHANGED]
+    assert [one.done for one in install(scope, project)] == [FileResult.CHANGED]
     assert file.read_bytes() != data
-    assert [one.done for one in install(scope, project).files] == [FileResult.SAME]
-    assert uninstall(scope, project).files[0].done is FileResult.CHANGED
-    assert uninstall(scope, project).files[0].done is FileResult.SAME
+    assert [one.done for one in install(scope, project)] == [FileResult.SAME]
+    assert uninstall(scope, project)[0].done is FileResult.CHANGED
+    assert uninstall(scope, project)[0].done is FileResult.SAME
     assert file.read_bytes() == data
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
@@ -101,7 +101,7 @@ def test_nothing_is_left_where_nothing_was(tmp_path: Path, own_world: Path, scop
     before = tree(tmp_path / "P"), tree(own_world)
     server = scope is InstallScope.PROJECT
     made = install(scope, tmp_path / "P", server=server)
-    assert [one.done for one in made.files] == [FileResult.CREATED] * (1 + server)
+    assert [one.done for one in made] == [FileResult.CREATED] * (1 + server)
     uninstall(scope, tmp_path / "P")
     assert (tree(tmp_path / "P"), tree(own_world)) == before
 
@@ -120,8 +120,8 @@ def test_a_dry_run_writes_nothing(tmp_path: Path, project: Path) -> None:
     """C6: neither file nor folder, and it says what would be."""
     before = tree(project)
     would = install(InstallScope.PROJECT, project, server=True, dry=True)
-    assert [one.done for one in would.files] == [FileResult.CHANGED, FileResult.CHANGED]
-    assert install(InstallScope.LOCAL, tmp_path, dry=True).files[0].done is FileResult.CREATED
+    assert [one.done for one in would] == [FileResult.CHANGED, FileResult.CHANGED]
+    assert install(InstallScope.LOCAL, tmp_path, dry=True)[0].done is FileResult.CREATED
     assert not (tmp_path / ".claude").exists()
     assert tree(project) == before
 
@@ -163,7 +163,7 @@ def test_a_write_protected_file_is_left_alone(project: Path) -> None:
         install(InstallScope.PROJECT, project, server=True)
     assert refused.value.path == str(project / ".mcp.json")
     assert tree(project) == before
-    assert install(InstallScope.PROJECT, project, server=True, dry=True).files[1].done is FileResult.CHANGED
+    assert install(InstallScope.PROJECT, project, server=True, dry=True)[1].done is FileResult.CHANGED
 
 
 @pytest.mark.parametrize("data", [b'{"a": "\xff"}', b"\xff\xfe{\x00}\x00", b"{'a': 1}", b"not json", b"[1]"])
@@ -266,7 +266,7 @@ def _stops(project: Path, act: Callable[[], object]) -> int:
 def test_a_disk_that_refuses_changes_nothing(tmp_path: Path, error: int) -> None:
     """C6: the error names the file, nothing of ours is left lying about, and the next install finds its way."""
     with injected(Fault()) as counted:
-        wanted = install(InstallScope.PROJECT, _folder(tmp_path / "wanted")).files[0].after
+        wanted = install(InstallScope.PROJECT, _folder(tmp_path / "wanted"))[0].after
     refused = 0
     for at in range(1, len(counted.seen) + 1):
         project = _folder(tmp_path / str(at))
@@ -330,17 +330,17 @@ def test_other_programs_get_the_server_and_lose_it(
             install(scope, tmp_path / "P", name)
         return
     file = (tmp_path / "P" if scope is InstallScope.PROJECT else own_world) / below
-    assert install(scope, tmp_path / "P", name).files[0].done is FileResult.CREATED
+    assert install(scope, tmp_path / "P", name)[0].done is FileResult.CREATED
     entry = json.loads(file.read_text())[client.key]["memfs"]
     assert {key: value for key, value in entry.items() if key != "command"} == {**client.more, "args": ["mcp"]}
-    assert uninstall(scope, tmp_path / "P", name).files[0].done is FileResult.DELETED
+    assert uninstall(scope, tmp_path / "P", name)[0].done is FileResult.DELETED
     theirs = b'{"theme": "dark"}'
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(theirs)
-    assert install(scope, tmp_path / "P", name, workspace=tmp_path).files[0].done is FileResult.CHANGED
+    assert install(scope, tmp_path / "P", name, workspace=tmp_path)[0].done is FileResult.CHANGED
     named = ["-C", str(tmp_path)] if scope is InstallScope.USER else []
     assert json.loads(file.read_text())[client.key]["memfs"]["args"] == [*named, "mcp"]
-    assert uninstall(scope, tmp_path / "P", name).files[0].done is FileResult.CHANGED
+    assert uninstall(scope, tmp_path / "P", name)[0].done is FileResult.CHANGED
     assert file.read_bytes() == theirs
 
 

@@ -27,7 +27,7 @@ def test_a_user_without_a_home_is_told_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(StorageIO, match="no home folder"):
         install(InstallScope.USER, tmp_path)
     assert (tmp_path / ".claude").exists() is False
-    assert install(InstallScope.LOCAL, tmp_path).files[0].after
+    assert install(InstallScope.LOCAL, tmp_path)[0].after
 
 
 def test_a_hook_without_a_home_says_so_in_one_line(tmp_path: Path) -> None:

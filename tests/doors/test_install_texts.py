@@ -66,13 +66,18 @@ def _wild(draw: st.DrawFn, blanks: st.SearchStrategy[str], value: Any) -> str:
     return f"{{{inside}}}" if isinstance(value, dict) else f"[{inside}]"
 
 
+def handlers_in(text: str) -> list[installer.Handler]:
+    """memfs's handlers in a settings file."""
+    return list(installer._ours(installer._hooks(text)))
+
+
 # -- in and out -----------------------------------------------------------------------------------------------------
 @settings(max_examples=25)
 @given(written())
 def test_what_install_puts_in_uninstall_takes_out_to_the_byte(text: str) -> None:
     """C6: whatever the file says and however it is formatted, it is the same again; twice installed is once."""
     after = installer.with_hooks(text, GROUPS)
-    assert {one.event: one.value for one in installer.handlers_in(after)} == {
+    assert {one.event: one.value for one in handlers_in(after)} == {
         event: group["hooks"][0] for event, group in GROUPS.items()
     }
     assert installer.with_hooks(after, GROUPS) == after
@@ -84,7 +89,7 @@ def test_what_install_puts_in_uninstall_takes_out_to_the_byte(text: str) -> None
 def test_another_place_of_memfs_is_written_over_the_old(text: str) -> None:
     """C6: installed again from elsewhere, each handler is renewed where it stands; uninstall is as exact."""
     after = installer.with_hooks(installer.with_hooks(text, GROUPS), ELSEWHERE)
-    assert [one.value["command"] for one in installer.handlers_in(after)] == ["/opt/py/bin/python"] * len(GROUPS)
+    assert [one.value["command"] for one in handlers_in(after)] == ["/opt/py/bin/python"] * len(GROUPS)
     assert installer.without_hooks(after) == text
 
 
@@ -142,7 +147,7 @@ def test_a_handler_of_ours_among_theirs_goes_alone() -> None:
     """C6: somebody who put his own handler into our group keeps his; one whose group is narrower keeps its place."""
     text = json.dumps({"hooks": {"Stop": [{"hooks": [THEIRS, GROUPS["Stop"]["hooks"][0]]}]}}, indent=2)
     after = installer.with_hooks(text, GROUPS)
-    assert [one.event for one in installer.handlers_in(after)].count("Stop") == 1
+    assert [one.event for one in handlers_in(after)].count("Stop") == 1
     assert json.loads(installer.without_hooks(after) or "") == {"hooks": {"Stop": [{"hooks": [THEIRS]}]}}
 
 
@@ -164,7 +169,7 @@ def test_hooks_that_call_memfs_by_hand_are_not_ours() -> None:
     """C6: what somebody wrote himself stays."""
     by_hand = {"type": "command", "command": "/usr/bin/memfs hook Stop || true"}
     text = json.dumps({"hooks": {"Stop": [{"hooks": [by_hand]}]}}, indent=2)
-    assert installer.handlers_in(text) == []
+    assert handlers_in(text) == []
     assert installer.without_hooks(installer.with_hooks(text, GROUPS)) == text
 
 

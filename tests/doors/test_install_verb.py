@@ -90,31 +90,6 @@ def test_json_for_programs(call: Call, settings: Path) -> None:
     assert [one["done"] for one in said["files"]] == ["same", "same"]
 
 
-def test_hooks_in_two_places_are_told(call: Call, settings: Path, own_world: Path) -> None:
-    """C6: settings add up in Claude Code, so that memfs would hear each event twice."""
-    call("agent", "install", "claude-code", "--user")
-    _, _, err = call("agent", "install", "claude-code")
-    assert f"{own_world}/.claude/settings.json has hooks of memfs, too" in err
-    _, _, err = call("agent", "uninstall", "claude-code")
-    assert "'memfs agent uninstall claude-code --user' takes them out" in err
-    assert call("agent", "uninstall", "claude-code", "--user")[0] == 0
-    assert not (own_world / ".claude").exists()
-
-
-def test_a_home_that_is_a_repository_is_told(call: Call, own_world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """C6: there the project's settings are one's own, for all projects."""
-    (own_world / ".git").mkdir()
-    monkeypatch.chdir(own_world)
-    assert ".claude/settings.json holds for all your projects" in call("agent", "install", "claude-code")[2]
-
-
-def test_what_stands_in_the_way_is_told(call: Call, settings: Path) -> None:
-    """C6: hooks that are switched off."""
-    settings.write_text(json.dumps({"disableAllHooks": True}, indent=2))
-    _, _, err = call("agent", "install", "claude-code")
-    assert "switches all hooks off" in err
-
-
 def test_a_file_that_cannot_be_read_is_named(call: Call, settings: Path) -> None:
     """C6: with line and remedy, and exit code 1."""
     settings.write_text('{\n  // a comment\n  "model": "opus"\n}\n')

@@ -163,15 +163,6 @@ def without_hooks(text: str | None) -> str | None:
     return text if text is None or settings_file.is_blank(text) else _settled(text, {})
 
 
-def handlers_in(text: str) -> list[Handler]:
-    """memfs's handlers in a settings file.
-
-    Raises:
-        what ``with_hooks`` raises.
-    """
-    return list(_ours(_hooks(text)))
-
-
 def _settled(text: str, wanted: Groups) -> str | None:
     """The text after as many single changes as it takes; each changes what is read next."""
     after: str | None = text

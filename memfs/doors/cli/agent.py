@@ -6,9 +6,8 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout, suppress
-from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,18 +17,19 @@ import click
 from memfs import private
 from memfs.dataclass import dataclass, field, replace
 from memfs.doors import clients
-from memfs.doors.claude_code.installer import program, project_folder
-from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange, user_folder
+from memfs.doors.claude_code.installer import program as own_program
+from memfs.doors.claude_code.installer import project_folder
+from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, options, remark, verb, wants_json
 from memfs.doors.cli.draft import spoken
 from memfs.doors.cli.options import SOURCE, allow_secret_option, as_of, land, note_waiting, pair, past_at, reference
 from memfs.doors.cli.output import OMIT, Block, Note, Table, Text, count, merge, one_line, read_named, readable, styled
 from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import ask_to_join
-from memfs.doors.clients import CLIENTS, Client, InstallResult
-from memfs.errors import ItemNotFound, MemfsError, StorageIO, WorkspaceNotFound
+from memfs.doors.clients import CLIENTS
+from memfs.errors import ItemNotFound, MemfsError, StorageIO
 from memfs.fs.workspace_location import find_workspace
-from memfs.model.episode import Action, Episode, StateSnapshot, TriggerRow
+from memfs.model.episode import Action, Episode, StateSnapshot
 from memfs.model.ids import of_mount
 from memfs.model.kinds import nearest
 from memfs.model.suggestion import Keep
@@ -47,11 +47,6 @@ if TYPE_CHECKING:
 
 
 # -- install ------------------------------------------------------------------------------------------------------
-_PROGRAMS = tuple(CLIENTS)
-_MEANT = {"claude": "claude-code", "code": "vscode", "gemini": "gemini-cli"}
-_BY_HAND = {
-    "codex": "Codex takes the server by its own command: codex mcp add memfs -- memfs mcp",
-}
 _TOLD = {"created": "Created", "changed": "Changed", "deleted": "Deleted", "same": "Nothing to do in"}
 _WOULD = _TOLD | {"created": "Would create", "changed": "Would change", "deleted": "Would delete"}
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -82,72 +77,20 @@ class Installation:
     program: str
     files: tuple[InstalledFile, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class InstallTarget:
-    """Which settings of which program are meant.
-
-    Attributes:
-        program: its name.
-        scope: for whom; None where that was not said.
-        dry: whether nothing is to be changed.
-        folder: that of `-C`.
-    """
-
-    program: str
-    scope: InstallScope | None
-    dry: bool
-    folder: str | None
-
-    @property
-    def client(self) -> Client:
-        """The program."""
-        return CLIENTS[self.program]
-
-    @property
-    def project(self) -> Path:
-        """The folder of the project."""
-        return project_folder(self.folder)
-
-    def done(self, files: Sequence[SettingsChange], remarks: Iterable[str] = ()) -> Installation:
-        """What became of these files, with what is to be known about it."""
-        for text in remarks:
-            remark(text)
-        return Installation(self.program, tuple(InstalledFile(one, _diff(one) if self.dry else "") for one in files))
+    @classmethod
+    def of(cls, program: str, files: Sequence[SettingsChange], dry_run: bool) -> Installation:
+        """What became of these files, or would."""
+        return cls(program, tuple(InstalledFile(one, _diff(one) if dry_run else "") for one in files))
 
 
-class _Program(click.Choice[str]):
-    """The name of a program, with a word for those who name another."""
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name as it is, or a refusal that says what to do instead."""
-        name = str(value).lower()
-        if name in _PROGRAMS:
-            return name
-        known = f"the programs are {', '.join(_PROGRAMS)}"
-        said = _BY_HAND.get(name) or f"{nearest(_MEANT.get(name, name), _PROGRAMS)} {known}; others: 'memfs mcp --help'"
-        return self.fail(f"there is no {value!r} here: {said.strip()}", param, ctx)
-
-
-def at_program(function: Callable[..., Installation]) -> Callable[..., Installation]:
-    """Give a verb the options that name a program's settings, as an ``InstallTarget``."""
-
-    @wraps(function)
-    def called(program: str, scope: str | None, dry_run: bool, **more: Any) -> Any:
-        chosen = None if scope is None else InstallScope(scope)
-        target = InstallTarget(program, chosen, dry_run, invocation().workspace)
-        hooks_only = more.get("server") or more.get("into", "private") != "private"
-        if not target.client.hooks and (scope == "local" or hooks_only):
-            raise click.UsageError(f"{program} takes --project, --user and --dry-run alone")
-        return function(target, **more)
-
-    return options(
-        click.argument("program", type=_Program(_PROGRAMS), metavar="PROGRAM"),
-        click.option("--project", "scope", flag_value="project", help="The project's settings (the default)."),
-        click.option("--local", "scope", flag_value="local", help="Your own settings in this project."),
-        click.option("--user", "scope", flag_value="user", help="Your own settings, for all your projects."),
-        click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing."),
-    )(called)
+at_program = options(
+    click.argument("program", type=click.Choice(tuple(CLIENTS)), metavar="PROGRAM"),
+    click.option("--project", "scope", flag_value="project", help="The project's settings (the default)."),
+    click.option("--local", "scope", flag_value="local", help="Your own settings in this project."),
+    click.option("--user", "scope", flag_value="user", help="Your own settings, for all your projects."),
+    click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing."),
+)
+"""Give a verb the options that name a program's settings."""
 
 
 def changes(done: Installation, dry_run: bool) -> Text:
@@ -170,7 +113,7 @@ def changes(done: Installation, dry_run: bool) -> Text:
 )
 @click.option("--mcp", "server", is_flag=True, help="Also memfs's MCP server, into .mcp.json of the project.")
 @at_program
-def install(target: InstallTarget, into: str, server: bool) -> Installation:
+def install(program: str, scope: str | None, dry_run: bool, into: str, server: bool) -> Installation:
     """Put memfs's hooks into the settings of Claude Code, so that it remembers and is reminded by itself.
 
     PROGRAM is claude-code, or one that gets memfs's MCP server: claude-desktop, cursor, gemini-cli, vscode.
@@ -191,92 +134,52 @@ def install(target: InstallTarget, into: str, server: bool) -> Installation:
         memfs agent install claude-code --mcp
         memfs agent install cursor
     """
-    client, project = target.client, target.project
-    scope = target.scope or client.scope
-    by_project = scope is InstallScope.PROJECT
-    outcome = clients.install(
-        target.scope,
+    client, folder = CLIENTS[program], invocation().workspace
+    if not client.hooks and (scope == "local" or server or into != "private"):
+        raise click.UsageError(f"{program} takes --project, --user and --dry-run alone")
+    project, chosen = project_folder(folder), InstallScope(scope or client.scope)
+    files = clients.install(
+        chosen,
         project,
-        target.program,
-        server=server and by_project,
+        program,
+        server=server and chosen is InstallScope.PROJECT,
         into_repository=into == "repository",
-        workspace=project if target.folder is not None else None,
-        dry=target.dry,
+        workspace=project if folder is not None else None,
+        dry=dry_run,
     )
-    if not client.hooks:
-        return target.done(outcome.files, (*_on_extra(), *(() if target.dry else _on_server(target, outcome))))
-    said = (*_on_recording(project, scope, into), *(() if target.dry else _on_hooks(outcome, scope, into)))
-    if server and not by_project:
-        words = shlex.join((*program(scope).words, "mcp"))
-        said += (f"for the server, run: claude mcp add --scope {scope.value} memfs -- {words}",)
-    if not target.dry and not wants_json() and into != "repository" and scope is not InstallScope.USER:
+    installed = not dry_run and files[0].done.value != "same"
+    if client.hooks:
+        _remark_recording(project, chosen, into)
+    if client.hooks and installed:
+        option = "" if chosen is InstallScope.PROJECT else f" --{chosen.value}"
+        remark("in a session, /hooks lists them")
+        looks = "memfs status" if into == "repository" else "memfs status --private"
+        remark(f"'{looks}' shows where and what it keeps; 'memfs agent uninstall claude-code{option}' turns it off")
+    elif installed:
+        remark(f"it works when {program} is started anew; 'memfs agent uninstall {program}' takes it out")
+    if server and chosen is not InstallScope.PROJECT:
+        words = shlex.join((*own_program(chosen).words, "mcp"))
+        remark(f"for the server, run: claude mcp add --scope {chosen.value} memfs -- {words}")
+    if (server or not client.hooks) and find_spec("mcp") is None:
+        remark("the server needs a package: pip install 'gitmemfs[mcp]'")
+    if client.hooks and not (dry_run or wants_json() or into == "repository" or chosen is InstallScope.USER):
         ask_to_join(private.project_at(project))
-    return target.done(outcome.files, (*said, *(_on_extra() if server else ())))
+    return Installation.of(program, files, dry_run)
 
 
-# -- remarks ------------------------------------------------------------------------------------------------------
-def _on_recording(project: Path, scope: InstallScope, into: str) -> Iterator[str]:
+def _remark_recording(project: Path, scope: InstallScope, into: str) -> None:
     """What will be recorded, where, and who can read it."""
-    yield "from the next session on, what you type and what the agent answers and does is recorded"
+    remark("from the next session on, what you type and what the agent answers and does is recorded")
     if into == "repository":
         place = f"ContextMemory/ of {shown(project)}"
-        yield f"what that teaches goes into {place}: all who read it there can read it"
-        yield "what quotes you stays on this machine: it is suggested in the inbox, and you decide with 'memfs inbox'"
+        remark(f"what that teaches goes into {place}: all who read it there can read it")
+        remark("what quotes you stays on this machine: it is suggested in the inbox, and you decide with 'memfs inbox'")
         return
     folder = private.find(private.project_at(project)) if scope is not InstallScope.USER else None
-    yield f"it goes into your private memory: {folder or private.projects_folder()!s}"
-    yield "nobody else can read that, and no repository gets any of it but what you copy with 'memfs share'"
+    remark(f"it goes into your private memory: {folder or private.projects_folder()!s}")
+    remark("nobody else can read that, and no repository gets any of it but what you copy with 'memfs share'")
     if scope is InstallScope.PROJECT:
-        yield "with these settings each person who works here has a private memory of their own"
-
-
-def _on_hooks(outcome: InstallResult, scope: InstallScope, into: str) -> Iterator[str]:
-    """What keeps hooks from working as they should, and where they are seen and taken out."""
-    import shutil
-
-    settings = shown(outcome.files[0].path)
-    if scope is not InstallScope.USER and option_of(outcome.files[0].path) == "--user":
-        yield f"{settings} holds for all your projects"
-    for path in outcome.elsewhere:
-        yield f"{path} has hooks of memfs, too: each event is told twice; uninstall {option_of(path)} takes them out"
-    if outcome.switched_off:
-        yield f"{settings} switches all hooks off: disableAllHooks"
-    if scope is InstallScope.PROJECT and shutil.which("memfs") is None:
-        yield "'memfs' is not on the PATH; whoever starts Claude Code here needs it there"
-    if scope is InstallScope.LOCAL and outcome.files[0].done.value == "created":
-        yield f"{settings} is yours alone: see to it that git ignores it"
-    if outcome.files[0].done.value != "same":
-        yield "in a session, /hooks lists them"
-        option = "" if scope is InstallScope.PROJECT else f" --{scope.value}"
-        way_back = f"'memfs agent uninstall claude-code{option}' turns it off"
-        looks = "'memfs status'" if into == "repository" else "'memfs status --private'"
-        yield f"{looks} shows where and what it keeps; {way_back}"
-
-
-def _on_server(target: InstallTarget, outcome: InstallResult) -> Iterator[str]:
-    """Where memories go if the project has no place for them, and how the server comes and goes."""
-    if target.scope is not InstallScope.USER and target.client.project:
-        try:
-            find_workspace(target.project)
-        except WorkspaceNotFound:
-            yield "there is no workspace here: your own is used until 'memfs init' makes one"
-    if outcome.files[0].done.value != "same":
-        way_back = f"'memfs agent uninstall {target.program}' takes it out"
-        yield f"it works when {target.program} is started anew; {way_back}"
-
-
-def _on_extra() -> Iterator[str]:
-    """The package that the server needs, where it is not there."""
-    if find_spec("mcp") is None:
-        yield "the server needs a package: pip install 'gitmemfs[mcp]'"
-
-
-# -- files --------------------------------------------------------------------------------------------------------
-def option_of(path: Path) -> str:
-    """The option that means a settings file."""
-    if path.name == "settings.local.json":
-        return "--local"
-    return "--user" if path.parent == user_folder() else "--project"
+        remark("with these settings each person who works here has a private memory of their own")
 
 
 def shown(path: Path) -> str:
@@ -303,7 +206,7 @@ def _lines(data: bytes | None) -> list[str]:
 # -- uninstall ----------------------------------------------------------------------------------------------------
 @verb("uninstall", text=changes)
 @at_program
-def uninstall(target: InstallTarget) -> Installation:
+def uninstall(program: str, scope: str | None, dry_run: bool) -> Installation:
     """Take memfs's hooks, and its server, out of a program's settings again.
 
     Every other byte is as it was before they came; a file that was made for them goes. What was remembered stays.
@@ -312,17 +215,14 @@ def uninstall(target: InstallTarget) -> Installation:
         memfs agent uninstall claude-code --dry-run
         memfs agent uninstall claude-code --user
     """
-    outcome = clients.uninstall(target.scope, target.project, target.program, dry=target.dry)
-    said = (
-        f"{path} has hooks of memfs, too; 'memfs agent uninstall {target.program} {option_of(path)}' takes them out"
-        for path in outcome.elsewhere
-    )
-    if not target.dry and outcome.files:
+    project = project_folder(invocation().workspace)
+    files = clients.uninstall(InstallScope(scope) if scope else None, project, program, dry=dry_run)
+    if not dry_run:
         from memfs.doors.resident.place import stop as end_resident
 
         with suppress(MemfsError):
-            end_resident(find_workspace(target.project))  # a hook may have begun it
-    return target.done(outcome.files, said)
+            end_resident(find_workspace(project))  # a hook may have begun it
+    return Installation.of(program, files, dry_run)
 
 
 # -- inject -------------------------------------------------------------------------------------------------------
@@ -493,55 +393,6 @@ def _episode_record(
     return stored
 
 
-# -- episode list -------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class EpisodeList:
-    """Episodes, the newest first.
-
-    Attributes:
-        episodes: as many as were asked for.
-        count: how many there are.
-    """
-
-    episodes: tuple[TriggerRow, ...]
-    count: int
-
-
-def _episode_list_text(found: EpisodeList) -> Text:
-    yield Table([_row(one) for one in found.episodes], dim=(0, 1))
-    more = found.count - len(found.episodes)
-    yield Note(count(found.count, "episode") + (f"; {more:,} more with --limit" if more else ""))
-
-
-def _row(one: TriggerRow) -> tuple[str, ...]:
-    what = ": ".join(filter(None, (one.did or one.context, one.error)))
-    return one.timestamp.date().isoformat(), one.id, one.outcome, ", ".join(one.files[:2]), one_line(what, 0)
-
-
-@verb("list", text=_episode_list_text)
-@click.option("--outcome", type=_OUTCOMES, help="Only those that ended so.")
-@situation
-@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most so many; 20.")
-@as_of
-def _episode_list(
-    workspace: Workspace, files: tuple[str, ...], limit: int, as_of: str | None, **wanted: str | None
-) -> EpisodeList:
-    """List what was recorded, the newest first.
-
-    Examples:
-        memfs agent episode list --outcome failure
-    """
-    past = past_at(workspace, as_of)
-    every = workspace.sources.triggers.rows("episode")[::-1] if past is None else past.episodes()
-    rows = [
-        row
-        for row in every
-        if all(not value or getattr(row, name) == value for name, value in wanted.items())
-        and (not files or set(files) & set(row.files))
-    ]
-    return EpisodeList(tuple(rows[:limit]), len(rows))
-
-
 # -- episode analyze ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class EpisodeAnalysis:
@@ -587,8 +438,7 @@ def _episode_analyze(workspace: Workspace) -> EpisodeAnalysis:
 
 episode = Actions(
     "episode",
-    "Record what an agent did, list what was recorded, or learn rules from how it ended.",
-    _episode_list,
+    "Record what an agent did, or learn rules from how it ended.",
     _episode_record,
     _episode_analyze,
 )

@@ -240,5 +240,5 @@ def _taken_out(scope: InstallScope, top: Path, *, dry: bool) -> list[tuple[str, 
     found: list[tuple[str, SettingsChange]] = []
     for name in (name for name, client in CLIENTS.items() if client.below(scope)):
         with suppress(MemfsError):
-            found += ((name, one) for one in uninstall(scope, top, name, dry=dry).files)
+            found += ((name, one) for one in uninstall(scope, top, name, dry=dry))
     return [(name, one) for name, one in found if one.done is not FileResult.SAME]

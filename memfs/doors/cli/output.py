@@ -259,7 +259,6 @@ ATTRIBUTES: Mapping[str, str] = {
     "Revision": "commit author email committer time subject body trailers paths",
     "Suggestion": "id source type=item.type title=item.title content=item.content data=item.data count evidence "
     "reason made decision",
-    "TriggerRow": "id outcome tool did about=context files error warned timestamp path",
     "Rule": "id action confidence",
     "BusyProcess": "pid name",
     "Disagreement": "ids reason linked anew items",
