@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -205,6 +205,9 @@ class View(Protocol):
 
     def proven(self, stamps: Mapping[str, Stamp]) -> set[str]:
         """Those of the files whose facts prove what they hold."""
+
+    def holding_folders(self) -> AbstractContextManager[None]:
+        """While the block runs, this thread walks to each folder once."""
 
     def listings(self, folder: str, hidden: bool = False) -> Iterator[FolderScan]:
         """What is in a folder and in each below it."""
@@ -520,14 +523,18 @@ class Tree:
 
     @contextmanager
     def holding_folders(self) -> Iterator[None]:
-        """While the block runs, this thread walks to each folder once: for a batch, under the store's lock.
+        """While the block runs, this thread walks to each folder once. Blocks may be nested.
 
-        At most 64 folders are held open: a batch may touch more than a process may open.
+        At most 64 folders are held open, as a batch may touch more than a process may open: take files in order of
+        their paths. A folder that is replaced meanwhile is seen after the block.
 
         Raises:
             StorageIO: the root is gone.
         """
         self.require_open()
+        if getattr(self._held, "folders", None) is not None:
+            yield
+            return
         self._follow_root()
         self._held.folders = {}
         try:

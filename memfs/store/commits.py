@@ -223,11 +223,10 @@ class Committer:
         for operation in operations:
             for number, change in enumerate(operation.changes):
                 versions.setdefault(change.path, []).append((f"{operation.id}-{number}", change))
-        return {
-            path: [row for row in rows if row[1].data is not None]
-            for path, rows in versions.items()
-            if rows[-1][1].data is not None and path not in merged and self._parts.tree.entry(path) is None
-        }
+        last = {path: rows[-1][1].data for path, rows in versions.items() if path not in merged}
+        with self._parts.tree.holding_folders():
+            gone = [path for path in sorted(last) if last[path] is not None and self._parts.tree.entry(path) is None]
+        return {path: [row for row in versions[path] if row[1].data is not None] for path in gone}
 
     def displaced(self) -> list[tuple[str, float, FileChange]]:
         """What waits for this branch and was removed by somebody: a name for it, when it was written, the change."""

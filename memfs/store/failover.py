@@ -12,6 +12,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from memfs import startup
@@ -294,6 +295,10 @@ class FileView:
     def proven(self, stamps: Mapping[str, Stamp]) -> set[str]:
         """See ``Tree.proven``."""
         return {path for path in self._tree.proven(stamps) if self._held(path) is None}
+
+    def holding_folders(self) -> AbstractContextManager[None]:
+        """See ``Tree.holding_folders``."""
+        return self._tree.holding_folders()
 
     def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
         """See ``Tree.scan``."""

@@ -412,8 +412,9 @@ class IndexSync:
         """
         living = self._living() if self.index.worn else ()
         with self._lock:
-            fresh = [path for path, (_, stamp) in self.index.overlay_stamps().items() if stamp.racy]
-            self._look_at({path: self.files.entry(path) for path in fresh}, None)
+            fresh = sorted(path for path, (_, stamp) in self.index.overlay_stamps().items() if stamp.racy)
+            with self.files.holding_folders():
+                self._look_at({path: self.files.entry(path) for path in fresh}, None)
             before, changed = self.index.base, self.index.stamps().over_folders()
         folded = self.index.fold(living)
         with self._lock:
@@ -532,12 +533,13 @@ class IndexSync:
         """Read files, and ask the catalog once for many of them."""
         for start in range(0, len(entries), _AT_ONCE):
             read: dict[ScanEntry, Content | MemfsError] = {}
-            for entry in entries[start : start + _AT_ONCE]:
-                try:
-                    if content := self._read(entry):
-                        read[entry] = content
-                except MemfsError as error:
-                    read[entry] = error
+            with self.files.holding_folders():
+                for entry in entries[start : start + _AT_ONCE]:
+                    try:
+                        if content := self._read(entry):
+                            read[entry] = content
+                    except MemfsError as error:
+                        read[entry] = error
             stamps = {
                 entry.path: content.stamp
                 for entry, content in read.items()

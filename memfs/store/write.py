@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from operator import attrgetter
 
 from memfs import errors
 from memfs.dataclass import NamedTuple, replace
@@ -387,7 +388,7 @@ class FileWriter:
         if unseen is None:
             raise PlanOutdated(plans[0].path if plans else "")
         ids = {stem_of(path).casefold() for path in unseen if not document_kind(path)}
-        for plan in plans:
+        for plan in sorted(plans, key=attrgetter("path")):
             taken = stem_of(plan.path).casefold() in ids and not document_kind(plan.path)
             if taken or content_now(self._parts.seen, plan.path) != plan.old_sha:
                 raise PlanOutdated(plan.path)

@@ -10,6 +10,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
@@ -166,6 +167,10 @@ class RevisionFiles:
     def proven(self, stamps: Mapping[str, Stamp]) -> set[str]:
         """The files that hold this content: nothing of a revision changes."""
         return {path for path, stamp in stamps.items() if self.blobs.get(path) == stamp.blob}
+
+    def holding_folders(self) -> AbstractContextManager[None]:
+        """A revision has no folders that would have to be opened."""
+        return nullcontext()
 
     def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
         """Every file below a folder of ``ContextMemory``; names that begin with a dot only where ``hidden``."""
