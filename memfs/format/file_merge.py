@@ -192,12 +192,8 @@ def _says(form: Form, data: bytes, wanted: Mapping[str, Any]) -> bool:
         return False
 
 
-_ROUNDS = 8
-_ABSENT: Any = object()
-
-
 def healed(form: Form, merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FieldMerge | None:
-    """The joined values, valid: where they are not, ours are used instead, first field by field, then as a whole.
+    """The joined values, valid: where fields at fault keep them from it with ours in these, else one version whole.
 
     Args:
         merged: what the rules made.
@@ -207,21 +203,24 @@ def healed(form: Form, merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapp
         The values with every conflict; None where neither version is valid either.
     """
     merged = _typed(form, merged)
-    for _ in range(_ROUNDS):
-        faults = form.faults(merged.values)
-        if not faults:
-            return merged
-        changed = merged
-        for fault in faults:
-            changed = _with_ours(changed, fault, ours, theirs)
-        if changed is merged:
-            break
-        merged = changed
+    faults = form.faults(merged.values)
+    if not faults:
+        return merged
+    choices = [_with_ours(merged, {str(path[0]) for path in faults if path}, ours, theirs)]
     for whole, yielded in ((ours, False), (theirs, True)):
-        valid = _typed(form, FieldMerge(values=dict(whole)))
-        if not form.faults(valid.values):
-            return replace(valid, conflicts=(FieldConflict(field="", kept=ONE, lost=OTHER, yielded=yielded),))
-    return None
+        conflict = FieldConflict(field="", kept=ONE, lost=OTHER, yielded=yielded)
+        choices.append(_typed(form, FieldMerge(values=dict(whole), conflicts=(conflict,))))
+    return next((one for one in choices if not form.faults(one.values)), None)
+
+
+def _with_ours(merged: FieldMerge, fields: set[str], ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FieldMerge:
+    """With our values of some fields."""
+    values = {name: value for name, value in merged.values.items() if name not in fields}
+    clashes = [FieldConflict(field=name, kept=ours.get(name), lost=theirs.get(name)) for name in sorted(fields)]
+    others = [one for one in merged.conflicts if one.field.partition(".")[0] not in fields]
+    return FieldMerge(
+        values=values | {name: ours[name] for name in ours if name in fields}, conflicts=(*others, *clashes)
+    )
 
 
 def _typed(form: Form, merged: FieldMerge) -> FieldMerge:
@@ -230,54 +229,6 @@ def _typed(form: Form, merged: FieldMerge) -> FieldMerge:
         return merged
     conflicts = tuple(clash for clash in merged.conflicts if clash.field != "type")
     return FieldMerge(values={**merged.values, "type": form.kind}, conflicts=conflicts)
-
-
-def _with_ours(merged: FieldMerge, fault: FieldPath, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FieldMerge:
-    """With our value of the field at fault, or of the nearest one around it whose value is not ours already."""
-    names = _names(fault)
-    for length in range(len(names), 0, -1):
-        field = names[:length]
-        mine, joined = _at(ours, field), _at(merged.values, field)
-        if not equal(mine, joined):
-            clash = FieldConflict(field=".".join(field), kept=_shown(mine), lost=_shown(_at(theirs, field)))
-            left = tuple(one for one in merged.conflicts if not f"{one.field}.".startswith(f"{clash.field}."))
-            return FieldMerge(values=_put(merged.values, field, mine), conflicts=(*left, clash))
-    return merged
-
-
-def _names(fault: FieldPath) -> tuple[str, ...]:
-    """The keys that lead to a field, as far as no list is on the way."""
-    names: list[str] = []
-    for part in fault:
-        if not isinstance(part, str) or part.isdigit():
-            break
-        names.append(part)
-    return tuple(names)
-
-
-def _at(values: Any, field: tuple[str, ...]) -> Any:
-    for name in field:
-        if not isinstance(values, Mapping) or name not in values:
-            return _ABSENT
-        values = values[name]
-    return values
-
-
-def _put(values: Mapping[str, Any], field: tuple[str, ...], value: Any) -> dict[str, Any]:
-    changed = dict(values)
-    name, rest = field[0], field[1:]
-    if rest:
-        inner = changed.get(name)
-        changed[name] = _put(inner if isinstance(inner, Mapping) else {}, rest, value)
-    elif value is _ABSENT:
-        changed.pop(name, None)
-    else:
-        changed[name] = value
-    return changed
-
-
-def _shown(value: Any) -> Any:
-    return None if value is _ABSENT else value
 
 
 _TRUST = "trust"
