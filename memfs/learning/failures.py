@@ -355,10 +355,6 @@ class FailureCondition:
     verdict: RuleVerdict
 
 
-Void = Callable[[FailureCondition], Collection[str]]
-"""Gives the ids of failures that taught a rule which somebody has deleted: they teach none again."""
-
-
 @lru_cache(maxsize=20_000)
 def signature(error: str) -> frozenset[str]:
     """The terms of what an error message says, without names, numbers and paths, which differ each time.
@@ -383,7 +379,7 @@ def speaks_for(error: str | None) -> Callable[[TriggerRow], bool]:
     return lambda row: error is None or same_error(signature(row.error), wanted)
 
 
-def look(book: Casebook, known: Collection[str], threshold: int, void: Void) -> Iterator[FailureCondition]:
+def look(book: Casebook, known: Collection[str], threshold: int) -> Iterator[FailureCondition]:
     """What failures teach that no rule tells yet, the most frequent first.
 
     Args:
@@ -395,7 +391,7 @@ def look(book: Casebook, known: Collection[str], threshold: int, void: Void) -> 
     for group in _alike(fresh):
         if book.compared > most:
             return
-        for found in _conditions(book, group, threshold, void):
+        for found in _conditions(book, group, threshold):
             yield found
             count += 1
             if count >= MOST_FOUND:
@@ -424,33 +420,25 @@ def _alike(failures: Iterable[TriggerRow]) -> list[list[TriggerRow]]:
 
 
 # -- conditions -----------------------------------------------------------------------------------------------------
-def _conditions(book: Casebook, group: list[TriggerRow], threshold: int, void: Void) -> Iterator[FailureCondition]:
+def _conditions(book: Casebook, group: list[TriggerRow], threshold: int) -> Iterator[FailureCondition]:
     """The conditions under which failures of a group come together, the best first."""
     left = group
-    gone: set[str] = set()
     for _ in range(_ROUNDS):
-        if len(left) < LEAST_FAILURES:
-            return
-        best = _best(book, left, threshold, gone)
+        best = _best(book, left, threshold) if len(left) >= LEAST_FAILURES else None
         if best is None:
             return
-        ids = {row.id for row in best.verdict.failures}
-        voided = set(void(best))
-        if voided:
-            gone |= voided
-            left = [row for row in left if row.id not in gone]
-            continue
         yield best
+        ids = {row.id for row in best.verdict.failures}
         left = [row for row in left if row.id not in ids]
 
 
-def _best(book: Casebook, left: Sequence[TriggerRow], threshold: int, gone: Collection[str]) -> FailureCondition | None:
+def _best(book: Casebook, left: Sequence[TriggerRow], threshold: int) -> FailureCondition | None:
     """The condition that is sure enough and explains most; of equals the one that was tried first."""
     fresh = {row.id for row in left}
     error = signature(left[-1].error)
     best: tuple[tuple[float, int], FailureCondition] | None = None
     for condition in _tried(left):
-        found = _held(book, condition, error, gone)
+        found = _held(book, condition, error)
         verdict = found.verdict
         new = sum(row.id in fresh for row in verdict.failures)
         if new < LEAST_FAILURES or new + verdict.helped < threshold or verdict.confidence < LEAST_CONFIDENCE:
@@ -461,10 +449,11 @@ def _best(book: Casebook, left: Sequence[TriggerRow], threshold: int, gone: Coll
     return best[1] if best is not None else None
 
 
-def _held(book: Casebook, condition: TriggerRow, error: frozenset[str], gone: Collection[str]) -> FailureCondition:
+def _held(book: Casebook, condition: TriggerRow, error: frozenset[str]) -> FailureCondition:
     """A condition held against all episodes."""
-    cases = [row for row in book.cases(condition) if row.id not in gone]
-    return FailureCondition(condition, book.weigh(cases, lambda row: same_error(signature(row.error), error)))
+    return FailureCondition(
+        condition, book.weigh(book.cases(condition), lambda row: same_error(signature(row.error), error))
+    )
 
 
 def _tried(left: Sequence[TriggerRow]) -> Iterator[TriggerRow]:

@@ -144,14 +144,19 @@ class Inbox:
 
     # -- deciding ---------------------------------------------------------------------------------------------------
     def accept(
-        self, suggestions: Sequence[Suggestion], *, trust: str = Trust.REVIEWED.value, source: str = SOURCE
+        self,
+        suggestions: Sequence[Suggestion],
+        *,
+        trust: str = Trust.REVIEWED.value,
+        source: str = SOURCE,
+        verb: str = "Accept",
     ) -> list[MemoryItem]:
         """Make memories of suggestions, in one commit; one that is a memory already stays as it is.
 
         Args:
             suggestions: what ``find`` gave; their items may have another content, type or title.
             trust: who stands behind them from now on, unless a person does already; "" leaves that as it is.
-            source: which door it came through, for the commit's trailers.
+            source, verb: which door it came through, and how the commit says it.
 
         Returns:
             The memories, in the order of the suggestions.
@@ -163,21 +168,21 @@ class Inbox:
 
         def accepted() -> list[MemoryItem]:
             self._store.follow()
-            return self._stored(suggestions, trust, source)
+            return self._stored(suggestions, trust, source, verb)
 
         # somebody may accept the same at this very moment
         stored = retry_on_conflict(accepted, tries=_TRIES, on=(Conflict, IdExists))
         self._decide([one.id for one in suggestions], SuggestionDecision.ACCEPTED)
         return stored
 
-    def _stored(self, suggestions: Sequence[Suggestion], trust: str, source: str) -> list[MemoryItem]:
+    def _stored(self, suggestions: Sequence[Suggestion], trust: str, source: str, verb: str) -> list[MemoryItem]:
         there = {one.id: self._there(one) for one in suggestions}
         fresh = [one for one in suggestions if there[one.id] is None]
         if not fresh:
             return [item for item in there.values() if item is not None]
         title = f"a {fresh[0].source}: {gist(fresh[0].item)[:80]}" if len(fresh) == 1 else f"{len(fresh)} suggestions"
         # the person who accepts it speaks, not the one who was heard
-        with signed_by(Origin()), self._store.batch(f"Accept {title}", source=source) as batch:
+        with signed_by(Origin()), self._store.batch(f"{verb} {title}", source=source) as batch:
             for one in fresh:
                 vouched = one.item.trust in VOUCHED or not trust
                 item = one.item if vouched else one.item.replace(trust=trust)

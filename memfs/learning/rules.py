@@ -3,8 +3,7 @@
 Failures are analysed after every ``EVERY`` recorded episodes, whichever processes recorded them. All of it follows
 from the files: a second analysis of the same episodes changes nothing. Only rules that failures taught are changed,
 and of these none that a person vouched for (trust ``human`` or ``reviewed``, or pinned); words that somebody changed
-stay. Each failure that taught a rule says so in its ``metadata``, so that a rule which is gone is not learned from it
-again.
+stay. What was learned is noted in the inbox, so that a rule which is gone is not learned from the same failures again.
 
 It ends: at most the newest ``MOST_EPISODES`` episodes and ``MOST_RULES`` rules are looked at, and twice
 ``MOST_COMPARED`` comparisons and ``MOST_FOUND`` rules made; where others write meanwhile it starts over, at most
@@ -14,6 +13,8 @@ It ends: at most the newest ``MOST_EPISODES`` episodes and ``MOST_RULES`` rules 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from memfs.dataclass import dataclass
@@ -46,7 +47,7 @@ from memfs.model.memory_config import MemoryConfig
 from memfs.model.query import MOST
 from memfs.model.rule import ENDED, RETIRED, Rule
 from memfs.model.shape import count_in, text_in, texts_in
-from memfs.model.suggestion import Keep, Source, Suggestion, SuggestionDecision
+from memfs.model.suggestion import Keep, Source, Suggestion
 from memfs.model.time import format_time
 from memfs.store import Store
 from memfs.store.parts import Parts
@@ -56,7 +57,6 @@ MOST_EPISODES = 10_000
 MOST_RULES = 1_000
 RETIRE_BELOW = 0.4
 """A rule less sure than that is retired, where enough went well without it since it last went wrong."""
-_MARKED = 40
 _OUTLIVES = 2
 """A rule is forgotten so many times slower than the episodes that taught it."""
 _DRIFT = 0.02
@@ -107,39 +107,44 @@ class FailureAnalyst:
         self._changed: dict[str, None] = {}
         self._retired: dict[str, None] = {}
 
-    def run(self) -> FailureAnalysis:
-        """Learn from all episodes.
+    def run(self, *, write: bool) -> FailureAnalysis:
+        """Learn from all episodes; a suggestion that they no longer bear out is withdrawn.
+
+        Args:
+            write: whether rules are written and those there are brought up to date; else they are suggested, and no
+                file is changed.
 
         Raises:
             Conflict: others kept changing the rules.
+            CorruptRecord, FormatUnsupported, LockTimeout: nothing is suggested.
             ContentError, StorageIO: as ``Store.put``; what was done until then stays done.
         """
         return FailureAnalysis(
-            read=retry_on_conflict(self._once, tries=_TRIES),
+            read=retry_on_conflict(partial(self._once, write), tries=_TRIES),
             found=tuple(self._found.values()),
             changed=tuple(self._changed),
             retired=tuple(self._retired),
         )
 
-    def suggest(self) -> FailureAnalysis:
-        """Suggest what the episodes teach; no file is changed.
-
-        A suggestion that the episodes no longer bear out is withdrawn.
-
-        Raises:
-            CorruptRecord, FormatUnsupported, LockTimeout, StorageIO: nothing was suggested.
-        """
+    def _once(self, write: bool) -> int:
+        """One try; returns how many episodes were looked at."""
         book = self._book()
-        _, accounted = self._rules_there_are(book)
+        judged, accounted = self._rules_there_are(book)
+        if write:
+            self._bring_up_to_date(judged)
         earlier = [one for one in self._inbox.all() if one.source is Source.RULE]
-        decided = [one for one in earlier if one.decision]
-        new = list(self._new(book, accounted, decided))
+        new = list(self._new(book, accounted, [one for one in earlier if one.decision]))
         found = [one for one in map(self._suggestion, new) if one is not None]
         fresh = self._inbox.add(found)
         if len(new) < MOST_FOUND:
             self._inbox.drop({one.id for one in earlier} - {one.id for one in found})
-        rules = [rule for one in fresh if (rule := rule_of(one.item)) is not None]
-        return FailureAnalysis(read=len(book.rows), found=tuple(rules))
+        for one in found if write else fresh:
+            with suppress(IdExists):  # its id is taken by what a person made of it
+                if write:
+                    self._inbox.accept([one], trust="", source=SOURCE, verb="Learn")
+                if (rule := rule_of(one.item)) is not None:
+                    self._found[rule.id] = rule
+        return len(book.rows)
 
     def _suggestion(self, found: FailureCondition) -> Suggestion | None:
         item = self._item(found)
@@ -158,21 +163,10 @@ class FailureAnalyst:
         rows = [row for row in self._triggers.rows(EPISODE) if row.status not in ENDED][-MOST_EPISODES:]
         return Casebook(rows, now=self._parts.clock().timestamp(), half_life_days=self._half_life)
 
-    def _once(self) -> int:
-        """One try; returns how many episodes were looked at."""
-        book = self._book()
-        judged, accounted = self._rules_there_are(book)
-        self._bring_up_to_date(judged)
-        refused = [one for one in self._inbox.all() if one.decision is SuggestionDecision.REFUSED]
-        for found in self._new(book, accounted, refused):
-            if (rule := self._learn(found)) is not None:
-                self._found[rule.id] = rule
-        return len(book.rows)
-
     def _new(self, book: Casebook, accounted: set[str], decided: Sequence[Suggestion]) -> Iterator[FailureCondition]:
         """What failures teach that no rule tells, and that nobody decided about."""
         known = accounted | {name for one in decided for name in one.evidence}
-        for found in look(book, known, self._threshold, self._void):
+        for found in look(book, known, self._threshold):
             if not _is_known(found, decided):
                 yield found
 
@@ -257,26 +251,10 @@ class FailureAnalyst:
 
     def _write(self, changed: Sequence[_RuleOutcome], message: str) -> None:
         with self._store.batch(message, source=SOURCE) as batch:
-            marked: set[str] = set()
             for one in changed:
                 batch.put(one.wanted, expected=one.item.sha256)
-                newest = self._loaded(one.verdict.failures[-1:])
-                for episode in newest:
-                    if TAUGHT not in episode.metadata and episode.id not in marked:
-                        marked.add(episode.id)
-                        batch.put(_marked(episode, one.item.id), expected=episode.sha256)
 
     # -- rules there are not ------------------------------------------------------------------------------------------
-    def _void(self, found: FailureCondition) -> set[str]:
-        """The failures that taught a rule which is gone, and what was before the newest of them."""
-        episodes = {item.id: item for item in self._loaded(found.verdict.failures[-_MARKED:])}
-        spent = 0.0
-        for row in found.verdict.failures:
-            rule_id = str(episodes[row.id].metadata.get(TAUGHT, "")) if row.id in episodes else ""
-            if rule_id and not self._store.locate(rule_id):
-                spent = max(spent, row.time)
-        return {row.id for row in found.verdict.failures if row.time <= spent}
-
     def _item(self, found: FailureCondition) -> MemoryItem | None:
         """The item of the rule that was found; None where even without quotations it may not be stored."""
         verdict = found.verdict
@@ -294,29 +272,6 @@ class FailureAnalyst:
                 return item
         self._store.note_failure(failed)
         return None
-
-    def _learn(self, found: FailureCondition) -> Rule | None:
-        """Store the rule that was found; None where it may not be, or its id is taken by what a person made of it."""
-        item = self._item(found)
-        if item is None:
-            return None
-        failures = found.verdict.failures
-        episodes = self._loaded(failures[-_MARKED:])
-        message = f"Learn a rule from {len(failures)} failures: {item.title}"
-        try:
-            with self._store.batch(message, source=SOURCE) as batch:
-                batch.put(item, expected="")
-                for episode in episodes:
-                    if TAUGHT not in episode.metadata:
-                        batch.put(_marked(episode, item.id), expected=episode.sha256)
-        except IdExists:
-            return None
-        return rule_of(item)
-
-    def _loaded(self, rows: Iterable[TriggerRow]) -> list[MemoryItem]:
-        """The episodes behind rows, as far as their files can be read."""
-        found = (self._store.peek(row.id) for row in rows)
-        return [item for item in found if item is not None and item.type == EPISODIC]
 
 
 def _below(glob: str, tops: Iterable[str]) -> str:
@@ -353,10 +308,6 @@ def _taught_by(rule: Rule, cases: Iterable[TriggerRow]) -> str | None:
     return next((row.error for row in reversed(list(cases)) if row.id in taught), None)
 
 
-def _marked(episode: MemoryItem, rule_id: str) -> MemoryItem:
-    return episode.replace(metadata={**episode.metadata, TAUGHT: rule_id})
-
-
 def _lowest(*trusts: str) -> str:
     """The trust of what nobody has looked through: an agent's at most, and not more than the least trusted source."""
     return lower_trust(Trust.AGENT.value, *trusts)
@@ -380,8 +331,6 @@ MADE_FROM = "made_from"
 """The key of ``metadata`` that says what a rule was made from; patterns are not learned from what has it."""
 FAILURES = "failures"
 RETIRED_ON = "retired"
-TAUGHT = "taught"
-"""The key of an episode's ``metadata`` that names the rule it taught."""
 MOST_EVIDENCE = 100
 LINKED = 3
 _TITLE = 80
@@ -596,7 +545,7 @@ class Rules:
             counted = self._tally.count()
             try:
                 analyst = FailureAnalyst(self.store, self.parts, self.triggers, self.config, self.inbox())
-                return analyst.run() if keep is Keep.WRITE else analyst.suggest()
+                return analyst.run(write=keep is Keep.WRITE)
             finally:
                 self._tally.take_off(counted)
 

@@ -60,7 +60,7 @@ def rule(files: tuple[str, ...] = ("db/migrations/*.sql",), pattern: str = "", t
 
 def found_in(rows: Sequence[TriggerRow], known: Sequence[str] = (), threshold: int = 3) -> list[FailureCondition]:
     """What these episodes teach."""
-    return list(look(Casebook(rows, now=2e9), known, threshold, lambda _: ()))
+    return list(look(Casebook(rows, now=2e9), known, threshold))
 
 
 def weighed(rows: Sequence[TriggerRow], half_life_days: float = 0, **values: Any) -> RuleVerdict:
@@ -365,7 +365,7 @@ def test_looking_stops_where_comparing_costs_too_much(monkeypatch: pytest.Monkey
     rows += [row(100 + n, "success", files=(f"src/{n}.py",)) for n in range(100)]
     monkeypatch.setattr("memfs.learning.failures.MOST_COMPARED", 500)
     book = Casebook(rows, now=2e9)
-    assert list(look(book, (), 3, lambda _: ())) == []
+    assert list(look(book, (), 3)) == []
     assert 500 < book.compared < 2_000
 
 

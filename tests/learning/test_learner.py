@@ -133,7 +133,7 @@ def test_the_settings_are_obeyed(opened: Opened, keep: Keep, monkeypatch: pytest
     workspace.patterns.settle(PATIENCE)
     workspace.learner.run()
 
-    sources = {one.source for one in workspace.inbox.all()}
+    sources = {one.source for one in workspace.inbox.waiting()}
     learned = {"pattern", "rule", "semantic"} & {*kinds(workspace)}
     if keep is Keep.WRITE:
         assert (sources, learned) == (set(), {"pattern", "rule", "semantic"})
@@ -175,7 +175,7 @@ def test_programs_of_the_seeds_write_what_they_learn(tmp_path: Path, monkeypatch
         for _ in range(4):
             asyncio.run(layer.record_outcome(state, action, Outcome.FAILURE, "test_login failed: KeyError 'sub'"))
         assert "rule" in kinds(layer.workspace)
-        assert layer.workspace.inbox.all() == ()
+        assert layer.workspace.inbox.waiting() == []
 
 
 def test_a_program_does_not_write_what_somebody_refused(opened: Opened) -> None:

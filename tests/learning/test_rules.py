@@ -94,10 +94,7 @@ def test_a_repeated_mistake_becomes_a_rule_and_is_retired_when_its_cause_is_gone
     assert states[0][1] > 0.85
     assert states[2][1] < 0.25
     sentences = git(workspace.root, "log", "--format=%s", "--", "ContextMemory/memories/rule").splitlines()
-    assert [one.split(":")[0].rpartition(" ")[0] for one in sentences[::2]] == [
-        "Retire the rule",
-        "Learn a rule from 20",
-    ]
+    assert [one.split(":")[0].rpartition(" ")[0] for one in sentences[::2]] == ["Retire the rule", "Learn a"]
     assert sentences[0].endswith("it went well 20 times without it since it last went wrong")
     assert workspace.sources.rules.find_matching_rules(situation(1)) == []
 
@@ -201,8 +198,8 @@ def test_a_rule_whose_words_look_like_a_secret_together_says_less(
 
 # -- what people did ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("by_hand", [False, True])
-def test_a_deleted_rule_does_not_come_back_from_the_same_evidence(opened: Opened, by_hand: bool) -> None:
-    """Forgotten or removed with ``rm``, it is gone until as many failures happened afterwards (P4)."""
+def test_a_deleted_rule_does_not_come_back(opened: Opened, by_hand: bool) -> None:
+    """Forgotten or removed with ``rm``, it is gone, however often the same goes wrong (P4)."""
     workspace = opened()
     rule = learned(workspace)
     record(workspace, episode(3))
@@ -211,11 +208,8 @@ def test_a_deleted_rule_does_not_come_back_from_the_same_evidence(opened: Opened
         (workspace.root / the_rule(workspace).path).unlink()
     else:
         workspace.store.delete(rule.id, reason="nonsense")
-    record(workspace, episode(4), episode(5))
+    record(workspace, *map(episode, range(4, 8)))
     assert workspace.sources.rules.analyze_failures() == []
-    record(workspace, episode(6))
-    (again,) = workspace.sources.rules.analyze_failures()
-    assert again.support == 3
 
 
 @pytest.mark.parametrize("changes", [{"trust": "human"}, {"trust": "reviewed"}, {"pinned": True}])
