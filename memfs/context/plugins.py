@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import deepcopy
@@ -474,77 +473,34 @@ class SourceCheck:
     Attributes:
         name: what settings call it.
         layer: the delivery it serves.
-        where: the package that offers it, or the module that it is.
-        seconds: how long it took to load, configure and answer.
-        letters: how long its answer was.
+        where: the package that offers it, or the module that it is; "" for one that could not be loaded.
         failure: what is wrong with it, "" for nothing.
         hint: what to do.
-        works: whether nothing is wrong with it.
     """
 
     name: str
     layer: str
-    where: str
-    seconds: float = 0.0
-    letters: int = 0
+    where: str = ""
     failure: str = ""
     hint: str = ""
-    works: bool = True
 
 
-def _place(name: str) -> str:
-    if name in BUILT_IN_SOURCES:
-        return "built in"
-    if ":" in name:
-        return name
-    return " and ".join(where(offer) for offer in _offers() if offer.name == name) or "not installed"
-
-
-def _offers() -> list[Offer]:
-    try:
-        return offers()
-    except ForeignFailure:  # 'admin plugins check' says so of each source that is named
-        return []
-
-
-# -- examining ----------------------------------------------------------------------------------------------------
 def examined(plugins: Plugins) -> list[SourceCheck]:
-    """Each enabled source, loaded and asked once."""
+    """Each enabled source, loaded and asked once; those that do not work last."""
     plugins = plugins.copy()
-    found: list[SourceCheck] = []
-    for delivery in Delivery:
-        began = time.monotonic()
-        sources = plugins.of(delivery)
-        loading = time.monotonic() - began
-        broken = [one for one in plugins.unusable() if one.delivery is delivery]
-        found += [_asked(plugins, source) for source in sources]
-        found += [_left_out(one, loading) for one in broken]
-    return found
-
-
-def _asked(plugins: Plugins, source: LoadedSource) -> SourceCheck:
-    began = time.monotonic()
-    (answer,) = ask([source], PROBE, plugins.code)
-    said = str(answer.selection) if answer.selection is not None else answer.text
-    return SourceCheck(
-        name=source.name,
-        layer=source.delivery.value,
-        where=source.where,
-        seconds=time.monotonic() - began,
-        letters=len(said),
-        failure=answer.failure,
-        hint=f"mend it, or take it out of {source.setting}" if answer.failure else "",
-        works=not answer.failure,
-    )
-
-
-def _left_out(one: PluginUnusable, seconds: float) -> SourceCheck:
-    return SourceCheck(
-        name=one.name,
-        layer=one.delivery.value,
-        where=_place(one.name),
-        seconds=seconds,
-        failure=one.reason,
-        hint=one.hint,
-        works=False,
-    )
+    answers = [answer for delivery in Delivery for answer in plugins.ask(delivery, PROBE)]
+    found = [
+        SourceCheck(
+            name=one.source.name,
+            layer=one.source.delivery.value,
+            where=one.source.where,
+            failure=one.failure,
+            hint=f"mend it, or take it out of {one.source.setting}" if one.failure else "",
+        )
+        for one in answers
+    ]
+    found += [
+        SourceCheck(name=one.name, layer=one.delivery.value, failure=one.reason, hint=one.hint)
+        for one in plugins.unusable()
+    ]
+    return sorted(found, key=lambda one: bool(one.failure))
