@@ -228,7 +228,7 @@ READERS = {
     "memfs.trust",  # judges what the files would enable before a byte of them is believed
     "memfs.admin.format",  # brings files of an older format to the present one
     "memfs.admin.store_builder",
-    "memfs.state.state_packer",  # keeps the document as it is, valid or not
+    "memfs.state.checkpoint_store",  # keeps the document as it is, valid or not
     "memfs.team.review",
 }
 READERS_OF_VARIABLES = {

@@ -552,21 +552,20 @@ class Aggregates:
         return {"unreadable": documents.failed, **entry} if documents.failed else entry
 
     # -- on disk --------------------------------------------------------------------------------------------------
-    def _kept(self, sort: _Sort) -> tuple[Mapping[str, Any], str]:
-        """What is on disk, and the digest of the file; "" where there is none, "?" where it cannot be read."""
+    def _digest(self, sort: _Sort) -> str:
+        """Of the file; "" where there is none, "?" where it cannot be read."""
         try:
-            state = self._files.read(aggregate_path(sort.name))
+            return self._files.read(aggregate_path(sort.name)).sha256
         except FileNotFoundError:
-            return {}, ""
+            return ""
         except ContentError:
-            return {}, "?"
-        return state.values, state.sha256
+            return "?"
 
     def _store(self, sorts: Sequence[_Sort]) -> list[str]:
         numbers = self._numbers()
         changes = []
         for sort in sorts:
-            _, sha256 = self._kept(sort)
+            sha256 = self._digest(sort)
             if not numbers and not sha256:  # nothing was ever there to sum up
                 continue
             values = self._document(sort, numbers)

@@ -29,18 +29,25 @@ from memfs.model import Problem, state_paths
 from memfs.model.shape import plain
 from memfs.model.state_documents import RecoveryState, StateUpdate
 from memfs.model.state_facts import StateQuery
-from memfs.state import state_packer
 from memfs.state.archives import Archives
 from memfs.state.checkpoint_store import (
+    METADATA,
+    TASKS,
     Checkpoint,
     CheckpointVerdict,
     ProvedCheckpoint,
     Shelf,
+    StatePacker,
+    at,
     encode,
+    finished,
     is_id,
     next_id,
+    object_in,
+    owners,
     prove,
     reason_of,
+    said_in,
     write_payload,
 )
 from memfs.store import Store
@@ -81,7 +88,7 @@ def components_of(path: str, data: bytes = b"") -> set[str]:
     elif kind == "feedback":
         found.add(state_paths.decode_name(state_paths.below_iteration(path).partition("/")[2].removesuffix(".json")))
     elif kind == "continuation":
-        found.add(str(state_packer.object_in(data).get("agent", "")))
+        found.add(str(object_in(data).get("agent", "")))
     elif state_paths.iteration_of(path) is None and not kind:
         found.add(path.removeprefix(f"{CONTENT}/").partition("/")[0])
     return found
@@ -107,7 +114,7 @@ def recovered(proved: ProvedCheckpoint, components: Sequence[str] | None, reject
     agents = {name: noted for name, noted in summary["agents"].items() if components is None or name in components}
     found = _resume_points(metadata, {name: _value(proved, noted, "state") for name, noted in agents.items()})
     completed = dict(summary["completed_work"])
-    by_state = state_packer.at(update, ("system_statistics", "hypotheses_by_state"))
+    by_state = at(update, ("system_statistics", "hypotheses_by_state"))
     if isinstance(by_state, Mapping) and by_state:
         completed["hypotheses_by_state"] = dict(by_state)
     return RecoveryState(
@@ -144,11 +151,11 @@ def _checkpoint_data(proved: ProvedCheckpoint, update: Mapping[str, Any]) -> tup
     tasks: list[Any] = []
     metadata: dict[str, Any] = {}
     # The latest update alone counts in a checkpoint that did not gather what was said before it.
-    for said in proved.summary.get("checkpoint_data") or [one.facts() for one in state_packer.said_in("", update)]:
+    for said in proved.summary.get("checkpoint_data") or [one.facts() for one in said_in("", update)]:
         where, value = tuple(said["field"]), _value(proved, said, "value")
-        if where == state_packer.TASKS:
+        if where == TASKS:
             tasks = value if isinstance(value, list) else []
-        elif where != state_packer.METADATA:
+        elif where != METADATA:
             metadata[where[-1]] = value
         elif isinstance(value, Mapping):
             metadata |= value
@@ -159,7 +166,7 @@ def _checkpoint_data(proved: ProvedCheckpoint, update: Mapping[str, Any]) -> tup
 def _value(proved: ProvedCheckpoint, noted: Mapping[str, Any], name: str) -> Any:
     """What a document says of one thing: as it was noted or, where it is large, as the document has it."""
     path = noted["path"]
-    return proved.filled(noted[name] if name in noted else state_packer.at(proved.document(path), noted["field"]), path)
+    return proved.filled(noted[name] if name in noted else at(proved.document(path), noted["field"]), path)
 
 
 def _resume_points(metadata: Mapping[str, Any], states: Mapping[str, Any]) -> dict[str, Any]:
@@ -180,7 +187,7 @@ def _chosen_tasks(tasks: Sequence[Any], components: Sequence[str] | None) -> lis
     """The tasks of the components asked for; one that does not say whose it is belongs to each."""
     if components is None:
         return list(tasks)
-    return [task for task in tasks if not (own := state_packer.owners(task)) or not own.isdisjoint(components)]
+    return [task for task in tasks if not (own := owners(task)) or not own.isdisjoint(components)]
 
 
 def _warnings(
@@ -265,7 +272,7 @@ class Checkpoints:
         self._parts.tree.make_folders(state_paths.CHECKPOINTS)
         self._sweep()
         chosen = self._free_id()
-        packer = state_packer.StatePacker(self._store, self._parts, update, self._archives)
+        packer = StatePacker(self._store, self._parts, update, self._archives)
         target = self._shelf.payload(chosen)
         try:
             with closing(packer.tar()) as state:
@@ -468,7 +475,7 @@ class Checkpoints:
         """The same without the tasks that have their final output since the checkpoint was taken."""
         seen = self._parts.seen
         later = [entry.path for entry in seen.scan(state_paths.ITERATIONS) if entry.path not in proved.sums]
-        done = state_packer.finished(state.active_tasks, later, lambda path: seen.read(path, READ_LIMIT).data)
+        done = finished(state.active_tasks, later, lambda path: seen.read(path, READ_LIMIT).data)
         if not done:
             return state
         tasks = list(enumerate(state.active_tasks))

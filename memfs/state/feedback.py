@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from memfs.dataclass import dataclass, replace
+from memfs.dataclass import replace
 from memfs.errors import Conflict, ContentError, CorruptRecord, IterationInvalid, QueryInvalid, StorageIO
 from memfs.format.text import shown
 from memfs.model.kinds import nearest
-from memfs.model.state_documents import AgentFeedback, FeedbackContent, FeedbackData, FeedbackEffect, MetricChange
+from memfs.model.state_documents import AgentFeedback, FeedbackContent, FeedbackData, FeedbackEffect
 from memfs.model.state_facts import StateQuery, as_mapping
 from memfs.model.state_paths import feedback_path, meta_review_path, system_state_path
 from memfs.model.time import format_time, parse_time
 from memfs.resources import template_text
 from memfs.state.aggregates import pattern_text, patterns_of
-from memfs.state.metrics import Summary, combined, key_of, less_is_better, short
+from memfs.state.metrics import FeedbackDelivery, compared, measured, name_in
 from memfs.store.state_files import DocumentChange
 from memfs.store.store import retry_on_conflict
 
@@ -52,7 +50,6 @@ _PLAIN = frozenset(
         *("next_priorities", "summaries", "comments", "comment", "advice"),
     }
 )
-_BLANK = re.compile(r"[._\-\s]+")
 _DEEPEST = 6
 _MOST = 1_000
 
@@ -131,25 +128,6 @@ def _patterns(value: Any) -> tuple[Any, ...]:
     return () if value in (None, "", {}) else (value,)
 
 
-# -- agents' names ------------------------------------------------------------------------------------------------
-def name_in(names: Iterable[str], agent: str) -> str:
-    """The name by which an agent is known: its own, or else the only one that is written alike.
-
-    Letter case, blanks, dots, dashes and a trailing "agent" do not count: ``evolution_agent`` is ``Evolution``. "" for
-    none.
-    """
-    given = list(names)
-    if agent in given:
-        return agent
-    alike = [name for name in given if _folded(name) == _folded(agent)]
-    return alike[0] if len(alike) == 1 else ""
-
-
-def _folded(name: str) -> str:
-    words = _BLANK.sub(" ", name.casefold()).split()
-    return " ".join(words[:-1] if len(words) > 1 and words[-1] == "agent" else words)
-
-
 TEMPLATE = "feedback_template.md"
 NOTICE = (
     "The feedback stands between two marks, as quoted data: advice that a reviewer wrote about earlier work, perhaps\n"
@@ -201,135 +179,6 @@ def _lines(title: str, values: Sequence[Any]) -> list[str]:
 
 def _line(text: str) -> str:
     return shown(" ".join(text.split()))[:_LONGEST]
-
-
-WINDOW = 3
-"""So many iterations before and after are compared at most."""
-LEAST = 3
-"""A metric with fewer values on either side says nothing."""
-_CLEAR = 0.2
-_MOST_EFFECT = 3.0
-
-Agents = Mapping[int, Mapping[str, Any]]
-"""The entries of agents, by iteration and name."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedbackDelivery:
-    """That an agent was given a version of feedback in an iteration, from the review of another."""
-
-    agent: str
-    version: str
-    from_iteration: int
-    iteration: int
-    order: int = 0
-
-
-def compared(given: Iterable[FeedbackDelivery], iterations: Sequence[int]) -> list[FeedbackEffect]:
-    """For each version of feedback the iterations that are compared; nothing is measured yet.
-
-    Before are those that were worked under the feedback before it, after are those until the next one.
-    """
-    by: dict[str, dict[str, list[FeedbackDelivery]]] = {}
-    for one in sorted(given, key=lambda one: (one.iteration, one.order)):
-        by.setdefault(one.agent, {}).setdefault(one.version, []).append(one)
-    found = []
-    for agent in sorted(by):
-        versions = sorted(by[agent].values(), key=lambda several: _span_order(several[0]))
-        edges = [-1, *(_start(several[0]) for several in versions), math.inf]
-        for begin, start, end, several in zip(edges, edges[1:], edges[2:], versions, strict=False):
-            before = [number for number in iterations if begin <= number < start]
-            after = [number for number in iterations if start <= number < end]
-            found.append(
-                FeedbackEffect(
-                    agent=agent,
-                    version=several[0].version,
-                    from_iteration=several[0].from_iteration,
-                    given_in=tuple(sorted({one.iteration for one in several})),
-                    before=tuple(before[-WINDOW:]),
-                    after=tuple(after[:WINDOW]),
-                )
-            )
-    return found
-
-
-def _start(first: FeedbackDelivery) -> int:
-    """The first iteration that was worked under a version, by the first time that it was given."""
-    return max(first.from_iteration + 1, first.iteration)
-
-
-def _span_order(first: FeedbackDelivery) -> tuple[int, int, int, str]:
-    return _start(first), first.iteration, first.order, first.version
-
-
-def measured(plan: FeedbackEffect, agents: Agents) -> FeedbackEffect:
-    """What came of a feedback: each metric before and after, and a verdict.
-
-    ``better`` or ``worse`` where the metrics that can be compared moved by a fifth of a standard deviation on average,
-    each counted the way that is good for it: less of what by its name is a cost or an error.
-    """
-    name = key_of(plan.agent)
-    sides = [[as_mapping(agents.get(number, {}).get(name)) for number in some] for some in (plan.before, plan.after)]
-    n_before, n_after = (sum(entry.get("outputs", 0) for entry in side) for side in sides)
-    before, after = (_metrics(side) for side in sides)
-    changes = tuple(_change(metric, before[metric], after[metric]) for metric in sorted(before.keys() & after.keys()))
-    verdict, reason = _verdict(changes, n_before, n_after)
-    return replace(plan, n_before=n_before, n_after=n_after, metrics=changes, verdict=verdict, reason=reason)
-
-
-def values_of(entry: Mapping[str, Any]) -> dict[str, Summary]:
-    """Everything that can be compared in an agent's entry, by metric; what its outputs say before what is reported."""
-    values: dict[str, Summary] = {name: [1, value, 0.0] for name, value in as_mapping(entry.get("reported")).items()}
-    values |= as_mapping(entry.get("metrics"))
-    values |= {name: entry[name] for name in ("confidence", "cost") if name in entry}
-    if "gains" in entry:
-        values["rating_gain"] = entry["gains"]
-    return values
-
-
-def _metrics(entries: Iterable[Mapping[str, Any]]) -> dict[str, Summary]:
-    lists: dict[str, list[Summary]] = {}
-    for entry in entries:
-        for name, value in values_of(entry).items():
-            lists.setdefault(name, []).append(value)
-    return {name: combined(values) for name, values in lists.items()}
-
-
-def _change(metric: str, before: Summary, after: Summary) -> MetricChange:
-    change = after[1] - before[1]
-    return MetricChange(
-        metric=metric,
-        before=before[1],
-        after=after[1],
-        change=short(change),
-        n_before=int(before[0]),
-        n_after=int(after[0]),
-        effect=_effect(metric, before, after, change),
-    )
-
-
-def _effect(metric: str, before: Summary, after: Summary, change: float) -> float | None:
-    count = before[0] + after[0]
-    if min(before[0], after[0]) < LEAST:
-        return None
-    spread = math.sqrt((before[0] * before[2] ** 2 + after[0] * after[2] ** 2) / count)
-    size = change / spread if spread else math.copysign(_MOST_EFFECT, change) if change else 0.0
-    return round(min(max(-size if less_is_better(metric) else size, -_MOST_EFFECT), _MOST_EFFECT), 3)
-
-
-def _verdict(changes: Sequence[MetricChange], n_before: int, n_after: int) -> tuple[str, str]:
-    usable = [(one.effect, one) for one in changes if one.effect is not None]
-    if not usable:
-        reason = f"{n_before} outputs before and {n_after} after; {LEAST} values on each side are needed to compare"
-        return "too little data", reason
-    mean = math.fsum(effect for effect, _ in usable) / len(usable)
-    verdict = "better" if mean > _CLEAR else "worse" if mean < -_CLEAR else "no clear change"
-    strongest = max(usable, key=lambda pair: (abs(pair[0]), pair[1].metric))[1]
-    moved = f"{strongest.metric} went from {strongest.before:.4g} to {strongest.after:.4g}"
-    counted = f"{strongest.n_before} values before and {strongest.n_after} after"
-    better, worse = sum(effect > _CLEAR for effect, _ in usable), sum(effect < -_CLEAR for effect, _ in usable)
-    many = f"; of {len(usable)} metrics {better} got better and {worse} worse" if len(usable) > 1 else ""
-    return verdict, f"{moved} ({counted}){many}"
 
 
 LATEST = "latest"

@@ -1,6 +1,8 @@
 """Compute metrics of documents: figures, strategies, success, improvement, and the statistics of an iteration.
 
 Works on plain values, and never fails over what somebody wrote. The same values give the same numbers in any order.
+From them follow what feedback brought, how an agent did over the last iterations, and the weight that this suggests: it
+moves by less than half of what it is, with reasons.
 """
 
 from __future__ import annotations
@@ -9,16 +11,25 @@ import hashlib
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from statistics import linear_regression
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memfs.dataclass import dataclass, field
+from memfs.config import read_system_config
+from memfs.dataclass import dataclass, field, replace
+from memfs.errors import ItemNotFound, MemfsError, QueryInvalid
 from memfs.model import state_facts
-from memfs.model.state_facts import StateFacts, StateRow, as_mapping, as_number, matches, texts
+from memfs.model.kinds import nearest
+from memfs.model.state_documents import AgentPoint, Analysis, FeedbackEffect, MetricChange, StrategyOutcome
+from memfs.model.state_facts import StateFacts, StateQuery, StateRow, as_mapping, as_number, matches, texts
 from memfs.model.time import format_time
+
+if TYPE_CHECKING:
+    from memfs.state.aggregates import Aggregates
+    from memfs.state.feedback import FeedbackStore
+    from memfs.state.reader import StateReader
 
 MOST_METRICS = 64
 """So many metrics of one agent are kept for an iteration, the most frequent first."""
@@ -383,3 +394,448 @@ def _entry(agent: _Tally) -> dict[str, Any]:
 def _use(use: _Tally) -> dict[str, Any]:
     made: dict[str, Any] = {"uses": use.count, **{name: summary(values) for name, values in use.values.items()}}
     return made | ({"successes": [sum(use.successes), len(use.successes)]} if use.successes else {})
+
+
+# -- agents' names ------------------------------------------------------------------------------------------------
+_BLANK = re.compile(r"[._\-\s]+")
+
+
+def name_in(names: Iterable[str], agent: str) -> str:
+    """The name by which an agent is known: its own, or else the only one that is written alike.
+
+    Letter case, blanks, dots, dashes and a trailing "agent" do not count: ``evolution_agent`` is ``Evolution``. "" for
+    none.
+    """
+    given = list(names)
+    if agent in given:
+        return agent
+    alike = [name for name in given if _folded(name) == _folded(agent)]
+    return alike[0] if len(alike) == 1 else ""
+
+
+def _folded(name: str) -> str:
+    words = _BLANK.sub(" ", name.casefold()).split()
+    return " ".join(words[:-1] if len(words) > 1 and words[-1] == "agent" else words)
+
+
+# -- what feedback brought ----------------------------------------------------------------------------------------
+WINDOW = 3
+"""So many iterations before and after are compared at most."""
+LEAST = 3
+"""A metric with fewer values on either side says nothing."""
+_CLEAR = 0.2
+_MOST_EFFECT = 3.0
+
+Agents = Mapping[int, Mapping[str, Any]]
+"""The entries of agents, by iteration and name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackDelivery:
+    """That an agent was given a version of feedback in an iteration, from the review of another."""
+
+    agent: str
+    version: str
+    from_iteration: int
+    iteration: int
+    order: int = 0
+
+
+def compared(given: Iterable[FeedbackDelivery], iterations: Sequence[int]) -> list[FeedbackEffect]:
+    """For each version of feedback the iterations that are compared; nothing is measured yet.
+
+    Before are those that were worked under the feedback before it, after are those until the next one.
+    """
+    by: dict[str, dict[str, list[FeedbackDelivery]]] = {}
+    for one in sorted(given, key=lambda one: (one.iteration, one.order)):
+        by.setdefault(one.agent, {}).setdefault(one.version, []).append(one)
+    found = []
+    for agent in sorted(by):
+        versions = sorted(by[agent].values(), key=lambda several: _span_order(several[0]))
+        edges = [-1, *(_start(several[0]) for several in versions), math.inf]
+        for begin, start, end, several in zip(edges, edges[1:], edges[2:], versions, strict=False):
+            before = [number for number in iterations if begin <= number < start]
+            after = [number for number in iterations if start <= number < end]
+            found.append(
+                FeedbackEffect(
+                    agent=agent,
+                    version=several[0].version,
+                    from_iteration=several[0].from_iteration,
+                    given_in=tuple(sorted({one.iteration for one in several})),
+                    before=tuple(before[-WINDOW:]),
+                    after=tuple(after[:WINDOW]),
+                )
+            )
+    return found
+
+
+def _start(first: FeedbackDelivery) -> int:
+    """The first iteration that was worked under a version, by the first time that it was given."""
+    return max(first.from_iteration + 1, first.iteration)
+
+
+def _span_order(first: FeedbackDelivery) -> tuple[int, int, int, str]:
+    return _start(first), first.iteration, first.order, first.version
+
+
+def measured(plan: FeedbackEffect, agents: Agents) -> FeedbackEffect:
+    """What came of a feedback: each metric before and after, and a verdict.
+
+    ``better`` or ``worse`` where the metrics that can be compared moved by a fifth of a standard deviation on average,
+    each counted the way that is good for it: less of what by its name is a cost or an error.
+    """
+    name = key_of(plan.agent)
+    sides = [[as_mapping(agents.get(number, {}).get(name)) for number in some] for some in (plan.before, plan.after)]
+    n_before, n_after = (sum(entry.get("outputs", 0) for entry in side) for side in sides)
+    before, after = (_metrics(side) for side in sides)
+    changes = tuple(_change(metric, before[metric], after[metric]) for metric in sorted(before.keys() & after.keys()))
+    verdict, reason = _verdict(changes, n_before, n_after)
+    return replace(plan, n_before=n_before, n_after=n_after, metrics=changes, verdict=verdict, reason=reason)
+
+
+def values_of(entry: Mapping[str, Any]) -> dict[str, Summary]:
+    """Everything that can be compared in an agent's entry, by metric; what its outputs say before what is reported."""
+    values: dict[str, Summary] = {name: [1, value, 0.0] for name, value in as_mapping(entry.get("reported")).items()}
+    values |= as_mapping(entry.get("metrics"))
+    values |= {name: entry[name] for name in ("confidence", "cost") if name in entry}
+    if "gains" in entry:
+        values["rating_gain"] = entry["gains"]
+    return values
+
+
+def _metrics(entries: Iterable[Mapping[str, Any]]) -> dict[str, Summary]:
+    lists: dict[str, list[Summary]] = {}
+    for entry in entries:
+        for name, value in values_of(entry).items():
+            lists.setdefault(name, []).append(value)
+    return {name: combined(values) for name, values in lists.items()}
+
+
+def _change(metric: str, before: Summary, after: Summary) -> MetricChange:
+    change = after[1] - before[1]
+    return MetricChange(
+        metric=metric,
+        before=before[1],
+        after=after[1],
+        change=short(change),
+        n_before=int(before[0]),
+        n_after=int(after[0]),
+        effect=_effect(metric, before, after, change),
+    )
+
+
+def _effect(metric: str, before: Summary, after: Summary, change: float) -> float | None:
+    count = before[0] + after[0]
+    if min(before[0], after[0]) < LEAST:
+        return None
+    spread = math.sqrt((before[0] * before[2] ** 2 + after[0] * after[2] ** 2) / count)
+    size = change / spread if spread else math.copysign(_MOST_EFFECT, change) if change else 0.0
+    return round(min(max(-size if less_is_better(metric) else size, -_MOST_EFFECT), _MOST_EFFECT), 3)
+
+
+def _verdict(changes: Sequence[MetricChange], n_before: int, n_after: int) -> tuple[str, str]:
+    usable = [(one.effect, one) for one in changes if one.effect is not None]
+    if not usable:
+        reason = f"{n_before} outputs before and {n_after} after; {LEAST} values on each side are needed to compare"
+        return "too little data", reason
+    mean = math.fsum(effect for effect, _ in usable) / len(usable)
+    verdict = "better" if mean > _CLEAR else "worse" if mean < -_CLEAR else "no clear change"
+    strongest = max(usable, key=lambda pair: (abs(pair[0]), pair[1].metric))[1]
+    moved = f"{strongest.metric} went from {strongest.before:.4g} to {strongest.after:.4g}"
+    counted = f"{strongest.n_before} values before and {strongest.n_after} after"
+    better, worse = sum(effect > _CLEAR for effect, _ in usable), sum(effect < -_CLEAR for effect, _ in usable)
+    many = f"; of {len(usable)} metrics {better} got better and {worse} worse" if len(usable) > 1 else ""
+    return verdict, f"{moved} ({counted}){many}"
+
+
+# -- analysis -----------------------------------------------------------------------------------------------------
+_BASES = {
+    "improvement": "the improvement that outputs report",
+    "gain": "how much higher hypotheses are rated than their parents",
+    "success": "the share of outputs that report success",
+    "confidence": "the confidence of outputs",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    uses: int
+    by: Mapping[str, Summary]
+    cost: Summary
+
+
+def strategies_in(entries: Iterable[Mapping[str, Any]]) -> tuple[tuple[StrategyOutcome, ...], str]:
+    """The strategies in an agent's entries, the best first, and by what they are ordered.
+
+    That is the first of improvement, gain in rating, success and confidence which at least half of the uses tell, or
+    else what most of them tell.
+    """
+    parts: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in entries:
+        for name, use in as_mapping(entry.get("strategies")).items():
+            parts.setdefault(name, []).append(use)
+    sums = {name: _sum(several) for name, several in parts.items()}
+    if not sums:
+        return (), ""
+    basis = _basis(sums)
+    level = combined(one.by[basis] for one in sums.values())[1]
+    made = [_strategy(name, one, basis, level) for name, one in sums.items()]
+    none = float("-inf")
+    made.sort(key=lambda one: (-(none if one.score is None else one.score), -one.uses, one.name))
+    return tuple(made), _BASES[basis]
+
+
+def _sum(uses: Iterable[Mapping[str, Any]]) -> _Sum:
+    several = list(uses)
+    by = {name: combined(use[name] for use in several if name in use) for name in ("improvement", "gain", "confidence")}
+    good, of = (sum(use.get("successes", (0, 0))[place] for use in several) for place in (0, 1))
+    by["success"] = [of, short(good / of) if of else 0.0, 0.0]
+    return _Sum(sum(use["uses"] for use in several), by, combined(use["cost"] for use in several if "cost" in use))
+
+
+def _basis(sums: Mapping[str, _Sum]) -> str:
+    uses = sum(one.uses for one in sums.values())
+    told = {basis: sum(one.by[basis][0] for one in sums.values()) for basis in _BASES}
+    enough = [basis for basis in _BASES if 2 * told[basis] >= uses and told[basis]]
+    return enough[0] if enough else max(_BASES, key=lambda basis: told[basis])
+
+
+def _strategy(name: str, one: _Sum, basis: str, level: float) -> StrategyOutcome:
+    means = {key: value[1] if value[0] else None for key, value in one.by.items()}
+    score = means[basis]
+    least = 0.5 if basis == "success" else level
+    improvement = means["improvement"] if means["improvement"] is not None else means["gain"]
+    return StrategyOutcome(
+        name=name,
+        uses=one.uses,
+        score=score,
+        success_rate=means["success"],
+        improvement=improvement,
+        confidence=means["confidence"],
+        cost=one.cost[1] if one.cost[0] else None,
+        successful=score is not None and score >= least and (score > 0 or basis == "confidence"),
+    )
+
+
+_LEAST_OUTPUTS = 3
+_ENOUGH_OUTPUTS = 10
+_STEP = 0.1
+_LEVEL = 0.2
+_ALIKE = 0.2
+
+Reason = tuple[float, str]
+
+
+def suggested(analysis: Analysis, peers: Sequence[float]) -> tuple[float, tuple[str, ...]]:
+    """The weight that an analysis suggests, and its reasons.
+
+    Args:
+        analysis: of the agent, with its current weight.
+        peers: the mean improvement of each other agent, on the same basis.
+    """
+    current = analysis.current_weight
+    active = sum(1 for point in analysis.points if point.outputs or point.metrics)
+    if active < 2 or max(analysis.outputs, active) < _LEAST_OUTPUTS:
+        counted = f"{analysis.outputs} outputs in {active} iterations"
+        return current, (f"the weight stays: {counted} are too little to judge by",)
+    found = [reason for reason in _reasons(analysis, peers) if reason[0]]
+    if not found:
+        return current, ("the weight stays: nothing speaks for more or less",)
+    evidence = min(1.0, max(analysis.outputs, active) / _ENOUGH_OUTPUTS)
+    move = sum(share for share, _ in found) * evidence
+    reasons = [f"{sentence} ({share * 100:+.0f} %)" for share, sentence in found]
+    if evidence < 1:
+        reasons.append(f"only {analysis.outputs} outputs: the change is made smaller, to {move * 100:+.0f} % in all")
+    if current <= 0:
+        reasons.append("the weight is 0, so that the agent is switched off: it stays so until somebody raises it")
+    return round(max(current, 0.0) * (1 + move), 4), tuple(reasons)
+
+
+def _reasons(analysis: Analysis, peers: Sequence[float]) -> Iterator[Reason]:
+    yield from _improvement(analysis, peers)
+    if analysis.diversity is not None and 0 <= analysis.diversity < _ALIKE:
+        yield -_STEP, f"its outputs are much alike: diversity {analysis.diversity:.2f}"
+    rates = [(one.success_rate, one.uses) for one in analysis.strategies if one.success_rate is not None]
+    if rates:
+        rate = sum(rate * uses for rate, uses in rates) / sum(uses for _, uses in rates)
+        yield round((rate - 0.5) * _LEVEL, 3), f"{rate * 100:.0f} % of what it tried with a named strategy succeeded"
+
+
+def _improvement(analysis: Analysis, peers: Sequence[float]) -> Iterator[Reason]:
+    rate = analysis.improvement_rate
+    if rate is None:
+        return
+    if peers:
+        others = sum(peers) / len(peers)
+        size = max(abs(rate), abs(others))
+        share = round(_LEVEL * (rate - others) / size, 3) if size else 0.0
+        compared = "above" if rate > others else "below"
+        yield (
+            min(max(share, -_LEVEL), _LEVEL),
+            f"its improvement rate, {rate:.3g}, is {compared} the others' {others:.3g}",
+        )
+    elif analysis.improvement_basis.startswith("ratings"):
+        yield round((rate - 0.5) * 2 * _LEVEL, 3), f"{rate * 100:.0f} % of its hypotheses are rated above their parents"
+    else:
+        yield (_STEP if rate > 0 else -_STEP if rate < 0 else 0.0), f"its improvement rate is {rate:.3g}"
+
+
+MOST_ITERATIONS = 10_000
+_RATINGS = "ratings of hypotheses against their parents'"
+_OVERLAP = "how little the outputs' words overlap"
+_UPDATES = 3
+_ACTIVE = ("agent_output", "state_update", "hypothesis")
+
+Entries = Mapping[int, Mapping[str, Any]]
+
+
+class AgentAnalyst:
+    """Analyses agents of one workspace. May be used from several threads."""
+
+    def __init__(self, reader: StateReader, aggregates: Aggregates, feedback: FeedbackStore) -> None:
+        self._reader, self._aggregates, self._feedback = reader, aggregates, feedback
+
+    def analyze(self, agent: str, iterations: int = 10) -> Analysis:
+        """How an agent did over the last iterations, open one included, as the documents say it now.
+
+        Args:
+            agent: its name; letter case and a trailing "agent" need not be as it is stored.
+            iterations: so many of the newest are looked at, 1 to 10,000.
+
+        Raises:
+            QueryInvalid: ``iterations`` is no such number, or there is no name.
+            ItemNotFound: nothing is known of such an agent; the hint names the nearest.
+        """
+        if isinstance(iterations, bool) or not isinstance(iterations, int) or not 1 <= iterations <= MOST_ITERATIONS:
+            raise QueryInvalid(f"expected 1 to {MOST_ITERATIONS:,}", field="iterations", hint="10 is usual")
+        numbers = [row.number for row in self._reader.iterations()][-iterations:]
+        everybody = self._aggregates.agents(numbers)
+        name = self._named(agent, everybody)
+        analysis = self._analysis(name, numbers, everybody)
+        weight, source = self._weight(name)
+        analysis = replace(analysis, current_weight=weight, weight_source=source)
+        weight, reasons = suggested(analysis, _peers(name, analysis.improvement_basis, everybody))
+        return replace(analysis, suggested_weight=weight, reasons=reasons)
+
+    def _analysis(self, name: str, numbers: Sequence[int], everybody: Mapping[int, Mapping[str, Any]]) -> Analysis:
+        entries = {number: as_mapping(everybody.get(number, {}).get(key_of(name))) for number in numbers}
+        improvement, improvement_basis = _agent_improvement(entries)
+        diversity, diversity_basis = _agent_diversity(entries)
+        versions = self._feedback.versions(name, numbers)
+        points = tuple(
+            _point(number, entries[number], improvement, diversity, versions.get(number, "")) for number in numbers
+        )
+        strategies, basis = strategies_in(entries.values())
+        return Analysis(
+            agent=name,
+            iterations=tuple(numbers),
+            points=points,
+            outputs=sum(point.outputs for point in points),
+            improvement_rate=_mean(improvement.values()),
+            improvement_basis=improvement_basis,
+            diversity=_mean(diversity.values()),
+            diversity_basis=diversity_basis,
+            strategies=strategies,
+            strategy_basis=basis,
+            feedback=self._feedback.effectiveness(name, numbers) if numbers else (),
+        )
+
+    def _named(self, agent: object, everybody: Mapping[int, Mapping[str, Any]]) -> str:
+        if not isinstance(agent, str) or not agent.strip():
+            raise QueryInvalid("expected the name of an agent", field="agent", hint="give its name as it is stored")
+        active = {*self._reader.index.agents(_ACTIVE), *(name for agents in everybody.values() for name in agents)}
+        known = active.union(self._reader.index.agents(("meta_review",)))
+        if name := name_in(sorted(active), agent) or name_in(sorted(known), agent):
+            return name
+        hint = nearest(agent, known) or (
+            f"there are {', '.join(sorted(known)[:20])}" if known else "none did anything yet"
+        )
+        raise ItemNotFound(f"nothing is known of an agent {agent[:100]!r}", hint=hint)
+
+    # -- the present weight ---------------------------------------------------------------------------------------
+    def _weight(self, agent: str) -> tuple[float, str]:
+        """The agent's weight at present, and where it is written: the newest state update, else the configuration."""
+        newest = StateQuery(kinds=("state_update",), agents=(agent,), newest=True, limit=_UPDATES)
+        for row in self._reader.rows(newest):
+            try:
+                values = self._reader.load(row)
+            except (MemfsError, FileNotFoundError):
+                continue
+            weights = as_mapping(as_mapping(values.get("orchestration_state")).get("agent_weights"))
+            if (found := as_number(weights.get(agent))) is not None:
+                return found, row.path
+        try:
+            weights = read_system_config(self._reader.files.seen, self._reader.parts.codec).agent_weights
+        except MemfsError:
+            weights = {}
+        found = as_number(weights.get(agent))
+        return (1.0, "default") if found is None else (found, "system_config.agent_weights")
+
+
+# -- improvement and diversity ------------------------------------------------------------------------------------
+def _agent_improvement(entries: Entries) -> tuple[dict[int, float], str]:
+    """The improvement rate by iteration, by what more of them tell: ratings, or a metric of that name."""
+    rated = {place: _better(entry) for place, entry in entries.items() if "gains" in entry}
+    metric, told = _metric(entries, "improvement")
+    if rated and len(rated) >= len(told):
+        return rated, _RATINGS
+    return (told, f"metric {metric}") if told else ({}, "")
+
+
+def _better(entry: Mapping[str, Any]) -> float:
+    return short(entry["better"] / entry["gains"][0])
+
+
+def _agent_diversity(entries: Entries) -> tuple[dict[int, float], str]:
+    """The diversity by iteration: a metric of that name, or else how little outputs have in common."""
+    metric, told = _metric(entries, "diversity")
+    if told:
+        return told, f"metric {metric}"
+    apart = {place: entry["dissimilarity"] for place, entry in entries.items() if "dissimilarity" in entry}
+    return apart, _OVERLAP if apart else ""
+
+
+def _metric(entries: Entries, beginning: str) -> tuple[str, dict[int, float]]:
+    """The metric of that name that most iterations have."""
+    values = {place: values_of(entry) for place, entry in entries.items()}
+    names = named({name: None for of in values.values() for name in of}, beginning)
+    by = {name: {place: of[name][1] for place, of in values.items() if name in of} for name in names}
+    best = max(names, key=lambda name: len(by[name]), default="")
+    return best, by.get(best, {})
+
+
+def _peers(name: str, basis: str, everybody: Mapping[int, Mapping[str, Any]]) -> list[float]:
+    """The mean improvement of each other agent, on the same basis."""
+    found: dict[str, list[float]] = {}
+    for agents in everybody.values():
+        for other, entry in agents.items():
+            if other == key_of(name):
+                continue
+            if basis == _RATINGS and "gains" in entry:
+                found.setdefault(other, []).append(_better(entry))
+            elif basis.startswith("metric ") and (value := values_of(entry).get(basis.removeprefix("metric "))):
+                found.setdefault(other, []).append(value[1])
+    return [math.fsum(values) / len(values) for values in found.values()]
+
+
+# -- points -------------------------------------------------------------------------------------------------------
+def _point(
+    place: int, entry: Mapping[str, Any], improvement: Mapping[int, float], diversity: Mapping[int, float], version: str
+) -> AgentPoint:
+    cost = entry.get("cost")
+    values = values_of(entry)
+    return AgentPoint(
+        iteration=place,
+        outputs=entry.get("outputs", 0),
+        confidence=entry["confidence"][1] if "confidence" in entry else None,
+        cost=short(cost[0] * cost[1]) if cost else 0.0,
+        improvement=improvement.get(place),
+        diversity=diversity.get(place),
+        metrics={name: value[1] for name, value in sorted(values.items()) if name not in ("confidence", "cost")},
+        feedback=version,
+    )
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    given = list(values)
+    return short(math.fsum(given) / len(given)) if given else None

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from memfs.fs.tree import View
     from memfs.settings import Settings
     from memfs.state.aggregates import Aggregates
-    from memfs.state.analysis import AgentAnalyst
     from memfs.state.archives import Retention
     from memfs.state.checkpoints import Checkpoints
     from memfs.state.feedback import FeedbackStore
+    from memfs.state.metrics import AgentAnalyst
     from memfs.state.record import Continuations, Iterations, StateRecorder
     from memfs.state.retrieval import Retrieval
     from memfs.state.threads import Threads
@@ -134,7 +134,7 @@ class States:
     @shared_property
     def analysis(self) -> AgentAnalyst:
         """Says how well an agent does."""
-        from memfs.state.analysis import AgentAnalyst
+        from memfs.state.metrics import AgentAnalyst
 
         return AgentAnalyst(self.reading, self.aggregates, self.feedback)
 

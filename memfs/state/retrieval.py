@@ -328,9 +328,6 @@ class StateCollector:
     def _add_components(self, system: dict[str, Any], agents: dict[str, dict[str, Any]]) -> None:
         """What is stored under names that are no section: agents, and parts that a state update tells of."""
         for name in self._wanted.components:
-            if self._deadline.passed:
-                self._late(f"the component {name!r} was not read in time")
-                continue
             scope = replace(state_facts.StateQuery() if self._wanted.present else self._question(), components=(name,))
             update = self._newest(replace(scope, kinds=("state_update",)), f"state updates about {name}")
             if update is not None:
@@ -651,7 +648,9 @@ def find_similar_states(reader: StateReader, state: Mapping[str, Any], limit: in
 
     def found() -> list[state_facts.StateRow]:
         candidates = _candidates(reader, given, max(limit, 0) + 1)
-        ranked = sorted(((likeness(given, row.facts), row) for row in candidates), key=_order)
+        mine = given.fingerprint, given.words
+        alike = ((likeness(*mine, row.facts.fingerprint, row.facts.words), row) for row in candidates)
+        ranked = sorted(alike, key=_order)
         scores.update((row.path, score) for score, row in ranked)
         return [row for score, row in ranked if score > 0.0][: max(limit, 0) + 1]
 
@@ -659,12 +658,8 @@ def find_similar_states(reader: StateReader, state: Mapping[str, Any], limit: in
     return [_similar(scores[one.row.path], one) for one in documents if one.values != own][: max(limit, 0)]
 
 
-def likeness(one: state_facts.StateFacts, other: state_facts.StateFacts) -> float:
-    """How like another state is to one, from 0 to 1: what the one says nothing of does not count."""
-    return _likeness(one.fingerprint, one.words, other.fingerprint, other.words)
-
-
-def _likeness(mine: _Figures, my_words: Collection[str], theirs: _Figures, their_words: Collection[str]) -> float:
+def likeness(mine: _Figures, my_words: Collection[str], theirs: _Figures, their_words: Collection[str]) -> float:
+    """How like another state's figures and words are to one's, from 0 to 1: what the one lacks does not count."""
     near = sum(_near(mine[name], theirs[name]) for name in mine.keys() & theirs.keys())
     figures = near / len(mine) if mine else 0.0
     if not my_words:
@@ -693,7 +688,7 @@ def _candidates(reader: StateReader, given: state_facts.StateFacts, wanted: int)
     """The state updates to be compared as wholes: those most alike in what the index found them by."""
     mine = given.fingerprint
     found = reader.index.near(mine, given.words, max(_NEAREST, wanted))
-    scored = sorted(found, key=lambda one: (-_likeness(mine, given.words, one.figures, one.words), -one.moment))
+    scored = sorted(found, key=lambda one: (-likeness(mine, given.words, one.figures, one.words), -one.moment))
     return reader.index.rows([one.key for one in scored[: max(_COMPARED, 2 * wanted)]])
 
 

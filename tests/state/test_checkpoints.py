@@ -195,9 +195,9 @@ def test_a_checkpoint_taken_while_writers_run_is_of_one_moment(
     workspace: Workspace, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch that lands during the packing is in the checkpoint whole, what was removed is not (S6)."""
-    from memfs.state import state_packer
+    from memfs.state import checkpoint_store
 
-    entries = state_packer._entries
+    entries = checkpoint_store._entries
     acts: list[Callable[[], None]] = [
         lambda: write(
             workspace, (hypothesis_path(2, "h1"), {"id": "h1", "n": 2}), (hypothesis_path(2, "h2"), {"id": "h2"})
@@ -212,7 +212,7 @@ def test_a_checkpoint_taken_while_writers_run_is_of_one_moment(
             acts.pop(0)()
         yield found[-1]
 
-    monkeypatch.setattr(state_packer, "_entries", while_packing)
+    monkeypatch.setattr(checkpoint_store, "_entries", while_packing)
     made = checkpoints.create()
     monkeypatch.undo()
     assert made.files == 11

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memfs.model.state_documents import FeedbackEffect
-from memfs.state.feedback import FeedbackDelivery, compared, measured
+from memfs.state.metrics import FeedbackDelivery, compared, measured
 
 
 def given(version: str, source: int, iteration: int, order: int = 0, agent: str = "Scout") -> FeedbackDelivery:

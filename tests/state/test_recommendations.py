@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from memfs.state.feedback import content_of, name_in, sentences, version_of
+from memfs.state.feedback import content_of, sentences, version_of
+from memfs.state.metrics import name_in
 
 
 @pytest.mark.parametrize(

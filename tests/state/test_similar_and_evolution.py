@@ -11,7 +11,7 @@ import pytest
 from benchmarks import state_corpus as corpus
 from memfs.errors import CorruptItem, QueryInvalid
 from memfs.model import state_paths as paths
-from memfs.model.state_facts import StateRow, describe
+from memfs.model.state_facts import StateRow
 from memfs.state import retrieval
 from memfs.state.aggregates import hypothesis_history
 from memfs.state.parts import States
@@ -133,11 +133,10 @@ def test_a_state_with_nothing_to_compare_is_refused(opened: Opened, state: Any) 
 
 def test_likeness_is_a_share() -> None:
     """A state is wholly like itself; figures count by their own size."""
-    one, other = (
-        describe(paths.update_path(1, corpus.BEGIN), {"system_statistics": {"a": 10, "b": figure}}) for figure in (1, 2)
-    )
-    assert likeness(one, one) == 1.0
-    assert likeness(one, other) == likeness(other, one) == 0.75
+    one, other = ({"a": 10.0, "b": figure} for figure in (1.0, 2.0))
+    figures = [{("", name): value for name, value in state.items()} for state in (one, other)]
+    assert likeness(figures[0], (), figures[0], ()) == 1.0
+    assert likeness(figures[0], (), figures[1], ()) == likeness(figures[1], (), figures[0], ()) == 0.75
 
 
 # -- evolution ----------------------------------------------------------------------------------------------------

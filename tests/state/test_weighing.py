@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memfs.model.state_documents import AgentPoint, Analysis, StrategyOutcome
-from memfs.state.analysis import strategies_in, suggested
+from memfs.state.metrics import strategies_in, suggested
 
 POINTS = tuple(AgentPoint(iteration=number, outputs=5) for number in (1, 2, 3))
 
