@@ -19,21 +19,6 @@ from memfs.model.ids import check_id
 from memfs.team.asof import Travel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevisionAnswer:
-    """What a question brings at a commit.
-
-    Attributes:
-        commit: the commit that was asked.
-        ids: of what it found, best first.
-        notes: what the past says of its own limits.
-    """
-
-    commit: str
-    ids: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-
-
 @dataclass(slots=True)
 class Answers:
     """The answers to one question.
@@ -47,28 +32,19 @@ class Answers:
     repository: Repository
     query: Query
     now: datetime
-    _kept: dict[tuple[tuple[str, str], ...], RevisionAnswer] = field(default_factory=dict)
+    _kept: dict[tuple[tuple[str, str], ...], tuple[str, ...]] = field(default_factory=dict)
 
-    def of(self, commit: str) -> RevisionAnswer:
-        """The answer at a commit.
+    def of(self, commit: str) -> tuple[str, ...]:
+        """The ids of what the question brings at a commit, best first.
 
         Raises:
             MemfsError: the memory of that commit cannot be read, or does not understand the question.
         """
         state = tuple(sorted(state_of(self.repository, commit).items()))
-        kept = self._kept.get(state)
-        if kept is None:
-            past = self.travel.at(commit, now=self.now)
-            ids = tuple(hit.item.id for hit in past.recall.search(self.query).hits)
-            kept = self._kept[state] = RevisionAnswer(commit=commit, ids=ids, notes=past.notes)
-        return replace(kept, commit=commit)
-
-    def tried(self, commit: str) -> RevisionAnswer | None:
-        """The answer at a commit; None where its memory cannot be read."""
-        try:
-            return self.of(commit)
-        except MemfsError:
-            return None
+        if state not in self._kept:
+            hits = self.travel.at(commit, now=self.now).recall.search(self.query).hits
+            self._kept[state] = tuple(hit.item.id for hit in hits)
+        return self._kept[state]
 
 
 def stretch(repository: Repository, end: str, without: Iterable[str], *options: str) -> list[str]:
@@ -90,7 +66,6 @@ def stretch(repository: Repository, end: str, without: Iterable[str], *options: 
 
 Holds = Callable[[str], bool | None]
 """Whether it holds at a commit; None where that cannot be known."""
-_MOST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,13 +76,11 @@ class Culprit:
         agents, sessions, sources: whose it is, of which sessions, and through which doors it was written.
         revision: it does not hold there, and held at each parent that counts.
         or_earlier: commits that could not be tried; one of them may have done it instead.
-        brought: of a merge that joined a line on which it never held: the commits of that line, newest first.
         steps: how many commits were tried.
     """
 
     revision: Revision
     or_earlier: tuple[str, ...] = ()
-    brought: tuple[Revision, ...] = ()
     steps: int = 0
 
     @property
@@ -138,14 +111,12 @@ class Search:
     Attributes:
         good: it holds there.
         holds: asked of each commit once.
-        tell: hears how many commits are left, and about how many steps.
         cleared: a commit at which it holds, too: nothing that leads to it did it.
     """
 
     repository: Repository
     good: str
     holds: Holds
-    tell: Callable[[int, int], object] | None = None
     cleared: str = ""
     _known: dict[str, bool | None] = field(default_factory=dict)
 
@@ -160,9 +131,11 @@ class Search:
         end = bad
         while True:
             end, skipped = self._narrowed(end)
-            worse, beside, unknown = self._parents(end)
+            worse, unknown = self._parents(end)
             if not worse:
-                return self._said(end, (*skipped, *unknown), beside)
+                (found,) = revisions(self.repository, [end])
+                earlier = tuple(dict.fromkeys((*skipped, *unknown)))
+                return Culprit(revision=found, or_earlier=earlier, steps=len(self._known))
             end = worse
 
     def _narrowed(self, end: str) -> tuple[str, list[str]]:
@@ -173,8 +146,6 @@ class Search:
             half = next((one for one in every if one != end and one not in skipped), "")
             if not half:
                 return end, [one for one in every if one in skipped]
-            if half not in self._known and self.tell is not None:
-                self.tell(len(every), len(every).bit_length())
             held = self._held(half)
             if held is None:
                 skipped.add(half)
@@ -195,32 +166,16 @@ class Search:
         bases = merge_bases(self.repository, self.good, commit)
         return bool(bases) and all(base == self.good or self._held(base) for base in bases)
 
-    def _parents(self, commit: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-        """Of a commit's parents: one that lost it before; those that never had it; those that cannot be tried."""
-        beside: list[str] = []
+    def _parents(self, commit: str) -> tuple[str, list[str]]:
+        """Of a commit's parents one that lost it before, "" for none, and those that cannot be tried."""
         unknown: list[str] = []
         for parent in self.repository.commit_object(commit).parents:
             held = parent == self.good or self._held(parent)
             if held is None:
                 unknown.append(parent)
             elif not held and self._counts(parent):
-                return parent, (), ()
-            elif not held:
-                beside.append(parent)
-        return "", tuple(beside), tuple(unknown)
-
-    def _said(self, commit: str, unknown: tuple[str, ...], beside: tuple[str, ...]) -> Culprit:
-        brought: list[str] = []
-        for parent in beside:
-            others = [one for one in self.repository.commit_object(commit).parents if one != parent]
-            brought += stretch(self.repository, parent, others, f"--max-count={_MOST}")
-        found = revisions(self.repository, [commit, *dict.fromkeys(brought)])
-        return Culprit(
-            revision=found[0],
-            or_earlier=tuple(dict.fromkeys(unknown)),
-            brought=tuple(found[1:]),
-            steps=len(self._known),
-        )
+                return parent, []
+        return "", unknown
 
 
 def state_of(repository: Repository, commit: str) -> Mapping[str, str]:
@@ -270,9 +225,9 @@ class Expectation:
         absent = wanted.strip().startswith(_NOT)
         return cls(query=replace(query, text=asked.strip()), id=check_id(name), absent=absent)
 
-    def met(self, answer: RevisionAnswer) -> bool:
+    def met(self, ids: tuple[str, ...]) -> bool:
         """Whether an answer is as expected."""
-        return (self.id in answer.ids) is not self.absent
+        return (self.id in ids) is not self.absent
 
     def __str__(self) -> str:
         return f"{self.query.text} {_ARROW} {_NOT if self.absent else ''}{self.id}"
@@ -307,13 +262,7 @@ class Bisect:
         """``travel`` opens the memory at a revision."""
         self._travel, self._repository = travel, repository
 
-    def find(
-        self,
-        expectation: Expectation,
-        good: str,
-        bad: str = "HEAD",
-        tell: Callable[[int, int], object] | None = None,
-    ) -> BisectResult:
+    def find(self, expectation: Expectation, good: str, bad: str = "HEAD") -> BisectResult:
         """The commit between ``good`` and ``bad`` with which an expectation was not met any more.
 
         Both ends are asked first. Commits whose memory cannot be read are passed over. Everything is asked at one
@@ -321,7 +270,6 @@ class Bisect:
 
         Args:
             good, bad: revisions or dates; the expectation is met at the one, and not at the other.
-            tell: hears how many commits are left to try, and about how many steps.
 
         Raises:
             QueryInvalid: an end is not what it is said to be; ``field`` names it.
@@ -332,23 +280,25 @@ class Bisect:
         answers = Answers(self._travel, self._repository, expectation.query, now)
 
         def holds(commit: str) -> bool | None:
-            answer = answers.tried(commit)
-            return None if answer is None else expectation.met(answer)
+            try:
+                return expectation.met(answers.of(commit))
+            except MemfsError:
+                return None
 
         self._check(answers, expectation, *ends)
         start = self._start(*ends, holds)
-        culprit = Search(self._repository, start, holds, tell, cleared=ends[0]).culprit(ends[1])
+        culprit = Search(self._repository, start, holds, cleared=ends[0]).culprit(ends[1])
         parents = self._repository.commit_object(culprit.commit).parents
-        before = next((answers.of(one).ids for one in parents if holds(one)), ())
+        before = next((answers.of(one) for one in parents if holds(one)), ())
         return BisectResult(
             good=ends[0],
             bad=ends[1],
             culprit=culprit,
             expect=str(expectation),
             before=before,
-            after=answers.of(culprit.commit).ids,
+            after=answers.of(culprit.commit),
             changes=tuple(self._changes(culprit)),
-            notes=answers.of(ends[1]).notes,
+            notes=self._travel.at(ends[1], now=now).notes,
         )
 
     def _changes(self, culprit: Culprit) -> Iterator[tuple[str, str]]:
@@ -362,19 +312,14 @@ class Bisect:
     def _check(self, answers: Answers, one: Expectation, good: str, bad: str) -> None:
         """Refuse ends that are not what they are said to be."""
         if not one.met(answers.of(good)):
-            raise _not_good(one, answers.of(good), self._in_its_time(one, good))
+            in_its_time = replace(answers, now=self._repository.commit_object(good).time, _kept={})
+            raise _not_good(one, good, answers.of(good), one.met(in_its_time.of(good)))
         if one.met(answers.of(bad)):
             raise QueryInvalid(
                 f"it is met at {bad[:10]}, so nothing broke",
                 field="bad",
                 hint="name with --bad a commit at which it is not met, or with '=> !ID' what must not come",
             )
-
-    def _in_its_time(self, one: Expectation, commit: str) -> bool:
-        """Whether an expectation was met at a commit when that was made."""
-        return one.met(
-            Answers(self._travel, self._repository, one.query, self._repository.commit_object(commit).time).of(commit)
-        )
 
     def _start(self, good: str, bad: str, holds: Callable[[str], bool | None]) -> str:
         """The commit from which the search begins: where the lines of both ends met last."""
@@ -399,16 +344,16 @@ class Bisect:
         return held
 
 
-def _not_good(one: Expectation, answer: RevisionAnswer, once: bool) -> QueryInvalid:
+def _not_good(one: Expectation, commit: str, ids: tuple[str, ...], once: bool) -> QueryInvalid:
     if once:
         return QueryInvalid(
-            f"'{one}' was met at {answer.commit[:10]}, and is not met by the same files at the later time",
+            f"'{one}' was met at {commit[:10]}, and is not met by the same files at the later time",
             field="good",
             hint="no commit broke it: it faded; 'memfs agent feedback ID good' or 'pinned: true' keeps an item up",
         )
-    brought = ", ".join(answer.ids[:5]) or "nothing"
+    brought = ", ".join(ids[:5]) or "nothing"
     return QueryInvalid(
-        f"'{one}' is not met at {answer.commit[:10]}: it brings {brought}",
+        f"'{one}' is not met at {commit[:10]}: it brings {brought}",
         field="good",
         hint="name a commit at which it was met; 'memfs recall QUERY --as-of COMMIT' shows the answer",
     )

@@ -75,7 +75,7 @@ def searched(
 @settings(max_examples=15)
 @given(data=st.data())
 def test_what_is_found_broke_it(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """In any history with merges: it holds at all parents that count, or the one that broke it is in what it joined."""
+    """In any history with merges: it holds at all parents that count, or it joined the one that broke it."""
     line = Line()
     line.add()
     for number in range(1, data.draw(st.integers(3, 14))):
@@ -103,7 +103,7 @@ def test_what_is_found_broke_it(tmp_path_factory: pytest.TempPathFactory, data: 
     for parent in line.parents[at]:
         bases = merge_bases(repository, ids[good], ids[parent])
         assert held[parent] or not all(held[ids.index(base)] for base in bases)
-    assert at == breaker or ids[breaker] in {one.commit for one in found.brought}
+    assert at == breaker or (len(line.parents[at]) > 1 and breaker in line.before(at))
     assert len(tried) == len(set(tried))
     assert not found.or_earlier
 
@@ -114,16 +114,10 @@ def test_few_of_many_are_tried(tmp_path: Path) -> None:
     for number in range(400):
         line.add(*([number - 1] if number else []), touches=number % 2 == 0)
     repository, ids = made(tmp_path / "w", line)
-    told: list[tuple[int, int]] = []
     held = [number < 322 for number in range(400)]
-    search = Search(
-        repository, ids[0], lambda one: held[ids.index(one)], lambda left, steps: told.append((left, steps))
-    )
-    found = search.culprit(ids[-1])
+    found = Search(repository, ids[0], lambda one: held[ids.index(one)]).culprit(ids[-1])
     assert found.commit == ids[322]
     assert found.steps <= 10
-    assert told[0] == (199, 8)
-    assert [left for left, _ in told] == sorted((left for left, _ in told), reverse=True)
 
 
 def test_it_finds_what_git_bisect_finds(tmp_path: Path, git: Callable[..., str]) -> None:
@@ -152,7 +146,7 @@ def test_it_finds_what_git_bisect_finds(tmp_path: Path, git: Callable[..., str])
 
 
 def test_a_line_that_never_had_it_broke_nothing(tmp_path: Path) -> None:
-    """Where a line left before there was anything to break, it is the merge that broke it, with what it brought."""
+    """Where a line left before there was anything to break, it is the merge that broke it."""
     line = Line()
     old = line.add()
     side = line.add(line.add(old))
@@ -163,7 +157,6 @@ def test_a_line_that_never_had_it_broke_nothing(tmp_path: Path) -> None:
     repository, ids = made(tmp_path / "w", line)
     found, _ = searched(repository, ids, held, good)
     assert found.commit == ids[merge]
-    assert [one.commit for one in found.brought] == [ids[side], ids[side - 1]]
 
 
 def test_commits_that_cannot_be_read_are_passed_over_and_named(tmp_path: Path) -> None:

@@ -348,8 +348,7 @@ class BrokenAnswer:
 
     found: BisectResult = field(
         metadata=output.merge(
-            "good bad steps=culprit.steps commit=culprit.revision or_earlier=culprit.or_earlier "
-            "brought=culprit.brought expect before after"
+            "good bad steps=culprit.steps commit=culprit.revision or_earlier=culprit.or_earlier expect before after"
         )
     )
     agent: str
@@ -365,7 +364,7 @@ class BrokenAnswer:
         return cls(found, agent, session, source, tuple(ChangedPath(*pair) for pair in found.changes))
 
 
-_BROUGHT = 5
+_EARLIER = 5
 
 
 def _head_line(revision: Revision) -> str:
@@ -380,24 +379,16 @@ def _whose(culprit: Culprit) -> str:
     return ", ".join(f"{word} {' and '.join(values)}" for word, values in named if values)
 
 
-def _remarks(culprit: Culprit) -> list[str]:
-    """What is to be known of how it was found: what it joined, and which commits could not be read."""
-    found = []
-    if culprit.brought:
-        shown = [_head_line(one) for one in culprit.brought[:_BROUGHT]]
-        more = len(culprit.brought) - _BROUGHT
-        found.append("it joined a line on which that never held:")
-        found += [f"  {line}" for line in shown] + ([f"  and {output.count(more, 'more commit')}"] if more > 0 else [])
-    if culprit.or_earlier:
-        names = ", ".join(one[:10] for one in culprit.or_earlier[:_BROUGHT])
-        found.append(f"or one of those before it that could not be read: {names}")
-    return found
+def _or_earlier(culprit: Culprit) -> str:
+    """Which commits could not be read, and may have done it instead; "" for none."""
+    names = ", ".join(one[:10] for one in culprit.or_earlier[:_EARLIER])
+    return names and f"or one of those before it that could not be read: {names}"
 
 
 def _bisect_text(broken: BrokenAnswer) -> output.Text:
     culprit = broken.found.culprit
     yield f"{output.styled('broken by', fg='red')} {_head_line(culprit.revision)}"
-    for line in filter(None, (_whose(culprit), *_remarks(culprit))):
+    for line in filter(None, (_whose(culprit), _or_earlier(culprit))):
         yield f"  {line}"
     yield f"  {broken.found.expect}"
     yield f"    before  {_listed(broken.found.before)}"
@@ -439,11 +430,8 @@ def bisect(workspace: Workspace, good: str, bad: str, expect: str, limit: int | 
     """
     from memfs.team.bisect import Expectation
 
-    def tell(left: int, steps: int) -> None:
-        output.note(f"{output.count(left, 'commit')} left, about {output.count(steps, 'step')}")
-
     expectation = Expectation.read(expect, Query(limit=limit or workspace.settings.recall.limit))
-    return BrokenAnswer.of(workspace.teams.bisect.find(expectation, good, bad, tell))
+    return BrokenAnswer.of(workspace.teams.bisect.find(expectation, good, bad))
 
 
 # -- verify -------------------------------------------------------------------------------------------------------
