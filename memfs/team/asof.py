@@ -1,6 +1,6 @@
 """Ask the memory as it was at a revision: recall, read and count with its files, kinds and ``[recall]`` settings.
 
-The files of a revision, or of the next commit, are read as if they were in a folder, without links. The time of the
+The files of a revision are read as if they were in a folder, without links. The time of the
 revision counts as the present. Reading the past writes nothing but this user's cache.
 """
 
@@ -57,22 +57,14 @@ class RevisionFiles:
     Attributes:
         repository: where its objects are.
         root: the workspace's folder, for those who ask where a view belongs.
-        commit: the revision; "" where no commit has the files yet.
+        commit: the revision; "" for nothing at all.
         time: when every file was changed, in nanoseconds.
     """
 
-    def __init__(
-        self, repository: Repository, commit: str, moment: datetime, entries: Mapping[str, TreeEntry] | None = None
-    ) -> None:
-        """
-        Args:
-            moment: the time that every file carries.
-            entries: what each path names, where no commit says so: the files that the next one will have.
-        """
+    def __init__(self, repository: Repository, commit: str, moment: datetime) -> None:
+        """``moment`` is the time that every file carries; without a ``commit`` there is none."""
         self.repository, self.root, self.commit = repository, repository.workspace, commit
         self.time = micros(moment) * 1000
-        if entries is not None:
-            self.entries = entries
 
     @cached_property
     def _top(self) -> TreeEntry | None:
@@ -80,7 +72,7 @@ class RevisionFiles:
 
     @property
     def tree(self) -> str:
-        """The id of ``ContextMemory`` there, "" where there was none, or no commit has it yet."""
+        """The id of ``ContextMemory`` there, "" where there was none."""
         return self._top.id if self._top is not None and self._top.mode == FOLDER else ""
 
     @cached_property
@@ -92,7 +84,7 @@ class RevisionFiles:
             found = {f"{CONTENT}/{os.fsdecode(name)}": entry for name, entry in walked}
         elif self._top is not None:
             found = {CONTENT: self._top}
-        settings = self.repository.entry(self.commit, SETTINGS_FILE)
+        settings = self.repository.entry(self.commit, SETTINGS_FILE) if self.commit else None
         if settings is not None and settings.mode != FOLDER:
             found[SETTINGS_FILE] = settings
         return found
@@ -341,9 +333,9 @@ class Past:
     """The memory at one revision. Reading it writes nothing but this user's cache.
 
     Attributes:
-        commit: the revision, all 40 digits; "" where no commit has it yet.
+        commit: the revision, all 40 digits.
         tree: the id of what ``ContextMemory`` was there; equal trees give equal answers when asked at equal times.
-            "" where there was none, or no commit has it yet.
+            "" where there was none.
         time: when the commit was made; also what counts as the present, unless ``at`` says otherwise.
         now: what counts as the present.
         items: what is known of them.
@@ -419,28 +411,11 @@ class Travel:
             past = self._open.get((commit, moment))
             if past is None:
                 past = self._opened(RevisionFiles(self._repository, commit, moment), time, moment, progress)
-            self._keep((commit, moment), past)
+                self._open[commit, moment] = past
+            self._open.move_to_end((commit, moment))
+            if len(self._open) > _OPEN:
+                self._open.popitem(last=False)  # not closed: somebody may still ask it
         return past
-
-    def over(self, files: RevisionFiles, now: datetime) -> Past:
-        """The memory in files that need not be a commit's.
-
-        Args:
-            now: what counts as the present.
-
-        Raises:
-            HistoryUnavailable, FormatUnsupported, ContentError, SettingInvalid: as ``at``.
-        """
-        with self._turn:
-            past = self._opened(RevisionFiles(self._repository, files.commit, now, files.entries), now, now, None)
-            self._keep((files.commit, now), past)
-        return past
-
-    def _keep(self, key: tuple[str, datetime], past: Past) -> None:
-        self._open[key] = past
-        self._open.move_to_end(key)
-        if len(self._open) > _OPEN:
-            self._open.popitem(last=False)  # not closed: somebody may still ask it
 
     def _opened(self, files: RevisionFiles, time: datetime, now: datetime, progress: Progress | None) -> Past:
         try:
@@ -448,7 +423,7 @@ class Travel:
             kinds, schemas = load_kinds(files)
             settings = recall_elsewhere(files.get(SETTINGS_FILE), self._settings)
         except MemfsError as error:
-            error.message = f"{error.message} ({f'at {files.commit[:10]}' if files.commit else 'as staged'})"
+            error.message = f"{error.message} (at {files.commit[:10]})"
             raise
         codec = Codec(schemas, kinds, self._settings.security.allow_invisible)
         known = ItemCatalog(self._catalog, codec)

@@ -6,12 +6,10 @@ writes nothing. Secrets never reach the report.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs.config_names import KINDS, SETTINGS_FILE
@@ -63,7 +61,6 @@ from memfs.team.review_report import (
     of_error,
     of_problem,
     side_of,
-    staged_side,
     texts_of,
 )
 
@@ -79,9 +76,6 @@ _STATES = ("iterations/", "checkpoints/", "threads/", "aggregates/", "archive/")
 
 def file_findings(before: Side, after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
     """What is wrong with the files as they are after the change."""
-    for path in after.unmerged:
-        hint = "memfs team conflicts resolve --all finishes the merge"
-        yield finding("Unmerged", "several versions of this file wait for a decision", path=path, hint=hint)
     for path in changed.every:
         entry = after.entries.get(path)
         if entry is None:
@@ -535,19 +529,6 @@ class Reviews:
         before, after = (side_of(self._repository, commit, self._invisible) for commit in (base, right))
         return concealed(self._report(before, after, revisions.removeprefix(_REMOTES), commits))
 
-    def staged(self, index: Path | None = None) -> Report:
-        """What the next commit would do to memory, by what is staged.
-
-        Args:
-            index: another index file than the repository's own, as git names it to hooks (``GIT_INDEX_FILE``).
-
-        Raises:
-            HistoryUnavailable, GitFailed: HEAD or the index cannot be read.
-        """
-        before = side_of(self._repository, self._repository.head_commit(), self._invisible)
-        after = staged_side(self._repository, index, self._invisible)
-        return concealed(self._report(before, after, "what is staged", []))
-
     @property
     def _invisible(self) -> bool:
         return self._settings.security.allow_invisible
@@ -604,8 +585,7 @@ class Reviews:
         )
         if changed.every:
             try:
-                past = self._travel.over(after.files, after.time)
-                found += neighbour_findings(before, after, items, past.store)
+                found += neighbour_findings(before, after, items, self._travel.at(after.files.commit).store)
             except (MemfsError, OSError) as error:
                 found.append(not_asked(error))
         return replace(report, findings=in_order(found))
@@ -618,9 +598,3 @@ class Reviews:
         yield from file_findings(before, after, changed)
         yield from item_findings(before, after, items, changed)
         yield from history_findings(before, after, commits, items)
-
-
-def index_of_hook() -> Path | None:
-    """The index that git tells a hook to look at, which is another one in a partial commit."""
-    named = os.environ.get("GIT_INDEX_FILE", "")
-    return Path(os.path.abspath(named)) if named else None

@@ -14,7 +14,6 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from memfs.config import kinds_in
@@ -27,7 +26,6 @@ from memfs.format.plain import DOCUMENT_PARTS
 from memfs.format.schema import Schemas
 from memfs.format.text import shown
 from memfs.git.objects import TreeEntry
-from memfs.git.process import staged_changes
 from memfs.git.repository import Repository
 from memfs.learning.conventions import Convention
 from memfs.model import KindTable, MemoryItem
@@ -127,7 +125,7 @@ class Report:
     """What a change does to memory.
 
     Attributes:
-        base, head: the commits that were compared; ``head`` is "" for what is staged, ``base`` where there is none.
+        base, head: the commits that were compared; ``base`` is "" where there is none.
         title: what was asked for, such as ``main..work``.
         items, documents: what changed.
         findings: what a reviewer should know, the worst first.
@@ -164,7 +162,7 @@ def in_order(found: list[ReviewFinding]) -> tuple[ReviewFinding, ...]:
 
 
 _CODES = {
-    ERROR: "ConflictMarkers DuplicateId HiddenInstruction LinkInMemory SecretInHistory SuspectName Unmerged",
+    ERROR: "ConflictMarkers DuplicateId HiddenInstruction LinkInMemory SecretInHistory SuspectName",
     WARNING: "AttributesChanged Contradiction MergeConflict NearDuplicate NotAsked NotLookedInto "
     "OriginMismatch PinnedRemoved ReferenceUnknown Repeated SecretAllowed TrustClaimed "
     "TrustRaised UnknownFile",
@@ -197,15 +195,13 @@ class Side:
     """One side of a comparison.
 
     Attributes:
-        files: what it holds; of no commit where that is staged, or nothing was committed yet.
+        files: what it holds; of no commit where nothing was committed yet.
         time: when it was committed, or the present.
-        unmerged: paths that a merge left with several versions in the index.
     """
 
     files: RevisionFiles
     time: datetime
     invisible: bool = False
-    unmerged: tuple[str, ...] = ()
     broken_kinds: MemfsError | None = None
     kinds: KindTable = field(default_factory=KindTable)
     codec: Codec = field(init=False)
@@ -275,31 +271,7 @@ def side_of(repository: Repository, commit: str | None, invisible: bool = False)
         HistoryUnavailable: the commit or its trees are not there, or damaged.
     """
     time = repository.commit_object(commit).time if commit else datetime.now(UTC)
-    return Side(RevisionFiles(repository, commit or "", time, None if commit else {}), time, invisible)
-
-
-def staged_side(repository: Repository, index: Path | None = None, invisible: bool = False) -> Side:
-    """The memory as the next commit will have it, by a person's index.
-
-    Args:
-        index: another file than the repository's own, as git gives hooks of a partial commit.
-
-    Raises:
-        HistoryUnavailable, GitFailed: HEAD or the index cannot be read.
-    """
-    head, now = repository.head_commit(), datetime.now(UTC)
-    entries = dict(RevisionFiles(repository, head, now).entries) if head else {}
-    unmerged = []
-    for name, entry in staged_changes(repository.git, head, index, planned=False).items():
-        path = repository.below(name)
-        if path is None or not (path.startswith(f"{CONTENT}/") or path == SETTINGS_FILE):
-            continue
-        if entry.blob:
-            entries[path] = TreeEntry(entry.mode, entry.blob)
-        else:
-            entries.pop(path, None)
-            unmerged += [path] if entry.blob == "" else []
-    return Side(RevisionFiles(repository, "", now, entries), now, invisible, tuple(sorted(unmerged)))
+    return Side(RevisionFiles(repository, commit or "", time), time, invisible)
 
 
 _FREE = ("origin", "context", "metadata", "data")

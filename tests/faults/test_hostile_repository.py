@@ -61,7 +61,7 @@ TEAM: tuple[tuple[str, ...], ...] = (
         "access",
     ),
     ("review", "HEAD~1..HEAD"),
-    ("review", "--staged"),
+    ("review", "HEAD~1..HEAD"),
     ("team", "verify", "HEAD", "--allowed-signers", ".gitattributes"),
     ("team", "conflicts"),
     ("team", "convention", "propose", "Branches are named after the ticket", "--id", "naming"),

@@ -90,7 +90,7 @@ def test_k6_every_template_is_tested_here() -> None:
     kinds = {f"{kind.name}.yaml" for kind in BUILT_IN}
 
     others = {"memfs.toml", "gitattributes", "vscode-settings.json", "feedback_template.md"}
-    others |= {"github-workflow.yml", "pre-commit-hook"}  # tests/team/test_review_cli.py
+    others |= {"github-workflow.yml"}  # tests/team/test_review_cli.py
     assert set(template_names()) == {*kinds, *DOCUMENTS, *others}
 
 

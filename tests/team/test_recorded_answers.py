@@ -147,7 +147,6 @@ def commands(beside: str, own: str) -> Iterator[tuple[str, ...]]:
             yield ("team", "bisect", "--good", good, "--expect", expected, "--json")
     for span in ("main..work", "main~3..main~2", "main~2..main~1", "main~1..main", "main~3..HEAD", "work"):
         yield ("review", span, "--json")
-    yield ("review", "--staged", "--json")
     yield ("team", "blame", "database", "--json")
     for settings in ((), ("--set", beside), ("--set", own), ("--set", beside, "--set", own)):
         for question in questions:

@@ -290,37 +290,6 @@ def test_a_kind_file_that_is_broken_is_one_finding(team: Team) -> None:
 
 
 # -- where it runs ------------------------------------------------------------------------------------------------
-def test_what_is_staged_is_reviewed_without_the_working_files(team: Team) -> None:
-    """Only what is staged counts, not what lies in the folder beside it (K8)."""
-    team.item("semantic/staged", f"The key is {KEY}.")
-    team.git("add", "--all")
-    team.item("semantic/staged", "The key is in the vault.")
-    team.item("semantic/left", "Not staged.")
-    report = team.reviews().staged()
-    assert [change.id for change in report.items] == ["staged"]
-    assert codes(report) == {("SecretDetected", "error")}
-
-
-def test_a_merge_that_is_not_finished_is_found(team: Team) -> None:
-    """Several versions of a file in the index are an error (faults row 43)."""
-    team.branch()
-    team.item("semantic/anchor", "The anchor is in the east.")
-    team.commit()
-    team.git("switch", "--quiet", "main")
-    team.item("semantic/anchor", "The anchor is in the west.")
-    team.commit()
-    team.git("merge", "work", check=False)
-    report = team.reviews().staged()
-    assert ("Unmerged", "error") in codes(report)
-
-
-def test_the_first_commit_can_be_reviewed(tmp_path: Path) -> None:
-    """Where there is no commit yet, everything staged comes."""
-    team = Team(tmp_path / "team")
-    team.git("update-ref", "-d", "HEAD")
-    assert [change.id for change in team.reviews().staged().items] == ["anchor"]
-
-
 def test_a_shallow_clone_says_what_it_needs(team: Team, tmp_path: Path) -> None:
     """A clone without the common beginning is told so, with the remedy for workflows."""
     team.branch()

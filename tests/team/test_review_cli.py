@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -56,7 +55,6 @@ def test_exit_codes_are_for_programs(team: Team, capsys: pytest.CaptureFixture[s
     team.item("semantic/fresh", ORDER)
     team.commit()
     assert run([*review, "main..HEAD"]) == 1
-    assert run([*review, "main..HEAD", "--staged"]) == 2
     assert run([*review, "nobody..HEAD"]) == 1
     assert "no revision" in capsys.readouterr().err
 
@@ -140,74 +138,9 @@ def test_no_code_of_a_pull_request_passes_for_pip(tmp_path: Path) -> None:
     assert not (tmp_path / "canary").exists()
 
 
-def test_the_hook_is_laid_by_the_command_it_names(tmp_path: Path, path_of_memfs: str) -> None:
-    """In a repository that ``memfs init`` made, too, which has no folder for hooks (K8)."""
-    (command,) = re.findall(r"^#   (.* chmod .*)$", template_text("pre-commit-hook"), re.MULTILINE)
-    env = {**os.environ, "PATH": path_of_memfs, "PYTHONPATH": str(ROOT)}
-    subprocess.run(["bash", "-ec", f"memfs init --yes && {command}"], env=env, cwd=tmp_path, check=True)
-    assert (tmp_path / ".git/hooks/pre-commit").read_text() == template_text("pre-commit-hook")
-    assert command in (ROOT / "docs/teams/review.md").read_text()
-
-
-@pytest.fixture
-def commit(team: Team, path_of_memfs: str) -> Commit:
-    """``git commit`` with options and variables, where the hook is in its place."""
-    hook = team.top / ".git/hooks/pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(template_text("pre-commit-hook"))
-    hook.chmod(0o755)
-
-    def committed(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        asked = ["git", "-C", str(team.top), "commit", "--quiet", "--message", "x", *words]
-        env = {**os.environ, "PATH": path_of_memfs, "PYTHONPATH": str(ROOT), **variables}
-        return subprocess.run(asked, env=env, capture_output=True, text=True)
-
-    return committed
-
-
-def test_the_hook_looks_at_what_is_staged(team: Team, commit: Commit) -> None:
-    """The hook lets good commits and those of code pass, and stops a bad one, also one of some files only (K8)."""
-    (team.top / "code.py").write_text("print()")
-    team.git("add", "--all")
-    passed = commit()
-    assert (passed.returncode, passed.stdout, passed.stderr) == (0, "", "")
-    path = team.item("semantic/fresh", ORDER)
-    good = team.item("semantic/good", "Another fact.")
-    team.git("add", "--all")
-    stopped = commit()
-    assert stopped.returncode == 1
-    assert "HiddenInstruction" in stopped.stderr
-    team.write("ContextMemory/memories/semantic/2026-03/planned.yaml", "content: not yet")
-    team.git("add", "--intent-to-add", "ContextMemory/memories/semantic/2026-03/planned.yaml")
-    assert "planned" not in commit().stderr
-    assert commit("--all").returncode == 1
-    assert commit("--", path).returncode == 1
-    partly = commit("--", good)
-    assert (partly.returncode, partly.stderr) == (0, "")
-
-
-def test_the_hook_warns_and_lets_pass(team: Team, commit: Commit) -> None:
-    """A warning is told and stops nothing; what is not staged is not looked at (K8)."""
-    path = team.item("semantic/other", "A fact of its own.")
-    team.git("add", "--", path)
-    team.item("semantic/fresh", ORDER)
-    warned = commit()
-    assert (warned.returncode, warned.stderr.count("\n")) == (0, warned.stderr.count("**warning**"))
-    assert "Repeated" in warned.stderr
-
-
-def test_the_hook_needs_the_program_and_this_workspace(commit: Commit) -> None:
-    """A variable that names another workspace changes nothing; without memfs no commit passes unseen (K8)."""
-    passed = commit("--allow-empty", MEMFS_WORKSPACE="elsewhere")
-    assert (passed.returncode, passed.stderr) == (0, "")
-    missing = commit("--allow-empty", PATH=os.defpath)
-    assert missing.returncode == 1
-    assert "memfs is not on PATH" in missing.stderr
-
-
 @pytest.mark.parametrize(
     ("name", "file"),
-    [("github", "github-workflow.yml"), ("pre-commit", "pre-commit-hook")],
+    [("github", "github-workflow.yml")],
 )
 def test_templates_are_printed(name: str, file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each template is printed to the byte, without a workspace."""

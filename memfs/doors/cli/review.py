@@ -1,4 +1,4 @@
-"""``review``: report what a pull request, or what is staged, does to memory."""
+"""``review``: report what a pull request does to memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Unclear, invocation, verb, wants_json
+from memfs.doors.cli.command import invocation, verb
 from memfs.doors.cli.output import MERGE, Block, Text, print_text
 from memfs.errors import RepoUnsupported, SettingInvalid, StorageIO, WorkspaceNotFound
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memfs.git.repository import Repository
     from memfs.team.review_report import Report
 
-_TEMPLATES = {"github": "github-workflow.yml", "pre-commit": "pre-commit-hook"}
+_TEMPLATES = {"github": "github-workflow.yml"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,9 @@ def _text(reviewed: ReviewedChange) -> Text:
 
 @verb("review", text=_text, exit_code=lambda reviewed: reviewed.failed)
 @click.argument("revisions", required=False, metavar="[BASE..HEAD | HEAD]")
-@click.option("--staged", is_flag=True, help="Look at what is staged for the next commit instead.")
 @click.option("--strict", is_flag=True, help="Let warnings fail, too.")
 @click.option("--template", type=click.Choice(sorted(_TEMPLATES)), help="Only print a file that makes use of this.")
-def review(revisions: str | None, staged: bool, strict: bool, template: str | None) -> ReviewedChange | None:
+def review(revisions: str | None, strict: bool, template: str | None) -> ReviewedChange | None:
     """Report what a change does to memory: what comes, changes and goes, and what is wrong with it.
 
     BASE..HEAD is compared as a pull request is: from the commit that both began with. A single branch or commit is the
@@ -58,7 +57,7 @@ def review(revisions: str | None, staged: bool, strict: bool, template: str | No
     Examples:
         memfs review main..HEAD
         memfs review origin/tune
-        memfs review --staged --strict
+        memfs review --strict
         memfs review --template github > .github/workflows/memory.yml
     """
     if template:
@@ -66,21 +65,17 @@ def review(revisions: str | None, staged: bool, strict: bool, template: str | No
 
         print_text(template_text(_TEMPLATES[template]).removesuffix("\n"))
         return None
-    if staged and revisions:
-        raise Unclear("what is staged has no range", "leave out either --staged or BASE..HEAD")
     from memfs.team.review_report import summary
 
-    report = _reviewed(revisions or "", staged)
-    if staged and report.empty and not wants_json():
-        return None  # a hook runs with every commit
+    report = _reviewed(revisions or "")
     return ReviewedChange(report.failed(strict=strict), summary(report), report)
 
 
-def _reviewed(revisions: str, staged: bool) -> Report:
+def _reviewed(revisions: str) -> Report:
     from memfs.config import load  # as the next, not wanted for --help
     from memfs.settings import Settings
     from memfs.team.asof import Travel
-    from memfs.team.review import Reviews, index_of_hook
+    from memfs.team.review import Reviews
 
     asked = invocation()
     root, missing = _folder(asked.workspace)
@@ -91,8 +86,7 @@ def _reviewed(revisions: str, staged: bool) -> Report:
             raise
         settings = Settings()  # the file is what is reviewed: the report says what is wrong with it
     with _repository(root) as repository, closing(Travel(repository, settings)) as travel:
-        reviews = Reviews(repository, settings, travel)
-        report = reviews.staged(index_of_hook()) if staged else reviews.report(revisions)
+        report = Reviews(repository, settings, travel).report(revisions)
         if missing is not None and report.empty:
             raise missing
         return report
