@@ -615,7 +615,6 @@ class Workspace:
             store=self.store,
             parts=self.parts,
             settings=self.settings,
-            usage=self.usage,
             history=lambda: self.history,
             states=lambda: self.states,
             by_meaning=lambda: not self.words_only,

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from memfs.team.sync import Syncer
     from memfs.team.undo import Undo
     from memfs.team.verify import Signatures
-    from memfs.usage import Usage
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -37,7 +36,7 @@ class Teams:
     """What a team does with the memory of one workspace; each part is made when it is first used.
 
     Attributes:
-        store, parts, settings, usage: the workspace's.
+        store, parts, settings: the workspace's.
         history, states: give the workspace's, made when first asked for.
         by_meaning: whether the present is searched by meaning, too.
     """
@@ -45,7 +44,6 @@ class Teams:
     store: Store
     parts: Parts
     settings: Settings
-    usage: Usage
     history: Callable[[], History]
     states: Callable[[], States]
     by_meaning: Callable[[], bool]
@@ -107,7 +105,7 @@ class Teams:
         """Takes back what a session, an agent or a commit wrote."""
         from memfs.team.undo import Undo
 
-        return Undo(self.store, self.parts, self.history(), self.usage)
+        return Undo(self.store, self.parts, self.history())
 
     @shared_property
     def bisect(self) -> Bisect:

@@ -29,11 +29,9 @@ from memfs.model.query import MOST, moment
 from memfs.model.state_paths import AGGREGATES
 from memfs.model.time import EPOCH
 from memfs.store import Store
-from memfs.store.access_log import AccessRecord
 from memfs.store.parts import READ_LIMIT, Parts
 from memfs.store.plan import FilePlan, signed_by
 from memfs.team.blame import Blame, Fields, Trailers, named_in, shared, trailers_of
-from memfs.usage import Usage
 
 UNDOES = "Memfs-Undoes"
 """The trailer by which an undo names the commits that it takes back."""
@@ -496,13 +494,11 @@ class RevertResult:
         path: where its file lies afterwards; where it lay, if it was removed.
         action: ``removed``, ``restored`` (it had been deleted), ``changed``, ``moved``, or ``kept`` (somebody's later
             edit left nothing to take back).
-        handed_out: how often it was handed out since it was written, as far as this machine's record goes.
     """
 
     id: str
     path: str
     action: str
-    handed_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -515,7 +511,6 @@ class Undone:
         conflicts: what stays because somebody edited it later.
         already: commits that were meant, and had been taken back before.
         left: files that are not touched, with why.
-        handed_out: how many times any of it was handed out since it was written.
         commit: the commit that takes it back; None while it waits, and in a dry run.
         waiting: why it waits, "" where it does not; in a dry run, how many writes wait, which are left out of it.
     """
@@ -525,31 +520,17 @@ class Undone:
     conflicts: tuple[UntouchedField, ...]
     already: tuple[str, ...]
     left: tuple[UntouchedFile, ...]
-    handed_out: int
     commit: str | None
     waiting: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """One file: what it is, what is taken back from it, newest first, and what it becomes."""
+    """One file: what it is, and what it becomes."""
 
     id: str
     present: RevertVersion | None
-    changes: Sequence[StepChange]
     reversal: Reversal
-
-    @property
-    def since(self) -> datetime:
-        """When the first of what is taken back was written."""
-        return min(change.step.time for change in self.changes)
-
-    def counts(self, row: AccessRecord) -> bool:
-        """Whether something was handed out that held what is taken back."""
-        clean = self.changes[-1].before
-        before = clean.blob if clean is not None else "none"
-        held = any(one.casefold() == self.id.casefold() and blob != before for one, blob in row.items)
-        return held and row.time >= self.since
 
     @property
     def action(self) -> str:
@@ -577,8 +558,8 @@ class _File:
 class Undo:
     """Takes back what was written, as a commit. May be used from several threads."""
 
-    def __init__(self, store: Store, parts: Parts, history: History, usage: Usage) -> None:
-        self._store, self._parts, self._history, self._usage = store, parts, history, usage
+    def __init__(self, store: Store, parts: Parts, history: History) -> None:
+        self._store, self._parts, self._history = store, parts, history
         self._blame = Blame(store, parts, history)
         self._reverter = Reverter(parts)
 
@@ -652,7 +633,7 @@ class Undo:
             path = present.path if present is not None else changes[0].paths[0]
             item_id = stem_of(path) if self._reverter.fields.is_item(path) else name
             reversal = self._reverter.revert(present, changes)
-            found.append(_File(id=item_id, present=present, changes=changes, reversal=reversal))
+            found.append(_File(id=item_id, present=present, reversal=reversal))
         return found
 
     def _present(self, name: str, changes: Sequence[StepChange]) -> RevertVersion | None:
@@ -684,23 +665,15 @@ class Undo:
 
     def _told(self, choice: RevertChoice, files: Sequence[_File]) -> Undone:
         touched = [one for one in files if one.action]
-        since = min((one.since for one in touched), default=None)
-        names = [one.id for one in touched]
-        found = self._usage.served.find(names, since=since, now=self._parts.clock()) if names else []
-        rows = [row for row in found if any(one.counts(row) for one in touched)]
         left = choice.left.items() | {one.path: one.reversal.reason for one in files if one.reversal.reason}.items()
         return Undone(
             steps=choice.steps,
-            files=tuple(
-                RevertResult(id=one.id, path=one.path, action=one.action, handed_out=sum(map(one.counts, rows)))
-                for one in touched
-            ),
+            files=tuple(RevertResult(id=one.id, path=one.path, action=one.action) for one in touched),
             conflicts=tuple(
                 replace(clash, id=one.id, path=one.path) for one in touched for clash in one.reversal.clashes
             ),
             already=choice.already,
             left=tuple(UntouchedFile(*one) for one in sorted(left)),
-            handed_out=len(rows),
             commit=None,
         )
 

@@ -14,7 +14,7 @@ import pytest
 
 from kit.faults import Fault, Stopped, injected
 from memfs.errors import Conflict, GitBusy, HistoryUnavailable, MemfsError, QueryInvalid
-from memfs.model import MemoryItem, Origin, Query
+from memfs.model import MemoryItem, Origin
 from memfs.model.item import RecordedConflict
 from memfs.store.plan import signed_by
 from memfs.team.undo import RevertSelection, Undone
@@ -571,19 +571,6 @@ def test_it_is_signed_by_whoever_undoes(workspace: Workspace, write: Write) -> N
     undo(workspace, session="bad-1", by=Origin(agent="warden", session="w-1"))
     last = workspace.history.log(limit=1)[0]
     assert (last.author, last.trailers["Memfs-Session"]) == ("warden", ("w-1",))
-
-
-def test_it_tells_how_often_it_was_handed_out(workspace: Workspace, write: Write) -> None:
-    """What the record knows of answers with the session's items, since they were written (B2)."""
-    write("a", content="an apple")
-    workspace.recaller.search("apple")
-    write("a", BAD, content="a poisoned apple")
-    write("n", BAD, content="a pear")
-    for _ in range(2):
-        workspace.recaller.search(Query(text="apple"))
-    done = undo(workspace, session="bad-1", dry_run=True)
-    assert {one.id: one.handed_out for one in done.files} == {"a": 2, "n": 0}
-    assert done.handed_out == 2
 
 
 def test_killed_anywhere_it_was_done_or_never_begun(

@@ -37,13 +37,10 @@ def _text(done: Undone, dry_run: bool) -> Text:
         yield f"and {count(len(done.steps) - _STEPS_SHOWN, 'older commit')}"
     for one in done.files:
         if one.action in words:
-            out = f" (handed out {count(one.handed_out, 'time')})" if one.handed_out else ""
-            yield f"{words[one.action]} {one.path}{out}"
+            yield f"{words[one.action]} {one.path}"
     yield from map(_clash, done.conflicts)
     for left in done.left:
         yield f"Left alone {left.path}: {left.reason}"
-    if done.handed_out:
-        yield Note(f"since then {count(done.handed_out, 'answer')} used it: 'memfs team access ID' shows whose")
     if done.already:
         yield Note(_taken_back(done))
     if any(not clash.field and clash.undone == "removed" for clash in done.conflicts):
