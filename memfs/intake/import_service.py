@@ -115,7 +115,7 @@ class ImportService:
         An arrival that is refused, such as one with a secret, is left out of the batch and named.
 
         Args:
-            source: the name of the store they come from, such as ``mcp-memory``.
+            source: the name of the store they come from, such as ``claude-code``.
             arrivals: what it holds.
             message: for the commit.
             replace: what was edited here is replaced, too, whether or not it has changed there; history keeps the edit.

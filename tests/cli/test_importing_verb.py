@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -13,19 +12,21 @@ from memfs import open_workspace
 from .conftest import Memfs, git
 
 SECRET = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
-GRAPH = [
-    {"type": "entity", "name": "Ada", "entityType": "person", "observations": ["Prefers tea"]},
-    {"type": "entity", "name": "Acme", "entityType": "company", "observations": ["Delivers parcels"]},
-    {"type": "relation", "from": "Ada", "to": "Acme", "relationType": "works_at"},
-]
+
+
+def page(folder: Path, name: str, text: str) -> None:
+    """A memory of Claude Code."""
+    folder.mkdir(exist_ok=True)
+    (folder / "MEMORY.md").touch()
+    (folder / f"{name}.md").write_text(f"---\nname: {name}\ndescription: {name}\ntype: project\n---\n{text}\n")
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Path:
-    """The memory file of the reference MCP memory server."""
-    path = tmp_path / "memory.jsonl"
-    path.write_text("\n".join(map(json.dumps, GRAPH)))
-    return path
+def memory(tmp_path: Path) -> Path:
+    """A memory folder of Claude Code."""
+    page(tmp_path / "memory", "Ada", "Prefers tea")
+    page(tmp_path / "memory", "Acme", "Delivers parcels")
+    return tmp_path / "memory"
 
 
 @pytest.fixture
@@ -42,29 +43,26 @@ def claude(root: Path, own_world: Path) -> Path:
     return folder
 
 
-def test_what_it_is_need_not_be_said(graph: Path, memfs: Memfs, root: Path) -> None:
-    """A file is recognised, its memories are stored and found, and the second time nothing is (B5)."""
-    done = memfs("import", str(graph))
-    assert (done.code, done.out) == (0, f"Imported 2 memories (2 knowledge) from mcp-memory, {graph}\n")
+def test_what_it_is_need_not_be_said(memory: Path, memfs: Memfs, root: Path) -> None:
+    """A folder is recognised, its memories are stored and found, and the second time nothing is (B5)."""
+    done = memfs("import", str(memory))
+    assert (done.code, done.out) == (0, f"Imported 2 memories (2 knowledge) from claude-code, {memory}\n")
     assert "--reviewed" in done.err
     assert "Ada" in memfs("recall", "who prefers tea").out
-    again = memfs("import", str(graph))
-    assert again.out == f"Imported 0 memories from mcp-memory, {graph}; 2 there already\n"
+    again = memfs("import", str(memory))
+    assert again.out == f"Imported 0 memories from claude-code, {memory}; 2 there already\n"
     assert "Memfs-Source: import" in git(root, "log", "-1", "--format=%B")
-    assert memfs("import", "-", "--from", "mcp-memory", stdin=graph.read_bytes()).out.endswith(
-        "standard input; 2 there already\n"
-    )
 
 
-def test_a_dry_run_shows_and_stores_nothing(graph: Path, memfs: Memfs, root: Path) -> None:
+def test_a_dry_run_shows_and_stores_nothing(memory: Path, memfs: Memfs, root: Path) -> None:
     """Each memory that would be stored has a line; no file and no commit is made (B5)."""
     before = git(root, "rev-parse", "HEAD")
-    done = memfs("import", str(graph), "--dry-run")
+    done = memfs("import", str(memory), "--dry-run")
     assert [line.split()[0] for line in done.out.splitlines()] == ["+", "+", "Would"]
-    assert "memory.jsonl:1" in done.out
+    assert "Acme.md:6" in done.out
     assert git(root, "rev-parse", "HEAD") == before
     assert memfs("list").out == ""
-    told = memfs("import", str(graph), "--dry-run", "--json").json
+    told = memfs("import", str(memory), "--dry-run", "--json").json
     assert (told["dry_run"], told["stored"], told["counts"]) == (True, 2, {"knowledge": 2})
 
 
@@ -104,28 +102,25 @@ def test_all_working_trees_have_the_memory_of_the_first(claude: Path, memfs: Mem
 
 def test_what_is_refused_skipped_kept_or_repeated_is_named(memfs: Memfs, tmp_path: Path, root: Path) -> None:
     """A secret is refused by its rule and never shown; exit code 1 says that something was (B6)."""
-    path = tmp_path / "graph.jsonl"
-    rows = [
-        {"type": "entity", "name": "Key", "observations": [f"The key is {SECRET}"]},
-        {"type": "entity", "name": "Ada", "observations": ["Likes short answers"]},
-        {"type": "entity"},
-    ]
-    path.write_text("\n".join(map(json.dumps, rows)))
+    path = tmp_path / "notes"
+    page(path, "Key", f"The key is {SECRET}")
+    page(path, "Ada", "Likes short answers")
+    (path / "nothing.md").touch()
     done = memfs("import", str(path))
     assert done.code == 1
     assert "1 refused" in done.out
-    assert "skipped: graph.jsonl:3: this entity lacks" in done.err
-    assert "refused: graph.jsonl:1: content: this looks like a GitHub" in done.err
+    assert "skipped: nothing.md: it is empty" in done.err
+    assert "refused: Key.md:6: content: this looks like a GitHub" in done.err
     assert SECRET not in done.out + done.err
+    (path / "Key.md").unlink()
     name = next(one["id"] for one in memfs("list", "--json").json["items"] if "short" in one["content"])
     place = next((root / "ContextMemory").rglob(f"{name}.yaml"))
     place.write_text(place.read_text().replace("short", "very short"))
-    rows[1]["observations"] = ["Likes long answers"]
-    path.write_text(json.dumps(rows[1]))
+    page(path, "Ada", "Likes long answers")
     kept = memfs("import", str(path))
     assert "1 edited here and left alone" in kept.out
-    assert f"kept: graph.jsonl:1: {name} was edited here" in kept.err
-    assert memfs("import", str(path), "--replace").out.startswith("Imported 0 memories from mcp-memory")
+    assert f"kept: Ada.md:6: {name} was edited here" in kept.err
+    assert memfs("import", str(path), "--replace").out.startswith("Imported 0 memories from claude-code")
     assert "long" in place.read_text()
     told = memfs("import", str(path), "--json").json
     assert told["same"] == 1
@@ -149,11 +144,10 @@ def test_what_is_no_longer_in_its_source_stays(memfs: Memfs, tmp_path: Path) -> 
     ("arguments", "told"),
     [
         ((), "name a file or folder"),
-        (("--from", "mcp-memory"), "name a file or folder"),
+        (("--from", "agents-md"), "name a file or folder"),
         (("notes.jsonl", "--reviewed"), "--reviewed is for what another memory keeps"),
-        (("missing.jsonl",), "cannot be read"),
-        (("missing.md", "--from", "agents-md"), "not there"),
-        ((".", "--from", "mcp-memory"), "asks for a file"),
+        (("missing.jsonl",), "does not exist"),
+        (("missing.md", "--from", "agents-md"), "does not exist"),
         (("-", "--from", "agents-md"), "cannot come from standard input"),
         (("--from", "claude-code"), "no memory of Claude Code"),
         ((".", "--from", "memfs"), "directory"),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 
-from memfs.doors.importers import agents_md, claude_code, mcp_memory
-from memfs.doors.importers.formats import detect
+from memfs.doors.cli.import_ import detect
+from memfs.doors.importers import agents_md, claude_code
 from memfs.doors.importers.markdown import passages
 from memfs.doors.importers.source_files import SourceContent, pages, tags_of
 
@@ -107,24 +106,6 @@ def test_text_after_a_list_is_its_own(tmp_path: Path) -> None:
     assert found == ["Before a release: tag", "Before a release: push", "Then rest."]
 
 
-# -- records ------------------------------------------------------------------------------------------------------
-def test_a_graph_keeps_lines_and_relations() -> None:
-    """B5: an entity is where it stands first; what points nowhere is named with both ends."""
-    rows = [
-        {"type": "entity", "name": "Ada", "entityType": "person", "observations": ["a", {"content": "b"}]},
-        {"type": "entity", "name": "Ada", "entityType": "robot", "observations": ["c"]},
-        {"type": "relation", "from": "Bob", "to": "Ada", "relationType": "knows"},
-        {"type": "relation", "from": "Ada", "to": "Ada"},
-    ]
-    taken = mcp_memory.read("\n".join(map(json.dumps, rows)), "m.jsonl")
-    [ada] = taken.arrivals
-    assert (ada.where, ada.item.content, ada.item.tags) == ("m.jsonl:1", "- a\n- b\n- c", ("person",))
-    assert [(one.where, "no entity Bob" in one.reason) for one in taken.skipped] == [
-        ("m.jsonl:4", False),
-        ("m.jsonl:3", True),
-    ]
-
-
 def test_tags_are_few() -> None:
     """B5: a list of thousands of categories is no list of tags."""
     assert len(tags_of([f"t{number}" for number in range(500)])) == 50
@@ -138,6 +119,3 @@ def test_a_folder_with_both_is_not_guessed(tmp_path: Path) -> None:
     os.mkdir(tmp_path / "projects")
     with pytest.raises(Exception, match="cannot be told"):
         detect(tmp_path)
-    _write(tmp_path / "one/a.md", "---\ntitle: A\n---\nx\n")
-    _write(tmp_path / "one/b.md", "---\nname: b\ntype: user\n---\nx\n")
-    assert detect(tmp_path / "one") == "claude-code"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memfs.doors.importers import STORES, agents_md, claude_code, formats, markdown_notes
-from memfs.doors.importers.formats import detect, read
+from memfs.doors.cli.import_ import detect
+from memfs.doors.importers import STORES, agents_md, claude_code, markdown
 from memfs.doors.importers.markdown import Passage, front_matter, passages
 from memfs.doors.importers.source_files import SourceContent, pages
-from memfs.errors import ContentError, ItemSyntaxError
-from memfs.intake.import_service import Arrival
+from memfs.errors import ContentError
 from memfs.model.time import format_time
 
 
@@ -34,7 +31,7 @@ def skipped(taken: SourceContent) -> list[str]:
 
 def test_the_command_line_knows_the_formats_there_are() -> None:
     """The names that --from takes are those of the table."""
-    assert set(STORES) == {*formats._PAGES, "mcp-memory", markdown_notes.NAME}
+    assert set(STORES) == {claude_code.NAME, agents_md.NAME, markdown.NAME}
 
 
 # -- Markdown -----------------------------------------------------------------------------------------------------
@@ -131,21 +128,6 @@ def test_the_memory_of_this_project_is_found(memory: Path, tmp_path: Path, monke
         claude_code.memory_folder(None, [tmp_path / "elsewhere"])
 
 
-@pytest.mark.parametrize(("chosen", "is_taken"), [("~/all", True), ("all", False), ("~/none", False), (7, False)])
-def test_the_folder_of_a_persons_settings_is_the_memory(
-    chosen: object, is_taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """C6: ``autoMemoryDirectory``, as Claude Code has it; a repository's settings name none."""
-    own = tmp_path / "projects" / claude_code.slug_of(tmp_path / "work") / "memory"
-    write(own / "MEMORY.md", "# Memory\n")
-    write(tmp_path / "all/MEMORY.md", "# Memory\n")
-    write(tmp_path / "settings.json", json.dumps({"autoMemoryDirectory": chosen}))
-    write(tmp_path / "work/.claude/settings.local.json", json.dumps({"autoMemoryDirectory": str(tmp_path / "all")}))
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert claude_code.memory_folder(None, [tmp_path / "work"]) == (tmp_path / "all" if is_taken else own)
-
-
 # -- AGENTS.md ----------------------------------------------------------------------------------------------------
 def test_instructions_become_rules_wishes_procedures_and_facts(tmp_path: Path) -> None:
     """A rule is proposed, a wish is a preference, a numbered list a procedure; a folder's file holds for it (B5)."""
@@ -210,61 +192,16 @@ def test_a_persons_own_file_holds_wishes(tmp_path: Path, own_world: Path) -> Non
         detect(own_world / ".claude")
 
 
-# -- records ------------------------------------------------------------------------------------------------------
-GRAPH = [
-    {"type": "entity", "name": "Ada", "entityType": "person", "observations": ["Prefers tea", "Works at Acme"]},
-    {"type": "entity", "name": "Acme", "entityType": "company", "observations": []},
-    {"type": "relation", "from": "Ada", "to": "Acme", "relationType": "works_at"},
-    {"type": "relation", "from": "Ada", "to": "Nobody", "relationType": "knows"},
-    {"type": "entity", "name": "Ada", "entityType": "person", "observations": ["Prefers tea", "Has a cat"]},
-]
-
-
-def test_a_graph_becomes_linked_memories(tmp_path: Path) -> None:
-    """An entity is one memory with all its observations, relations are links; a broken line costs only itself (B5)."""
-    path = write(tmp_path / "memory.jsonl", "\n".join([*map(json.dumps, GRAPH), "{broken", "[]", ""]))
-    assert detect(path) == "mcp-memory"
-    taken = read("mcp-memory", path)
-    ada, acme = taken.arrivals
-    assert ada.item.content == "- Prefers tea\n- Works at Acme\n- Has a cat\n- works_at: Acme\n- knows: Nobody"
-    assert (ada.item.title, ada.item.tags, ada.where) == ("Ada", ("person",), "memory.jsonl:1")
-    assert ada.links == (("Acme", "works_at"), ("Nobody", "knows"))
-    assert (acme.item.title, acme.item.content) == ("Acme", "")
-    assert [line.partition(": ")[0] for line in skipped(taken)] == [
-        "memory.jsonl:6",
-        "memory.jsonl:7",
-        "memory.jsonl:4",
-    ]
-
-
-def test_what_read_graph_answers_is_the_same_graph(tmp_path: Path) -> None:
-    """The tool's answer, as one JSON value over many lines, gives the same memories."""
-    value = {
-        "entities": [{key: part for key, part in row.items() if key != "type"} for row in GRAPH if "name" in row],
-        "relations": [{key: part for key, part in row.items() if key != "type"} for row in GRAPH if "to" in row],
-    }
-    path = write(tmp_path / "graph.json", json.dumps(value, indent=2))
-    assert detect(path) == "mcp-memory"
-    lines = write(tmp_path / "memory.jsonl", "\n".join(map(json.dumps, GRAPH)))
-    assert [one.item for one in read("mcp-memory", path).arrivals] == [
-        one.item for one in read("mcp-memory", lines).arrivals
-    ]
-
-
 # -- recognising --------------------------------------------------------------------------------------------------
 def test_formats_are_told_apart(memory: Path, tmp_path: Path) -> None:
     """A file or folder says what wrote it; a page that nothing else wrote is a Markdown note (B5, D2)."""
     assert detect(memory) == detect(memory.parent) == detect(memory / "user_role.md") == "claude-code"
     assert detect(write(tmp_path / "a/AGENTS.md", "x")) == detect(tmp_path / "a") == "agents-md"
-    assert detect(write(tmp_path / "ours.jsonl", '{"document": {}, "path": "x"}\n')) == ""
-    assert detect(write(tmp_path / "items.jsonl", '{"content": "x", "type": "knowledge"}\n')) == ""
-    assert detect(write(tmp_path / "t.csv", "memory,id\n")) == ""
-    assert detect(write(tmp_path / "graph.jsonl", '{"type": "entity", "name": "A"}\n')) == "mcp-memory"
+    assert detect(write(tmp_path / "ours.jsonl", '{"document": {}, "path": "x"}\n')) == "memfs"
+    assert detect(write(tmp_path / "items.jsonl", '{"content": "x", "type": "knowledge"}\n')) == "memfs"
+    assert detect(write(tmp_path / "t.csv", "memory,id\n")) == "memfs"
     assert detect(write(tmp_path / "notes.md", "text")) == "markdown"
     assert detect(write(tmp_path / "folder/x.md", "text").parent) == "markdown"
-    (tmp_path / "none").mkdir()
-    with pytest.raises(ContentError, match="no Markdown file"):
-        detect(tmp_path / "none")
 
 
 def test_hostile_folders_are_bounded(tmp_path: Path) -> None:
@@ -296,17 +233,6 @@ def test_what_goes_or_becomes_a_link_meanwhile_is_not_read(tmp_path: Path) -> No
     os.symlink(tmp_path / "secret.md", tmp_path / "memory/c.md")
     assert list(found) == []
     assert [line.partition(":")[0] for line in skipped(taken)] == ["b.md", "c.md"]
-
-
-@pytest.mark.parametrize("text", ["", "[" * 50_000, "nonsense", "7", '{"a": 1' + "0" * 5000 + "}", "null\n"])
-def test_hostile_records_are_refused_or_skipped(text: str, tmp_path: Path) -> None:
-    """Whatever stands in a file of records, nothing but our own errors comes of it."""
-    path = write(tmp_path / "x.json", text)
-    arrivals: list[Arrival] = []
-    with suppress(ItemSyntaxError):
-        arrivals = read("mcp-memory", path).arrivals
-    assert arrivals == []
-    assert detect(path) == ""
 
 
 def test_a_rule_is_told_from_a_fact() -> None:

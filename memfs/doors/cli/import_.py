@@ -6,6 +6,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -17,6 +18,7 @@ from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.export import counted
 from memfs.doors.cli.options import allow_secret_option, land
 from memfs.doors.importers import STORES
+from memfs.errors import ContentError
 from memfs.model import MemoryItem
 from memfs.model.item import VOUCHED, Trust
 
@@ -30,7 +32,6 @@ _EXPORT = "memfs"
 _NAMED = 20
 _WIDTH = 72
 _STDIN = "standard input"
-_PEEK = 1 << 16
 
 
 # -- what came of it ----------------------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ def _named(word: str, rows: Iterable[tuple[str, str]]) -> output.Text:
 
 # -- the verb -----------------------------------------------------------------------------------------------------
 @verb("import", text=_text, exit_code=lambda report: bool(report.refused))
-@click.argument("files", nargs=-1, type=click.Path(allow_dash=True), metavar="[PATH]...")
+@click.argument("files", nargs=-1, type=click.Path(exists=True, allow_dash=True), metavar="[PATH]...")
 @click.option("--from", "origin", type=click.Choice((_EXPORT, *STORES)), help="By default, what PATH looks like.")
 @click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
 @click.option("--replace", is_flag=True, help="Replace what is there with other content.")
@@ -152,9 +153,9 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
 
     A Markdown file, and each one in a folder, becomes a memory: its title is the front matter's, else the first
     heading, else the file's name; 'tags', 'type' and 'date' become the memory's own. Other memories are Claude Code's
-    memory folder, AGENTS.md and CLAUDE.md, and the reference MCP memory server. What is there already is passed over,
-    so importing again stores only what has changed; what was edited here stays, unless --replace. What is refused, such
-    as a memory with a secret, is named and left out.
+    memory folder, AGENTS.md and CLAUDE.md. What is there already is passed over, so importing again stores only what
+    has changed; what was edited here stays, unless --replace. What is refused, such as a memory with a secret, is named
+    and left out.
 
     Of an export nothing is stored if anything in it cannot be, unless --skip-refused leaves that out. What is there
     with other content is refused, unless --replace; history keeps the other. A line such as {"content": "...",
@@ -170,13 +171,14 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
         memfs import *.md
         memfs import --from claude-code
         memfs import CLAUDE.md
-        memfs import - --from mcp-memory < memory.jsonl
     """
     if not files and origin != "claude-code":
         raise click.UsageError("name a file or folder, or '-'; only '--from claude-code' knows its own")
     store = origin or _recognised(files)
     if len(files) > 1 and store != MARKDOWN:
         raise click.UsageError("only Markdown files are imported together: name anything else by itself")
+    if files == ("-",) and store != _EXPORT:
+        raise click.UsageError(f"{store} cannot come from standard input: name a file or folder")
     if store == _EXPORT and given["reviewed"]:
         raise click.UsageError("--reviewed is for what another memory keeps")
     with opened() as workspace:
@@ -187,12 +189,40 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
 
 def _recognised(files: Sequence[str]) -> str:
     """Which memory files are of: ``memfs`` for what memfs exports, and for what is none of them."""
-    from memfs.doors.importers.formats import detect
-    from memfs.doors.importers.markdown_notes import SUFFIXES
+    from memfs.doors.importers.markdown import SUFFIXES
 
     if len(files) > 1 and all(file.endswith(SUFFIXES) or os.path.isdir(file) for file in files):
         return MARKDOWN
-    return (detect(Path(files[0])) if files[0] != "-" else "") or _EXPORT
+    return _EXPORT if files[0] == "-" else detect(Path(files[0]))
+
+
+def detect(path: Path) -> str:
+    """Which memory a file or folder is of, as ``_recognised``.
+
+    Raises:
+        ContentError: a folder whose format is unclear. StorageIO: it cannot be read.
+    """
+    from memfs.doors.importers import agents_md, claude_code, source_files
+    from memfs.doors.importers.markdown import SUFFIXES
+
+    if not path.is_dir():
+        if path.suffix not in (*SUFFIXES, ".mdc"):
+            return _EXPORT
+        if source_files.is_file_name(path.as_posix()):
+            return agents_md.NAME
+        with suppress(ContentError):  # its reader says what is wrong
+            if claude_code.is_memory(source_files.page(path)):
+                return claude_code.NAME
+        return MARKDOWN
+    source_files.refuse_whole(path)
+    if (path / claude_code.INDEX).is_file() or (path / "memory" / claude_code.INDEX).is_file():
+        return claude_code.NAME
+    instructions = any((path / below / name).is_file() for name in source_files.FILES for below in ("", ".claude"))
+    projects = (path / "projects").is_dir()
+    if instructions and projects:
+        hint = f"say so: --from {', '.join(STORES)}"
+        raise ContentError("it cannot be told what wrote this folder", path=str(path), hint=hint)
+    return agents_md.NAME if instructions else claude_code.NAME if projects else MARKDOWN
 
 
 # -- another memory -----------------------------------------------------------------------------------------------
@@ -237,23 +267,19 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
 
 
 def _read(workspace: Workspace, store: str, files: Sequence[str]) -> tuple[str, SourceContent]:
-    from memfs.doors.importers import markdown_notes
-    from memfs.doors.importers.claude_code import memory_folder
-    from memfs.doors.importers.formats import read
+    from memfs.doors.importers import agents_md, claude_code, markdown
 
-    if store == markdown_notes.NAME:
+    if store == MARKDOWN:
         name = files[0] if len(files) == 1 else f"{len(files):,} paths"
-        return name, markdown_notes.read(map(Path, files), workspace.repository.work_tree, workspace.kinds)
-    file = files[0] if files else None
-    if file == "-":
-        return _STDIN, read(store, Path(_STDIN), output.read_input())
-    path = Path(file) if file else None
-    if store == "claude-code" and (path is None or path.is_dir()):
+        return name, markdown.read(map(Path, files), workspace.repository.work_tree, workspace.kinds)
+    path = Path(files[0]) if files else None
+    if store == agents_md.NAME and path is not None:
+        return str(path), agents_md.read(path)
+    if path is None or path.is_dir():
         found = workspace.repository
         main = found.common_dir.parent  # Claude Code has one memory for all working trees of a repository
-        path = memory_folder(path, (workspace.root, found.work_tree, main))
-    assert path is not None  # only Claude Code's own folder need not be named
-    return str(path), read(store, path)
+        path = claude_code.memory_folder(path, (workspace.root, found.work_tree, main))
+    return str(path), claude_code.read(path)
 
 
 def _vouched_for(item: MemoryItem) -> MemoryItem:

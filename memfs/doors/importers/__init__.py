@@ -1,4 +1,4 @@
 """Read the memories of other stores."""
 
-STORES = ("claude-code", "agents-md", "mcp-memory", "markdown")
-"""The names of the formats that ``formats`` reads; kept here, so that --help imports none of them."""
+STORES = ("claude-code", "agents-md", "markdown")
+"""The names of the formats; kept here, so that --help imports none of them."""

@@ -13,14 +13,11 @@ from typing import Any
 
 from memfs.context import agents_md
 from memfs.doors.importers.markdown import Passage, front_matter, passages, texts_of
-from memfs.doors.importers.source_files import SourceContent, SourcePage
+from memfs.doors.importers.source_files import FILES, OWN_FILE, SourceContent, SourcePage, is_file_name
 from memfs.errors import ContentError, MemfsError
 from memfs.fs.workspace_location import home
 
 NAME = "agents-md"
-_OWN_FILE = "CLAUDE.local.md"
-FILES = ("AGENTS.md", "CLAUDE.md", _OWN_FILE, "GEMINI.md", "copilot-instructions.md")
-_RULES = re.compile(r"(?:^|/)\.claude/rules/.+\.md$")
 _ONLY_IMPORT = re.compile(r"(?:@[\w./~-]+\s*)+")
 _MARKUP = re.compile(r"^[*_`>\s]+")
 _DIRECTIVE = re.compile(
@@ -35,11 +32,6 @@ _OBLIGES = re.compile(
 )
 _WISHES = re.compile(r"prefer|style of (?:work|answer)|how (?:i|we) like|communication|tone|about me|personal", re.I)
 _TASK = re.compile(r"\[([ xX])\]\s+(.*)", re.DOTALL)
-
-
-def is_file_name(name: str) -> bool:
-    """Whether a file of that name is one that agents read on their own."""
-    return posixpath.basename(name) in FILES or bool(_RULES.search(name))
 
 
 def read(path: Path) -> SourceContent:
@@ -88,7 +80,7 @@ def _without_block(one: SourcePage) -> str:
 def _is_own(one: SourcePage) -> bool:
     """Whether a file is one person's own, and not the team's."""
     settings = Path(os.environ.get("CLAUDE_CONFIG_DIR") or home() / ".claude")
-    return one.path.name == _OWN_FILE or one.path.resolve().parent == settings.resolve()
+    return one.path.name == OWN_FILE or one.path.resolve().parent == settings.resolve()
 
 
 def _take_passage(one: SourcePage, passage: Passage, scope: tuple[str, ...], own: bool, taken: SourceContent) -> None:

@@ -6,7 +6,6 @@ it); ``[[name]]`` links files.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable
@@ -42,8 +41,6 @@ def memory_folder(named: Path | None, roots: Iterable[Path]) -> Path:
         ContentError: there is none, or it is unclear which one.
     """
     top = named or Path(os.environ.get("CLAUDE_CONFIG_DIR") or home() / ".claude")
-    if named is None and (chosen := _chosen(top)) is not None:
-        return chosen
     if (top / "projects").is_dir():
         top = top / "projects"
     if top.name != "projects" and named is not None:
@@ -57,17 +54,6 @@ def memory_folder(named: Path | None, roots: Iterable[Path]) -> Path:
         path=str(top),
         hint=f"name a folder {top if top.name == 'projects' else top / 'projects'}/PROJECT/memory",
     )
-
-
-def _chosen(top: Path) -> Path | None:
-    """The folder that a person's own settings give all memory; what a repository brings along names none."""
-    try:
-        read = json.loads((top / "settings.json").read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-    name = read.get("autoMemoryDirectory") if isinstance(read, dict) else None
-    folder = os.path.expanduser(name) if isinstance(name, str) and "\0" not in name else ""
-    return Path(folder) if os.path.isabs(folder) and os.path.isdir(folder) else None
 
 
 def slug_of(root: Path) -> str:

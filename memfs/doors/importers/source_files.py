@@ -6,8 +6,9 @@ reported.
 
 from __future__ import annotations
 
-import json
 import os
+import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,10 @@ from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import parse_time
 
-LARGEST = 64 << 20
+OWN_FILE = "CLAUDE.local.md"
+FILES = ("AGENTS.md", "CLAUDE.md", OWN_FILE, "GEMINI.md", "copilot-instructions.md")
+"""Files that agents read on their own."""
+_RULES = re.compile(r"(?:^|/)\.claude/rules/.+\.md$")
 _MOST_FILES = 10_000
 _DEEPEST = 16
 _PASSED_OVER = frozenset({"node_modules", "vendor", "__pycache__", "ContextMemory"})
@@ -100,45 +104,33 @@ class SourceContent:
         self.skipped.append(SkippedSource(where, reason, refused))
 
 
-def named(path: Path, limit: int = LARGEST) -> bytes:
-    """The bytes of a file that a person named; a link is followed, as the person named it.
-
-    Raises:
-        StorageIO: it is not there, or cannot be read. NotRegularFile, ItemTooLarge.
-    """
-    try:
-        return io.read_file(path, limit)
-    except FileNotFoundError as error:
-        raise StorageIO("cannot be read: it is not there", path=str(path), hint="name a file") from error
-
-
-def decoded(data: bytes, name: str) -> str:
-    """UTF-8 bytes as text with plain newlines.
-
-    Raises:
-        ItemSyntaxError: naming the line that is not UTF-8.
-    """
-    try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ItemSyntaxError("not UTF-8 text", path=name, line=line, hint="save it as UTF-8") from error
-
-
 def page(path: Path, name: str = "") -> SourcePage:
     """A text file that a person named; or, with a name, one that was found in a folder: that is no link.
 
     Raises:
+        FileNotFoundError: one that was found is gone.
         StorageIO, NotRegularFile, ItemTooLarge, ItemSyntaxError.
     """
-    data = _found(path) if name else named(path, ITEM_LIMIT)
+    flags = os.O_RDONLY | os.O_NONBLOCK | (os.O_NOFOLLOW if name else 0)
+    try:
+        with io.descriptor(io.open_file(path, flags)) as fd:
+            data = io.read_regular(fd, str(path), ITEM_LIMIT)
+    except FileNotFoundError as error:
+        if name:
+            raise
+        raise StorageIO("cannot be read: it is not there", path=str(path), hint="name a file") from error
+    try:
+        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ItemSyntaxError("not UTF-8 text", path=str(path), line=line, hint="save it as UTF-8") from error
     changed = datetime.fromtimestamp(int(io.facts(path).st_mtime), UTC)
-    return SourcePage(name=name or path.name, path=path, text=decoded(data, str(path)), changed=changed)
+    return SourcePage(name=name or path.name, path=path, text=text, changed=changed)
 
 
-def _found(path: Path) -> bytes:
-    with io.descriptor(io.open_file(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)) as fd:
-        return io.read_regular(fd, str(path), ITEM_LIMIT)
+def is_file_name(name: str) -> bool:
+    """Whether a file of that name is one that agents read on their own."""
+    return posixpath.basename(name) in FILES or bool(_RULES.search(name))
 
 
 def refuse_whole(folder: Path) -> None:
@@ -200,48 +192,8 @@ def _is_passed_over(name: str) -> bool:
     return name in _PASSED_OVER or (name.startswith(".") and name not in (".claude", ".github"))
 
 
-_LONGEST = 100
-_LONGEST_NAME = 200
+_LONGEST_TAG = 100
 _MOST_TAGS = 50
-
-
-def records(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    """Each JSON value of a text with its line: the text is one value, or has one a line.
-
-    A line that is no JSON gives its ``ItemSyntaxError`` as the value.
-
-    Raises:
-        ItemSyntaxError: nothing in it is JSON.
-    """
-    try:
-        yield 1, _parsed(text)
-        return
-    except ItemSyntaxError as error:
-        whole = error
-    rows = [(number, row) for number, row in enumerate(text.split("\n"), 1) if row.strip()]
-    values = [(number, _tried(row)) for number, row in rows]
-    if not any(isinstance(value, dict) for _, value in values):
-        whole.path = name
-        raise whole
-    yield from values
-
-
-def _tried(row: str) -> Any:
-    try:
-        return _parsed(row)
-    except ItemSyntaxError as error:
-        return error
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ItemSyntaxError("nested too deeply", hint="flatten it") from None
-    except json.JSONDecodeError as error:
-        raise ItemSyntaxError(f"not JSON: {error.msg}", line=error.lineno, hint="export it again") from error
-    except ValueError as error:  # a number of thousands of digits
-        raise ItemSyntaxError(f"not JSON: {error}"[:200], hint="export it again") from error
 
 
 def line_of(value: Any) -> str:
@@ -251,15 +203,10 @@ def line_of(value: Any) -> str:
     return " ".join(str(value).split())
 
 
-def name_of(value: Any) -> str:
-    """A value as a name of bearable length."""
-    return line_of(value)[:_LONGEST_NAME]
-
-
 def tags_of(values: Any) -> tuple[str, ...]:
     """A list, or one text, as tags."""
     parts = values if isinstance(values, list) else [values]
-    return tuple(dict.fromkeys(tag for part in parts if (tag := line_of(part)[:_LONGEST])))[:_MOST_TAGS]
+    return tuple(dict.fromkeys(tag for part in parts if (tag := line_of(part)[:_LONGEST_TAG])))[:_MOST_TAGS]
 
 
 def moment(value: Any) -> Any:
