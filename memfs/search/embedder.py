@@ -118,8 +118,10 @@ class EndpointEmbedder:
             part = texts[start : start + _BATCH]
             # a service refuses a text of nothing, and one that is no text
             sent = [text[:_TEXT_LIMIT].encode("utf-8", "replace").decode() if text.strip() else "-" for text in part]
-            made = self._service.embed(self.name, sent)
-            vectors += [self._checked(vector, text) for vector, text in zip(made, part, strict=True)]
+            vectors += map(self._checked, self._service.embed(self.name, sent), part)
+        if len(vectors) != len(texts):
+            reason = f"{len(vectors)} vectors came back for {len(texts)} texts"
+            raise EndpointFailed(reason, field="embeddings", hint="try another model")
         return vectors
 
     def _checked(self, vector: Vector, text: str) -> Vector:
