@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.corpus import Text, questions, read
 from benchmarks.surroundings import git, hermetic
 from memfs.model import Query
-from memfs.search.cache_folders import shared_folder
+from memfs.search.generations import shared_folder
 from memfs.team.asof import Travel
 from memfs.workspace import Workspace, open_workspace
 

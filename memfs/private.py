@@ -19,8 +19,8 @@ from memfs.dataclass import NamedTuple
 from memfs.errors import FormatUnsupported, MemfsError, StorageReadOnly
 from memfs.fs import io
 from memfs.fs.lock import folder_held
-from memfs.fs.workspace_location import MEMORY_FOLDER, user_folder
-from memfs.git.layout import common_folder, own_users, read_config
+from memfs.fs.workspace_location import MEMORY_FOLDER, repository_around, user_folder
+from memfs.git.layout import own_users, read_config
 from memfs.startup import sha256
 
 NAME = "private"
@@ -99,7 +99,7 @@ def project_at(folder: str | os.PathLike[str]) -> Project:
     Worktrees of one repository are one project; a submodule is a project of its own.
     """
     start = Path(os.path.realpath(folder))
-    found = common_folder(start)
+    found = repository_around(start)
     return Project(start) if found is None else Project(*found)
 
 
@@ -218,12 +218,12 @@ def forget(folder: Path) -> None:
     """
     import shutil
 
-    from memfs.search import cache_folders
+    from memfs.search import generations
 
     if not holds(folder) or read_record(folder) is None:
         raise StorageReadOnly("there is no private memory", path=str(folder), hint="see 'memfs status --private'")
     root = Path(os.path.realpath(folder))
-    cache_folders.drop(folder / ".git" / "memfs", lambda made_for: made_for.is_relative_to(root))
+    generations.drop(folder / ".git" / "memfs", lambda made_for: made_for.is_relative_to(root))
     gone = folder.with_name(f".{folder.name}.gone")  # killed from here on, no project finds it any more
     if not gone.exists():
         io.rename(str(folder), str(gone))

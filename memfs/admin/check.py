@@ -36,8 +36,7 @@ from memfs.format.secrets import SecretFinding, find_likely, found_in_file, reas
 from memfs.format.text import decode, shortlist
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.io import NETWORK_TYPES, file_system
-from memfs.git.refs import blobs_at_tips
-from memfs.git.repository import Repository
+from memfs.git.repository import Repository, blobs_at_tips
 from memfs.learning.conventions import STATUSES, Convention, Conventions
 from memfs.learning.inbox import Inbox
 from memfs.model import Problem

@@ -20,8 +20,8 @@ from memfs.fs.archive import DigestStream, chunks_of
 from memfs.fs.workspace_location import place_in
 from memfs.git import rewrite
 from memfs.git.commit_object import EXPORT, CommitWriter, compose, encode_commit, parse_commit, trailer_value
+from memfs.git.layout import HEADS
 from memfs.git.maintenance import RepositorySnapshot, write_bundle
-from memfs.git.refs import HEADS
 from memfs.model import Problem
 from memfs.model.time import format_time
 from memfs.store import Store

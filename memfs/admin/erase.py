@@ -40,9 +40,8 @@ from memfs.git import maintenance, rewrite
 from memfs.git.busy import ERASE_FOLDER, ERASE_RECORD, running_git, situation
 from memfs.git.commit_object import SOURCE, parse_commit
 from memfs.git.commits import recover
-from memfs.git.layout import read_config
+from memfs.git.layout import HEX, read_config
 from memfs.git.process import entries_of, staged_changes
-from memfs.git.refs import HEX
 from memfs.git.remote import LOCK, RemoteHistory
 from memfs.git.repository import Repository
 from memfs.model import Problem

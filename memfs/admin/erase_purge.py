@@ -26,8 +26,7 @@ from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
 from memfs.git.busy import ERASE_FOLDER
 from memfs.git.commit_object import EXPORT
-from memfs.git.layout import discover
-from memfs.git.refs import HEX
+from memfs.git.layout import HEX, discover
 from memfs.git.remote import without_login
 from memfs.git.rewrite import HistoryRemoval, HistorySurvey, Traces, Versions, edit_commit, edit_tag, files_below
 from memfs.learning.inbox import FILE as INBOX
@@ -37,7 +36,7 @@ from memfs.model.ids import stem_of
 from memfs.model.item import object_id
 from memfs.model.state_paths import ARCHIVE, CHECKPOINTS, MERGES, PAYLOAD, document_kind, document_of_sidecar
 from memfs.model.time import utc_now
-from memfs.search.cache_folders import Cache, caches, empty, recorded
+from memfs.search.generations import Cache, caches, empty, recorded
 from memfs.store.access_log import FOLDER as SERVED
 from memfs.store.access_log import ServedLog
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts, content_at

@@ -34,7 +34,7 @@ from memfs.model.ids import in_mount
 from memfs.model.kinds import BUILT_IN, MemoryType
 from memfs.model.problem import Problem
 from memfs.model.state_paths import AGGREGATES, CHECKPOINTS, ITERATIONS
-from memfs.search.cache_folders import index_folder, shared_folder
+from memfs.search.generations import index_folder, shared_folder
 from memfs.search.search_index import SearchIndex
 from memfs.settings import Settings
 from memfs.store import Store

@@ -41,7 +41,7 @@ from memfs.model.ids import in_mount, of_mount, without_mount
 from memfs.model.kinds import nearest
 from memfs.model.problem import WARNING
 from memfs.recall.recaller import Recaller
-from memfs.search.cache_folders import index_folder
+from memfs.search.generations import index_folder
 from memfs.search.search_index import SearchIndex, asked_of
 from memfs.search.terms import Asked
 from memfs.settings import Settings, WatchSettings

@@ -26,7 +26,7 @@ from memfs.fs import io
 from memfs.fs.workspace_location import find_workspace, named_workspace, user_folder
 from memfs.model import MemoryItem, Origin
 from memfs.model.memory_config import MemoryConfig
-from memfs.search.cache_folders import index_folder
+from memfs.search.generations import index_folder
 from memfs.store.access_log import served_to
 from memfs.store.plan import signed_by
 from memfs.workspace import Workspace, open_workspace

@@ -78,6 +78,24 @@ def common_of(top: Path) -> Path | None:
     return common if back and os.path.realpath(git_dir / back) == os.path.realpath(entry) else None
 
 
+def repository_around(start: Path) -> tuple[Path, Path] | None:
+    """The folder at or above another with a repository, of whatever sort, and its common git folder; None without
+    one, and where a ``.git`` leads nowhere.
+
+    Args:
+        start: links resolved.
+    """
+    for folder in (start, *start.parents):
+        common = common_of(folder)
+        if common is not None and os.path.lexists(common / "HEAD"):
+            return folder, common
+        if os.path.isfile(folder / ".git"):
+            return None
+        if folder.name != ".git" and all(os.path.lexists(folder / name) for name in ("HEAD", "objects", "refs")):
+            return folder, folder  # a bare one
+    return None
+
+
 def settle(common: Path) -> bool:
     """Let git's record of the memory's working tree name the place where it lies now, and let git never prune it.
 

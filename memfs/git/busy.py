@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memfs.dataclass import NamedTuple
-from memfs.git.layout import Layout, is_bare, read_small
-from memfs.git.refs import HEADS, Head
+from memfs.git.layout import HEADS, Head, Layout, is_bare, read_small
 
 _WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 

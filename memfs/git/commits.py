@@ -16,9 +16,9 @@ from memfs.fs import io
 from memfs.git import objects
 from memfs.git.busy import holder_of
 from memfs.git.commit_object import CommitResult, Group, Identity, author, compose, encode_commit, parse_commit
+from memfs.git.layout import HEADS, HEX, Head, require_branch
 from memfs.git.objects import Objects, Parts, TreeEditor, TreeEntry
 from memfs.git.process import wait_for_children
-from memfs.git.refs import HEADS, HEX, Head, require_branch
 from memfs.git.repository import Repository, beyond, holds_commit, is_ancestor
 from memfs.git.transaction import RefIndexStep, StepRecord, settle, take, unfinished
 from memfs.model.problem import WARNING, Problem

@@ -1,8 +1,9 @@
 """Locates the repository around a folder: work tree, git folder, common folder, and memfs's state folder in it; reads
-git's configuration files.
+git's own files: configuration, HEAD, branches and other refs.
 
-Refuses repositories that memfs does not handle or that belong to another user, by reading files only: no process is
-started. Includes of a configuration are not followed, as git does not follow them for these keys either.
+Refuses repositories that memfs does not handle or that belong to another user. No process is started, and no ref is
+moved; a garbled ref raises instead of being guessed at. Includes of a configuration are not followed, as git does not
+follow them for these keys either.
 """
 
 from __future__ import annotations
@@ -12,8 +13,16 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from memfs.dataclass import dataclass
-from memfs.errors import NotRegularFile, RepoUnsupported, RepoUntrusted, StorageReadOnly
+from memfs.dataclass import NamedTuple, dataclass
+from memfs.errors import (
+    HistoryError,
+    HistoryUnavailable,
+    MemfsError,
+    NotRegularFile,
+    RepoUnsupported,
+    RepoUntrusted,
+    StorageReadOnly,
+)
 from memfs.fs import io
 from memfs.startup import regex, sha256
 
@@ -80,31 +89,6 @@ def discover(workspace: Path) -> Layout | None:
             return _layout(start, folder, git_dir)
         if _is_git_dir(folder):
             raise RepoUnsupported("bare repository", path=str(folder), hint="use a clone with a working tree")
-    return None
-
-
-def common_folder(start: Path) -> tuple[Path, Path] | None:
-    """The folder in which a repository around a folder was found, and its common git folder, whatever its sort: a bare
-    one, too, and one of a format that memfs does not handle. None without one, and where a ``.git`` leads into a
-    repository that does not know its folder.
-
-    Args:
-        start: links resolved.
-    """
-    for folder in (start, *start.parents):
-        try:
-            git_dir = _git_dir_at(folder)
-        except RepoUnsupported:
-            return None
-        if git_dir is None and _is_git_dir(folder):
-            git_dir = folder
-        if git_dir is not None:
-            common = _common_dir(git_dir)
-            named = read_config(common / "config").get("core.worktree") if git_dir == common else None
-            tree = Path(os.path.realpath(git_dir / named)) if named else None
-            known = git_dir == folder or _elsewhere(folder, git_dir, common, tree) is None
-            top = folder.parent if folder.name == ".git" else folder
-            return (top, common) if known else None
     return None
 
 
@@ -357,3 +341,131 @@ def facts_of(path: Path) -> Facts:
     except OSError:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+HEX = regex(r"[0-9a-f]{40}")
+NULL = "0" * 40
+HEADS = "refs/heads/"
+PER_WORKTREE = ("refs/bisect/", "refs/worktree/", "refs/rewritten/")
+"""Refs of which each working tree has its own."""
+_BRANCH = regex(
+    r"refs/heads/(?!/)(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|/\.))[^\x00-\x20\x7f~^:?*\[\\.][^\x00-\x20\x7f~^:?*\[\\]*(?<![./])"
+)
+_DEPTH = 5
+_CHECK = "run git fsck; what memfs wrote since waits until this is repaired"
+
+
+class Head(NamedTuple):
+    """Where HEAD points.
+
+    Attributes:
+        ref: the branch; None = detached, or not to be known.
+        commit: None = a branch without a commit yet, or, where ``damage`` says so, not to be known.
+        damage: what is wrong with git's own files, in words; "" when nothing is.
+    """
+
+    ref: str | None
+    commit: str | None
+    damage: str = ""
+
+    @property
+    def branch(self) -> str:
+        """The branch as people name it; "" where HEAD is detached, or nobody can tell."""
+        return (self.ref or "").removeprefix(HEADS)
+
+
+class Refs:
+    """The refs of one working tree. Every call looks at the disk; only the parsed ``packed-refs`` is kept."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._packed: tuple[tuple[int, int, int] | None, Mapping[str, str]] = (None, {})
+
+    def head(self) -> Head:
+        """Where HEAD points. Files that a power cut left empty or garbled are reported as damage, never guessed at."""
+        path = f"{self._layout.git_dir}/HEAD"
+        try:
+            text = read_small(path) or (f"ref: {os.readlink(path)}" if os.path.islink(path) else "")
+        except (MemfsError, OSError) as error:
+            return Head(None, None, f"HEAD is unreadable: {error}")
+        if HEX.fullmatch(text):
+            return Head(None, text)
+        ref = text.removeprefix("ref:").strip()
+        if not text.startswith("ref:") or not _sound(ref):
+            return Head(None, None, "HEAD is unreadable")
+        try:
+            return Head(ref, self.commit(ref))
+        except HistoryUnavailable as error:
+            return Head(ref, None, error.message)
+
+    def commit(self, ref: str) -> str | None:
+        """The commit a ref names; None when there is no such ref.
+
+        Raises:
+            HistoryUnavailable: its file is empty, garbled or cannot be read.
+        """
+        if not _sound(ref):
+            return None
+        try:
+            return self._commit(ref, _DEPTH)
+        except HistoryUnavailable:
+            raise
+        except (MemfsError, OSError) as error:
+            raise HistoryUnavailable(f"{ref!a} is unreadable: {error}", hint=_CHECK) from error
+
+    def _commit(self, ref: str, depth: int) -> str | None:
+        path = f"{self._layout.git_dir if ref.startswith(PER_WORKTREE) else self._layout.common_dir}/{ref}"
+        text = read_small(path)
+        if text is None and (text := self._packed_refs().get(ref)) is None:
+            return None
+        if text.startswith("ref:") and depth:
+            if not _sound(further := text.removeprefix("ref:").strip()):
+                raise HistoryUnavailable(f"{further!a} is no ref", hint=_CHECK)
+            return self._commit(further, depth - 1)
+        if not HEX.fullmatch(text):
+            raise HistoryUnavailable(f"{ref} is unreadable", path=path, hint=_CHECK)
+        return text
+
+    def _packed_refs(self) -> Mapping[str, str]:
+        path = self._layout.common_dir / "packed-refs"
+        try:
+            facts = os.stat(path)
+        except FileNotFoundError:
+            return {}
+        known = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+        seen, packed = self._packed
+        if known != seen:
+            packed = parse_packed(io.read_file(path))
+            self._packed = (known, packed)
+        return packed
+
+
+def parse_packed(data: bytes) -> dict[str, str]:
+    """What each ref names, by the content of ``packed-refs``."""
+    lines = os.fsdecode(data).splitlines()
+    return {line[41:]: line[:40] for line in lines if line[:1] not in ("#", "^", "")}
+
+
+def _sound(ref: str) -> bool:
+    """Whether a text can be a ref that lies among the others; one cut off or filled up by a power cut cannot."""
+    try:
+        os.fsencode(ref)
+    except UnicodeEncodeError:
+        return False
+    return ref.startswith("refs/") and "\0" not in ref and {"", ".", ".."}.isdisjoint(ref.split("/"))
+
+
+def require_branch(ref: str) -> str:
+    """Return the ref unchanged if it is a well-formed branch name such as ``refs/heads/main``.
+
+    Raises:
+        HistoryError: it is not.
+    """
+    if not is_branch(ref):
+        raise HistoryError(f"{ref!a} is not a branch", hint="give a full name such as refs/heads/main")
+    return ref
+
+
+def is_branch(ref: str) -> bool:
+    """Whether a text is a well-formed full name of a branch."""
+    return _BRANCH.fullmatch(ref) is not None

@@ -19,8 +19,8 @@ from memfs.errors import HistoryUnavailable, ItemTooLarge, NotRegularFile, PathE
 from memfs.fs.tree import Tree
 from memfs.git import objects
 from memfs.git.commit_object import parse_commit
+from memfs.git.layout import HEX
 from memfs.git.objects import DEEPEST, EMPTY_TREE, FILE, FOLDER, REGULAR, TreeEntry, tree_of
-from memfs.git.refs import HEX
 from memfs.git.repository import Repository, parse_moment
 from memfs.model.time import format_time, parse_time, utc_now
 

@@ -19,10 +19,9 @@ from memfs.errors import HistoryError, HistoryUnavailable, MemfsError
 from memfs.fs import io
 from memfs.fs.executor import Worker
 from memfs.git import objects
-from memfs.git.layout import read_small
+from memfs.git.layout import HEADS, HEX, PER_WORKTREE, read_small, require_branch
 from memfs.git.objects import Object, Objects, TreeEntry, build
 from memfs.git.process import contents, end, entries_of, failure, finish, sizes
-from memfs.git.refs import HEADS, HEX, PER_WORKTREE, require_branch
 from memfs.git.repository import Repository
 from memfs.model.item import object_id
 

@@ -22,9 +22,8 @@ from memfs.dataclass import NamedTuple
 from memfs.errors import GitBusy, GitFailed, HistoryUnavailable, MemfsError, WorkspaceClosed
 from memfs.fs import io
 from memfs.fs.lock import locked_within, renewed_in_child
-from memfs.git.layout import Facts, Layout, facts_of
+from memfs.git.layout import NULL, Facts, Layout, facts_of
 from memfs.git.objects import EMPTY_TREE, LARGEST, Object, TreeEntry
-from memfs.git.refs import NULL
 from memfs.model.item import object_id
 
 if TYPE_CHECKING:

@@ -21,9 +21,8 @@ from memfs.dataclass import dataclass
 from memfs.errors import GitFailed, HistoryUnavailable, PushRefused, RemoteInvalid, RemoteUnreachable
 from memfs.fs import io
 from memfs.git import process as environment
-from memfs.git.layout import quoted, read_config
+from memfs.git.layout import HEADS, HEX, NULL, quoted, read_config, require_branch
 from memfs.git.process import GitCommands, finish, git_program, start
-from memfs.git.refs import HEADS, HEX, NULL, require_branch
 from memfs.git.repository import Repository, holds_commit, is_ancestor
 
 _NAME = re.compile(r"(?!.*(?:\.\.|//|\.lock(?:/|$)|/\.))[A-Za-z0-9_][A-Za-z0-9._/-]{0,100}(?<![./])")

@@ -15,10 +15,21 @@ from typing import TYPE_CHECKING, Any
 from memfs.errors import GitFailed, HistoryError, HistoryUnavailable, MemfsError, PathEscape
 from memfs.fs.lock import shared_property
 from memfs.git import objects
-from memfs.git.layout import Facts, Layout, Trusted, discover, facts_of, require_own_folder, require_owner, state_folder
+from memfs.git.layout import (
+    HEX,
+    Facts,
+    Head,
+    Layout,
+    Refs,
+    Trusted,
+    discover,
+    facts_of,
+    require_own_folder,
+    require_owner,
+    state_folder,
+)
 from memfs.git.objects import Object, Tree, TreeEntry
 from memfs.git.process import GitCommands, StagedEntry, left_out, staged_changes
-from memfs.git.refs import HEX, Head, Refs
 from memfs.model.item import object_id
 from memfs.model.time import parse_until, parse_when, utc_now
 
@@ -584,3 +595,27 @@ def holds_commit(repository: Repository, commit: str) -> bool:
 
 def _request(tips: Iterable[str], known: Iterable[str]) -> bytes:
     return "\n".join((*tips, *(f"^{name}" for name in known), "")).encode()
+
+
+def at_a_tip(repository: Repository, path: str) -> bool:
+    """Whether HEAD's commit or that of any ref has a file at a workspace path; so too where that is unknown.
+
+    What memfs keeps outside git beside such a file is then no leftover: a checkout of that branch needs it.
+    """
+    try:
+        return bool(blobs_at_tips(repository, path))
+    except (MemfsError, OSError):
+        return True
+
+
+def blobs_at_tips(repository: Repository, path: str) -> set[str]:
+    """The ids of the blobs that a workspace path has in HEAD's commit and in those of all refs.
+
+    Raises:
+        HistoryError: git or its files are damaged or missing.
+    """
+    listed = repository.git.run("for-each-ref", "--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname)")
+    commits = {words[-1] for line in listed.splitlines() if (words := os.fsdecode(line).split())[-2] == "commit"}
+    head = repository.head_commit()
+    entries = (repository.entry(commit, path) for commit in {*commits, *([head] if head else [])})
+    return {entry.id for entry in entries if entry is not None}

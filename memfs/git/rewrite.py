@@ -21,10 +21,9 @@ from memfs.fs import io
 from memfs.git import objects
 from memfs.git.busy import lock_reason
 from memfs.git.commit_object import headers
-from memfs.git.layout import Layout, facts_of
+from memfs.git.layout import NULL, PER_WORKTREE, Layout, facts_of
 from memfs.git.objects import EMPTY_TREE, SUBMODULE, Object
 from memfs.git.process import GitCommands, contents, entries_of, files_of
-from memfs.git.refs import NULL, PER_WORKTREE
 from memfs.git.repository import Repository
 from memfs.git.transaction import index_of, keep_date, lock_of
 from memfs.model.item import object_id

@@ -22,10 +22,9 @@ from memfs.dataclass import NamedTuple, dataclass, replace
 from memfs.errors import GitBusy, GitFailed, HistoryError, NotRegularFile
 from memfs.fs import io
 from memfs.git.busy import OWN_LINK, at_work, lock_reason, persons_command
-from memfs.git.layout import Facts, Layout, facts_of, read_small
+from memfs.git.layout import HEX, NULL, Facts, Head, Layout, facts_of, is_branch, read_small
 from memfs.git.objects import FILE, REGULAR, Object, TreeEntry, write_loose
 from memfs.git.process import TIMEOUT, end, entries_of, finish, tether, wait_for_children
-from memfs.git.refs import HEX, NULL, Head, is_branch
 from memfs.git.repository import Repository, is_ancestor
 from memfs.startup import regex
 

@@ -20,7 +20,7 @@ from memfs.model import Anchor, Candidate, MemoryItem
 from memfs.recall.tokens import whole
 from memfs.resources import times_text
 from memfs.search import analyzer, terms
-from memfs.search.language import stop_words
+from memfs.search.analyzer import stop_words
 from memfs.search.terms import Asked
 from memfs.startup import regex
 

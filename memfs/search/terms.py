@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 from memfs.dataclass import NamedTuple, dataclass
 from memfs.model import MemoryItem
 from memfs.resources import word_lists
-from memfs.search import analyzer, language
+from memfs.search import analyzer
 from memfs.startup import regex
 
 
@@ -93,7 +93,7 @@ def marks(text: str) -> Mapping[str, str]:
 
 @cache
 def _by_mark() -> Mapping[str, str]:
-    return {analyzer.mark(code): code for code in language.in_latin_letters()}
+    return {analyzer.mark(code): code for code in analyzer.in_latin_letters()}
 
 
 def guesses(text: str, codes: Collection[str]) -> Mapping[str, float]:

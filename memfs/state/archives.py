@@ -27,7 +27,7 @@ from memfs.format.text import shortlist
 from memfs.fs import io
 from memfs.fs.archive import DigestStream, batches, digest_of, file_chunks
 from memfs.fs.tree import ScanEntry, View
-from memfs.git.refs import at_a_tip
+from memfs.git.repository import at_a_tip
 from memfs.model import Problem
 from memfs.model.item import object_id
 from memfs.model.state_facts import describe

@@ -23,8 +23,8 @@ from memfs.fs.archive import DigestStream, batches, compressed, digest_of, file_
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.executor import Worker
 from memfs.fs.tree import ScanEntry, View
-from memfs.git.refs import at_a_tip
 from memfs.git.remote import configured
+from memfs.git.repository import at_a_tip
 from memfs.model import Problem, state_paths
 from memfs.model.shape import plain
 from memfs.model.state_documents import RecoveryState, StateUpdate

@@ -17,7 +17,7 @@ from memfs.dataclass import dataclass, field, replace
 from memfs.format.secrets import refuse_text
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.journal import FileChange, Operation
-from memfs.git.refs import Head
+from memfs.git.layout import Head
 from memfs.git.repository import blobs_in_history
 from memfs.model import Problem
 from memfs.model.time import utc_now

@@ -36,8 +36,8 @@ from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import given_time
 from memfs.recall.recaller import Helpers, Recaller
 from memfs.recall.review import Relevance, relevance_of
-from memfs.search.cache_folders import shared_folder
 from memfs.search.documents import micros
+from memfs.search.generations import shared_folder
 from memfs.search.search_index import TreeIndex
 from memfs.settings import RecallSettings, Settings
 from memfs.store.index_sync import seniority

@@ -27,12 +27,11 @@ from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import BRANCH, is_workspace, place_in
 from memfs.git.busy import BusyProcess, users_of
-from memfs.git.layout import discover, read_config, state_path
+from memfs.git.layout import HEADS, discover, read_config, state_path
 from memfs.git.process import wait_for_children
-from memfs.git.refs import HEADS
 from memfs.git.repository import Repository, blobs_in_history
 from memfs.model.state_paths import document_of_sidecar
-from memfs.search.cache_folders import cache_home, caches, drop, recorded
+from memfs.search.generations import cache_home, caches, drop, recorded
 from memfs.store.parts import CONTENT
 from memfs.store.plan import FilePlan
 from memfs.store.recovery import FOLDER, all_aside

@@ -23,10 +23,9 @@ from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import BRANCH, MEMORY_FOLDER, is_own
 from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import build, store
-from memfs.git.layout import Layout, discover, read_config, read_small
+from memfs.git.layout import HEADS, Layout, Refs, discover, read_config, read_small
 from memfs.git.objects import EXECUTABLE, REGULAR, TreeEntry
 from memfs.git.process import contents, files_of, sizes, tether, wait_for_children
-from memfs.git.refs import HEADS, Refs
 from memfs.git.remote import LOCK, RemoteConnection, RemoteHistory, configured, remote_of
 from memfs.git.repository import Repository
 from memfs.model.time import utc_now

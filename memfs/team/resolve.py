@@ -22,9 +22,8 @@ from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import is_own
 from memfs.git import log
-from memfs.git.layout import read_small
+from memfs.git.layout import HEX, read_small
 from memfs.git.objects import FILE, TreeEntry
-from memfs.git.refs import HEX
 from memfs.git.repository import Repository, merge_bases
 from memfs.git.transaction import MERGED, REVERTED, UnmergedPath, situation, stage, unmerged
 from memfs.model.conflict import DocumentClash

@@ -17,8 +17,8 @@ from memfs.dataclass import dataclass, replace
 from memfs.format.text import has_markers, shortlist
 from memfs.fs.lock import FileLock
 from memfs.fs.workspace_location import BRANCH
+from memfs.git.layout import HEADS, is_branch
 from memfs.git.log import snapshots
-from memfs.git.refs import HEADS, is_branch
 from memfs.git.remote import LOCK, Raced, Remote, RemoteConnection, RemoteHistory, configured, remote_of, upstream
 from memfs.git.repository import Repository, beyond, count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
 from memfs.store import Store

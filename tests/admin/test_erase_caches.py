@@ -15,7 +15,7 @@ from memfs import EraseRefused, MemoryItem
 from memfs.admin.backup import own_folder
 from memfs.fs import append_log
 from memfs.fs.workspace_location import user_folder
-from memfs.search.cache_folders import RECORD, cache_home
+from memfs.search.generations import RECORD, cache_home
 from memfs.trust import list_path
 from memfs.workspace import Workspace
 

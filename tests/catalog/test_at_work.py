@@ -13,7 +13,7 @@ from pathlib import Path
 from memfs import MemoryItem
 from memfs.catalog.facts import FILE, Catalog, maker
 from memfs.model import Query
-from memfs.search.cache_folders import drop, shared_folder
+from memfs.search.generations import drop, shared_folder
 from memfs.workspace import Workspace
 
 Scale = Callable[[int, int], int]

@@ -18,7 +18,7 @@ from memfs.catalog.facts import FILE
 from memfs.format.codec import Codec
 from memfs.fs.tree import Tree
 from memfs.model import Query
-from memfs.search.cache_folders import shared_folder
+from memfs.search.generations import shared_folder
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

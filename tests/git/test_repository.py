@@ -17,9 +17,9 @@ from memfs.git import layout, objects
 from memfs.git import repository as repository_module
 from memfs.git.commit_object import CommitChange, parse_commit
 from memfs.git.commits import commit
+from memfs.git.layout import Head
 from memfs.git.log import diff, log, show
 from memfs.git.process import GitCommands, surely_merged
-from memfs.git.refs import Head
 from memfs.git.repository import Repository
 from memfs.model.item import object_id
 

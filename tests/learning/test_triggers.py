@@ -19,7 +19,7 @@ from memfs.learning import triggers as module
 from memfs.learning.triggers import Triggers
 from memfs.model import MemoryItem
 from memfs.model.episode import Action, Episode, StateSnapshot, TriggerRow
-from memfs.search.cache_folders import shared_folder
+from memfs.search.generations import shared_folder
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 OPENED = Callable[..., Workspace]

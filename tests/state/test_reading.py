@@ -24,7 +24,7 @@ from memfs.fs.executor import Deadline
 from memfs.model import state_paths as paths
 from memfs.model.item import RACY_NS
 from memfs.model.state_facts import StateQuery
-from memfs.search.cache_folders import index_folder
+from memfs.search.generations import index_folder
 from memfs.state import reader
 from memfs.state.parts import States
 from memfs.store.state_files import DocumentChange

@@ -22,8 +22,7 @@ from memfs.errors import (
 )
 from memfs.fs import io
 from memfs.model import MemoryItem, Query
-from memfs.search.cache_folders import SHARED, WHOSE, folder_named
-from memfs.search.generations import LOCK
+from memfs.search.generations import LOCK, SHARED, WHOSE, folder_named
 from memfs.team.asof import Past, RevisionItems, Travel
 from memfs.workspace import Workspace
 

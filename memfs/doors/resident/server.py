@@ -36,9 +36,8 @@ from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.inotify import FolderEvents
 from memfs.fs.lock import fork_alone
-from memfs.fs.workspace_location import MEMORY_FOLDER
+from memfs.fs.workspace_location import MEMORY_FOLDER, repository_around
 from memfs.git.busy import RESIDENT
-from memfs.git.layout import common_folder
 from memfs.store.reader import FolderReader
 from memfs.watch import Presence, notes_folder
 from memfs.workspace import Workspace, open_workspace
@@ -493,7 +492,7 @@ def _configuration(root: Path) -> dict[Path, tuple[int, ...]]:
     start = Path(os.path.realpath(root))
     paths += [above / ".git" for above in (start, *start.parents)]
     with suppress(MemfsError):
-        if found := common_folder(start):
+        if found := repository_around(start):
             paths += [found[1] / "config", found[1] / "config.worktree", found[1] / "memfs" / private.KEY_FILE]
     return {path: _facts(path) for path in paths}
 
