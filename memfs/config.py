@@ -39,7 +39,7 @@ from memfs.fs.workspace_location import find_workspace as find_workspace
 from memfs.model import Problem
 from memfs.model.ids import is_id, stem_of
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, nearest
-from memfs.model.memory_config import FITTING, VECTOR_DB, BehaviorAction, BehaviorRule, MemoryConfig, Trigger
+from memfs.model.learning import FITTING, VECTOR_DB, BehaviorAction, BehaviorRule, MemoryConfig, Trigger
 from memfs.resources import template_names, template_text
 from memfs.settings import (
     MOUNTS,

@@ -1,10 +1,12 @@
 """The one tree of errors memfs raises.
 
 Every error names what is wrong, where (path, line, column, field) and what to do about it. Library code raises these;
-only the doors print them.
+only the doors print them. A ``Problem`` is what is wrong as a value.
 """
 
 from __future__ import annotations
+
+from memfs.dataclass import dataclass
 
 
 class MemfsError(Exception):
@@ -322,3 +324,47 @@ class EndpointFailed(MemfsError):
 
 class ExtraMissing(MemfsError):
     """A setting or a door needs an optional package that is not installed; the hint names what to install."""
+
+
+ERROR = "error"
+WARNING = "warning"
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One finding: where, what, and what to do.
+
+    Attributes:
+        path: the file, below the workspace; "" when it is about the workspace itself.
+        code: stable name, the error's class name where an error was behind it.
+        message: what is wrong.
+        line: 1-based, None where there is none.
+        hint: what to do.
+        severity: ``error`` (something does not work), ``warning`` (it works, but look) or ``unknown``
+            (nobody can tell).
+    """
+
+    path: str
+    code: str
+    message: str
+    line: int | None = None
+    hint: str = ""
+    severity: str = ERROR
+
+    @classmethod
+    def of(cls, error: MemfsError, path: str = "", severity: str = ERROR) -> Problem:
+        """The problem an error describes."""
+        return cls(
+            path=error.path or path,
+            code=error.code,
+            message=error.sentence,
+            line=error.line,
+            hint=error.hint or "",
+            severity=severity,
+        )
+
+    @classmethod
+    def warning(cls, path: str, code: str, message: str, hint: str = "", *, line: int | None = None) -> Problem:
+        """Something that works, and is worth a look."""
+        return cls(path=path, code=code, message=message, line=line, hint=hint, severity=WARNING)

@@ -64,7 +64,9 @@ if TYPE_CHECKING:
     from memfs.model.episode import Episode as Episode
     from memfs.model.episode import Outcome as Outcome
     from memfs.model.episode import StateSnapshot as StateSnapshot
-    from memfs.model.memory_config import MemoryConfig as MemoryConfig
+    from memfs.model.learning import MemoryConfig as MemoryConfig
+    from memfs.model.learning import ReviewResult as ReviewResult
+    from memfs.model.learning import StoreResult as StoreResult
     from memfs.model.rule import Rule as Rule
     from memfs.model.state_documents import Acknowledgement as Acknowledgement
     from memfs.model.state_documents import AgentOutput as AgentOutput
@@ -73,8 +75,6 @@ if TYPE_CHECKING:
     from memfs.model.state_documents import RecoveryState as RecoveryState
     from memfs.model.state_documents import RetrievedState as RetrievedState
     from memfs.model.state_documents import StateUpdate as StateUpdate
-    from memfs.model.suggestion import ReviewResult as ReviewResult
-    from memfs.model.suggestion import StoreResult as StoreResult
 
 _NAMES = {
     "memfs.context.builtin_sources": "EpisodicMemory PreferencesMemory SemanticMemory",
@@ -89,8 +89,7 @@ _NAMES = {
     "memfs.intake.intake": "TrivialFilter",
     "memfs.learning.patterns": "Pattern",
     "memfs.model.episode": "Action Episode Outcome StateSnapshot",
-    "memfs.model.memory_config": "MemoryConfig",
-    "memfs.model.suggestion": "ReviewResult StoreResult",
+    "memfs.model.learning": "MemoryConfig ReviewResult StoreResult",
     "memfs.model.rule": "Rule",
     "memfs.model.state_documents": "Acknowledgement AgentOutput FeedbackData "
     "MetaReviewStorage RecoveryState RetrievedState StateUpdate",

@@ -16,7 +16,7 @@ from typing import Any
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.dataclass import dataclass
-from memfs.errors import ContentError, CorruptRecord, MemfsError
+from memfs.errors import WARNING, ContentError, CorruptRecord, MemfsError, Problem
 from memfs.format import json_text, toml_text
 from memfs.format.text import decode
 from memfs.fs import io
@@ -25,7 +25,6 @@ from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import base_folder
 from memfs.git.layout import Trusted, discover
 from memfs.model.kinds import nearest
-from memfs.model.problem import WARNING, Problem
 from memfs.model.time import format_time, utc_now
 from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, Spec
 from memfs.startup import sha256

@@ -37,7 +37,7 @@ from memfs.git.repository import Repository
 from memfs.model import KindTable, MemoryItem, Query, Recall
 from memfs.model.ids import check_id, of_mount
 from memfs.model.kinds import ITEM_LIMIT, nearest
-from memfs.model.memory_config import OFF, Trigger
+from memfs.model.learning import OFF, Trigger
 from memfs.model.query import MOST
 from memfs.model.time import utc_now
 from memfs.settings import Settings
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from memfs.learning.inbox import Inbox
     from memfs.learning.learner import Learner, PatternStore
     from memfs.model.item import ItemChanges, ItemFields
-    from memfs.model.memory_config import MemoryConfig
+    from memfs.model.learning import MemoryConfig
     from memfs.model.query import QueryFields
     from memfs.recall.absence import WhyNot
     from memfs.recall.embeddings import EmbeddingIndex, VectorSearch

@@ -31,6 +31,7 @@ from memfs.admin.repair import (
 from memfs.config import memory_context_problems
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, replace
+from memfs.errors import UNKNOWN
 from memfs.format.codec import remarks, schema_of
 from memfs.format.secrets import SecretFinding, find_likely, found_in_file, reason_in_file, secret_error
 from memfs.format.text import decode, shortlist
@@ -41,7 +42,6 @@ from memfs.learning.conventions import STATUSES, Convention, Conventions
 from memfs.learning.inbox import Inbox
 from memfs.model import Problem
 from memfs.model.kinds import ACCEPTED, nearest
-from memfs.model.problem import UNKNOWN
 from memfs.model.state_paths import SIDECAR_SUFFIX, document_kind, document_of_sidecar
 from memfs.recall.conflict_notes import OVER
 from memfs.store import Store, sidecars

@@ -24,7 +24,7 @@ from memfs.startup import sha256
 if TYPE_CHECKING:
     from memfs.format.field_merge import FieldConflict
     from memfs.git.repository import Repository
-    from memfs.model.conflict import DocumentClash
+    from memfs.model.state_documents import DocumentClash
 
 
 _ENDING = ".json"
@@ -110,7 +110,7 @@ class MergeSpool:
         Raises:
             StorageIO: not all could be kept.
         """
-        from memfs.model.conflict import DocumentClash  # who only looks whether something waits does without
+        from memfs.model.state_documents import DocumentClash  # who only looks whether something waits does without
 
         given_up = sorted({digest(one) for one in versions} - {digest(outcome)})
         for record in records_of(path, conflicts, now):

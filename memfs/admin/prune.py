@@ -27,7 +27,7 @@ from memfs.model import Candidate, MemoryItem, Problem, Query
 from memfs.model.ids import stem_of
 from memfs.model.item import Trust
 from memfs.model.kinds import BUILT_IN, ITEM_LIMIT
-from memfs.model.memory_config import MemoryConfig
+from memfs.model.learning import MemoryConfig
 from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts

@@ -17,10 +17,9 @@ from typing import Any
 from memfs.config import LEVELS, Limits, read_system_config
 from memfs.config_names import SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import HistoryError, MemfsError, QuotaExceeded, StorageIO
+from memfs.errors import HistoryError, MemfsError, Problem, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.model.kinds import KindTable
-from memfs.model.problem import Problem
 from memfs.store import Store
 from memfs.store.health import BALLAST, BALLAST_BYTES, free_bytes
 from memfs.store.parts import CONTENT, Fire, Gate, Parts, below_content

@@ -21,7 +21,7 @@ from memfs.catalog.facts import Catalog, ItemCatalog
 from memfs.config import first_policies, load, load_kinds, make_root
 from memfs.config_names import RETENTION_POLICY, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.dataclass import NamedTuple, replace
-from memfs.errors import FormatUnsupported, MemfsError, RepoUnsupported, SettingInvalid
+from memfs.errors import FormatUnsupported, MemfsError, Problem, RepoUnsupported, SettingInvalid
 from memfs.format.codec import Codec
 from memfs.fs import workspace_location
 from memfs.fs.journal import Journal
@@ -32,7 +32,6 @@ from memfs.git.layout import read_config
 from memfs.git.repository import Repository
 from memfs.model.ids import in_mount
 from memfs.model.kinds import BUILT_IN, MemoryType
-from memfs.model.problem import Problem
 from memfs.model.state_paths import AGGREGATES, CHECKPOINTS, ITERATIONS
 from memfs.search.generations import index_folder, shared_folder
 from memfs.search.search_index import SearchIndex

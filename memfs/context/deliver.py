@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from memfs.config import with_memory
 from memfs.context.known import KnownText
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import QueryInvalid, SettingInvalid
+from memfs.errors import WARNING, Problem, QueryInvalid, SettingInvalid
 from memfs.format.text import shown
 from memfs.intake.episode_item import episode_of
 from memfs.learning.failures import signature
@@ -27,8 +27,7 @@ from memfs.model import Hit, MemoryItem, Query, Recall
 from memfs.model.episode import RULE, StateSnapshot
 from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED, Origin
-from memfs.model.memory_config import Trigger, injects
-from memfs.model.problem import WARNING, Problem
+from memfs.model.learning import Trigger, injects
 from memfs.private import NAME
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import QUOTE, around, enclosed, frame, quoted, withheld

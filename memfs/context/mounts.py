@@ -23,6 +23,7 @@ from memfs.catalog.facts import Catalog, ItemCatalog
 from memfs.config import load_kinds
 from memfs.dataclass import KW_ONLY, dataclass, field, replace
 from memfs.errors import (
+    WARNING,
     ItemNotFound,
     MemfsError,
     RepoUnsupported,
@@ -39,7 +40,6 @@ from memfs.git.layout import discover, own_users
 from memfs.model import Candidate, Freshness, Link, MemoryItem, Problem, Query, Trust
 from memfs.model.ids import in_mount, of_mount, without_mount
 from memfs.model.kinds import nearest
-from memfs.model.problem import WARNING
 from memfs.recall.recaller import Recaller
 from memfs.search.generations import index_folder
 from memfs.search.search_index import SearchIndex, asked_of

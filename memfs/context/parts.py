@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from memfs.learning.rules import Rules
     from memfs.learning.triggers import Episodes, Triggers, WarningHistory
     from memfs.model.item import MemoryItem
-    from memfs.model.memory_config import MemoryConfig
+    from memfs.model.learning import MemoryConfig
     from memfs.recall.recaller import Recaller
     from memfs.settings import Settings
     from memfs.state.parts import States

@@ -19,12 +19,11 @@ from typing import Any
 from memfs.config_names import SETTINGS_FILE
 from memfs.context.deliver import ContextSelection, Delivery, ItemSource, MemoryPlugin
 from memfs.dataclass import dataclass, replace
-from memfs.errors import MemfsError, SettingInvalid
+from memfs.errors import WARNING, MemfsError, Problem, SettingInvalid
 from memfs.fs.executor import in_daemon
 from memfs.fs.lock import renewed_in_child
 from memfs.model.episode import StateSnapshot
 from memfs.model.kinds import nearest
-from memfs.model.problem import WARNING, Problem
 from memfs.recall.foreign import ForeignCode, ForeignFailure, error_line, late
 from memfs.settings import BUILT_IN_SOURCES, MOUNTS, MemorySettings, Settings
 from memfs.trust import standing

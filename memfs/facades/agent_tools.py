@@ -20,8 +20,8 @@ from memfs.model import Candidate, MemoryItem, Origin, Query, Recall
 from memfs.model.ids import check_id, of_mount, stem_of, without_mount
 from memfs.model.item import BY_TRUST, Trust, lower_trust
 from memfs.model.kinds import CONVENTION, ITEM_LIMIT, PROPOSED
+from memfs.model.learning import Keep
 from memfs.model.query import MOST
-from memfs.model.suggestion import Keep
 from memfs.model.time import parse_time, utc_now
 from memfs.recall.fence import withheld
 from memfs.sessions.respond import Reminder, pending
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
     from memfs.git.log import Revision
     from memfs.model.episode import StateSnapshot
-    from memfs.model.suggestion import StoreResult
+    from memfs.model.learning import StoreResult
     from memfs.store.reader import Reader
     from memfs.team.asof import Past
     from memfs.workspace import ForgetResult

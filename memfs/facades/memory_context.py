@@ -21,7 +21,7 @@ from memfs.learning.patterns import Pattern
 from memfs.model import Layer, MemoryItem, Phase, Query, Trust
 from memfs.model.item import lower_trust
 from memfs.model.kinds import nearest
-from memfs.model.memory_config import MemoryConfig
+from memfs.model.learning import MemoryConfig
 from memfs.recall.fence import withheld
 from memfs.store.context import DEFAULT
 from memfs.usage import NEVER

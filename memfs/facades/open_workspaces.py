@@ -25,7 +25,7 @@ from memfs.errors import MemfsError, StorageIO, WorkspaceClosed, WorkspaceNotFou
 from memfs.fs import io
 from memfs.fs.workspace_location import find_workspace, named_workspace, user_folder
 from memfs.model import MemoryItem, Origin
-from memfs.model.memory_config import MemoryConfig
+from memfs.model.learning import MemoryConfig
 from memfs.search.generations import index_folder
 from memfs.store.access_log import served_to
 from memfs.store.plan import signed_by

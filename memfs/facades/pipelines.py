@@ -22,7 +22,7 @@ from memfs.intake.intake import TrivialFilter
 from memfs.learning.learner import as_program
 from memfs.model import Hit, MemoryItem, MemoryType, Query, Recall
 from memfs.model.item import Trust
-from memfs.model.suggestion import ReviewResult, StoreResult
+from memfs.model.learning import ReviewResult, StoreResult
 from memfs.model.time import EARLIEST, Moment, format_time
 from memfs.recall import ranking, reviewers
 from memfs.recall.conflict_notes import unresolved_note

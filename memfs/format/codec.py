@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, RETENTION_POLICY, SYSTEM_CONFIG
 from memfs.dataclass import NamedTuple
-from memfs.errors import ContentError, IdInvalid, ItemSyntaxError, ItemTooLarge, MemfsError, SchemaInvalid
+from memfs.errors import (
+    WARNING,
+    ContentError,
+    IdInvalid,
+    ItemSyntaxError,
+    ItemTooLarge,
+    MemfsError,
+    Problem,
+    SchemaInvalid,
+)
 from memfs.format import item_fields, json_text
 from memfs.format.plain import (
     DOCUMENT_PARTS,
@@ -35,7 +44,6 @@ from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.ids import check_id
 from memfs.model.item import MemoryItem
 from memfs.model.kinds import ITEM_LIMIT, Kind, KindTable, nearest
-from memfs.model.problem import WARNING, Problem
 from memfs.model.state_paths import document_kind
 from memfs.model.time import EPOCH
 from memfs.startup import regex, sha256

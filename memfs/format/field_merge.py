@@ -23,9 +23,9 @@ from memfs.errors import QueryInvalid
 from memfs.format import item_fields
 from memfs.format.plain import canonical
 from memfs.format.text import MARKER, marked
-from memfs.model.conflict import DocumentClash
 from memfs.model.item import MemoryItem, RecordedConflict
 from memfs.model.shape import plain
+from memfs.model.state_documents import DocumentClash
 from memfs.model.time import EPOCH, format_time, parse_time, time_in
 
 Element = TypeVar("Element", bound=Hashable)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from memfs.dataclass import NamedTuple
-from memfs.errors import GitBusy, HistoryError, HistoryUnavailable
+from memfs.errors import WARNING, GitBusy, HistoryError, HistoryUnavailable, Problem
 from memfs.fs import io
 from memfs.git import objects
 from memfs.git.busy import holder_of
@@ -21,7 +21,6 @@ from memfs.git.objects import Objects, Parts, TreeEditor, TreeEntry
 from memfs.git.process import wait_for_children
 from memfs.git.repository import Repository, beyond, holds_commit, is_ancestor
 from memfs.git.transaction import RefIndexStep, StepRecord, settle, take, unfinished
-from memfs.model.problem import WARNING, Problem
 
 AT_LEAST = 4
 AT_MOST = 1000

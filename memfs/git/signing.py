@@ -22,12 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memfs.config_names import SIGNING_KEY
-from memfs.errors import GitFailed, MemfsError, SigningFailed
+from memfs.errors import GitFailed, MemfsError, Problem, SigningFailed
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.git import process as environment
 from memfs.git.commit_object import CommitWriter, sanitised, sole_agent, with_signature
-from memfs.model.problem import Problem
 
 if TYPE_CHECKING:
     from memfs.git.process import GitCommands

@@ -21,7 +21,7 @@ from memfs.fs.lock import renewed_in_child
 from memfs.intake.contradictions import Neighbourhood, Neighbours
 from memfs.model import MemoryItem, Phase
 from memfs.model.item import Link, trust_rank
-from memfs.model.suggestion import ReviewResult, StoreResult
+from memfs.model.learning import ReviewResult, StoreResult
 from memfs.recall.cues import spoken
 from memfs.recall.review import Review
 from memfs.recall.reviewers import reviewers_of

@@ -15,8 +15,8 @@ from typing import Any
 from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid
 from memfs.format.secrets import refuse_text
 from memfs.model import MemoryItem, Query
-from memfs.model.conflict import BOTH, Decision, Disagreement
 from memfs.model.item import Link
+from memfs.model.learning import BOTH, Decision, Disagreement
 from memfs.model.time import format_time
 from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, DECIDED, OVER, SUPERSEDED, SUPERSEDED_BY, MarkedItems
 from memfs.recall.tokens import gist

@@ -20,9 +20,8 @@ from memfs.learning.patterns import Pattern, find_common_context, fixed_words, i
 from memfs.model import Candidate, Layer, Link, MemoryItem, Origin, Query, Trust
 from memfs.model.ids import stable_id, stem_of
 from memfs.model.item import lower_trust
-from memfs.model.memory_config import FITTING, BehaviorAction, MemoryConfig, Trigger
+from memfs.model.learning import FITTING, BehaviorAction, Keep, MemoryConfig, Source, Suggestion, Trigger
 from memfs.model.query import MOST
-from memfs.model.suggestion import Keep, Source, Suggestion
 from memfs.model.time import utc_now
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.cues import ends, spoken

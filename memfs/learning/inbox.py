@@ -18,7 +18,7 @@ from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.ids import check_id
 from memfs.model.item import VOUCHED
 from memfs.model.kinds import nearest
-from memfs.model.suggestion import Source, Suggestion, SuggestionDecision
+from memfs.model.learning import Source, Suggestion, SuggestionDecision
 from memfs.model.time import EPOCH, format_time, parse_time
 from memfs.recall.similarity import normalised
 from memfs.recall.tokens import gist

@@ -38,9 +38,8 @@ from memfs.learning.patterns import (
     words_of,
 )
 from memfs.model import Candidate, Hit, MemoryItem, Query
-from memfs.model.memory_config import MemoryConfig
+from memfs.model.learning import Keep, MemoryConfig, Source, Suggestion, SuggestionDecision
 from memfs.model.query import MOST
-from memfs.model.suggestion import Keep, Source, Suggestion, SuggestionDecision
 from memfs.model.time import EARLIEST, parse_time
 from memfs.recall.tokens import gist
 from memfs.settings import Settings

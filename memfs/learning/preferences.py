@@ -21,7 +21,7 @@ from memfs.learning.conflicts import covers, record_of
 from memfs.model import MemoryItem, Origin, Query
 from memfs.model.ids import stable_id
 from memfs.model.item import VOUCHED, Trust
-from memfs.model.suggestion import Source, Suggestion
+from memfs.model.learning import Source, Suggestion
 from memfs.recall.conflict_notes import OVER, disputes
 from memfs.recall.similarity import normalised
 from memfs.recall.tokens import gist
@@ -35,7 +35,7 @@ from memfs.usage import Usage
 if TYPE_CHECKING:
     from memfs.intake.intake import Intake
     from memfs.learning.inbox import Inbox
-    from memfs.model.suggestion import StoreResult
+    from memfs.model.learning import StoreResult
 
 
 KIND = "preference"

@@ -43,11 +43,10 @@ from memfs.model import Link, MemoryItem, Query
 from memfs.model.episode import EPISODE, RULE, StateSnapshot, TriggerRow
 from memfs.model.ids import stable_id
 from memfs.model.item import VOUCHED, Trust, lower_trust, trust_rank
-from memfs.model.memory_config import MemoryConfig
+from memfs.model.learning import Keep, MemoryConfig, Source, Suggestion
 from memfs.model.query import MOST
 from memfs.model.rule import ENDED, RETIRED, Rule
 from memfs.model.shape import count_in, text_in, texts_in
-from memfs.model.suggestion import Keep, Source, Suggestion
 from memfs.model.time import format_time
 from memfs.store import Store
 from memfs.store.parts import Parts

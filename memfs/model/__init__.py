@@ -1,8 +1,8 @@
 """Values: items, kinds, queries, ids, time. No input or output, no third-party import."""
 
+from memfs.errors import Problem
 from memfs.model.item import Link, MemoryItem, Origin, Phase, RecordedConflict, Stamp, Trust
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, MemoryType
-from memfs.model.problem import Problem
 from memfs.model.query import Anchor, Candidate, EarlierVersion, Freshness, Hit, HitPassage, Query, Recall
 
 __all__ = [

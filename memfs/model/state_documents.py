@@ -11,7 +11,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import dataclass, field
-from memfs.model.shape import Free, Shape
+from memfs.model.item import RecordedConflict
+from memfs.model.shape import Free, Shape, plain
+from memfs.model.state_paths import iteration_of
+from memfs.model.time import time_in
 
 UPDATE_TYPES = ("periodic", "checkpoint", "critical")
 REQUEST_TYPES = ("full", "partial", "summary")
@@ -458,3 +461,47 @@ AGGREGATES: Mapping[str, str] = {
     "research_progress": "how far the research was, by iteration",
 }
 """The aggregates with what each says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentClash:
+    """Two writers' values of one field of a state document, of which one was overridden.
+
+    Attributes:
+        path: the record of it.
+        document: the document.
+        iteration: the one it belongs to; None where there is none.
+        field: its dotted name.
+        kept: the value in the document; None where the field is gone.
+        lost: the overridden value; None where that writer had removed the field.
+        by: who wrote last, "" where nobody is named.
+        timestamp: when.
+    """
+
+    path: str
+    document: str
+    iteration: int | None
+    field: str
+    kept: Any
+    lost: Any
+    by: str = ""
+    timestamp: datetime | None = None
+
+    @property
+    def conflict(self) -> RecordedConflict:
+        """The two values, as an item would carry them."""
+        return RecordedConflict(field=self.field, kept=self.kept, lost=self.lost)
+
+    @classmethod
+    def of(cls, path: str, values: Mapping[str, Any]) -> DocumentClash:
+        """The clash that a record at this path is about, by the record's values."""
+        return cls(
+            path=path,
+            document=str(values.get("document", "")),
+            iteration=iteration_of(path),
+            field=str(values.get("field", "")),
+            kept=plain(values.get("kept")),
+            lost=plain(values.get("lost")),
+            by=str(values.get("by", "")),
+            timestamp=time_in(values.get("timestamp")),
+        )

@@ -24,7 +24,7 @@ from memfs.format.secrets import find
 from memfs.fs.executor import Worker
 from memfs.fs.lock import renewed_in_child
 from memfs.model import Candidate, MemoryItem, Query
-from memfs.model.memory_config import VECTOR_DB, MemoryConfig
+from memfs.model.learning import VECTOR_DB, MemoryConfig
 from memfs.recall.ranking import NOTHING, Shares
 from memfs.recall.tokens import whole
 from memfs.search import terms

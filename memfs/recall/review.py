@@ -40,7 +40,7 @@ from memfs.recall.reviewers import (
 from memfs.settings import ReviewSettings
 
 if TYPE_CHECKING:
-    from memfs.model.suggestion import ReviewResult
+    from memfs.model.learning import ReviewResult
 
 # They neither wait nor fail: threads of their own would take longer than they do.
 _IMMEDIATE = frozenset({Analyzer, PatternsReviewer, KnowledgeArchaeologist})
@@ -95,7 +95,7 @@ class Review:
                 scores[name] = found
             else:
                 absent[name] = found
-        from memfs.model.suggestion import ReviewResult
+        from memfs.model.learning import ReviewResult
 
         return ReviewResult(
             consensus_score=sum(score.value for score in scores.values()) / len(scores) if scores else 0.0,

@@ -33,10 +33,9 @@ from memfs.search.analyzer import terms
 from memfs.search.search_index import TermCounts
 from memfs.search.terms import idf, weights
 from memfs.sessions.event import SESSION_START, SessionEvent
-from memfs.sessions.extract import MEDIUM, PRIORITIES, own_words
+from memfs.sessions.extract import MEDIUM, PRIORITIES, own_words, situation_of, teaches
 from memfs.sessions.spool import SessionLocation
 from memfs.sessions.store import open_intentions
-from memfs.sessions.tool_steps import situation_of, teaches
 from memfs.store.access_log import not_handed_out
 from memfs.workspace import Workspace
 

@@ -20,11 +20,10 @@ from typing import Any
 
 from memfs import private
 from memfs.dataclass import dataclass, field
-from memfs.errors import MemfsError, RepoUnsupported, WorkspaceNotFound
+from memfs.errors import MemfsError, Problem, RepoUnsupported, WorkspaceNotFound
 from memfs.fs import append_log, io
 from memfs.fs.workspace_location import find_workspace, named_workspace
 from memfs.git.layout import Layout, discover, state_folder
-from memfs.model.problem import Problem
 from memfs.model.time import format_time, time_in, utc_now
 from memfs.private import Project
 from memfs.sessions.event import SessionEvent, bounded, encoded, from_record

@@ -25,7 +25,7 @@ from memfs.fs.lock import FileLock
 from memfs.intake.episode_item import episode_of, item_of
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import Episode
-from memfs.model.suggestion import Keep, Source, Suggestion, SuggestionDecision
+from memfs.model.learning import Keep, Source, Suggestion, SuggestionDecision
 from memfs.model.time import time_in
 from memfs.private import Project
 from memfs.recall.conflict_notes import FINISHED

@@ -18,6 +18,7 @@ from pathlib import Path
 from memfs import startup
 from memfs.dataclass import NamedTuple, replace
 from memfs.errors import (
+    WARNING,
     CorruptRecord,
     FormatUnsupported,
     HistoryError,
@@ -34,7 +35,6 @@ from memfs.fs.journal import FileChange, Journal, Operation
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import LAST_NS, Content, FolderScan, ScanEntry, Tree, blob_id
 from memfs.model import Problem, Stamp
-from memfs.model.problem import WARNING
 from memfs.store.health import try_out
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.plan import FilePlan

@@ -18,8 +18,8 @@ from memfs.format.codec import schema_of
 from memfs.format.field_merge import stands_in, with_lost
 from memfs.format.file_merge import Form, form_of
 from memfs.fs.atomic_replace import sha256
-from memfs.model.conflict import DocumentClash
 from memfs.model.shape import plain
+from memfs.model.state_documents import DocumentClash
 from memfs.model.state_facts import StateQuery
 from memfs.model.state_paths import conflict_path, iteration_of
 from memfs.store import Store

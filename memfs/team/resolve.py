@@ -26,9 +26,9 @@ from memfs.git.layout import HEX, read_small
 from memfs.git.objects import FILE, TreeEntry
 from memfs.git.repository import Repository, merge_bases
 from memfs.git.transaction import MERGED, REVERTED, UnmergedPath, situation, stage, unmerged
-from memfs.model.conflict import DocumentClash
 from memfs.model.ids import stem_of
 from memfs.model.item import MemoryItem, Origin, RecordedConflict
+from memfs.model.state_documents import DocumentClash
 from memfs.model.time import utc_now
 from memfs.recall.conflict_notes import MarkedItems
 from memfs.store import Store

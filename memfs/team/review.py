@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.config_names import KINDS, SETTINGS_FILE
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import HistoryUnavailable, ItemSyntaxError, ItemTooLarge, MemfsError, SettingInvalid
+from memfs.errors import ERROR, WARNING, HistoryUnavailable, ItemSyntaxError, ItemTooLarge, MemfsError, SettingInvalid
 from memfs.format import secrets, toml_text
 from memfs.format.codec import parse, remarks, schema_of
 from memfs.format.item_fields import values
@@ -33,7 +33,6 @@ from memfs.learning.conflicts import covers, holds, record_of
 from memfs.model import MemoryItem
 from memfs.model.ids import stem_of
 from memfs.model.item import BY_TRUST, VOUCHED
-from memfs.model.problem import ERROR, WARNING
 from memfs.model.state_paths import SIDECAR_SUFFIX, document_kind
 from memfs.recall.conflict_notes import CONTRADICTS, OVER
 from memfs.recall.tokens import gist

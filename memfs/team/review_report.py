@@ -19,7 +19,7 @@ from typing import Any
 from memfs.config import kinds_in
 from memfs.config_names import KINDS, SETTINGS_FILE
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import ContentError, MemfsError, SchemaRefForbidden, SettingInvalid
+from memfs.errors import ERROR, WARNING, ContentError, MemfsError, Problem, SchemaRefForbidden, SettingInvalid
 from memfs.format.codec import PRUNED, Codec, parse
 from memfs.format.item_fields import values
 from memfs.format.plain import DOCUMENT_PARTS
@@ -31,7 +31,6 @@ from memfs.learning.conventions import Convention
 from memfs.model import KindTable, MemoryItem
 from memfs.model.ids import stem_of
 from memfs.model.kinds import CONVENTION
-from memfs.model.problem import ERROR, WARNING, Problem
 from memfs.recall import conflict_notes
 from memfs.recall.tokens import gist
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, is_item

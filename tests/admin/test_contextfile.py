@@ -16,7 +16,7 @@ from memfs.config import (
 )
 from memfs.errors import ContentError, NotRegularFile, PathEscape, SettingInvalid
 from memfs.fs.tree import Tree
-from memfs.model.memory_config import BehaviorAction, MemoryConfig, Trigger
+from memfs.model.learning import BehaviorAction, MemoryConfig, Trigger
 from memfs.resources import template_text
 from memfs.workspace import Workspace
 

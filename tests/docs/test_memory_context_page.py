@@ -10,7 +10,7 @@ from typing import Any
 
 from memfs.config import load_memory_context
 from memfs.fs.tree import Tree
-from memfs.model.memory_config import FITTING, BehaviorAction, MemoryConfig, Trigger
+from memfs.model.learning import FITTING, BehaviorAction, MemoryConfig, Trigger
 from memfs.resources import schema_text
 from memfs.workspace import OCCASIONS
 

@@ -16,9 +16,9 @@ from memfs.model import MemoryItem, Query
 from memfs.model.episode import Action, Episode, Outcome
 from memfs.model.time import utc_now
 from memfs.sessions.event import parse
+from memfs.sessions.extract import situation_of
 from memfs.sessions.respond import FOLDER
 from memfs.sessions.spool import Spool
-from memfs.sessions.tool_steps import situation_of
 from memfs.workspace import Workspace
 
 SETTINGS = {"index.engine": "memory", "history.commit": "manual"}

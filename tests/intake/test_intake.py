@@ -13,7 +13,7 @@ from memfs.errors import IdExists, SecretDetected, SettingInvalid
 from memfs.intake.intake import Intake
 from memfs.model import MemoryItem, Origin
 from memfs.model.item import Link
-from memfs.model.suggestion import ReviewResult
+from memfs.model.learning import ReviewResult
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

@@ -18,7 +18,7 @@ from memfs.errors import Conflict, FormatUnsupported, IdExists
 from memfs.learning import inbox
 from memfs.learning.inbox import Inbox
 from memfs.model import Origin
-from memfs.model.suggestion import Source, Suggestion, SuggestionDecision
+from memfs.model.learning import Source, Suggestion, SuggestionDecision
 from memfs.model.time import utc_now
 from memfs.workspace import Workspace, open_workspace
 

@@ -25,8 +25,8 @@ from memfs.doors.claude_code.hook import Hook
 from memfs.learning import rules
 from memfs.learning.learner import MARK, as_program
 from memfs.model import Query
+from memfs.model.learning import Keep, Source, SuggestionDecision
 from memfs.model.query import MOST
-from memfs.model.suggestion import Keep, Source, SuggestionDecision
 
 Opened = Callable[..., Workspace]
 PATIENCE = 60.0

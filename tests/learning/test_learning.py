@@ -15,7 +15,7 @@ from memfs.learning.learner import PatternStore
 from memfs.learning.patterns import Pattern, grown
 from memfs.model import Candidate
 from memfs.model.episode import Action, Episode, StateSnapshot
-from memfs.model.suggestion import Keep
+from memfs.model.learning import Keep
 from memfs.model.time import parse_time
 from memfs.store.plan import LoadedItem
 

@@ -11,9 +11,8 @@ import pytest
 
 from memfs.model.time import format_time
 from memfs.sessions.event import SessionEvent, parse
-from memfs.sessions.extract import Heard, Task, completed, hear
+from memfs.sessions.extract import Heard, Task, completed, failure, hear, same_thing
 from memfs.sessions.spool import PendingEvent, SessionNotes
-from memfs.sessions.tool_steps import failure, same_thing
 
 _BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 

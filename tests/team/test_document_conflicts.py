@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from memfs.errors import ItemNotFound, QueryInvalid
-from memfs.model.conflict import DocumentClash
+from memfs.model.state_documents import DocumentClash
 from memfs.team.resolve import DecisionRule
 from memfs.workspace import Workspace
 

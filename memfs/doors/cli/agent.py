@@ -32,7 +32,7 @@ from memfs.fs.workspace_location import find_workspace
 from memfs.model.episode import Action, Episode, StateSnapshot
 from memfs.model.ids import of_mount
 from memfs.model.kinds import nearest
-from memfs.model.suggestion import Keep
+from memfs.model.learning import Keep
 from memfs.recall.conflict_notes import CONTRADICTS
 from memfs.store.context import DEFAULT, Contexts
 from memfs.store.plan import FlushResult

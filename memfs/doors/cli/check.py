@@ -11,9 +11,8 @@ from memfs.doors.cli.command import complete_ids, opened, verb
 from memfs.doors.cli.hook import hook_problems
 from memfs.doors.cli.options import reference
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Text, count, styled
-from memfs.errors import MemfsError
+from memfs.errors import ERROR, UNKNOWN, WARNING, MemfsError
 from memfs.model import Problem
-from memfs.model.problem import ERROR, UNKNOWN, WARNING
 
 if TYPE_CHECKING:
     from memfs.admin.repair import Repair

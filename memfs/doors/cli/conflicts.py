@@ -17,7 +17,7 @@ from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, RecordedConflict
-    from memfs.model.conflict import Decision, Disagreement
+    from memfs.model.learning import Decision, Disagreement
     from memfs.team.blame import LearnedFrom
     from memfs.team.resolve import DecisionResult, MergeOutcome, OpenConflicts, Side
     from memfs.workspace import Workspace

@@ -34,7 +34,7 @@ from memfs.doors.cli.private import private_folder
 from memfs.errors import MemfsError
 from memfs.model.ids import of_mount, without_mount
 from memfs.model.item import Trust
-from memfs.model.suggestion import Source, Suggestion, SuggestionDecision
+from memfs.model.learning import Source, Suggestion, SuggestionDecision
 from memfs.private import NAME
 from memfs.recall.tokens import gist
 

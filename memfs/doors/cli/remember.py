@@ -19,7 +19,7 @@ from memfs.model.kinds import CONVENTION, OFFERED, PROPOSED
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, Problem
-    from memfs.model.suggestion import ReviewResult, StoreResult
+    from memfs.model.learning import ReviewResult, StoreResult
     from memfs.workspace import Workspace
 
 _POINTS = re.compile(r"(.*) \(([+-])[\d.]+\)")

@@ -11,10 +11,10 @@ from memfs.doors.cli.config import refuse_overruled, write_setting
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import MERGE, Note, Text, count, progress, size, styled
 from memfs.errors import MemfsError, SettingInvalid
-from memfs.model.memory_config import OFF, VECTOR_DB
+from memfs.model.learning import OFF, VECTOR_DB
 
 if TYPE_CHECKING:
-    from memfs.model.memory_config import MemoryConfig
+    from memfs.model.learning import MemoryConfig
     from memfs.recall.embeddings import VectorSearch
     from memfs.workspace import Workspace
 
