@@ -27,11 +27,11 @@ def run() -> int:
 
 def _driven(words: list[str]) -> int | None:
     """The exit code of a call of git's to the merge driver; None where it is not in git's form."""
-    from memfs.doors.cli import merge_request
+    from memfs.doors.cli import merge_driver
 
-    call = merge_request.called(words)
+    call = merge_driver.called(words)
     try:
-        return None if call is None else merge_request.answer(call)
+        return None if call is None else merge_driver.answer(call)
     except KeyboardInterrupt:  # as the command line has it
         return _INTERRUPTED
 

@@ -53,7 +53,7 @@ SHARED = ("memfs.fs.io", "memfs.fs.lock")
 # merge of git's, which must not take one version for the outcome because memfs failed.
 CATCHERS = {
     "memfs.doors.claude_code.hook",
-    "memfs.doors.cli.merge_request",
+    "memfs.doors.cli.merge_driver",
     "memfs.doors.resident.server",  # nobody else would tell what ended a child
     "memfs.doors.mcp.server",
     "memfs.workspace",
@@ -210,7 +210,7 @@ def test_broad_handlers_stand_only_around_foreign_code() -> None:
 def test_the_command_line_prints_in_one_place() -> None:
     """What a verb prints passes the module that escapes it (faults row 17)."""
     printing = re.compile(r"\b(print|click\.s?echo|sys\.std(out|err)\.write)\(")
-    own = {"output.py", "streams.py", "merge_request.py"}  # what git calls does without click
+    own = {"output.py", "streams.py", "merge_driver.py"}  # what git calls does without click
     wrong = [
         path.name
         for path in sorted((PACKAGE / "doors/cli").glob("*.py"))

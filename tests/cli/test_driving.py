@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memfs.__main__ import main
-from memfs.doors.cli import merge_request
+from memfs.doors.cli import merge_driver
 
 PATH = "ContextMemory/memories/semantic/one.yaml"
 BASE = "title: One\ncontent: We deploy on Fridays\ntags: [deploy]\n"
@@ -30,12 +30,12 @@ BASE = "title: One\ncontent: We deploy on Fridays\ntags: [deploy]\n"
 )
 def test_b3_what_git_does_not_say_is_for_the_command_line(words: tuple[str, ...]) -> None:
     """Only git's own form goes the short way: everything else is explained or refused by the verb (B3)."""
-    assert merge_request.called(words) is None
+    assert merge_driver.called(words) is None
 
 
 def test_b3_gits_call_is_understood() -> None:
     """The files, the length of markers and the path, which may look like an option (B3)."""
-    call = merge_request.called(("b", "o", "t", "--marker-size", "9", "--path", "--path"))
+    call = merge_driver.called(("b", "o", "t", "--marker-size", "9", "--path", "--path"))
     assert call == (Path("b"), Path("o"), Path("t"), 9, "--path")
 
 
@@ -60,11 +60,11 @@ def test_b3_git_waits_for_nothing_that_a_file_does_without(tmp_path: Path) -> No
 def test_b3_ctrl_c_ends_it_as_it_ends_every_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who stops git in the middle of a merge reads no traceback (B3)."""
 
-    def stopped(_: merge_request.MergeRequest) -> int:
+    def stopped(_: merge_driver.MergeRequest) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("gc.freeze", lambda: None)
-    monkeypatch.setattr(merge_request, "answer", stopped)
+    monkeypatch.setattr(merge_driver, "answer", stopped)
     monkeypatch.setattr(sys, "argv", ["memfs", "merge-driver", "b", "o", "t", "--marker-size", "7", "--path", PATH])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -81,7 +81,7 @@ def test_b3_nobody_to_read_what_gave_way_changes_no_outcome(tmp_path: Path, monk
     for name, title in (("b", "One"), ("o", "Two"), ("t", "Three")):
         (tmp_path / name).write_text(BASE.replace("One", title))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(merge_request, "secure", lambda: None)
+    monkeypatch.setattr(merge_driver, "secure", lambda: None)
     monkeypatch.setattr(sys, "stderr", Gone())
-    assert merge_request.answer(merge_request.MergeRequest(Path("b"), Path("o"), Path("t"), 7, PATH)) == 0
+    assert merge_driver.answer(merge_driver.MergeRequest(Path("b"), Path("o"), Path("t"), 7, PATH)) == 0
     assert "conflicts:" in (tmp_path / "o").read_text()

@@ -236,7 +236,7 @@ def test_whatever_goes_wrong_both_versions_are_in_the_file(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("boom \x1b[31m")
 
-    monkeypatch.setattr("memfs.team.merge_driver.drive", broken)
+    monkeypatch.setattr("memfs.doors.cli.merge_driver.drive", broken)
     assert run(("merge-driver", *names, "--path", ITEM)) == 1
     assert Path(names[1]).read_text() == "<<<<<<< ours\na: 2\nb: 1\n=======\na: 3\nb: 1\n>>>>>>> theirs\n"
     err = capfd.readouterr().err

@@ -64,7 +64,6 @@ MORE: tuple[Verb, ...] = (
     Verb("serve", "Answer commands sooner, from a workspace that is held open."),
     Verb("semantic", "Switch search by meaning on or off."),
     Verb("deinit", "Remove memfs from a repository, and the files on request."),
-    Verb("help", "Show the help of memfs, of a group or of a verb."),
 )
 """What the short help names in one line."""
 
@@ -134,7 +133,6 @@ GROUPS: Mapping[str, Family] = {
             Verb("schema", "Write the schemas by which editors check memory files."),
             Verb("migrate", "Bring the files to this memfs's version of the format."),
             Verb("watch", "Follow changes of the files until interrupted."),
-            Verb("completion", "Print the completion script for a shell.", "completion"),
         ),
     ),
 }
@@ -199,6 +197,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     secure()
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     asked = Invocation(json="--json" in words[: words.index("--") if "--" in words else None])
     try:
         with running(asked):
