@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -88,9 +87,6 @@ def shape(workspace: Workspace, chosen: dict[str, Any], past: Past | None = None
 
 _LINES_SHOWN = 3
 _PASSAGE_LINES = 6
-_FEW = 2
-_ENOUGH = 50
-"""Who finds something of so much relevance, in percent, is not told what else could be switched on."""
 _UNVOUCHED = frozenset({"agent", "tool"})
 
 
@@ -249,7 +245,7 @@ def _limits(answer: Recall) -> Iterator[str]:
     if answer.more:
         yield f"the {'best' if asked else 'newest'} {count(len(answer.hits), 'hit')}; --limit shows more"
     if not answer.hits and not answer.cut:
-        yield _why_nothing(answer.query.text)
+        yield f"nothing found for {answer.query.text!r}" if asked else "nothing found"
     if answer.duplicates:
         yield f"left out what repeats a hit: {shortlist(answer.duplicates)}; --no-dedupe shows it"
     if answer.query.max_tokens is not None and answer.hits:
@@ -257,18 +253,6 @@ def _limits(answer: Recall) -> Iterator[str]:
     yield answer.cut
     for reason in dict.fromkeys(answer.absent.values()):
         yield f"a reviewer gave no answer: {reason}"
-
-
-def _why_nothing(text: str) -> str:
-    """What to say about an empty answer."""
-    words = list(dict.fromkeys(re.findall(r"\w+", text.casefold())))
-    if text.strip() and not words:
-        return f"{text!r} holds no word to look for"
-    from memfs.search.analyzer import STOP_WORDS
-
-    if words and STOP_WORDS.issuperset(words):
-        return f"too common to look for: {', '.join(words)}; add a word that says what it is about"
-    return f"nothing found for {text!r}" if words else "nothing found"
 
 
 @verb("recall", text=_text)
@@ -323,8 +307,7 @@ def recall(
             leave_out = withheld
         answer = recall.search(asked, prove=wants_json(), fenced=fenced, leave_out=leave_out)
         store = past.store if past else workspace.store
-        hint = "" if answer.hits else _narrow(chosen)
-        hint = hint or (_hint(workspace, answer.cut) if past is None and _missed(answer) else "")
+        hint = "" if answer.hits or answer.cut or not store.count() else _hint(workspace, chosen)
         unread = (*store.unread(asked), *(_unread_in_mounts(workspace, asked) if mounted and not asked.path else ()))
         left_out = [] if past or own else _left_out(workspace)
         for text in (*_limits(answer), hint):
@@ -385,27 +368,9 @@ def _unread_in_mounts(workspace: Workspace, asked: Query) -> Iterator[str]:
     return (path for mount in workspace.sources.mounts.opened() for path in mount.unread(asked))
 
 
-def _missed(answer: Recall) -> bool:
-    """Whether words alone found nothing, or next to nothing: at most two memories, of little relevance."""
-    if answer.semantic or len(answer.hits) > _FEW or not answer.query.text.strip():
-        return False
-    if answer.hits:
-        return max(relevance_percents(answer.query.text, answer.hits), default=_ENOUGH) < _ENOUGH
-    from memfs.search.analyzer import STOP_WORDS, terms
-
-    return not STOP_WORDS.issuperset(terms(answer.query.text))
-
-
-def _narrow(chosen: Mapping[str, Any]) -> str:
-    """That an empty answer is of what the filters leave alone; "" without filters."""
+def _hint(workspace: Workspace, chosen: Mapping[str, Any]) -> str:
+    """What may find more than nothing: without the filters, or by meaning."""
     given = ", ".join(form for name, form in invocation().options.items() if chosen.get(name))
-    return f"only what fits {given} was searched; leave that out to search all" if given else ""
-
-
-def _hint(workspace: Workspace, cut: str) -> str:
-    """What may find more than words did; "" where the workspace is empty, or its problems name what is amiss."""
-    if not workspace.store.count():
-        return ""
-    if workspace.words_only:
-        return "" if cut else "meaning was not searched; 'memfs semantic on' switches it on"
-    return "no memory is embedded yet; 'memfs semantic on' embeds them" if workspace.by_meaning else ""
+    if given:
+        return f"only what fits {given} was searched; leave that out to search all"
+    return "meaning was not searched; 'memfs semantic on' switches it on" if workspace.words_only else ""
