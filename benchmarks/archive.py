@@ -132,7 +132,7 @@ def measure(workspace: Workspace, iterations: int) -> None:
     workspace.store.flush(adopt=True)
     archives = workspace.states.archives
     began = time.perf_counter()
-    done = workspace.states.retention.run(active_days=0, iterations=range(1, iterations + 1)).archived
+    done = workspace.states.archiver.run(active_days=0, iterations=range(1, iterations + 1)).archived
     _row("archive", time.perf_counter() - began, f"{done.documents:,} documents, {done.removed:,} left the tree")
     smaller = 100 - done.packed * 100 / done.bytes
     print(f"{'ratio':<28}{smaller:9.1f} %  {done.bytes / 1e6:.1f} MB in {done.packed / 1e6:.1f} MB")
@@ -188,7 +188,7 @@ def main(words: list[str]) -> None:
             print(f"{iterations} iterations of {size / 1e6:.0f} MB, {documents:,} documents")
             workspace = open_workspace(folder / "workspace", watch=False, settings=SETTINGS)
             measure(workspace, iterations)
-            worst_case(sentences, workspace.states.retention.policy().level)
+            worst_case(sentences, workspace.states.archiver.policy().level)
             workspace.close()
     finally:
         shutil.rmtree(folder)

@@ -505,7 +505,7 @@ class Workspace:
         return Cleaner(store=self.store, parts=self.parts, backups=self.backups, more=self._more_cleanup)
 
     def _more_cleanup(self) -> Sequence[Act]:
-        return self.states.retention.steps() if has_states(self.parts.seen) else ()
+        return self.states.archiver.steps() if has_states(self.parts.seen) else ()
 
     def _keep_up(self) -> None:
         if self.settings.backup.interval_hours:

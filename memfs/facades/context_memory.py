@@ -297,7 +297,7 @@ class ContextMemory(Facade):
             ContentError: the policy is invalid at present.
             LockTimeout, StorageIO, HistoryError: what was not archived is where it was.
         """
-        return self._states.retention.run(dry_run=dry_run)
+        return self._states.archiver.run(dry_run=dry_run)
 
     def export(
         self,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from memfs.admin import archive_file
 from memfs.admin.prune import Act, Cleaner, CleanupStep
 from memfs.config import RetentionPolicy, read_retention_policy
-from memfs.dataclass import dataclass, field, replace
+from memfs.dataclass import NamedTuple, dataclass, field, replace
 from memfs.errors import ArchiveInvalid, Conflict, ContentError, HistoryError, IterationInvalid, MemfsError, StorageIO
 from memfs.format.text import shortlist
 from memfs.fs import io
@@ -42,13 +42,13 @@ from memfs.model.state_paths import (
 )
 from memfs.state.metrics import slope
 from memfs.store.parts import READ_LIMIT, Parts
-from memfs.store.state_files import StateFiles
 from memfs.store.store import Store
 
 if TYPE_CHECKING:
     from memfs.state.reader import StateReader
 
 _MOST_INDEXES = 4
+_MOST_ARCHIVES = 10_000
 _IN_MEMORY = 256 << 20
 
 Place = tuple[archive_file.Archive, archive_file.ArchiveMember]
@@ -85,8 +85,8 @@ class Archives:
     def __init__(self, parts: Parts, revision: View | None = None) -> None:
         """``revision``: the files to find archives in, in place of the present ones."""
         self._parts, self._revision = parts, revision
-        self._closed: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._decoded = lru_cache(_MOST_INDEXES)(self._decode)
+        self._numbers = lru_cache(_MOST_ARCHIVES)(lambda name, _stamp: tuple(self.index(name).closed))
 
     # -- which there are ------------------------------------------------------------------------------------------
     def stamp(self) -> Mapping[str, str]:
@@ -125,15 +125,10 @@ class Archives:
         An archive whose index is damaged is left out: ``verify`` says what is wrong with it.
         """
         found: dict[int, tuple[str, ...]] = {}
-        closed: dict[str, tuple[str, tuple[int, ...]]] = {}
         for name, stamp in self.stamp().items():
             with suppress(ArchiveInvalid, FileNotFoundError):
-                known = self._closed.get(name)
-                numbers = known[1] if known and known[0] == stamp else tuple(self.index(name).closed)
-                closed[name] = (stamp, numbers)
-                for number in numbers:
+                for number in self._numbers(name, stamp):
                     found[number] = (name, *found.get(number, ()))
-        self._closed = closed
         return found
 
     def index(self, name: str) -> archive_file.ArchiveIndex:
@@ -332,8 +327,7 @@ class ArchiveResult:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Original:
+class _Original(NamedTuple):
     """A file of an iteration that is to be archived; ``closed`` says when the iteration was."""
 
     path: str
@@ -341,19 +335,40 @@ class _Original:
     closed: datetime
 
 
+_EVERY = 3600.0
+_GATHERING = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """What is due: closed iterations with the moment of their closing, and archives to be deleted, by name."""
+
+    iterations: Mapping[int, datetime]
+    archives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionResult:
+    """What obeying the retention policy did, or would do.
+
+    Attributes:
+        archived: what went into archives.
+        deleted: the archives that were deleted.
+    """
+
+    archived: ArchiveResult
+    deleted: tuple[str, ...] = ()
+
+
 class Archiver:
-    """Packs and unpacks iterations of one workspace; one process at a time."""
+    """Packs and unpacks iterations of one workspace, as its retention policy says; one process at a time."""
 
-    def __init__(self, store: Store, parts: Parts, files: StateFiles, archives: Archives) -> None:
-        self._store, self._parts, self._files = store, parts, files
-        self._archives = archives
+    def __init__(self, store: Store, reader: StateReader, archives: Archives) -> None:
+        self._store, self._reader, self._archives = store, reader, archives
+        self._parts = parts = reader.parts
         self._worker = 0
+        self._looked = -_EVERY
         self._lock = archive_file.archive_lock(parts)
-
-    @property
-    def working_here(self) -> bool:
-        """Whether this thread is archiving already: what it writes may raise occasions that want the same."""
-        return self._worker == threading.get_ident()
 
     @contextmanager
     def _working(self, purpose: str) -> Iterator[None]:
@@ -486,7 +501,7 @@ class Archiver:
                 if document_kind(one.path):
                     yield self._document(one.path)
                 elif (entry := self._parts.tree.entry(one.path)) is not None:
-                    yield archive_file.ArchiveInput(one.path, entry.size, self._chunks(one.path))
+                    yield archive_file.ArchiveInput(one.path, entry.size, file_chunks(self._parts.tree, one.path))
             except FileNotFoundError:
                 continue
             except (ContentError, Conflict) as error:
@@ -499,7 +514,7 @@ class Archiver:
             ContentError: it is invalid, or damaged: it stays where it is, for its good version is found by its place.
             Conflict: it is being written.
         """
-        state = self._files.read(path, whole=False)
+        state = self._reader.files.read(path, whole=False)
         if state.problem:
             raise ContentError(state.problem, path=path)
         data = self._parts.seen.read(path, READ_LIMIT).data
@@ -509,23 +524,16 @@ class Archiver:
             path, len(data), [data], object_id("blob", data), describe(path, state.values).to_dict()
         )
 
-    def _chunks(self, path: str) -> Iterator[bytes]:
-        """A file's bytes, in pieces."""
-        if document_kind(path):
-            yield self._parts.seen.read(path, READ_LIMIT).data
-        else:
-            yield from file_chunks(self._parts.tree, path)
-
     # -- out of the tree ------------------------------------------------------------------------------------------
     def _remove(self, members: Sequence[archive_file.ArchiveMember], left: dict[str, str]) -> int:
         """Take originals out of the tree, each only where its archive holds these very bytes."""
-        removed = 0
+        removed, tree = 0, self._parts.tree
         for part in _in_commits(member for member in members if document_kind(member.path)):
             names = iterations_text({number for one in part if (number := iteration_of(one.path)) is not None})
             removed += self._remove_batch(part, f"Take {names} out of the tree; the archive has them", left)
         for member in members:
-            if not document_kind(member.path) and digest_of(self._chunks(member.path)) == member.digest:
-                self._parts.tree.remove(member.path)
+            if not document_kind(member.path) and digest_of(file_chunks(tree, member.path)) == member.digest:
+                tree.remove(member.path)
                 removed += 1
         for number in sorted({number for one in members if (number := iteration_of(one.path)) is not None}):
             self._remove_empty(iteration_folder(number))
@@ -604,46 +612,7 @@ class Archiver:
             self._parts.tree.remove(archive_file.payload_path(name))
             self._parts.gate.filled(archive_file.payload_path(name), -entry.size if entry else 0)
 
-
-def _groups(files: Iterable[_Original]) -> Iterator[list[_Original]]:
-    """What goes into one archive each: files of one month, in order, up to a size."""
-    for _, some in groupby(files, key=lambda one: f"{one.closed:%Y-%m}"):
-        yield from batches(some, lambda one: one.size, _MOST_BYTES, _MOST_DOCUMENTS)
-
-
-_EVERY = 3600.0
-_GATHERING = timedelta(days=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
-    """What is due: closed iterations with the moment of their closing, and archives to be deleted, by name."""
-
-    iterations: Mapping[int, datetime]
-    archives: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionResult:
-    """What obeying the retention policy did, or would do.
-
-    Attributes:
-        archived: what went into archives.
-        deleted: the archives that were deleted.
-    """
-
-    archived: ArchiveResult
-    deleted: tuple[str, ...] = ()
-
-
-class Retention:
-    """Obeys the retention policy of one workspace."""
-
-    def __init__(self, parts: Parts, reader: StateReader, archives: Archives, archiver: Archiver) -> None:
-        self._parts, self._reader, self._archives = parts, reader, archives
-        self._archiver = archiver
-        self._looked = -_EVERY
-
+    # -- as the policy says ---------------------------------------------------------------------------------------
     def policy(self) -> RetentionPolicy:
         """What the file says now; the defaults where there is none.
 
@@ -687,12 +656,12 @@ class Retention:
         chosen = tuple(iterations)
         due = Due(iterations=self._named(chosen)) if chosen else self.due(active_days=active_days)
         if dry_run:
-            return RetentionResult(archived=self._archiver.plan(due.iterations), deleted=due.archives)
+            return RetentionResult(archived=self.plan(due.iterations), deleted=due.archives)
         archived = ArchiveResult()
         if due.iterations:
-            archived = self._archiver.archive(due.iterations, self.policy().level)
+            archived = self.archive(due.iterations, self.policy().level)
         for name in due.archives:
-            self._archiver.delete(name, f"older than {self.policy().delete_days} days, as the retention policy says")
+            self.delete(name, f"older than {self.policy().delete_days} days, as the retention policy says")
         return RetentionResult(archived=archived, deleted=due.archives)
 
     def keep_up(self) -> RetentionResult | None:
@@ -705,7 +674,7 @@ class Retention:
         if 0 <= now - self._looked < _EVERY or not (self._parts.tree.root / ITERATIONS).is_dir():
             return None
         self._looked = now
-        if self._archiver.working_here or not self.policy().automatic:
+        if self._is_working_here() or not self.policy().automatic:
             return None
         due = self.due()
         return self.run() if due.archives or (due.iterations and not self._archived_lately()) else None
@@ -717,7 +686,7 @@ class Retention:
 
     def _archive_due(self, _: Cleaner) -> CleanupStep:
         """Archive iterations that are due."""
-        if self._archiver.working_here or not self.policy().automatic or not self.due().iterations:
+        if self._is_working_here() or not self.policy().automatic or not self.due().iterations:
             return CleanupStep(what="", bytes=0)
         done = self.run().archived
         what = f"archived {iterations_text(done.iterations)} as {', '.join(done.archives)}" if done.archives else ""
@@ -741,7 +710,10 @@ class Retention:
         except MemfsError:
             return False
 
-    # -- internal -------------------------------------------------------------------------------------------------
+    def _is_working_here(self) -> bool:
+        """Whether this thread is archiving already: what it writes may raise occasions that want the same."""
+        return self._worker == threading.get_ident()
+
     def _archived_lately(self) -> bool:
         names = list(self._archives.stamp())
         with suppress(ArchiveInvalid, FileNotFoundError):
@@ -787,6 +759,12 @@ class Retention:
                     hint=f"memfs state iteration close {number}",
                 )
         return {number: closed[number] for number in numbers}
+
+
+def _groups(files: Iterable[_Original]) -> Iterator[list[_Original]]:
+    """What goes into one archive each: files of one month, in order, up to a size."""
+    for _, some in groupby(files, key=lambda one: f"{one.closed:%Y-%m}"):
+        yield from batches(some, lambda one: one.size, _MOST_BYTES, _MOST_DOCUMENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

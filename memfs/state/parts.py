@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from memfs.fs.tree import View
     from memfs.settings import Settings
     from memfs.state.aggregates import Aggregates
-    from memfs.state.archives import Retention
     from memfs.state.checkpoints import Checkpoints
     from memfs.state.feedback import FeedbackStore
     from memfs.state.metrics import AgentAnalyst
@@ -146,15 +145,8 @@ class States:
 
     @shared_property
     def archiver(self) -> Archiver:
-        """Packs closed iterations, and unpacks them."""
-        return Archiver(self.store, self.parts, self.files, self.archives)
-
-    @shared_property
-    def retention(self) -> Retention:
-        """Does what the retention policy says."""
-        from memfs.state.archives import Retention
-
-        return Retention(self.parts, self.reading, self.archives, self.archiver)
+        """Packs closed iterations, as the retention policy says, and unpacks them."""
+        return Archiver(self.store, self.reading, self.archives)
 
     # -- transfer -------------------------------------------------------------------------------------------------
     @shared_property
@@ -184,7 +176,7 @@ class States:
         self.parts.require_open()
         try:
             if not self.store.by_hand:
-                self.retention.keep_up()
+                self.archiver.keep_up()
         except MemfsError as error:  # what is due stays due; a write or close is not to fail for it
             self.store.note_failure(error)
 

@@ -90,7 +90,7 @@ def grow(folder: Path) -> None:
 
     with mock.patch("memfs.workspace.utc_now", told), open_workspace(folder, watch=False) as workspace:
         _keep_thread(workspace)
-        done = workspace.states.retention.run(iterations=[ARCHIVED])
+        done = workspace.states.archiver.run(iterations=[ARCHIVED])
         assert done.archived.removed, done
         path = f"ContextMemory/{DISPUTED}"
         versions = [

@@ -265,7 +265,7 @@ def test_archived_iterations_count_the_same(opened: Opened) -> None:
         work(workspace.states, number)
     workspace.store.flush()
     before, analysis = on_disk(workspace), workspace.states.analysis.analyze("Scout")
-    workspace.states.retention.run(iterations=[1, 2])
+    workspace.states.archiver.run(iterations=[1, 2])
     assert not (workspace.root / "ContextMemory/iterations/iteration_001").exists()
     assert rebuilt(workspace.states) == []
     for path in (workspace.root / "ContextMemory/aggregates").glob("*.json"):

@@ -37,7 +37,7 @@ Git = Callable[..., str]
 
 def archive(workspace: Workspace, *numbers: int) -> ArchiveResult:
     """Archive iterations, by number."""
-    return workspace.states.retention.run(iterations=numbers).archived
+    return workspace.states.archiver.run(iterations=numbers).archived
 
 
 def test_an_archived_iteration_leaves_the_tree_and_reads_back_byte_for_byte(opened: Opened) -> None:
@@ -202,9 +202,9 @@ def test_unpacking_brings_an_iteration_back_and_it_rests_for_a_while(opened: Ope
     done = workspace.states.archiver.unpack(1)
     assert (done.documents, done.kept) == (4, ())
     assert contents(workspace, paths) == before
-    assert workspace.states.retention.due().iterations == {}
+    assert workspace.states.archiver.due().iterations == {}
     later = workspace.parts.clock() + timedelta(days=31)
-    assert set(workspace.states.retention.due(later).iterations) == {1}
+    assert set(workspace.states.archiver.due(later).iterations) == {1}
 
 
 def test_an_unpacked_iteration_is_archived_again(opened: Opened) -> None:
@@ -303,7 +303,7 @@ def test_open_iterations_are_not_archived(opened: Opened) -> None:
     """Only closed iterations go; one that is open, or not there, is refused with the way out (S5)."""
     workspace = opened()
     iteration(workspace, 1, status="open")
-    assert workspace.states.retention.due().iterations == {}
+    assert workspace.states.archiver.due().iterations == {}
     with pytest.raises(IterationInvalid, match="open") as caught:
         archive(workspace, 1)
     assert "memfs state iteration close 1" in str(caught.value.hint)
@@ -389,7 +389,7 @@ def test_killed_at_any_operation_nothing_is_lost_and_the_next_run_goes_on(
         again = opened(root)
         found = {path: _either(again, path) for path in paths}
         assert found == before, f"after {step} operations"
-        again.states.retention.run(iterations=[1] if 1 in again.states.retention.closed() else [])
+        again.states.archiver.run(iterations=[1] if 1 in again.states.archiver.closed() else [])
         assert {path: again.states.archives.read(path) for path in paths} == before
         assert not [path for path in contents(again, paths) if iteration_of(path) == 1]
         points += 1
@@ -480,7 +480,7 @@ def stop(name, path):
     if left < 0:
         os.kill(os.getpid(), signal.SIGKILL)
 io.set_hook(stop)
-workspace.states.retention.run(iterations=[1])
+workspace.states.archiver.run(iterations=[1])
 """
 
 
@@ -495,7 +495,7 @@ def test_kill_9_while_archiving_loses_nothing(opened: Opened, operations: int, f
     assert ended.returncode in (-signal.SIGKILL, 0)
     again = opened(workspace.root)
     assert {path: _either(again, path) for path in paths} == before
-    again.states.retention.run(iterations=[1] if 1 in again.states.retention.closed() else [])
+    again.states.archiver.run(iterations=[1] if 1 in again.states.archiver.closed() else [])
     assert {path: again.states.archives.read(path) for path in paths} == before
     assert contents(again, paths) == {}
 
@@ -525,7 +525,7 @@ def test_what_a_process_keeps_of_archives_is_bounded(opened: Opened, monkeypatch
     states = workspace.states
     paths = {number: iteration(workspace, number) for number in range(1, 7)}
     for number in paths:
-        states.retention.run(iterations=[number])
+        states.archiver.run(iterations=[number])
     archives = Archives(workspace.parts)
 
     for _ in range(2):

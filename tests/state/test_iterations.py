@@ -61,12 +61,12 @@ def test_an_iteration_is_a_folder_with_a_header(rig: Rig) -> None:
 def test_the_first_iteration_writes_the_retention_policy_out(rig: Rig) -> None:
     """``configuration/`` is complete from then on, by what counts anyway; what a person did with it stays (S12)."""
     path = rig.workspace.root / "ContextMemory" / "configuration" / "retention_policy.json"
-    unwritten = rig.workspace.states.retention.policy()
+    unwritten = rig.workspace.states.archiver.policy()
     rig.iterations.start()
     written = json.loads(path.read_text())
     assert (written["active_days"], written["checkpoints"]) == (30, {"keep": 5, "keep_days": 7})
     assert "prune" not in written
-    assert rig.workspace.states.retention.policy() == unwritten
+    assert rig.workspace.states.archiver.policy() == unwritten
     path.unlink()
     rig.iterations.start()
     assert not path.exists()

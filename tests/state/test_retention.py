@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,7 +13,7 @@ from archived import contents, iteration, policy
 from memfs.admin.archive_file import index_path, payload_path
 from memfs.errors import ContentError
 from memfs.model.state_paths import system_state_path
-from memfs.state.archives import Retention
+from memfs.state.archives import Archiver
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -24,24 +25,24 @@ def test_an_iteration_is_due_when_it_was_closed_for_active_days(opened: Opened) 
     workspace = opened()
     iteration(workspace, 1)
     iteration(workspace, 2, status="open")
-    retention = workspace.states.retention
-    closed = retention.closed()[1]
-    assert retention.due(closed + timedelta(days=30)).iterations == {1: closed}
-    assert retention.due(closed + timedelta(days=30, seconds=-1)).iterations == {}
+    archiver = workspace.states.archiver
+    closed = archiver.closed()[1]
+    assert archiver.due(closed + timedelta(days=30)).iterations == {1: closed}
+    assert archiver.due(closed + timedelta(days=30, seconds=-1)).iterations == {}
     policy(workspace, active_days=3)
-    assert set(retention.due(closed + timedelta(days=3)).iterations) == {1}
-    assert retention.due(closed + timedelta(days=3), active_days=4).iterations == {}
+    assert set(archiver.due(closed + timedelta(days=3)).iterations) == {1}
+    assert archiver.due(closed + timedelta(days=3), active_days=4).iterations == {}
 
 
 def test_an_iteration_that_was_opened_again_by_hand_is_not_archived(opened: Opened) -> None:
     """Its header decides, not the index, which an edit in place may not have reached yet (S5)."""
     workspace = opened()
     iteration(workspace, 1)
-    retention = workspace.states.retention
-    assert set(retention.closed()) == {1}
+    archiver = workspace.states.archiver
+    assert set(archiver.closed()) == {1}
     header = workspace.root / system_state_path(1)
     header.write_text(header.read_text().replace('"closed"', '"open"', 1))
-    assert retention.closed() == {}
+    assert archiver.closed() == {}
 
 
 def test_an_invalid_policy_makes_nothing_due(opened: Opened) -> None:
@@ -50,7 +51,7 @@ def test_an_invalid_policy_makes_nothing_due(opened: Opened) -> None:
     paths = iteration(workspace, 1)
     policy(workspace, active_days="soon")
     with pytest.raises(ContentError, match="active_days"):
-        workspace.states.retention.run()
+        workspace.states.archiver.run()
     assert len(contents(workspace, paths)) == 4
 
 
@@ -58,11 +59,11 @@ def test_due_iterations_are_archived_by_a_process_that_writes(opened: Opened) ->
     """Upkeep archives what is due, once an hour at most, where the policy wants that by itself (S15)."""
     workspace = opened()
     paths = iteration(workspace, 1)
-    done = workspace.states.retention.keep_up()
+    done = workspace.states.archiver.keep_up()
     assert done is not None
     assert done.archived.iterations == (1,)
     iteration(workspace, 2)
-    assert workspace.states.retention.keep_up() is None
+    assert workspace.states.archiver.keep_up() is None
     assert contents(workspace, paths) == {}
 
 
@@ -70,10 +71,11 @@ def test_what_is_due_within_a_day_goes_into_one_archive(opened: Opened) -> None:
     """A system whose iterations take minutes has an archive a day, not one for each of them (S15)."""
     workspace = opened()
     states, now = workspace.states, [workspace.parts.clock()]
-    parts = replace(workspace.parts, clock=lambda: now[0])
+    reading = copy(states.reading)
+    reading.parts = replace(workspace.parts, clock=lambda: now[0])
 
     def kept_up() -> tuple[int, ...]:
-        done = Retention(parts, states.reading, states.archives, states.archiver).keep_up()
+        done = Archiver(workspace.store, reading, states.archives).keep_up()
         return done.archived.iterations if done else ()
 
     iteration(workspace, 1)
@@ -85,7 +87,7 @@ def test_what_is_due_within_a_day_goes_into_one_archive(opened: Opened) -> None:
     now[0] += timedelta(hours=5)
     assert kept_up() == (2, 3)
     assert len(states.archives.periods()) == 2
-    assert states.retention.due(now[0]).iterations == {}
+    assert states.archiver.due(now[0]).iterations == {}
 
 
 def test_nothing_is_archived_by_itself_where_the_policy_says_so(opened: Opened) -> None:
@@ -93,9 +95,9 @@ def test_nothing_is_archived_by_itself_where_the_policy_says_so(opened: Opened) 
     workspace = opened()
     policy(workspace, archive={"enabled": False})
     iteration(workspace, 1)
-    assert workspace.states.retention.keep_up() is None
+    assert workspace.states.archiver.keep_up() is None
     assert not any("archive" in step.what for step in workspace.cleaner.clean())
-    assert workspace.states.retention.run().archived.iterations == (1,)
+    assert workspace.states.archiver.run().archived.iterations == (1,)
 
 
 def test_cleanup_archives_what_is_due(opened: Opened) -> None:
@@ -112,13 +114,13 @@ def test_archives_are_deleted_only_where_the_policy_says_so(opened: Opened) -> N
     """Without delete.archives_after_days no archive is ever deleted; with it, the old ones (S5)."""
     workspace = opened()
     iteration(workspace, 1)
-    retention = workspace.states.retention
-    retention.run()
+    archiver = workspace.states.archiver
+    archiver.run()
     later = workspace.parts.clock() + timedelta(days=400)
-    assert retention.due(later).archives == ()
+    assert archiver.due(later).archives == ()
     policy(workspace, delete={"archives_after_days": 300})
-    assert retention.due().archives == ()
-    assert retention.due(later).archives == ("2020-03",)
+    assert archiver.due().archives == ()
+    assert archiver.due(later).archives == ("2020-03",)
     workspace.states.archiver.delete("2020-03", "a test")
     assert not (workspace.root / payload_path("2020-03")).exists()
     assert not (workspace.root / index_path("2020-03")).exists()
@@ -130,7 +132,7 @@ def test_erasing_a_document_reaches_the_archives(opened: Opened) -> None:
     workspace = opened()
     paths = iteration(workspace, 1)
     before = contents(workspace, paths)
-    workspace.states.retention.run()
+    workspace.states.archiver.run()
     gone = paths[0]
     erased = workspace.eraser.erase(gone, is_path=True)
     assert erased.proof.hits == ()
@@ -147,7 +149,7 @@ def test_archived_documents_are_found_and_loaded_like_others(opened: Opened) -> 
     paths = iteration(workspace, 1)
     reading = workspace.states.reading
     before = {path: reading.load(path) for path in paths}
-    workspace.states.retention.run()
+    workspace.states.archiver.run()
     assert contents(workspace, paths) == {}
     assert {path: reading.load(path) for path in paths} == before
     assert [(row.number, row.status) for row in reading.iterations()] == [(1, "closed")]
@@ -161,7 +163,7 @@ def test_growth_counts_archived_iterations_as_they_were(opened: Opened) -> None:
     for number in (1, 2, 3):
         iteration(workspace, number)
     before = growth_of(workspace.parts, workspace.states.archives)
-    workspace.states.retention.run(iterations=[2])
+    workspace.states.archiver.run(iterations=[2])
     after = growth_of(workspace.parts, workspace.states.archives)
     assert [(row.number, row.bytes, row.documents) for row in after.iterations] == [
         (row.number, row.bytes, row.documents) for row in before.iterations
@@ -174,7 +176,7 @@ def test_check_names_a_damaged_archive(opened: Opened) -> None:
     """check names an index that is broken, check --integrity a payload with one flipped bit, both by path (S18)."""
     workspace = opened()
     iteration(workspace, 1)
-    workspace.states.retention.run()
+    workspace.states.archiver.run()
     assert [one for one in workspace.checker.check(integrity=True) if "archive/" in one.path] == []
     payload = workspace.root / payload_path("2020-03")
     data = payload.read_bytes()

@@ -146,7 +146,7 @@ def test_archived_iterations_are_exported(opened: Open) -> None:
     fill(workspace)
     data, before = exported(workspace)
     states = workspace.states
-    states.archiver.archive(states.retention.closed(), 3)
+    states.archiver.archive(states.archiver.closed(), 3)
     assert not (workspace.root / "ContextMemory/iterations/iteration_001/hypotheses").exists()
     again, after = exported(workspace)
     assert (after.counts, after.missing) == (before.counts, ())

@@ -448,7 +448,7 @@ def _archive_run(workspace: Workspace, dry_run: bool, days: float | None, chosen
         memfs admin archive run --older-than 7
         memfs admin archive run --iteration 3
     """
-    return workspace.states.retention.run(dry_run, active_days=days, iterations=chosen)
+    return workspace.states.archiver.run(dry_run, active_days=days, iterations=chosen)
 
 
 # -- archive list -------------------------------------------------------------------------------------------------
