@@ -25,7 +25,7 @@ from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import build, store
 from memfs.git.layout import HEADS, Layout, Refs, discover, read_config, read_small
 from memfs.git.objects import EXECUTABLE, REGULAR, TreeEntry
-from memfs.git.process import contents, files_of, sizes, tether, wait_for_children
+from memfs.git.process import files_of, tether, wait_for_children
 from memfs.git.remote import LOCK, RemoteConnection, RemoteHistory, configured, remote_of
 from memfs.git.repository import Repository
 from memfs.model.time import utc_now
@@ -132,16 +132,8 @@ def _plan(layout: Layout) -> OwnBranch:
     common = layout.common_dir
     memory = workspace_location.place_in(common)
     commit = Refs(layout).commit(REF) or ""
-    tops = tuple(top for top in workspace_location.work_trees(common) if not os.path.lexists(top / SETTINGS_FILE))
     return OwnBranch(
-        memory=memory or common / "memfs/memory",
-        commit=commit,
-        made=not commit,
-        already=memory is not None,
-        links=tuple(top for top in tops if workspace_location.is_link(top) or not os.path.lexists(top / MEMORY_FOLDER)),
-        blocked=tuple(
-            top for top in tops if os.path.lexists(top / MEMORY_FOLDER) and not workspace_location.is_link(top)
-        ),
+        memory=memory or common / "memfs/memory", commit=commit, made=not commit, already=memory is not None
     )
 
 
@@ -285,8 +277,8 @@ def _lay_out(repository: Repository, commit: str) -> Path:
     memory = {path: one for path, one in entries.items() if is_own(os.fsdecode(path)) and one.mode in REGULAR}
     _write_index(repository, layout, entries, memory)
     with closing(Tree(folder)) as tree, tree.holding_folders():
-        for path, data in _contents(repository, {path: entry.id for path, entry in memory.items()}):
-            tree.write(os.fsdecode(path), data, durable=False)
+        for path, entry in memory.items():
+            tree.write(os.fsdecode(path), repository.blob(entry.id), durable=False)
     for path, entry in memory.items():
         if entry.mode == EXECUTABLE:
             io.chmod(str(folder / os.fsdecode(path)), 0o755)
@@ -303,20 +295,6 @@ def _write_index(
     repository.git.run("update-index", "-z", "--index-info", data=rows, variables=place)
     skipped = b"".join(path + b"\0" for path in entries if path not in laid)
     repository.git.run("update-index", "-z", "--skip-worktree", "--stdin", data=skipped, variables=place)
-
-
-def _contents(repository: Repository, blobs: Mapping[bytes, str]) -> Iterator[tuple[bytes, bytes]]:
-    """What goes into each file."""
-    paths: dict[str, list[bytes]] = {}
-    for path, blob in blobs.items():
-        paths.setdefault(blob, []).append(path)
-    known = sizes(repository.git, paths)
-    if absent := paths.keys() - known.keys():
-        blob = min(absent)
-        hint = "a shallow or damaged clone lacks it; run git fsck"
-        raise errors.HistoryUnavailable(f"the object {blob} is not in the repository", hint=hint)
-    for blob, data in contents(repository.git, known):
-        yield from ((path, data) for path in paths[blob])
 
 
 def _links(common: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:

@@ -461,13 +461,6 @@ def _is_among(item: MemoryItem, agents: set[str]) -> bool:
     return any(agent_person(name) == mine for name in agents)
 
 
-def not_asked(error: MemfsError | OSError) -> ReviewFinding:
-    """What is said where the memory of a side could not be asked."""
-    reason = error.sentence if isinstance(error, MemfsError) else str(error)
-    hint = error.hint or "" if isinstance(error, MemfsError) else ""
-    return finding("NotAsked", reason, hint=hint)
-
-
 # -- the report ---------------------------------------------------------------------------------------------------
 def concealed(report: Report) -> Report:
     """The report with the name of a rule in place of each secret."""
@@ -586,7 +579,7 @@ class Reviews:
             try:
                 found += neighbour_findings(before, after, items, self._travel.at(after.files.commit).store)
             except (MemfsError, OSError) as error:
-                found.append(not_asked(error))
+                found.append(finding("NotAsked", str(error)))
         return replace(report, findings=in_order(found))
 
     def _findings(

@@ -31,6 +31,7 @@ from memfs.learning.conventions import Convention
 from memfs.model import KindTable, MemoryItem
 from memfs.model.ids import stem_of
 from memfs.model.kinds import CONVENTION
+from memfs.model.state_facts import texts
 from memfs.recall import conflict_notes
 from memfs.recall.tokens import gist
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, is_item
@@ -322,19 +323,15 @@ def item_changes(before: Side, after: Side, changed: ChangedPaths) -> list[Revie
     """What became of each item, by id."""
     was, is_now = _by_id(before, changed.items), _by_id(after, changed.items)
     shelved, brought = _by_id(after, changed.archived), _by_id(before, changed.archived)
-    renamed = _renamed(before, after, was, is_now)
     found = []
     for name in sorted(was.keys() | is_now.keys()):
         old, new = was.get(name), is_now.get(name)
-        if name in renamed.values():  # reported with the name it has by now
-            continue
         if old is not None and new is not None:
             moved = old != new
             found.append(_described(after, MOVED if moved else CHANGED, name, new, old if moved else ""))
         elif new is not None:
-            origin = was[renamed[name]] if name in renamed else brought.get(name, "")
-            what = MOVED if name in renamed else RETURNED if origin else ADDED
-            found.append(_described(after, what, name, new, origin))
+            origin = brought.get(name, "")
+            found.append(_described(after, RETURNED if origin else ADDED, name, new, origin))
         elif old is not None and name in shelved:
             found.append(replace(_described(before, ARCHIVED, name, old), path=shelved[name], before=old))
         elif old is not None:
@@ -352,13 +349,6 @@ def _by_id(side: Side, paths: Iterable[str]) -> dict[str, str]:
         if path in side.entries:
             found.setdefault(stem_of(path).casefold(), path)
     return found
-
-
-def _renamed(before: Side, after: Side, was: Mapping[str, str], is_now: Mapping[str, str]) -> dict[str, str]:
-    """Files that have another name and the same content: by the name they have, the one they had."""
-    gone = {before.entries[path].id: name for name, path in was.items() if name not in is_now}
-    fresh = {name: after.entries[path].id for name, path in is_now.items() if name not in was}
-    return {name: gone.pop(blob) for name, blob in sorted(fresh.items()) if blob in gone}
 
 
 def _compared(one: ItemChange, before: Side, after: Side, others: Iterable[MemoryItem]) -> ReviewedItem:
@@ -467,24 +457,12 @@ def texts_of(item: MemoryItem) -> tuple[tuple[str, str], ...]:
     found = [("title", item.title), ("content", item.content), ("tags", "\n".join(item.tags))]
     free = {name: getattr(item, name) for name in ("context", "metadata", "data")}
     for name, value in _leaves(free):
-        found += [(name, text) for text in _strings(value)]
+        found += [(name, text) for text in texts(value)]
     origin = item.origin
     found += [
         (f"origin.{name}", getattr(origin, name)) for name in ("speaker", "role", "agent", "task", "tool", "phase")
     ]
     return tuple((name, text) for name, text in found if text)
-
-
-def _strings(value: Any, depth: int = 0) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif depth < 16 and isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield str(name)
-            yield from _strings(inner, depth + 1)
-    elif depth < 16 and isinstance(value, list | tuple):
-        for inner in value:
-            yield from _strings(inner, depth + 1)
 
 
 LONGEST = 60_000

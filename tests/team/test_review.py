@@ -67,16 +67,6 @@ def test_items_are_told_by_what_became_of_them(team: Team) -> None:
     assert (report.commits, report.failed()) == (1, False)
 
 
-def test_a_renamed_file_is_a_moved_item(team: Team) -> None:
-    """A file that got another name, and nothing else, is told as moved and not as one that went and one that came."""
-    team.branch()
-    folder = team.root / BELOW / "semantic/2026-03"
-    (folder / "anchor.yaml").rename(folder / "mooring.yaml")
-    team.commit()
-    (change,) = team.review().items
-    assert (change.what, change.id, change.before) == ("moved", "mooring", f"{BELOW}/semantic/2026-03/anchor.yaml")
-
-
 def test_the_base_is_what_both_began_from(team: Team) -> None:
     """As in a pull request, what main got in the meantime is no part of the change (K8)."""
     team.branch()
