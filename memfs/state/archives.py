@@ -28,18 +28,9 @@ from memfs.fs import io
 from memfs.fs.archive import DigestStream, batches, digest_of, file_chunks
 from memfs.fs.tree import ScanEntry, View
 from memfs.git.repository import at_a_tip
-from memfs.model import Problem
+from memfs.model import Problem, state_paths
 from memfs.model.item import object_id
 from memfs.model.state_facts import describe
-from memfs.model.state_paths import (
-    ARCHIVE,
-    ITERATIONS,
-    document_kind,
-    document_of_sidecar,
-    iteration_folder,
-    iteration_of,
-    system_state_path,
-)
 from memfs.state.metrics import slope
 from memfs.store.parts import READ_LIMIT, Parts
 from memfs.store.store import Store
@@ -92,8 +83,8 @@ class Archives:
     def stamp(self) -> Mapping[str, str]:
         """By archive a text that changes when its index does: a caller that keeps rows of it need not read it again."""
         found = {}
-        for entry in self._seen.scan(ARCHIVE):
-            name = entry.path.removeprefix(f"{ARCHIVE}/").removesuffix(archive_file.INDEX_SUFFIX)
+        for entry in self._seen.scan(state_paths.ARCHIVE):
+            name = entry.path.removeprefix(f"{state_paths.ARCHIVE}/").removesuffix(archive_file.INDEX_SUFFIX)
             if entry.regular and entry.path.endswith(archive_file.INDEX_SUFFIX) and archive_file.is_name(name):
                 found[name] = f"{entry.size}-{entry.mtime_ns}-{entry.ctime_ns}-{entry.inode}"
         return dict(sorted(found.items(), key=lambda row: order(row[0])))
@@ -162,7 +153,7 @@ class Archives:
     def find(self, path: str) -> Place | None:
         """The newest archive that holds a document, and where in it; None where none does."""
         self._parts.require_open()
-        number = iteration_of(path)
+        number = state_paths.iteration_of(path)
         for name in self.iterations().get(number, ()) if number is not None else ():
             archive = self.archive(name)
             if path in archive.by_path:
@@ -179,7 +170,11 @@ class Archives:
         found: dict[str, Place] = {}
         for name in reversed(self.iterations().get(number, ())):
             archive = self.archive(name)
-            found |= {path: (archive, one) for path, one in archive.by_path.items() if iteration_of(path) == number}
+            found |= {
+                path: (archive, one)
+                for path, one in archive.by_path.items()
+                if state_paths.iteration_of(path) == number
+            }
         return found
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -400,7 +395,7 @@ class Archiver:
         """
         with self._working("archive"):
             with self._parts.lock.hold("archive"):  # what killed processes left
-                self._parts.tree.sweep(ARCHIVE)
+                self._parts.tree.sweep(state_paths.ARCHIVE)
             flushed = self._store.flush(adopt=False)
             reason = self._parts.repository.busy() or (flushed.reason if flushed.waiting else "")
             if reason:
@@ -455,11 +450,11 @@ class Archiver:
         """The files of closed iterations: documents and their sidecars; what else a person keeps there stays."""
         found = []
         for number, moment in sorted(closed.items(), key=lambda row: (f"{row[1]:%Y-%m}", row[0])):
-            rows = sorted(self._parts.seen.scan(iteration_folder(number)))
+            rows = sorted(self._parts.seen.scan(state_paths.iteration_folder(number)))
             found += [
                 _Original(row.path, row.size, moment)
                 for row in rows
-                if row.regular and (document_kind(row.path) or document_of_sidecar(row.path))
+                if row.regular and (state_paths.document_kind(row.path) or state_paths.document_of_sidecar(row.path))
             ]
         return found
 
@@ -475,8 +470,8 @@ class Archiver:
         packer = archive_file.ArchivePacker(level)
         payload = DigestStream(packer.payload(self._readable(group, left)))
         tree.write_stream(path, payload)
-        packed = {iteration_of(member.path) for member in packer.members}
-        moments = {number: one.closed for one in group if (number := iteration_of(one.path)) in packed}
+        packed = {state_paths.iteration_of(member.path) for member in packer.members}
+        moments = {number: one.closed for one in group if (number := state_paths.iteration_of(one.path)) in packed}
         size, sha256 = payload.digest
         index = archive_file.ArchiveIndex(
             name=name,
@@ -498,7 +493,7 @@ class Archiver:
         """The files that can be archived as they are; ``left`` is told of the others."""
         for one in group:
             try:
-                if document_kind(one.path):
+                if state_paths.document_kind(one.path):
                     yield self._document(one.path)
                 elif (entry := self._parts.tree.entry(one.path)) is not None:
                     yield archive_file.ArchiveInput(one.path, entry.size, file_chunks(self._parts.tree, one.path))
@@ -528,15 +523,20 @@ class Archiver:
     def _remove(self, members: Sequence[archive_file.ArchiveMember], left: dict[str, str]) -> int:
         """Take originals out of the tree, each only where its archive holds these very bytes."""
         removed, tree = 0, self._parts.tree
-        for part in _in_commits(member for member in members if document_kind(member.path)):
-            names = iterations_text({number for one in part if (number := iteration_of(one.path)) is not None})
+        for part in _in_commits(member for member in members if state_paths.document_kind(member.path)):
+            names = iterations_text(
+                {number for one in part if (number := state_paths.iteration_of(one.path)) is not None}
+            )
             removed += self._remove_batch(part, f"Take {names} out of the tree; the archive has them", left)
         for member in members:
-            if not document_kind(member.path) and digest_of(file_chunks(tree, member.path)) == member.digest:
+            if (
+                not state_paths.document_kind(member.path)
+                and digest_of(file_chunks(tree, member.path)) == member.digest
+            ):
                 tree.remove(member.path)
                 removed += 1
-        for number in sorted({number for one in members if (number := iteration_of(one.path)) is not None}):
-            self._remove_empty(iteration_folder(number))
+        for number in sorted({number for one in members if (number := state_paths.iteration_of(one.path)) is not None}):
+            self._remove_empty(state_paths.iteration_folder(number))
         return removed
 
     def _remove_batch(self, members: Sequence[archive_file.ArchiveMember], message: str, left: dict[str, str]) -> int:
@@ -577,9 +577,9 @@ class Archiver:
             kept = tuple(path for path in places if self._parts.seen.entry(path) is not None)
             wanted = {path: place for path, place in places.items() if path not in kept}
             for archive, member in wanted.values():
-                if not document_kind(member.path):
+                if not state_paths.document_kind(member.path):
                     self._parts.tree.write_stream(member.path, archive.chunks(member))
-            for part in _in_commits(member for _, member in wanted.values() if document_kind(member.path)):
+            for part in _in_commits(member for _, member in wanted.values() if state_paths.document_kind(member.path)):
                 plans = self._store.plan_restore({one.path: self._archives.content(*wanted[one.path]) for one in part})
                 made = [plan for plan in plans if plan.before is None]
                 self._store.carry_out(made, f"Unpack iteration {iteration}", source=SOURCE)
@@ -671,7 +671,7 @@ class Archiver:
         """
         self._parts.require_open()
         now = self._parts.clock().timestamp()
-        if 0 <= now - self._looked < _EVERY or not (self._parts.tree.root / ITERATIONS).is_dir():
+        if 0 <= now - self._looked < _EVERY or not (self._parts.tree.root / state_paths.ITERATIONS).is_dir():
             return None
         self._looked = now
         if self._is_working_here() or not self.policy().automatic:
@@ -704,7 +704,7 @@ class Archiver:
     def _is_closed(self, number: int) -> bool:
         """Whether its header says so now: the index may not have seen an edit in place yet."""
         try:
-            return self._reader.files.read(system_state_path(number)).values.get("status") == "closed"
+            return self._reader.files.read(state_paths.system_state_path(number)).values.get("status") == "closed"
         except FileNotFoundError:
             return True  # the header is in an archive already
         except MemfsError:
@@ -724,8 +724,8 @@ class Archiver:
         return False
 
     def _in_tree(self) -> list[int]:
-        names = io.listed(self._parts.tree.root / ITERATIONS)
-        numbers = [iteration_of(f"{ITERATIONS}/{name}/x") for name in names]
+        names = io.listed(self._parts.tree.root / state_paths.ITERATIONS)
+        numbers = [state_paths.iteration_of(f"{state_paths.ITERATIONS}/{name}/x") for name in names]
         return sorted(number for number in numbers if number is not None)
 
     def _since(self, number: int, closed: datetime) -> datetime:
@@ -755,7 +755,7 @@ class Archiver:
             if number not in closed:
                 raise IterationInvalid(
                     f"iteration {number} is open: only closed ones are archived",
-                    path=iteration_folder(number),
+                    path=state_paths.iteration_folder(number),
                     hint=f"memfs state iteration close {number}",
                 )
         return {number: closed[number] for number in numbers}
@@ -803,8 +803,8 @@ class Growth:
 def growth_of(parts: Parts, archives: Archives) -> Growth:
     """Weigh every iteration."""
     live: defaultdict[int, dict[str, int]] = defaultdict(dict)
-    for entry in parts.seen.scan(ITERATIONS):
-        number = iteration_of(entry.path)
+    for entry in parts.seen.scan(state_paths.ITERATIONS):
+        number = state_paths.iteration_of(entry.path)
         if number is not None and entry.regular:
             live[number][entry.path] = entry.size
     rows = []

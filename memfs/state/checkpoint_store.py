@@ -24,41 +24,13 @@ from memfs.config_names import CONFIGURATION, SYSTEM_CONFIG
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import CheckpointInvalid, ContentError, CorruptRecord, HistoryError, MemfsError
 from memfs.format import json_text
-from memfs.fs import io
-from memfs.fs.archive import (
-    Digest,
-    Sha256,
-    TarMember,
-    TreePacker,
-    chunks_of,
-    decoded,
-    decompressed,
-    digest_of,
-    members,
-    verified,
-)
+from memfs.fs import archive, io
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import ScanEntry, View
 from memfs.fs.workspace_location import is_own
-from memfs.model import Problem
+from memfs.model import Problem, state_paths
 from memfs.model.state_facts import is_final
-from memfs.model.state_paths import (
-    AGGREGATES,
-    CHECKPOINTS,
-    ITERATIONS,
-    MANIFEST,
-    PAYLOAD,
-    agent_of,
-    decode_name,
-    document_kind,
-    encode_name,
-    iteration_of,
-    manifest_path,
-    payload_path,
-    system_state_path,
-    task_and_turn,
-)
 from memfs.model.time import EARLIEST, format_time, parse_time, time_in
 from memfs.store import Store, sidecars
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
@@ -101,7 +73,7 @@ class Checkpoint:
     bytes: int = 0
     unpacked: int = 0
     payload_bytes: int = 0
-    sha256: Sha256 = ""
+    sha256: archive.Sha256 = ""
     revision: str = ""
     left_out: tuple[str, ...] = ()
     present: bool = True
@@ -121,7 +93,7 @@ def encode(checkpoint: Checkpoint) -> bytes:
         "unpacked": checkpoint.unpacked,
         "revision": checkpoint.revision,
         "left_out": list(checkpoint.left_out),
-        "payload": {"file": PAYLOAD, "bytes": checkpoint.payload_bytes, "sha256": checkpoint.sha256},
+        "payload": {"file": state_paths.PAYLOAD, "bytes": checkpoint.payload_bytes, "sha256": checkpoint.sha256},
     }
     text = json.dumps(values, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return json_text.document({**values, "sha256": hashlib.sha256(text.encode("ascii")).hexdigest()}).encode("utf-8")
@@ -140,7 +112,7 @@ def decode(data: bytes, checkpoint: str) -> Checkpoint:
         values = json_text.load(data.decode("utf-8"))
         version, created, payload = (values.pop(name) for name in ("format", "created", "payload"))
         values |= {"timestamp": created, "payload_bytes": payload["bytes"], "sha256": payload["sha256"]}
-        found: Checkpoint = decoded(Checkpoint, values)
+        found: Checkpoint = archive.decoded(Checkpoint, values)
         whole = encode(found) == data
     except (ValueError, KeyError, TypeError, AttributeError):
         raise invalid(checkpoint, "its manifest cannot be read") from None
@@ -207,7 +179,7 @@ def reason_of(error: CheckpointInvalid) -> str:
 
 
 MEMBER, SUMS = "recovery.json", "SHA256SUMS"
-FOLDERS = (CONFIGURATION, f"{CONTENT}/context", AGGREGATES, ITERATIONS)
+FOLDERS = (CONFIGURATION, f"{CONTENT}/context", state_paths.AGGREGATES, state_paths.ITERATIONS)
 
 
 def sums(digests: Mapping[str, tuple[int, str]]) -> bytes:
@@ -246,12 +218,12 @@ class ProvedCheckpoint:
         Raises:
             CheckpointInvalid: the payload is not there any more, or damaged by now.
         """
-        with opened_members(self.payload, self.checkpoint) as archive:
-            yield ((one.name, one.size, self._checked(one)) for n, one in enumerate(archive) if n in self.places)
+        with opened_members(self.payload, self.checkpoint) as held:
+            yield ((one.name, one.size, self._checked(one)) for n, one in enumerate(held) if n in self.places)
 
-    def _checked(self, member: TarMember) -> Iterator[bytes]:
+    def _checked(self, member: archive.TarMember) -> Iterator[bytes]:
         with _damage_named(self.checkpoint):
-            yield from verified(member.chunks(), (member.size, self.sums[member.name]), member.name)
+            yield from archive.verified(member.chunks(), (member.size, self.sums[member.name]), member.name)
 
     def document(self, path: str) -> Mapping[str, Any]:
         """What a document holds.
@@ -284,7 +256,7 @@ class ProvedCheckpoint:
 
 
 @contextmanager
-def opened_members(payload: Path, checkpoint: Checkpoint) -> Iterator[Iterator[TarMember]]:
+def opened_members(payload: Path, checkpoint: Checkpoint) -> Iterator[Iterator[archive.TarMember]]:
     """The payload's members; when the block ends without an error, every byte of the payload was right.
 
     Raises:
@@ -292,9 +264,9 @@ def opened_members(payload: Path, checkpoint: Checkpoint) -> Iterator[Iterator[T
     """
     with io.descriptor(_opened(payload, checkpoint)) as fd:
         size, name = checkpoint.payload_bytes, payload.name
-        packed = verified(chunks_of(fd, size, str(payload)), (size, checkpoint.sha256), name)
+        packed = archive.verified(archive.chunks_of(fd, size, str(payload)), (size, checkpoint.sha256), name)
         with _damage_named(checkpoint):
-            yield members(decompressed(packed, checkpoint.unpacked, name))
+            yield archive.members(archive.decompressed(packed, checkpoint.unpacked, name))
             for _ in packed:
                 pass
 
@@ -318,15 +290,15 @@ def prove(payload: Path, checkpoint: Checkpoint) -> ProvedCheckpoint:
     """
     found: dict[str, tuple[int, str]] = {}
     special: dict[str, bytes] = {}
-    with opened_members(payload, checkpoint) as archive:
-        for place, member in enumerate(archive):
+    with opened_members(payload, checkpoint) as held:
+        for place, member in enumerate(held):
             if member.name in (MEMBER, SUMS):
                 limit = _LARGEST_SUMMARY if member.name == MEMBER else _LARGEST_SUMS
                 special[member.name] = member.data(min(limit, checkpoint.unpacked))
                 continue
             if not is_own(member.name) or not member.name.startswith(tuple(f"{one}/" for one in FOLDERS)):
                 raise invalid(checkpoint.id, f"it holds {member.name!a}, which is no part of a state")
-            found[member.name] = place, digest_of(member.chunks())[1]
+            found[member.name] = place, archive.digest_of(member.chunks())[1]
     listed = _sums(special.get(SUMS, b""), checkpoint)
     wrong = next((path for path, digest in listed.items() if found.get(path, (0, ""))[1] != digest), "")
     if wrong or len(listed) != checkpoint.files:
@@ -408,16 +380,16 @@ class Shelf:
 
     def __init__(self, parts: Parts, files: View | None = None) -> None:
         """``files``: those of another time, whose checkpoints these are; payloads lie where they lie now."""
-        self.folder = parts.tree.root / CHECKPOINTS
+        self.folder = parts.tree.root / state_paths.CHECKPOINTS
         self.lock = FileLock(parts.repository.state / "checkpoint.lock")
         self._parts, self._seen = parts, files or parts.seen
 
     def ids(self) -> Sequence[str]:
         """Their ids, newest first."""
         found = set()
-        for entry in self._seen.scan(CHECKPOINTS):
-            checkpoint, _, name = entry.path.removeprefix(f"{CHECKPOINTS}/").partition("/")
-            if name == MANIFEST and is_id(checkpoint):
+        for entry in self._seen.scan(state_paths.CHECKPOINTS):
+            checkpoint, _, name = entry.path.removeprefix(f"{state_paths.CHECKPOINTS}/").partition("/")
+            if name == state_paths.MANIFEST and is_id(checkpoint):
                 found.add(checkpoint)
         return sorted(found, key=order, reverse=True)
 
@@ -452,7 +424,7 @@ class Shelf:
                 if self.size(checkpoint) is not None:
                     self.proved(checkpoint)
             except CheckpointInvalid as error:
-                yield Problem.of(error, manifest_path(checkpoint))
+                yield Problem.of(error, state_paths.manifest_path(checkpoint))
 
     def proved(self, checkpoint: str) -> ProvedCheckpoint:
         """A checkpoint that verifies whole.
@@ -474,7 +446,7 @@ class Shelf:
                 hint="ids look like ckpt_20260301_1000: 'memfs state checkpoint list'",
             )
         try:
-            return decode(self._seen.read(manifest_path(checkpoint), READ_LIMIT).data, checkpoint)
+            return decode(self._seen.read(state_paths.manifest_path(checkpoint), READ_LIMIT).data, checkpoint)
         except FileNotFoundError:
             names = self.ids()
             hint = f"the newest is {names[0]}" if names else "'memfs state checkpoint create' makes one"
@@ -486,12 +458,12 @@ class Shelf:
 
     def exists(self, checkpoint: str) -> bool:
         """Whether there is one of that id, sound or not."""
-        return is_id(checkpoint) and self._seen.entry(manifest_path(checkpoint)) is not None
+        return is_id(checkpoint) and self._seen.entry(state_paths.manifest_path(checkpoint)) is not None
 
     # -- payloads -------------------------------------------------------------------------------------------------
     def payload(self, checkpoint: str) -> Path:
         """Where a payload lies, or would lie."""
-        return self._parts.tree.root / payload_path(checkpoint)
+        return self._parts.tree.root / state_paths.payload_path(checkpoint)
 
     def size(self, checkpoint: str) -> int | None:
         """What a payload weighs, None where it is not here."""
@@ -537,11 +509,11 @@ def archived_paths(archives: Archives) -> frozenset[str]:
     paths: set[str] = set()
     for name in archives.stamp():
         with suppress(CorruptRecord, FileNotFoundError):
-            paths.update(one.path for one in archives.index(name).members if document_kind(one.path))
+            paths.update(one.path for one in archives.index(name).members if state_paths.document_kind(one.path))
     return frozenset(paths)
 
 
-class StatePacker(TreePacker):
+class StatePacker(archive.TreePacker):
     """Packs the state as it is at one moment; what there is to say of it is known once all of it was taken."""
 
     def __init__(self, store: Store, parts: Parts, update: Mapping[str, Any] | None, archives: Archives) -> None:
@@ -577,14 +549,16 @@ class StatePacker(TreePacker):
             yield from self.put(name, [data], len(data))
         yield from self.end()
 
-    def checkpoint(self, chosen: str, reason: str, payload: Digest) -> Checkpoint:
+    def checkpoint(self, chosen: str, reason: str, payload: archive.Digest) -> Checkpoint:
         """What was packed."""
         files = self.files
         return Checkpoint(
             id=chosen,
             timestamp=self._moment,
             reason=reason,
-            iteration=max((number for path in files if (number := iteration_of(path)) is not None), default=None),
+            iteration=max(
+                (number for path in files if (number := state_paths.iteration_of(path)) is not None), default=None
+            ),
             files=len(files),
             bytes=sum(size for size, _ in files.values()),
             unpacked=self.size,
@@ -597,7 +571,7 @@ class StatePacker(TreePacker):
     # -- what is noted on the way ---------------------------------------------------------------------------------
     def note(self, path: str, data: bytes) -> None:
         """Look at a document that is being packed, those of newer iterations first."""
-        kind = document_kind(path)
+        kind = state_paths.document_kind(path)
         if kind == "system_state":
             self._closed[path] = object_in(data).get("status") == "closed"
         for known in self._noted.values():
@@ -620,7 +594,7 @@ class StatePacker(TreePacker):
 
     def _is_old(self, path: str) -> bool:
         """Whether the agent's newer iterations have reported it already; a token's document names its agent inside."""
-        agent, number = agent_of(path), iteration_of(path) or 0
+        agent, number = state_paths.agent_of(path), state_paths.iteration_of(path) or 0
         return bool(agent) and any(one.order[0] > number for one in self._noted.get(agent, {}).values())
 
     # -- what a recovery reports ----------------------------------------------------------------------------------
@@ -640,9 +614,11 @@ class StatePacker(TreePacker):
                 agents[one.agent] = one
         told = sorted(said.values(), key=lambda one: (not one.path, one.order))
         archived = archived_paths(self._archives)
-        closed = {system_state_path(number): True for number in self._archives.iterations()}
+        closed = {state_paths.system_state_path(number): True for number in self._archives.iterations()}
         done = completed({*paths, *archived}, {**closed, **self._closed})
-        away = {iteration_of(path) or 0 for path in archived} - {iteration_of(path) for path in paths}
+        away = {state_paths.iteration_of(path) or 0 for path in archived} - {
+            state_paths.iteration_of(path) for path in paths
+        }
         return {
             "format": 1,
             "update": self._latest_update(),
@@ -657,7 +633,9 @@ class StatePacker(TreePacker):
         """``values`` of the latest state update, or its ``path`` where it is too large; empty where there is none."""
         if self._update is not None:
             return {"values": self._update}
-        path = max((path for path in self.files if document_kind(path) == "state_update"), key=order_of, default="")
+        path = max(
+            (path for path in self.files if state_paths.document_kind(path) == "state_update"), key=order_of, default=""
+        )
         data = self._bytes_of(path) if path else b""
         return {"path": path, **({"values": object_in(data)} if len(data) <= _SMALL else {})} if path else {}
 
@@ -686,7 +664,7 @@ def _entries(parts: Parts, left_out: dict[str, str]) -> list[ScanEntry]:
                 left_out[entry.path] = entry.reason or "not a regular file with a plain name"
 
     def place(entry: ScanEntry) -> tuple[int, str]:
-        number = iteration_of(entry.path)
+        number = state_paths.iteration_of(entry.path)
         return (-(1 << 60) if number is None else -number, entry.path)
 
     return sorted(found, key=place)
@@ -699,18 +677,18 @@ def completed(paths: Iterable[str], closed: Mapping[str, bool]) -> dict[str, Any
     tasks: dict[str, set[str]] = {}
     hypotheses, iterations, reviews = set(), set(), set()
     for path in paths:
-        kind, number = document_kind(path), iteration_of(path)
+        kind, number = state_paths.document_kind(path), state_paths.iteration_of(path)
         kinds[kind] += 1
         if number is not None:
             iterations.add(number)
         if kind == "agent_output":
-            outputs[agent_of(path)] += 1
-            tasks.setdefault(agent_of(path), set()).add(task_and_turn(path)[0])
+            outputs[state_paths.agent_of(path)] += 1
+            tasks.setdefault(state_paths.agent_of(path), set()).add(state_paths.task_and_turn(path)[0])
         elif kind == "hypothesis":
-            hypotheses.add(task_and_turn(path)[0])
+            hypotheses.add(state_paths.task_and_turn(path)[0])
         elif kind == "meta_review":
             reviews.add(number)
-    done = {iteration_of(path) for path, is_closed in closed.items() if is_closed}
+    done = {state_paths.iteration_of(path) for path, is_closed in closed.items() if is_closed}
     return {
         "iterations": sorted(iterations),
         "closed_iterations": sorted(iterations & done),
@@ -748,7 +726,11 @@ def latest_of(said: Iterable[ResumePoint]) -> dict[tuple[str, ...], ResumePoint]
 
 def order_of(path: str) -> tuple[str, int, int]:
     """What sorts state updates by time, then iteration and turn: their names begin with the time."""
-    return path.rpartition("/")[2].split("Z")[0], iteration_of(path) or 0, task_and_turn(path)[1]
+    return (
+        path.rpartition("/")[2].split("Z")[0],
+        state_paths.iteration_of(path) or 0,
+        state_paths.task_and_turn(path)[1],
+    )
 
 
 def moment_of(path: str) -> datetime | None:
@@ -772,7 +754,7 @@ def _state_in(path: str, kind: str, values: Mapping[str, Any], small: bool) -> R
     state = at(values, where)
     if state is None or not agent or not isinstance(agent, str):
         return None
-    order = (iteration_of(path) or 0, _comparable(moment))
+    order = (state_paths.iteration_of(path) or 0, _comparable(moment))
     return ResumePoint(order, path, where, small, state if small else None, agent, str(task))
 
 
@@ -835,12 +817,12 @@ def finished(
     named: dict[str, list[int]] = {}
     for place, task in enumerate(tasks):
         if name := task_id(task):
-            named.setdefault(decode_name(encode_name(name)), []).append(place)
+            named.setdefault(state_paths.decode_name(state_paths.encode_name(name)), []).append(place)
     found: set[int] = set()
     for path in paths if named else ():
-        if document_kind(path) != "agent_output":
+        if state_paths.document_kind(path) != "agent_output":
             continue
-        places = [place for place in named.get(task_and_turn(path)[0], ()) if place not in found]
+        places = [place for place in named.get(state_paths.task_and_turn(path)[0], ()) if place not in found]
         if places and (output := read_object(read, path)) and is_final(output) and _is_later(output, after):
             found.update(place for place in places if _is_of(output, tasks[place]))
     return sorted(found)

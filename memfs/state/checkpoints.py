@@ -29,27 +29,9 @@ from memfs.model import Problem, state_paths
 from memfs.model.shape import plain
 from memfs.model.state_documents import RecoveryState, StateUpdate
 from memfs.model.state_facts import StateQuery
+from memfs.state import checkpoint_store
 from memfs.state.archives import Archives
-from memfs.state.checkpoint_store import (
-    METADATA,
-    TASKS,
-    Checkpoint,
-    CheckpointVerdict,
-    ProvedCheckpoint,
-    Shelf,
-    StatePacker,
-    at,
-    encode,
-    finished,
-    is_id,
-    next_id,
-    object_in,
-    owners,
-    prove,
-    reason_of,
-    said_in,
-    write_payload,
-)
+from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict, ProvedCheckpoint, Shelf, StatePacker
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.plan import FilePlan
@@ -88,7 +70,7 @@ def components_of(path: str, data: bytes = b"") -> set[str]:
     elif kind == "feedback":
         found.add(state_paths.decode_name(state_paths.below_iteration(path).partition("/")[2].removesuffix(".json")))
     elif kind == "continuation":
-        found.add(str(object_in(data).get("agent", "")))
+        found.add(str(checkpoint_store.object_in(data).get("agent", "")))
     elif state_paths.iteration_of(path) is None and not kind:
         found.add(path.removeprefix(f"{CONTENT}/").partition("/")[0])
     return found
@@ -114,7 +96,7 @@ def recovered(proved: ProvedCheckpoint, components: Sequence[str] | None, reject
     agents = {name: noted for name, noted in summary["agents"].items() if components is None or name in components}
     found = _resume_points(metadata, {name: _value(proved, noted, "state") for name, noted in agents.items()})
     completed = dict(summary["completed_work"])
-    by_state = at(update, ("system_statistics", "hypotheses_by_state"))
+    by_state = checkpoint_store.at(update, ("system_statistics", "hypotheses_by_state"))
     if isinstance(by_state, Mapping) and by_state:
         completed["hypotheses_by_state"] = dict(by_state)
     return RecoveryState(
@@ -151,11 +133,11 @@ def _checkpoint_data(proved: ProvedCheckpoint, update: Mapping[str, Any]) -> tup
     tasks: list[Any] = []
     metadata: dict[str, Any] = {}
     # The latest update alone counts in a checkpoint that did not gather what was said before it.
-    for said in proved.summary.get("checkpoint_data") or [one.facts() for one in said_in("", update)]:
+    for said in proved.summary.get("checkpoint_data") or [one.facts() for one in checkpoint_store.said_in("", update)]:
         where, value = tuple(said["field"]), _value(proved, said, "value")
-        if where == TASKS:
+        if where == checkpoint_store.TASKS:
             tasks = value if isinstance(value, list) else []
-        elif where != METADATA:
+        elif where != checkpoint_store.METADATA:
             metadata[where[-1]] = value
         elif isinstance(value, Mapping):
             metadata |= value
@@ -166,7 +148,9 @@ def _checkpoint_data(proved: ProvedCheckpoint, update: Mapping[str, Any]) -> tup
 def _value(proved: ProvedCheckpoint, noted: Mapping[str, Any], name: str) -> Any:
     """What a document says of one thing: as it was noted or, where it is large, as the document has it."""
     path = noted["path"]
-    return proved.filled(noted[name] if name in noted else at(proved.document(path), noted["field"]), path)
+    return proved.filled(
+        noted[name] if name in noted else checkpoint_store.at(proved.document(path), noted["field"]), path
+    )
 
 
 def _resume_points(metadata: Mapping[str, Any], states: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,7 +171,7 @@ def _chosen_tasks(tasks: Sequence[Any], components: Sequence[str] | None) -> lis
     """The tasks of the components asked for; one that does not say whose it is belongs to each."""
     if components is None:
         return list(tasks)
-    return [task for task in tasks if not (own := owners(task)) or not own.isdisjoint(components)]
+    return [task for task in tasks if not (own := checkpoint_store.owners(task)) or not own.isdisjoint(components)]
 
 
 def _warnings(
@@ -277,9 +261,9 @@ class Checkpoints:
         try:
             with closing(packer.tar()) as state:
                 payload = DigestStream(compressed(state, _LEVEL, threads=os.cpu_count() or 1))
-                write_payload(target, payload)
+                checkpoint_store.write_payload(target, payload)
             made = packer.checkpoint(chosen, reason, payload.digest)
-            prove(target, made)
+            checkpoint_store.prove(target, made)
             pressed = self._pressed(made)
             self._settle(made)
         except BaseException:
@@ -296,7 +280,7 @@ class Checkpoints:
         """Let there be the checkpoint whose payload is in its place: write its manifest, in one commit."""
         plans = [
             one._replace(vetted=False)
-            for one in self._store.plan_restore({state_paths.manifest_path(made.id): encode(made)})
+            for one in self._store.plan_restore({state_paths.manifest_path(made.id): checkpoint_store.encode(made)})
         ]
         message = f"Checkpoint {made.id}: {made.files} documents"
         self._store.carry_out(plans, message, source="checkpoint", critical=True)
@@ -308,7 +292,7 @@ class Checkpoints:
         clones = repository.git_dir != repository.common_dir or bool(configured(repository))
         # The note tells of those that were removed; without it those that are there say what was given.
         known = {*self._shelf.ids(), io.read_note(self._given)}
-        while not io.mkdir(self._folder / (chosen := next_id(moment, known, among_clones=clones))):
+        while not io.mkdir(self._folder / (chosen := checkpoint_store.next_id(moment, known, among_clones=clones))):
             known.add(chosen)
         with suppress(StorageIO):  # where the disk takes nothing, those that are there tell what was given
             io.write_file(self._given, chosen.encode("ascii"))
@@ -327,7 +311,9 @@ class Checkpoints:
     def _sweep(self) -> None:
         """Remove what killed processes left: the lock is held, so that nobody is at work on it."""
         for name in io.listed(self._folder):
-            unfinished = is_id(name) and self._parts.seen.entry(state_paths.manifest_path(name)) is None
+            unfinished = (
+                checkpoint_store.is_id(name) and self._parts.seen.entry(state_paths.manifest_path(name)) is None
+            )
             if unfinished and self._is_ours(self._folder / name):
                 with suppress(MemfsError, OSError):
                     io.remove_all(self._folder / name)
@@ -475,7 +461,7 @@ class Checkpoints:
         """The same without the tasks that have their final output since the checkpoint was taken."""
         seen = self._parts.seen
         later = [entry.path for entry in seen.scan(state_paths.ITERATIONS) if entry.path not in proved.sums]
-        done = finished(state.active_tasks, later, lambda path: seen.read(path, READ_LIMIT).data)
+        done = checkpoint_store.finished(state.active_tasks, later, lambda path: seen.read(path, READ_LIMIT).data)
         if not done:
             return state
         tasks = list(enumerate(state.active_tasks))
@@ -493,7 +479,7 @@ class Checkpoints:
                     raise self._with_newest_good(error, one) from error
                 if checkpoint is not None:
                     raise
-                rejected[one] = reason_of(error)
+                rejected[one] = checkpoint_store.reason_of(error)
         if not rejected:
             raise CheckpointInvalid("there is no checkpoint", hint="'memfs state checkpoint create' makes one")
         why = "; ".join(

@@ -24,18 +24,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
+from memfs import errors
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import (
-    Conflict,
-    ContentError,
-    DuplicateId,
-    ExtraMissing,
-    ItemSyntaxError,
-    ItemTooLarge,
-    MemfsError,
-    QueryInvalid,
-    StorageIO,
-)
 from memfs.format import item_fields, json_text
 from memfs.format.plain import canonical
 from memfs.format.secrets import allowed
@@ -158,7 +148,7 @@ def _text_of(value: Any) -> str:
     return re.sub("[\ud800-\udfff\u0085\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def read_json_lines(source: BinaryIO) -> Iterator[ExportRecord | ContentError]:
+def read_json_lines(source: BinaryIO) -> Iterator[ExportRecord | errors.ContentError]:
     """The records of JSON Lines, or why a line is none; blank lines are passed over.
 
     Raises:
@@ -168,18 +158,18 @@ def read_json_lines(source: BinaryIO) -> Iterator[ExportRecord | ContentError]:
     while line := source.readline(LONGEST + 1):
         number += 1
         if len(line) > LONGEST:
-            raise ItemTooLarge(f"a line of more than {LONGEST:,} bytes", line=number, hint=_HINT)
+            raise errors.ItemTooLarge(f"a line of more than {LONGEST:,} bytes", line=number, hint=_HINT)
         try:
             if text := utf8(line, number).removeprefix(BOM if number == 1 else "").strip():
                 yield record_of(_value(text, number), number, len(line))
-        except ContentError as error:
+        except errors.ContentError as error:
             yield error
 
 
 def _value(line: str, number: int) -> Any:
     try:
         return json_text.load(line, parts=None, first=number)
-    except ItemSyntaxError as error:
+    except errors.ItemSyntaxError as error:
         error.hint = f"{error.hint}; {_HINT}; what another memory keeps needs its name: --from"
         if number == 1 and line.startswith("["):
             error.message, error.hint = _ARRAY, _HINT
@@ -196,20 +186,22 @@ def record_of(value: Any, place: int, size: int) -> ExportRecord:
         ItemSyntaxError: it describes none; ``line`` is its place.
     """
     if not isinstance(value, dict):
-        raise ItemSyntaxError(_ARRAY if isinstance(value, list) else "not a JSON object", line=place, hint=_HINT)
+        raise errors.ItemSyntaxError(_ARRAY if isinstance(value, list) else "not a JSON object", line=place, hint=_HINT)
     if TEXT in value and value.keys() <= {TEXT, "type"}:
-        raise ItemSyntaxError("a memory has no such key; did you mean 'content'?", line=place, field=TEXT, hint=_HINT)
+        raise errors.ItemSyntaxError(
+            "a memory has no such key; did you mean 'content'?", line=place, field=TEXT, hint=_HINT
+        )
     if DOCUMENT not in value and not value.keys() <= _KEYS:
         return ExportRecord(path="", type=MEMORY, document=by_hand(value), place=place, size=size)
     if strange := value.keys() - _KEYS:
-        raise ItemSyntaxError("a record has no such key", line=place, field=str(min(strange)), hint=_HINT)
+        raise errors.ItemSyntaxError("a record has no such key", line=place, field=str(min(strange)), hint=_HINT)
     if not isinstance(value.get(DOCUMENT), dict):
-        raise ItemSyntaxError("expected the document's keys and values", line=place, field=DOCUMENT, hint=_HINT)
+        raise errors.ItemSyntaxError("expected the document's keys and values", line=place, field=DOCUMENT, hint=_HINT)
     for key in ("path", "type", TEXT):
         if not isinstance(value.get(key, ""), str):
-            raise ItemSyntaxError("expected text", line=place, field=key, hint=_HINT)
+            raise errors.ItemSyntaxError("expected text", line=place, field=key, hint=_HINT)
     if value.get("type") != MEMORY:
-        raise ItemSyntaxError("only memories are imported", line=place, field="type", hint=_OTHERS)
+        raise errors.ItemSyntaxError("only memories are imported", line=place, field="type", hint=_OTHERS)
     said = {key: value[key] for key in ("path", "type", DOCUMENT, TEXT) if key in value}
     return ExportRecord(**{"path": "", **said}, place=place, size=size)
 
@@ -238,7 +230,7 @@ def known_format(name: str) -> str:
     """
     if name not in FORMATS:
         hint = nearest(name, FORMATS) or f"choose {', '.join(FORMATS)}"
-        raise QueryInvalid(f"there is no format {name!r}", field="format", hint=hint)
+        raise errors.QueryInvalid(f"there is no format {name!r}", field="format", hint=hint)
     return name
 
 
@@ -328,7 +320,7 @@ def pyarrow() -> Any:
         import pyarrow as package
         import pyarrow.parquet  # large, and an extra
     except ImportError as error:
-        raise ExtraMissing(
+        raise errors.ExtraMissing(
             "Parquet needs the package pyarrow", field="format", hint="pip install 'gitmemfs[parquet]', or use csv"
         ) from error
     return package
@@ -403,19 +395,19 @@ def out_file(root: str | os.PathLike[str], target: Path, replace: bool) -> Itera
         io.rename(str(temporary), str(target))
     finally:
         os.close(fd)
-        with suppress(MemfsError):
+        with suppress(errors.MemfsError):
             io.unlink(temporary, missing_ok=True)
     io.sync_folder(target.parent)
 
 
 def _require_place(root: str | os.PathLike[str], target: Path, replace: bool) -> None:
     if target.resolve().is_relative_to((Path(root) / CONTENT).resolve()):
-        raise Conflict(
+        raise errors.Conflict(
             "an export must not lie among the documents", path=str(target), hint=f"name a file outside {CONTENT}/"
         )
     if os.path.lexists(target) and (not replace or not target.is_file()):
         hint = "choose another name, or replace it on purpose (--replace)" if target.is_file() else "name a file"
-        raise Conflict("something is there already", path=str(target), hint=hint)
+        raise errors.Conflict("something is there already", path=str(target), hint=hint)
 
 
 TYPES = (
@@ -470,7 +462,7 @@ def _checked_type(name: str) -> str:
         hint = "a checkpoint cannot be exported; 'memfs admin backup create' takes it along"
     else:
         hint = nearest(name, ALL_TYPES) or f"choose {', '.join(ALL_TYPES)}"
-    raise QueryInvalid(f"there is no type {name!r} to export", field="types", hint=hint)
+    raise errors.QueryInvalid(f"there is no type {name!r} to export", field="types", hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -557,7 +549,7 @@ class Exporter:
                 record = read()
             except FileNotFoundError:
                 continue
-            except MemfsError as error:
+            except errors.MemfsError as error:
                 missing[path] = str(error.located(path))
                 continue
             if record is not None:
@@ -588,14 +580,14 @@ class Exporter:
             item, data = self._store.read(path), self._parts.seen.read(path, ITEM_LIMIT).data
             if sha256(data) == item.sha256:
                 return record_of_item(item, data.decode()) if _wanted(item, query) else None
-        raise ContentError("the file keeps changing while it is read", path=path, hint="export it again")
+        raise errors.ContentError("the file keeps changing while it is read", path=path, hint="export it again")
 
 
 def _record(state: State) -> ExportRecord:
     """A document as its file has it; its last good version would not be what the file says."""
     path = state.path
     if state.problem:
-        raise ContentError("it is invalid at present", path=path, hint="'memfs check' says where")
+        raise errors.ContentError("it is invalid at present", path=path, hint="'memfs check' says where")
     kind, iteration = document_kind(path), iteration_of(path)
     return ExportRecord(path=path, type=kind, iteration=iteration, sha256=state.sha256, document=state.values)
 
@@ -646,7 +638,7 @@ class ImportCounts:
     stored: int = 0
     replaced: int = 0
     same: int = 0
-    refused: tuple[MemfsError, ...] = ()
+    refused: tuple[errors.MemfsError, ...] = ()
 
 
 class Importer:
@@ -682,7 +674,7 @@ class Importer:
         name = _name_of(source)
         if format_of(name) not in ("", "jsonl"):
             hint = "let 'memfs export --format jsonl' write it"
-            raise QueryInvalid(
+            raise errors.QueryInvalid(
                 "an import takes JSON Lines; CSV and Parquet are for other programs", path=name, hint=hint
             )
         # each new id would be looked for among all files; what is written meanwhile, the write itself finds out
@@ -717,7 +709,7 @@ class _Import:
         self._planner = Planner(parts, store.index_sync)
         self._stream, self._name = stream, name
         self._replace, self._allow_secret = replace, allow_secret
-        self._refused: dict[int, MemfsError] = {}
+        self._refused: dict[int, errors.MemfsError] = {}
 
     def check(self, skip_refused: bool) -> Iterable[Due]:
         """What is to be done for the records, each by its number, but for those that cannot be imported.
@@ -731,16 +723,16 @@ class _Import:
         self._store.follow()
         for number, record in enumerate(self._records(), 1):
             try:
-                if isinstance(record, ContentError):
+                if isinstance(record, errors.ContentError):
                     raise record
                 repeated = _is_repeated(record, seen)
                 plans = () if repeated else self._plans(record)
                 room += record.size
                 if repeated or room < _KEPT_BYTES:
                     made[number] = record, plans
-            except StorageIO:  # the disk's doing, not the record's
+            except errors.StorageIO:  # the disk's doing, not the record's
                 raise
-            except MemfsError as error:
+            except errors.MemfsError as error:
                 for one in (error, *error.also):
                     one.path = self._name
                     if isinstance(record, ExportRecord):
@@ -759,7 +751,7 @@ class _Import:
             elif number not in self._refused and isinstance(record, ExportRecord):
                 yield record, self._plans(record)
 
-    def _records(self) -> Iterator[ExportRecord | ContentError]:
+    def _records(self) -> Iterator[ExportRecord | errors.ContentError]:
         """The records of the file from its beginning, in their order, or why one is none.
 
         Raises:
@@ -768,7 +760,7 @@ class _Import:
         self._stream.seek(0)
         try:
             yield from read_json_lines(self._stream)
-        except ContentError as error:
+        except errors.ContentError as error:
             raise error.located(self._name) from None
         except OSError as error:
             raise io.storage_error(error, "read", self._name) from error
@@ -793,7 +785,7 @@ class _Import:
             if not self._replace and not _is_named(record):  # what an earlier import stored, and somebody changed here
                 return ()
             if not self._replace:
-                raise Conflict(
+                raise errors.Conflict(
                     f"the memory {item.id!r} is there with other content", current=existing.sha256, hint=_REPLACE
                 )
         if data is None or (existing is not None and existing.path != record.path):
@@ -843,19 +835,19 @@ class _Import:
                 if plans:
                     self._store.carry_out(plans, message, source=_SOURCE, critical=False)
                 return batch
-            except (StorageIO, Conflict) as error:
-                if isinstance(error, StorageIO) or not left:
+            except (errors.StorageIO, errors.Conflict) as error:
+                if isinstance(error, errors.StorageIO) or not left:
                     raise _interrupted(error, before) from None
             self._store.refresh()
             try:
                 again = [(record, self._plans(record)) for record, _ in batch]
-            except Conflict as error:
+            except errors.Conflict as error:
                 raise _interrupted(error, before) from None
             batch = [(record, plans) for record, plans in again if plans]
         return batch
 
 
-def _interrupted(error: MemfsError, before: int) -> MemfsError:
+def _interrupted(error: errors.MemfsError, before: int) -> errors.MemfsError:
     stored = f"{before:,} memories before this one are stored; " if before else ""
     error.hint = f"{stored}{(error.hint or 'try again').rstrip('.')}, then import again: it goes on from there"
     return error
@@ -906,17 +898,17 @@ def _is_repeated(record: ExportRecord, seen: dict[str, tuple[int | None, str]]) 
         return False
     if said and said == earlier:
         return True
-    raise DuplicateId(f"it stands in line {place} already", hint="keep one of the two")
+    raise errors.DuplicateId(f"it stands in line {place} already", hint="keep one of the two")
 
 
-def _summary(refused: Sequence[MemfsError], total: int) -> MemfsError:
+def _summary(refused: Sequence[errors.MemfsError], total: int) -> errors.MemfsError:
     """One error for all that is wrong with a file."""
     found = refused[0]
     if len(refused) > 1:
-        alike: dict[tuple[str, str | None], list[MemfsError]] = {}
+        alike: dict[tuple[str, str | None], list[errors.MemfsError]] = {}
         for error in refused:
             alike.setdefault((error.message, error.hint), []).append(error)
-        sort = Conflict if all(isinstance(error, Conflict) for error in refused) else ContentError
+        sort = errors.Conflict if all(isinstance(error, errors.Conflict) for error in refused) else errors.ContentError
         many = f"{len(refused):,} of {total:,} records cannot be imported; nothing was stored"
         message = f"{many}. The first: {found.message}"
         if len(alike) == 1:

@@ -42,26 +42,9 @@ from memfs.settings import Settings
 from memfs.store.parts import CONTENT, READ_LIMIT
 from memfs.store.plan import is_own_file
 from memfs.store.reader import Reader
+from memfs.team import review_report
 from memfs.team.injection import Instruction, instructions
-from memfs.team.review_report import (
-    GONE,
-    NOTE,
-    ChangedPaths,
-    FieldChange,
-    Report,
-    ReviewedItem,
-    ReviewFinding,
-    Side,
-    changed_between,
-    document_changes,
-    finding,
-    in_order,
-    item_changes,
-    of_error,
-    of_problem,
-    side_of,
-    texts_of,
-)
+from memfs.team.review_report import ChangedPaths, Report, ReviewedItem, ReviewFinding, Side, finding, of_error
 
 if TYPE_CHECKING:
     from memfs.team.asof import Travel
@@ -121,7 +104,7 @@ def _form(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
         found = after.codec.errors(data, path)
         yield from (of_error(error, path) for error in found[:_MOST_IN_FILE])
         if not found:
-            yield from (of_problem(one, path) for one in remarks(decode(data), path))
+            yield from (review_report.of_problem(one, path) for one in remarks(decode(data), path))
         return
     if after.is_archived(path):
         found_there = after.item(path)
@@ -187,7 +170,7 @@ def _orders(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
     told = {one.rule for one in raw if not one.quoted}
     yield from (_order(one, path) for one in raw)
     item = after.readable(path) if after.is_item(path) or after.is_archived(path) else None
-    for name, text in texts_of(item) if item is not None else ():
+    for name, text in review_report.texts_of(item) if item is not None else ():
         for one in instructions(text):
             if one.rule not in told and not one.quoted:
                 told.add(one.rule)
@@ -219,7 +202,7 @@ def item_findings(
     names = {stem_of(path).casefold() for path in after.entries if after.is_item(path) or after.is_archived(path)}
     for one in items:
         path, name, old, new = one.change.path, one.change.id, one.old, one.new
-        if one.change.what in GONE and old is not None and old.pinned:
+        if one.change.what in review_report.GONE and old is not None and old.pinned:
             yield finding("PinnedRemoved", "it is pinned, and goes", path=path, id=name)
         if new is None:
             continue
@@ -443,7 +426,7 @@ def _claims(old: MemoryItem | None, item: MemoryItem, commit: ParsedCommit) -> I
     if commit.author.is_agent and item.trust in VOUCHED and said:
         typed = item.origin.role == "user"
         message = f"{shown(commit.author.name)} is an agent, and says that trust is {item.trust}"
-        yield finding("TrustClaimed", message, path=item.path, id=item.id, severity=NOTE if typed else "")
+        yield finding("TrustClaimed", message, path=item.path, id=item.id, severity=review_report.NOTE if typed else "")
     named = item.origin.agent
     if named and agents and (old is None or old.origin.agent != named) and not _is_among(item, agents):
         others = ", ".join(sorted(shown(name) for name in agents))
@@ -469,10 +452,10 @@ def concealed(report: Report) -> Report:
 
 
 def _concealed(value: Any) -> Any:
-    if isinstance(value, FieldChange):
+    if isinstance(value, review_report.FieldChange):
         key = value.field.rpartition(".")[2]
         sides = {name: secrets.redacted_value(getattr(value, name), key) for name in ("before", "after")}
-        return FieldChange(field=secrets.redacted(value.field), **sides)
+        return review_report.FieldChange(field=secrets.redacted(value.field), **sides)
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{one.name: _concealed(getattr(value, one.name)) for one in fields(value)})
     if isinstance(value, str):
@@ -518,7 +501,7 @@ class Reviews:
         left, right = self._ends(revisions)
         base = self._common(left, right)
         commits = commits_between(self._repository, base, right)
-        before, after = (side_of(self._repository, commit, self._invisible) for commit in (base, right))
+        before, after = (review_report.side_of(self._repository, commit, self._invisible) for commit in (base, right))
         return concealed(self._report(before, after, revisions.removeprefix(_REMOTES), commits))
 
     @property
@@ -564,15 +547,15 @@ class Reviews:
 
     # -- the report -----------------------------------------------------------------------------------------------
     def _report(self, before: Side, after: Side, title: str, commits: list[str]) -> Report:
-        changed = changed_between(before, after)
-        items = item_changes(before, after, changed)
+        changed = review_report.changed_between(before, after)
+        items = review_report.item_changes(before, after, changed)
         found = list(self._findings(before, after, changed, items, commits))
         report = Report(
             base=before.files.commit,
             head=after.files.commit,
             title=title,
             items=tuple(one.change for one in items),
-            documents=tuple(document_changes(before, after, changed)),
+            documents=tuple(review_report.document_changes(before, after, changed)),
             commits=len(commits),
         )
         if changed.every:
@@ -580,7 +563,7 @@ class Reviews:
                 found += neighbour_findings(before, after, items, self._travel.at(after.files.commit).store)
             except (MemfsError, OSError) as error:
                 found.append(finding("NotAsked", str(error)))
-        return replace(report, findings=in_order(found))
+        return replace(report, findings=review_report.in_order(found))
 
     def _findings(
         self, before: Side, after: Side, changed: ChangedPaths, items: list[ReviewedItem], commits: list[str]

@@ -269,7 +269,7 @@ def test_what_does_not_read_back_is_no_checkpoint(
         write_payload(target, content)
         damage(target, 60)
 
-    monkeypatch.setattr("memfs.state.checkpoints.write_payload", write_badly)
+    monkeypatch.setattr("memfs.state.checkpoint_store.write_payload", write_badly)
     with pytest.raises(CheckpointInvalid, match="damaged"):
         checkpoints.create()
     assert list(checkpoints.list()) == []
