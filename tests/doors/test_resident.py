@@ -390,7 +390,7 @@ from pathlib import Path
 import memfs.doors.resident.server as server
 from memfs.doors.resident import upkeep
 from memfs.doors.resident.place import claimed, files_of
-from memfs.fs import inotify
+from memfs import watch
 root = Path(sys.argv[1])
 exec(sys.argv[2])
 with claimed(files_of(root)):
@@ -443,7 +443,7 @@ def test_no_child_waits_for_a_command_where_it_could_not_be_used(
     rehearsed = tmp_path / "rehearsed"
     forced(
         f"server.rehearse = lambda _: Path({str(rehearsed)!r}).touch();"
-        " inotify.UNTOLD_TYPES = {inotify.file_system(str(root / 'ContextMemory'))}"
+        " watch.UNTOLD_TYPES = {watch.file_system(str(root / 'ContextMemory'))}"
     )
     assert until(lambda: place.answering(root))
     for number in range(3):

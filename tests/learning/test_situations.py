@@ -13,8 +13,8 @@ from benchmarks import situations as labelled
 from kit.corpus import chance_of
 from memfs.intake.episode_item import item_of
 from memfs.learning.situations import GENERIC, alike, asked, fit, means, plain_files, row_of, share_needed, words_of
+from memfs.learning.triggers import TriggerTable
 from memfs.model.episode import EPISODE, RULE, StateSnapshot, TriggerRow
-from memfs.search.trigger_table import TriggerTable
 
 
 def situation(files: str = "", context: str = "", tool: str = "") -> StateSnapshot:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from memfs.learning.triggers import TriggerTable
 from memfs.model.episode import RULE, TriggerRow
 from memfs.model.rule import fits
-from memfs.search.trigger_table import TriggerTable
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from memfs.learning.triggers import TriggerTable, packed, unpacked
 from memfs.model.episode import EPISODE, RULE, TriggerRow
-from memfs.search.trigger_table import TriggerTable, packed, unpacked
 
 
 def row(name: str = "one", **values: object) -> TriggerRow:

@@ -34,8 +34,8 @@ from memfs.model.ids import of_mount
 from memfs.model.kinds import nearest
 from memfs.model.learning import Keep
 from memfs.recall.conflict_notes import CONTRADICTS
-from memfs.store.context import DEFAULT, Contexts
 from memfs.store.plan import FlushResult
+from memfs.store.state_files import DEFAULT, Contexts
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult

@@ -32,7 +32,6 @@ _MORE = {
     "format": "yaml_text",
     "git": "commits signing transaction",
     "learning": "consolidation conventions inbox learner preferences rules triggers",
-    "search": "trigger_table",
     "sessions": "respond",
     "store": "commits hand_edits",
     "team": "asof parts resolve",

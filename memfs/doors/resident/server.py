@@ -34,12 +34,11 @@ from memfs.doors.resident.place import ResidentFiles, files_of, name_process, no
 from memfs.doors.resident.preload import each, import_verbs, rehearse, warm
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
-from memfs.fs.inotify import FolderEvents
 from memfs.fs.lock import fork_alone
 from memfs.fs.workspace_location import MEMORY_FOLDER, repository_around
 from memfs.git.busy import RESIDENT
 from memfs.store.reader import FolderReader
-from memfs.watch import Presence, notes_folder
+from memfs.watch import FolderEvents, Presence, notes_folder
 from memfs.workspace import Workspace, open_workspace
 
 _MOST_CHILDREN = 8
