@@ -31,8 +31,8 @@ from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED, Origin, Trust
 from memfs.model.kinds import ACCEPTED, nearest
 from memfs.model.time import EARLIEST, utc_now
+from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import FINISHED
-from memfs.recall.tokens import gist
 from memfs.settings import SPECS, checked
 from memfs.store import Store
 

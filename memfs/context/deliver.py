@@ -28,11 +28,11 @@ from memfs.model.episode import RULE, StateSnapshot
 from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED, Origin
 from memfs.model.learning import Trigger, injects
+from memfs.model.tokens import count_tokens, gist, whole
 from memfs.private import NAME
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import QUOTE, around, enclosed, frame, quoted, withheld
 from memfs.recall.similarity import SAME, TextShape, alike, normalised
-from memfs.recall.tokens import count_tokens, gist, whole
 from memfs.store.access_log import not_handed_out
 
 if TYPE_CHECKING:
@@ -418,7 +418,7 @@ def _found(recall: Recaller, query: Query, known: Callable[[str], bool]) -> Reca
         return answer
     best = search(replace(query, max_tokens=None, limit=1)).hits[:1]
     hits = [short for hit in best if (short := _shortened_hit(hit, query.max_tokens)) is not None]
-    return replace(answer, hits=tuple(hits), tokens=sum(map(_cost, hits)))
+    return replace(answer, hits=tuple(hits), counted=sum(map(_cost, hits)))
 
 
 def _with_rules(answer: Recall, query: Query, search: Callable[[Query], Recall]) -> Recall:
@@ -430,7 +430,7 @@ def _with_rules(answer: Recall, query: Query, search: Callable[[Query], Recall])
         return answer
     rules = search(replace(query, types=frozenset({RULE}), limit=free, max_tokens=room))
     hits = sorted((*answer.hits, *rules.hits), key=lambda hit: -hit.score)
-    return replace(answer, hits=tuple(hits), tokens=answer.tokens + rules.tokens)
+    return replace(answer, hits=tuple(hits), counted=answer.tokens + rules.tokens)
 
 
 def _shortened_hit(hit: Hit, most: int) -> Hit | None:

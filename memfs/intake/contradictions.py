@@ -12,9 +12,9 @@ from typing import Any
 from memfs.dataclass import NamedTuple
 from memfs.model import Candidate, KindTable, Layer, MemoryItem, Query
 from memfs.model.item import Link
+from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import CONTRADICTS, FINISHED, OVER, disputes
 from memfs.recall.similarity import SAME, TextShape, alike
-from memfs.recall.tokens import gist
 from memfs.recall.versions import LOOKED_INTO, MOMENTARY, contradiction, is_personal, may_meet, project_of
 from memfs.search.analyzer import tokens
 from memfs.search.terms import COMMON_WORDS

@@ -21,8 +21,8 @@ from memfs.model import MemoryItem
 from memfs.model.ids import slug
 from memfs.model.item import VOUCHED, Link
 from memfs.model.kinds import CONVENTION
+from memfs.model.tokens import gist
 from memfs.recall.similarity import normalised
-from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.plan import Batch

@@ -22,10 +22,10 @@ from memfs.intake.contradictions import Neighbourhood, Neighbours
 from memfs.model import MemoryItem, Phase
 from memfs.model.item import Link, trust_rank
 from memfs.model.learning import ReviewResult, StoreResult
+from memfs.model.tokens import gist
 from memfs.recall.cues import spoken
 from memfs.recall.review import Review
 from memfs.recall.reviewers import reviewers_of
-from memfs.recall.tokens import gist
 from memfs.resources import word_lists
 from memfs.search.analyzer import STOP_WORDS, tokens
 from memfs.search.terms import COMMON_WORDS

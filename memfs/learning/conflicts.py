@@ -18,8 +18,8 @@ from memfs.model import MemoryItem, Query
 from memfs.model.item import Link
 from memfs.model.learning import BOTH, Decision, Disagreement
 from memfs.model.time import format_time
+from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, DECIDED, OVER, SUPERSEDED, SUPERSEDED_BY, MarkedItems
-from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.plan import excerpt, of_items

@@ -23,13 +23,13 @@ from memfs.model.item import lower_trust
 from memfs.model.learning import FITTING, BehaviorAction, Keep, MemoryConfig, Source, Suggestion, Trigger
 from memfs.model.query import MOST
 from memfs.model.time import utc_now
+from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.cues import ends, spoken
 from memfs.recall.fence import withheld
 from memfs.recall.recaller import Recaller
 from memfs.recall.review import relevances
 from memfs.recall.similarity import SAME, TextShape, alike, normalised
-from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Facts, Fire
 from memfs.store.plan import Batch, current_signer, signed_by

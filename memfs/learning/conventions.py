@@ -17,7 +17,7 @@ from memfs.model.ids import slug
 from memfs.model.item import VOUCHED, Trust
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, RETIRED, nearest
 from memfs.model.rule import fits, plain
-from memfs.recall.tokens import gist
+from memfs.model.tokens import gist
 from memfs.store import Store
 from memfs.store.reader import Reader
 from memfs.store.store import retry_on_conflict

@@ -30,8 +30,8 @@ from memfs.model.ids import check_id
 from memfs.model.item import Origin, Trust
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, RETIRED, MemoryType
 from memfs.model.time import format_time, parse_time
+from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import OVER
-from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.plan import current_signer, signed_by

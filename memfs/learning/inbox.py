@@ -20,8 +20,8 @@ from memfs.model.item import VOUCHED
 from memfs.model.kinds import nearest
 from memfs.model.learning import Source, Suggestion, SuggestionDecision
 from memfs.model.time import EPOCH, format_time, parse_time
+from memfs.model.tokens import gist
 from memfs.recall.similarity import normalised
-from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Parts
 from memfs.store.plan import signed_by

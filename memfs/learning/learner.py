@@ -41,7 +41,7 @@ from memfs.model import Candidate, Hit, MemoryItem, Query
 from memfs.model.learning import Keep, MemoryConfig, Source, Suggestion, SuggestionDecision
 from memfs.model.query import MOST
 from memfs.model.time import EARLIEST, parse_time
-from memfs.recall.tokens import gist
+from memfs.model.tokens import gist
 from memfs.settings import Settings
 from memfs.store import Store
 from memfs.store.parts import Fire, Parts

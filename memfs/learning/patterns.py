@@ -19,7 +19,7 @@ from memfs.errors import SettingInvalid
 from memfs.model import Hit, Link, MemoryItem, Query, Trust
 from memfs.model.ids import stable_id
 from memfs.model.time import format_time, parse_time
-from memfs.recall.tokens import gist
+from memfs.model.tokens import gist
 from memfs.search.analyzer import STOP_WORDS
 from memfs.store import Store
 

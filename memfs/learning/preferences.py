@@ -22,9 +22,9 @@ from memfs.model import MemoryItem, Origin, Query
 from memfs.model.ids import stable_id
 from memfs.model.item import VOUCHED, Trust
 from memfs.model.learning import Source, Suggestion
+from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import OVER, disputes
 from memfs.recall.similarity import normalised
-from memfs.recall.tokens import gist
 from memfs.search.analyzer import terms
 from memfs.search.terms import weights
 from memfs.store import Store

@@ -58,7 +58,7 @@ class Query:
         path: only items whose path begins with this prefix, at a "/" boundary.
         context: the circumstances of the moment, such as ``{"project": "shop"}``; they never filter, but an item that
             shares one is worth more.
-        max_tokens: the hits together hold at most so many tokens (``memfs.recall.tokens``); None: no bound.
+        max_tokens: the hits together hold at most so many tokens (``memfs.model.tokens``); None: no bound.
         deduplicate: whether an item that repeats a better hit is left out.
         similarity_threshold: from this likeness on, 0 to 1, an item repeats another.
         strategy: a ranking preset or a registered strategy; "" means the workspace's own.
@@ -278,6 +278,13 @@ class Hit:
         return self.excerpt if self.shortened else self.item.content
 
     @property
+    def tokens(self) -> int:
+        """How many tokens it holds with its title and its earlier versions, an estimate."""
+        from memfs.model.tokens import count_tokens  # wanted only where somebody counts
+
+        return count_tokens("\n".join(filter(None, (self.item.title, self.text, *map(str, self.earlier)))))
+
+    @property
     def excerpt(self) -> str:
         """The passage, with ``…`` where something is left out; the whole content where there is no passage."""
         return self.item.content if self.passage is None else self.passage.within(self.item.content)
@@ -324,7 +331,7 @@ class Recall:
             present (``Store.problems`` names it), or the index could not be asked.
         fresh: what the answer rests on, when that was asked.
         more: whether a higher limit would give more hits.
-        tokens: how many tokens the hits hold together, an estimate (``memfs.recall.tokens``).
+        counted: ``tokens``, where a budget or a frame made somebody count them.
         duplicates: ids that were left out because they repeat a hit, each with that hit's id.
         cut: why the answer was cut short (the deadline, the token budget), "" where it was not.
         absent: reviewers that gave no usable answer in time, with why.
@@ -340,7 +347,7 @@ class Recall:
     partial: bool
     fresh: Freshness | None = None
     more: bool = False
-    tokens: int = 0
+    counted: int | None = None
     duplicates: Mapping[str, str] = field(default_factory=dict)
     cut: str = ""
     absent: Mapping[str, str] = field(default_factory=dict)
@@ -348,6 +355,11 @@ class Recall:
     without_room: tuple[str, ...] = ()
     nothing_fits: bool = False
     anchor: Anchor | None = None
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens the hits hold together, an estimate (``memfs.model.tokens``)."""
+        return sum(hit.tokens for hit in self.hits) if self.counted is None else self.counted
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

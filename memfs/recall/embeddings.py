@@ -25,8 +25,8 @@ from memfs.fs.executor import Worker
 from memfs.fs.lock import renewed_in_child
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.learning import VECTOR_DB, MemoryConfig
+from memfs.model.tokens import whole
 from memfs.recall.ranking import NOTHING, Shares
-from memfs.recall.tokens import whole
 from memfs.search import terms
 from memfs.search.embedder import Embedder, EndpointEmbedder, Vector, embedder
 from memfs.search.search_index import SearchIndex

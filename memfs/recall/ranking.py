@@ -20,8 +20,8 @@ from memfs.model import Anchor, Candidate, EarlierVersion, Hit, KindTable, Memor
 from memfs.model.kinds import nearest
 from memfs.model.query import MOST
 from memfs.model.time import MONTHS, utc_now
+from memfs.model.tokens import count_tokens, whole
 from memfs.recall.similarity import TextShape, alike
-from memfs.recall.tokens import count_tokens, whole
 from memfs.search import analyzer, terms
 from memfs.search.terms import Asked
 from memfs.startup import regex
@@ -608,7 +608,9 @@ class HitSelection:
         duplicates: id of each one that repeats a hit, with that hit's id.
         versions: id of each one that says what a hit says as it was earlier, with that hit's id.
         misfits: ids of those that had no room in the token budget.
-        tokens: what the hits take together, with the frame around them where they are fenced.
+        tokens: what the hits take together, with the frame around them where they are fenced; 0 where ``counts`` is
+            false.
+        counts: whether that is of interest: there is a budget, or a frame.
     """
 
     def __init__(
@@ -625,6 +627,7 @@ class HitSelection:
         self._mark = mark or (lambda _: None)
         self._marked: dict[Hashable, str] = {}
         self._frame = 0
+        self.counts = fenced or query.max_tokens is not None
         if fenced:
             from memfs.recall.fence import frame  # for hits that are put before a model alone
 
@@ -782,11 +785,13 @@ class HitSelection:
                     self.tokens += more
 
     def _cost(self, hit: Hit) -> int:
+        if not self.counts:
+            return 0
         if self._fenced:
             from memfs.recall.fence import quoted
 
             return count_tokens(quoted(hit) + "\n\n")
-        return count_tokens("\n".join(filter(None, (hit.item.title, hit.text, *map(str, hit.earlier)))))
+        return hit.tokens
 
 
 def _near(item: MemoryItem, shape: TextShape, other: MemoryItem, held: TextShape) -> bool:

@@ -185,7 +185,7 @@ class HitCollector:
             hits=tuple(self._with_sentences(chosen.hits)),
             partial=bool(self.missing or self.late or found.behind or unread),
             more=len(chosen.hits) >= self._asked.query.limit and (left > 0 or self._loaded_hits > len(self._offers)),
-            tokens=chosen.tokens,
+            counted=chosen.tokens if chosen.counts else None,
             duplicates=dict(chosen.duplicates),
             cut="; ".join(self._cuts()),
             absent=dict(self._absent),

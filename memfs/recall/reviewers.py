@@ -14,7 +14,7 @@ from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import SettingInvalid
 from memfs.model import MemoryItem
 from memfs.model.kinds import nearest
-from memfs.recall.tokens import whole
+from memfs.model.tokens import whole
 from memfs.search.analyzer import terms
 from memfs.search.terms import weights
 from memfs.settings import ReviewSettings

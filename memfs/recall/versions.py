@@ -17,9 +17,9 @@ from memfs.model import EarlierVersion, MemoryItem
 from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED
 from memfs.model.kinds import ACCEPTED, CONVENTION
+from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, OVER, SUPERSEDED_BY
 from memfs.recall.similarity import normalised
-from memfs.recall.tokens import gist
 from memfs.resources import word_lists
 from memfs.search.analyzer import terms
 from memfs.startup import regex

@@ -20,7 +20,7 @@ from memfs.dataclass import NamedTuple
 from memfs.errors import IndexUnavailable
 from memfs.fs import io
 from memfs.model import Candidate
-from memfs.search.documents import Filter, IndexRow, Place, moment
+from memfs.search.documents import EVERYTHING, Filter, IndexRow, Place, moment
 from memfs.search.terms import PassageScores
 
 _MAGIC = b"memfs-columns-3\n"
@@ -207,7 +207,10 @@ class Paths:
 
     def id(self, place: int, path: str) -> str:
         """The id of what lies at one of the paths; a few are had without making them all."""
-        return self._strange.get(place, path.rpartition("/")[2].rpartition(".")[0])
+        if place in self._strange:
+            return self._strange[place]
+        name = path[path.rfind("/") + 1 :]
+        return name[: max(0, name.rfind("."))]
 
     @property
     def few(self) -> bool:
@@ -275,7 +278,7 @@ _NUMBERS = {"time": "q", "importance": "d", "sequence": "q", "asks": "B", "pinne
 _OWN = ("passage", "length", "dead", "newest", "talks")
 _NO_SEQUENCE = -(1 << 62)
 _CHUNK = 2048
-_MOST_KNOWN = 4096
+_MOST_FILTERS = 16
 
 
 class DocumentRow(NamedTuple):
@@ -299,8 +302,8 @@ class DocumentColumns:
 
     def __init__(self, parts: Mapping[str, bytes | memoryview]) -> None:
         self._parts = parts
-        self._made: dict[int, Candidate] = {}
         self._passing: tuple[Filter, frozenset[int]] | None = None
+        self._by_filter: dict[Filter, array[int]] = {}
 
     @classmethod
     def read(cls, path: Path) -> DocumentColumns:
@@ -458,34 +461,36 @@ class DocumentColumns:
         return len(self._in_talks) > 0
 
     # -- rows -------------------------------------------------------------------------------------------------------
-    def candidate(self, number: int, similarity: float = 0.0, passage: int = 0) -> Candidate:
-        """An item as an answer."""
-        known = self._made.get(number)
-        if known is None:
-            if len(self._made) >= _MOST_KNOWN:
-                self._made.clear()
-            known = self._made[number] = self._candidate(number)
-        return tuple.__new__(Candidate, (*known[:2], similarity, *known[3:-1], passage))
-
-    def _candidate(self, number: int) -> Candidate:
-        context, sequence = self._contexts[number] if self._contexts else "", self._sequences[number]
-        type_, agent, session, speaker, role, _ = [names[codes[number]] for names, codes in self._coded.values()]
-        return Candidate(
-            self.ids[number],
-            self._paths.path(number),
-            0.0,
-            type_,
-            moment(self.times[number]),
-            self._importances[number],
-            json.loads(context) if context else {},
-            agent,
-            session,
-            None if sequence == _NO_SEQUENCE else sequence,
-            speaker,
-            role,
-            bool(self._asks[number]),
-            bool(self._pinned[number]),
-        )
+    def candidates(self, rows: Iterable[tuple[int, float, int]]) -> list[Candidate]:
+        """Items as answers, given the number of each, its similarity and its best passage."""
+        ids, path, new = self.ids, self._paths.path, tuple.__new__  # of all fields, without a call of Python's own
+        times, importances, sequences = self.times, self._importances, self._sequences
+        contexts, asks, pinned = self._contexts, self._asks, self._pinned
+        type_, agent, session, speaker, role, _ = self._coded.values()
+        return [
+            new(
+                Candidate,
+                (
+                    ids[number],
+                    path(number),
+                    similarity,
+                    type_[0][type_[1][number]],
+                    moment(times[number]),
+                    importances[number],
+                    json.loads(contexts[number]) if contexts and contexts[number] else {},
+                    agent[0][agent[1][number]],
+                    session[0][session[1][number]],
+                    None if (sequence := sequences[number]) == _NO_SEQUENCE else sequence,
+                    speaker[0][speaker[1][number]],
+                    role[0][role[1][number]],
+                    asks[number] == 1,
+                    pinned[number] == 1,
+                    0.0,
+                    passage,
+                ),
+            )
+            for number, similarity, passage in rows
+        ]
 
     # -- selecting --------------------------------------------------------------------------------------------------
     def select(self, numbers: Iterable[int], wanted: Filter) -> list[int]:
@@ -523,13 +528,37 @@ class DocumentColumns:
                 at += 1
         return found
 
-    def passing(self, wanted: Filter) -> Collection[int] | None:
-        """The documents that pass every filter, None where that is all; those that were found last are kept."""
-        if not any(True for _ in self._tests(wanted)):
+    def passing(self, wanted: Filter) -> frozenset[int] | None:
+        """The documents that pass every filter, None where that is all; those that were found last are kept.
+
+        Removed ones may be missing.
+        """
+        if wanted == EVERYTHING:
             return None
         if self._passing is None or self._passing[0] != wanted:
-            self._passing = wanted, frozenset(self.select(range(len(self)), wanted))
+            self._passing = wanted, frozenset(self._passages_of(self._within(wanted)))
         return self._passing[1]
+
+    def _within(self, wanted: Filter) -> Sequence[int]:
+        """The live items that pass every filter, found by bisection where they are to be of a time."""
+        coded = wanted._replace(since=None, until=None, tags=frozenset(), path="")
+        newest = self._by_filter.get(coded)
+        if newest is None:
+            if len(self._by_filter) >= _MOST_FILTERS:
+                self._by_filter.clear()
+            newest = self._by_filter[coded] = array("I", self.select(self.newest, coded))
+        times = self.times
+        start = 0 if wanted.until is None else bisect_left(newest, -wanted.until, key=lambda one: -times[one])
+        end = None if wanted.since is None else bisect_right(newest, -wanted.since, start, key=lambda one: -times[one])
+        found = newest[start:end]
+        return self.select(found, wanted) if wanted.tags or wanted.path else found
+
+    def _passages_of(self, items: Sequence[int]) -> Iterable[int]:
+        """The documents of some items."""
+        if not self.firsts:
+            return items
+        held = frozenset(items)
+        return held.union(number for number, first in self.firsts.items() if first in held)
 
     def best(self, found: PassageScores[int], without: Iterable[int], limit: int) -> list[Candidate]:
         """The best of the scored items but some, best first, ties by id."""
@@ -542,7 +571,8 @@ class DocumentColumns:
             numbers = [number for number in numbers if scores[number] >= least]
         ids = self.ids
         numbers.sort(key=lambda number: (-scores[number], ids[number]))
-        return [self.candidate(number, scores[number], found.best(number) - number) for number in numbers[:limit]]
+        best = found.best
+        return self.candidates([(number, scores[number], best(number) - number) for number in numbers[:limit]])
 
     def _tests(self, wanted: Filter) -> Iterable[Callable[[Sequence[int]], list[int]]]:
         for name, names in (
@@ -564,7 +594,10 @@ class DocumentColumns:
         known, codes = self._coded[name]
         asked = frozenset(code for code, text in enumerate(known) if text in names)
         if codes.itemsize == 1:
-            passes = codes.tobytes().translate(bytes(code in asked for code in range(256)))
+            table = bytearray(256)
+            for code in asked:
+                table[code] = 1
+            passes = codes.tobytes().translate(table)
         else:
             passes = bytes(map(asked.__contains__, codes))
         everything = range(len(codes))

@@ -120,3 +120,7 @@ class Filter(NamedTuple):
             and (not self.tags or self.tags.issubset(row.tags))
             and (not self.path or (row.path + "/").startswith(self.path))
         )
+
+
+EVERYTHING = Filter.of(Query())
+"""What every row passes."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -232,7 +233,8 @@ class ColumnIndex(ABC):
         with self.reported():
             columns, wanted, covered = self.known, Filter.of(query), self._numbers_of(hidden)
             if not query.text:
-                return [columns.candidate(number) for number in columns.latest(wanted, covered, query.limit)]
+                latest = columns.latest(wanted, covered, query.limit)
+                return columns.candidates([(number, 0.0, 0) for number in latest])
             if asked is None:
                 worth = terms.weights(query.text)
                 asked = worth, self.statistics(worth)
@@ -256,7 +258,7 @@ class ColumnIndex(ABC):
     def _chosen(self, numbers: Iterable[int], query: Query, hidden: Collection[str]) -> list[Candidate]:
         covered = self._numbers_of(hidden)
         chosen = self.known.select(numbers, Filter.of(query))
-        return [self.known.candidate(number) for number in chosen if number not in covered]
+        return self.known.candidates([(number, 0.0, 0) for number in chosen if number not in covered])
 
     def _numbers_of(self, ids: Iterable[str]) -> dict[int, None]:
         """The numbers of those of the ids that there are, in order."""
@@ -285,7 +287,7 @@ class ColumnIndex(ABC):
 
     # -- scoring ----------------------------------------------------------------------------------------------------
     def _scores(
-        self, worth: Mapping[str, float], statistics: TermStatistics, passing: Collection[int] | None
+        self, worth: Mapping[str, float], statistics: TermStatistics, passing: frozenset[int] | None
     ) -> PassageScores[int]:
         """The score of every document that holds one of the terms, of those that pass."""
         first, second = terms.length_terms(statistics.average_length)
@@ -294,20 +296,24 @@ class ColumnIndex(ABC):
         for term, factor in terms.factors(worth, statistics).items():
             numbers, weights = self._postings(term)
             rows: Iterable[tuple[int, float]] = zip(numbers, weights, strict=True)
-            if passing is not None:
-                rows = [row for row in rows if row[0] in passing]
+            if passing is not None:  # mostly few of many
+                rows = [(number, weights[bisect_left(numbers, number)]) for number in passing.intersection(numbers)]
             shares = {number: factor * weight / (weight + first + second * lengths[number]) for number, weight in rows}
             scores.add(shares, shares.values())
         return scores
 
     def _postings(self, term: str) -> Postings:
-        """The documents that hold a term, and its weight in each; those asked for last are kept."""
+        """The documents that hold a term, in order, and its weight in each; those asked for last are kept."""
         if (held := self._held.get(term)) is not None:
             return held
         numbers, weights = array("I"), array("d")
         for some, theirs in self.read(term) if len(self.known) else ():
             numbers.extend(some)
             weights.extend(theirs)
+        ordered = sorted(numbers)
+        if ordered != numbers.tolist():
+            known = dict(zip(numbers, weights, strict=True))
+            numbers, weights = array("I", ordered), array("d", map(known.__getitem__, ordered))
         return self._held.hold(term, numbers, weights)
 
 

@@ -26,9 +26,9 @@ from memfs.model import Hit, MemoryItem, Query
 from memfs.model.episode import StateSnapshot
 from memfs.model.ids import of_mount
 from memfs.model.time import EARLIEST
+from memfs.model.tokens import count_tokens, gist, whole
 from memfs.recall.conflict_notes import FINISHED, unresolved_note
 from memfs.recall.fence import enclosed, withheld
-from memfs.recall.tokens import count_tokens, gist, whole
 from memfs.search.analyzer import terms
 from memfs.search.search_index import TermCounts
 from memfs.search.terms import idf, weights

@@ -34,8 +34,8 @@ from memfs.model import MemoryItem
 from memfs.model.ids import stem_of
 from memfs.model.item import BY_TRUST, VOUCHED
 from memfs.model.state_paths import SIDECAR_SUFFIX, document_kind
+from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import CONTRADICTS, OVER
-from memfs.recall.tokens import gist
 from memfs.recall.versions import may_meet
 from memfs.resources import template_text
 from memfs.settings import Settings

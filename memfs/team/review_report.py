@@ -32,8 +32,8 @@ from memfs.model import KindTable, MemoryItem
 from memfs.model.ids import stem_of
 from memfs.model.kinds import CONVENTION
 from memfs.model.state_facts import texts
+from memfs.model.tokens import gist
 from memfs.recall import conflict_notes
-from memfs.recall.tokens import gist
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, is_item
 from memfs.team.asof import RevisionFiles
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfs.context.deliver import ContextEntry, ContextSelection, Room, SourceReply, bullet, choose, cost_of, frame_cost
+from memfs.model.tokens import count_tokens
 from memfs.recall.fence import enclosed
-from memfs.recall.tokens import count_tokens
 
 INTRODUCTION = "What is remembered follows between two marks."
 

@@ -8,7 +8,7 @@ import pytest
 
 from memfs import Action, MemoryItem, MemoryLayer, Outcome, StateSnapshot
 from memfs.model.rule import Rule
-from memfs.recall.tokens import count_tokens
+from memfs.model.tokens import count_tokens
 
 
 def told(layer: MemoryLayer, query: str, **how: int) -> str:

@@ -19,7 +19,7 @@ from memfs.errors import ContentError, QueryInvalid
 from memfs.fs.workspace_location import user_folder
 from memfs.model import MemoryItem
 from memfs.model.item import Origin
-from memfs.recall.tokens import count_tokens
+from memfs.model.tokens import count_tokens
 from memfs.sessions import spool
 from memfs.sessions.event import parse
 from memfs.sessions.extract import failure

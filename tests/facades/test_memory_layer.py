@@ -35,8 +35,8 @@ from memfs import (
     Workspace,
 )
 from memfs.context.deliver import MemoryPlugin
+from memfs.model.tokens import count_tokens
 from memfs.recall import foreign
-from memfs.recall.tokens import count_tokens
 
 AUTH = StateSnapshot.create(files=["src/auth.py"], context="edit the token check")
 ELSEWHERE = StateSnapshot.create(files=["docs/menu.md"], context="translate the lunch menu")

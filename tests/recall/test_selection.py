@@ -8,9 +8,9 @@ import pytest
 
 from memfs import MemoryItem, Query
 from memfs.model import Hit
+from memfs.model.tokens import count_tokens
 from memfs.recall.fence import fence
 from memfs.recall.ranking import HitSelection
-from memfs.recall.tokens import count_tokens
 
 SENTENCE = "The deployment runs every Friday evening after all tests have passed"
 

@@ -35,8 +35,8 @@ from memfs.errors import MemfsError
 from memfs.model.ids import of_mount, without_mount
 from memfs.model.item import Trust
 from memfs.model.learning import Source, Suggestion, SuggestionDecision
+from memfs.model.tokens import gist
 from memfs.private import NAME
-from memfs.recall.tokens import gist
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem

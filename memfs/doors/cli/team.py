@@ -548,7 +548,7 @@ class BlockReport:
 
 
 def _report(block: AgentsBlock, file: str | None, done: BlockResult | None = None) -> BlockReport:
-    from memfs.recall.tokens import count_tokens
+    from memfs.model.tokens import count_tokens
 
     found = block.check(file)
     return BlockReport(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
-from memfs.model import MemoryItem
+from memfs.model.item import MemoryItem
 from memfs.startup import regex
 
 MARGIN = 1.12
