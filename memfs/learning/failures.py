@@ -28,8 +28,6 @@ from memfs.search.analyzer import terms, tokens
 
 RECENT = 0.9
 """What an episode still counts after each later one that speaks for or against the rule."""
-_HELPS = 0.25
-_DAY = 86_400.0
 _MENDED_WITHIN = 3_600.0
 _GENERIC_WORTH = 0.25
 
@@ -72,22 +70,13 @@ class Casebook:
     speaks against it. A success after a warning with the rule, or with one of the failures that taught it, counts as
     ``helped``: it says nothing against a rule that it was heeded. Nor does the one success that mends a failure.
 
-    With each episode that speaks for or against a rule, what was before counts a tenth less; with age it counts half as
-    much after each half-life. The confidence is ``(for + 1) / (for + against + 2)``; what helped makes up, at a quarter
-    of its weight, for what age took from the failures, and never adds more.
+    With each episode that speaks for or against a rule, what was before counts a tenth less. The confidence is
+    ``(for + 1) / (for + against + 2)``.
     """
 
-    def __init__(self, rows: Sequence[TriggerRow], *, now: float, half_life_days: float = 0.0) -> None:
-        """Begin with these episodes, the oldest first.
-
-        Args:
-            now: in seconds since 1970; the newest episode that is not later than that is the present, so that the same
-                episodes always say the same.
-            half_life_days: after so many days an episode counts half, 0 for never.
-        """
+    def __init__(self, rows: Sequence[TriggerRow]) -> None:
+        """Begin with these episodes, the oldest first."""
         self.rows = rows
-        self._present = max((row.time for row in rows if row.time <= now), default=now)
-        self._half_life = half_life_days
         self.compared = 0
         """In how many situations it was asked so far whether a rule applies."""
         self._asked: dict[int, situations.PreparedSituation] = {}
@@ -159,30 +148,20 @@ class Casebook:
         return RuleVerdict(
             confidence=self._confidence(sheet),
             failures=tuple(sheet.failures),
-            against=sum(good for _, good in sheet.events),
-            helped=len(sheet.helped),
+            against=sum(sheet.events),
+            helped=sheet.helped,
             since=sheet.since,
             remedies=tuple(sheet.remedies),
         )
 
-    def _confidence(self, sheet: _Sheet) -> float:
-        fors = unaged = against = 0.0
+    @staticmethod
+    def _confidence(sheet: _Sheet) -> float:
+        fors = against = 0.0
         recent = 1.0
-        for time, good in reversed(sheet.events):
-            weight = recent * self._faded(time)
-            if good:
-                against += weight
-            else:
-                fors, unaged = fors + weight, unaged + recent
+        for good in reversed(sheet.events):
+            fors, against = (fors, against + recent) if good else (fors + recent, against)
             recent *= RECENT
-        heeded = sum(map(self._faded, sheet.helped))
-        fors += min(_HELPS * heeded, unaged - fors)
         return round((fors + 1.0) / (fors + against + 2.0), 2)
-
-    def _faded(self, time: float) -> float:
-        if not self._half_life:
-            return 1.0
-        return float(0.5 ** (max(self._present - time, 0.0) / (self._half_life * _DAY)))
 
 
 class _Sheet:
@@ -191,14 +170,14 @@ class _Sheet:
     def __init__(self, warnings: set[str]) -> None:
         self._warnings = warnings
         self._open: TriggerRow | None = None
-        self.events: list[tuple[float, bool]] = []  # when, and whether it went well
+        self.events: list[bool] = []  # whether it went well
         self.failures: list[TriggerRow] = []
-        self.helped: list[float] = []
+        self.helped = 0
         self.remedies: list[TriggerRow] = []
         self.since = 0
 
     def fail(self, row: TriggerRow) -> None:
-        self.events.append((row.time, False))
+        self.events.append(False)
         self.failures.append(row)
         self._warnings.add(row.id)
         self._open, self.since = row, 0
@@ -207,12 +186,11 @@ class _Sheet:
         failed, self._open = self._open, None
         warned = not self._warnings.isdisjoint(row.warned)
         if not (warned or (failed is not None and _mends(failed, row))):
-            self.events.append((row.time, True))
+            self.events.append(True)
             self.since += 1
             return
         self.remedies.append(row)
-        if warned:
-            self.helped.append(row.time)
+        self.helped += warned
 
 
 def _mends(failed: TriggerRow, row: TriggerRow) -> bool:

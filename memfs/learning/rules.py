@@ -22,7 +22,6 @@ from memfs.errors import Conflict, ContentError, IdExists, LockTimeout, QueryInv
 from memfs.format.secrets import refuse_item
 from memfs.fs.append_log import SharedCounter
 from memfs.fs.lock import FileLock
-from memfs.intake.episode_item import EPISODIC
 from memfs.learning.failures import (
     MOST_COMPARED,
     MOST_FOUND,
@@ -56,8 +55,6 @@ MOST_EPISODES = 10_000
 MOST_RULES = 1_000
 RETIRE_BELOW = 0.4
 """A rule less sure than that is retired, where enough went well without it since it last went wrong."""
-_OUTLIVES = 2
-"""A rule is forgotten so many times slower than the episodes that taught it."""
 _DRIFT = 0.02
 
 
@@ -100,7 +97,6 @@ class FailureAnalyst:
         self._store, self._inbox = store, inbox
         self._parts, self._triggers, self._config = parts, triggers, config
         self._tops = (str(parts.repository.work_tree), str(parts.tree.root))
-        self._half_life = _OUTLIVES * parts.kinds.get(EPISODIC).half_life_days
         # by id: where others write meanwhile, it takes several tries
         self._found: dict[str, Rule] = {}
         self._changed: dict[str, None] = {}
@@ -160,7 +156,7 @@ class FailureAnalyst:
 
     def _book(self) -> Casebook:
         rows = [row for row in self._triggers.rows(EPISODE) if row.status not in ENDED][-MOST_EPISODES:]
-        return Casebook(rows, now=self._parts.clock().timestamp(), half_life_days=self._half_life)
+        return Casebook(rows)
 
     def _new(self, book: Casebook, accounted: set[str], decided: Sequence[Suggestion]) -> Iterator[FailureCondition]:
         """What failures teach that no rule tells, and that nobody decided about."""
