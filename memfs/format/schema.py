@@ -6,6 +6,7 @@ nothing is ever fetched. Schemas from a workspace are bounded in size, and so is
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -53,8 +54,8 @@ def _refuse(address: str) -> Any:
 
 _MAX_WORK = 1_000_000
 """Most parts of a schema from a workspace times values of the data that it checks."""
-_MAX_PARTS = 2000
-_MAX_DEPTH = 40
+_MAX_PARTS = 10_000
+_MAX_DEPTH = 80
 _BODY = ".body"
 # handed back by calls, in no file; or in a file that goes from one workspace to another
 _ANSWERS = ("retrieved_state", "feedback_data", "recovery_state", "shared_conventions")
@@ -237,12 +238,7 @@ def _unique_items(_validator: Any, wanted: bool, value: Any, _schema: Any) -> It
 _ANNOTATIONS = frozenset(
     {"title", "description", "examples", "default", "deprecated", "readOnly", "$comment", "x-merge", "x-hint"}
 )
-_SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_SCHEMA_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
-_SCHEMAS = frozenset(
-    {"items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"}
-    | {"unevaluatedItems", "unevaluatedProperties"}
-)
+_TIMES = frozenset({"date-time", "date", "memfs-time"})
 _OUTWARD = frozenset({"$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$vocabulary"})
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -257,63 +253,46 @@ def resolved(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
         SchemaRefForbidden: a reference leaves the schema.
         SchemaInvalid: a reference names nothing, or the result is too large, as it is where one leads back to itself.
     """
-    return dict(_Resolver(schema, name).filled(schema, "#", 0))
+    made = itertools.count()
 
-
-class _Resolver:
-    """Fills in the references of one schema, within bounds."""
-
-    def __init__(self, root: Mapping[str, Any], name: str) -> None:
-        self._root, self._name = root, name
-        self._made = 0
-        self.patterns: list[Any] = []
-
-    def filled(self, schema: Any, place: str, depth: int) -> Any:
-        self._made += 1
-        if self._made > _MAX_PARTS or depth > _MAX_DEPTH:
+    def filled(part: Any, place: str, depth: int) -> Any:
+        if next(made) > _MAX_PARTS or depth > _MAX_DEPTH:
             bounds = f"more than {_MAX_PARTS} parts or {_MAX_DEPTH} levels once references are filled in"
-            raise SchemaInvalid(f"{self._name}: {place[:100]}: {bounds}", hint="a reference may lead back to itself")
-        if not isinstance(schema, Mapping):
-            return schema
+            raise SchemaInvalid(f"{name}: {place[:100]}: {bounds}", hint="a reference may lead back to itself")
+        if isinstance(part, list):
+            return [filled(inner, f"{place}/{index}", depth + 1) for index, inner in enumerate(part)]
+        if not isinstance(part, Mapping):
+            return part
+        if outward := _OUTWARD & part.keys():
+            raise SchemaRefForbidden(f"{name}: {place}: {min(outward)!r} is not allowed", hint="use '$defs' and '$ref'")
         own: dict[str, Any] = {}
-        for key, part in schema.items():
-            if key in _OUTWARD:
-                raise SchemaRefForbidden(
-                    f"{self._name}: {place}: {key!r} is not allowed", hint="use '$defs' and '$ref'"
-                )
-            if key == "pattern":
-                self.patterns.append(part)
-            if key == "format":
-                own |= {"format": "memfs-time"} if part in ("date-time", "date", "memfs-time") else {}
+        for key, inner in part.items():
+            if key == "format" and isinstance(inner, str):
+                own |= {key: "memfs-time"} if inner in _TIMES else {}
             elif key not in ("$schema", "$defs", "$ref"):
-                own[key] = self._part(key, part, f"{place}/{key}", depth + 1)
-        if "$ref" not in schema:
+                own[key] = filled(inner, f"{place}/{key}", depth + 1)
+        if "$ref" not in part:
             return own
-        target = self._target(schema["$ref"], place, depth + 1)
+        target = filled(_target(schema, part["$ref"], f"{name}: {place}"), f"{place}/$ref", depth + 1)
         if own.keys() & target.keys() <= _ANNOTATIONS:
             return {**target, **own}
         return {**own, "allOf": [*own.get("allOf", []), target]}
 
-    def _part(self, key: str, part: Any, place: str, depth: int) -> Any:
-        if key in _SCHEMA_MAPS and isinstance(part, Mapping):
-            self.patterns += part if key == "patternProperties" else ()
-            return {name: self.filled(inner, f"{place}/{name}", depth) for name, inner in part.items()}
-        if key in _SCHEMA_LISTS and isinstance(part, list):
-            return [self.filled(inner, f"{place}/{index}", depth) for index, inner in enumerate(part)]
-        return self.filled(part, place, depth) if key in _SCHEMAS else part
+    return dict(filled(schema, "#", 0))
 
-    def _target(self, reference: Any, place: str, depth: int) -> dict[str, Any]:
-        if not isinstance(reference, str) or not reference.startswith("#"):
-            raise SchemaRefForbidden(
-                f"{self._name}: {place}: the reference {reference!r} leaves the schema",
-                hint="put the definition under '$defs' and refer to '#/$defs/<name>'",
-            )
-        found: Any = self._root
-        for step in reference[1:].split("/")[1:]:
-            found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
-        if not isinstance(found, Mapping) or not (reference == "#" or reference.startswith("#/")):
-            raise SchemaInvalid(f"{self._name}: {place}: the reference {reference!r} names nothing")
-        return dict(self.filled(found, f"{place}/$ref", depth))
+
+def _target(root: Mapping[str, Any], reference: Any, place: str) -> Mapping[str, Any]:
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        raise SchemaRefForbidden(
+            f"{place}: the reference {reference!r} leaves the schema",
+            hint="put the definition under '$defs' and refer to '#/$defs/<name>'",
+        )
+    found: Any = root
+    for step in reference[1:].split("/")[1:]:
+        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping) or not (reference == "#" or reference.startswith("#/")):
+        raise SchemaInvalid(f"{place}: the reference {reference!r} names nothing")
+    return found
 
 
 def _accepted(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -324,9 +303,8 @@ def _accepted(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
     """
     if schema.get("$schema", _DRAFT) != _DRAFT:
         raise SchemaInvalid(f"{name}: #/$schema: only draft 2020-12 is read ({_DRAFT})")
-    resolver = _Resolver(schema, name)
-    made = dict(resolver.filled(schema, "#", 0))
-    if quick_check(made, {}) is not None and all(map(_is_pattern, resolver.patterns)):
+    made = resolved(schema, name)
+    if quick_check(made, {}) is not None and all(map(_is_pattern, _patterns(made))):
         return made
     import jsonschema
 
@@ -339,6 +317,14 @@ def _accepted(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
             f"{name}: {place}: {error.message[:200]}", hint="write JSON Schema, draft 2020-12"
         ) from error
     return made
+
+
+def _patterns(part: Any) -> Iterator[str]:
+    if isinstance(part, Mapping):
+        yield from part.get("patternProperties", ())
+        yield from [part["pattern"]] if isinstance(part.get("pattern"), str) else []
+    for inner in part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else ():
+        yield from _patterns(inner)
 
 
 def _is_pattern(text: str) -> bool:
