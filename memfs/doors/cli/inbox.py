@@ -20,15 +20,7 @@ import click
 from memfs.dataclass import dataclass, field, replace
 from memfs.doors.cli.command import Unclear, opened, remark, verb
 from memfs.doors.cli.options import SOURCE, land
-from memfs.doors.cli.output import (
-    TEXT_ONLY,
-    Note,
-    Text,
-    count,
-    merge,
-    one_line,
-    styled,
-)
+from memfs.doors.cli.output import TEXT_ONLY, Note, Text, count, merge, one_line, styled
 from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import private_folder
 from memfs.errors import MemfsError

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs import trust
 from memfs.dataclass import dataclass, field, replace
-from memfs.doors.cli.command import (
-    complete_ids,
-    invocation,
-    opened,
-    options,
-    remark,
-    verb,
-    wants_json,
-)
+from memfs.doors.cli.command import complete_ids, invocation, opened, options, remark, verb, wants_json
 from memfs.doors.cli.declare import between, click
 from memfs.doors.cli.options import as_of, filters, pair, past_at, query
 from memfs.doors.cli.output import (
