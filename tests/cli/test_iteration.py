@@ -23,11 +23,10 @@ def test_an_iteration_is_started_shown_closed_and_listed(memfs: Memfs, root: Pat
     assert (shown["number"], shown["status"], shown["closed"]) == (1, "open", None)
     assert shown["counts"] == {"agent_output": 1, "system_state": 1}
     assert "Iteration 1 is closed" in closed.out
-    assert "Evolution Agent  1 output" in closed.out
     assert git(root, "status", "--porcelain") == ""
     assert "Close iteration 1" in git(root, "log", "--format=%s")
     assert memfs("state", "iteration", "start", "--json").json["iteration"]["number"] == 2
-    assert "Iteration 2 is open" in memfs("state", "iteration", "show").out
+    assert json.loads(memfs("state", "iteration", "show").out)["status"] == "open"
     assert [one["status"] for one in memfs("state", "iteration", "list", "--json").json["iterations"]] == [
         "closed",
         "open",
@@ -65,5 +64,5 @@ def test_statistics_that_somebody_wrote_by_hand_are_shown_as_far_as_they_make_se
     shown = memfs("state", "iteration", "show", "1")
 
     assert shown.code == 0
-    assert "2 outputs" in shown.out
+    assert json.loads(shown.out)["statistics"]["duration_seconds"] == "long"
     assert "\x1b" not in shown.out

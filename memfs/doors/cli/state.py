@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memfs.dataclass import dataclass, field, replace
+from memfs.dataclass import dataclass, replace
 from memfs.doors.cli.command import Unclear, opened, remark, verb
 from memfs.doors.cli.declare import between, click
 from memfs.doors.cli.draft import decoded
 from memfs.doors.cli.export import ExportReport, export_options, export_text, exported, incomplete
 from memfs.doors.cli.options import as_of, land, past_at, span, state_at, when
 from memfs.doors.cli.output import (
-    MERGE,
     Block,
     Document,
     Note,
@@ -21,10 +19,8 @@ from memfs.doors.cli.output import (
     Text,
     as_json,
     count,
-    listed,
     note,
     read_named,
-    readable,
     somebody_types,
     styled,
     time_text,
@@ -38,33 +34,24 @@ if TYPE_CHECKING:
         Acknowledgement,
         AgentFeedback,
         Analysis,
-        PatternTrend,
         RecoveryState,
         RetrievedState,
         TrendReport,
     )
     from memfs.model.state_facts import Iteration
-    from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
+    from memfs.state.checkpoint_store import Checkpoint
     from memfs.state.retrieval import StateHit
     from memfs.workspace import Workspace
 
 
 # -- iteration ----------------------------------------------------------------------------------------------------
+def _json_text(result: Any) -> Text:
+    """What is for programs in the first place: people read the same JSON."""
+    yield Document(as_json(result))
+
+
 def _iteration_text(one: Iteration) -> Text:
     yield f"Iteration {one.number} is {_status(one)}"
-    rows = [("opened", time_text(one.opened) or ""), ("closed", time_text(one.closed) or "")]
-    rows += [(kind.replace("_", " "), f"{number:,}") for kind, number in sorted(one.counts.items())]
-    yield Table([(f"  {name}", value) for name, value in rows if value], dim=(0,))
-    yield from _statistics_text(one.statistics)
-
-
-def _statistics_text(statistics: Mapping[str, Any]) -> Text:
-    """What closing summed up; the values come from a file, and may be anything."""
-    if isinstance(value := statistics.get("duration_seconds"), int | float):
-        yield f"  duration seconds: {value:,.2f}"
-    outputs = statistics.get("outputs_by_agent")
-    rows = outputs.items() if isinstance(outputs, Mapping) else ()
-    yield Table([(f"  {name}", count(number, "output")) for name, number in rows if isinstance(number, int)])
 
 
 def _iteration_list_text(found: tuple[Iteration, ...]) -> Text:
@@ -111,7 +98,7 @@ def _iteration_close(workspace: Workspace, number: int | None) -> Iteration:
     return found
 
 
-@verb("show", text=_iteration_text, key="iteration")
+@verb("show", text=_json_text, key="iteration")
 @_number
 def _iteration_show(workspace: Workspace, number: int | None) -> Iteration:
     """Show iteration N, by default the newest.
@@ -203,18 +190,15 @@ def store(kind: str, file: str) -> tuple[Acknowledgement, ...]:
 def _documents(text: str, name: str) -> list[tuple[int, dict[str, Any]]]:
     """The documents in a text, with the line at which each begins: one as a whole, or one a line."""
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if len(lines) > 1:
+        try:
+            _mapping(lines[0][1], 1)
+        except ContentError:
+            lines = [(1, text)]
     try:
-        if len(lines) < 2 or not _whole(lines[0][1]):
-            return [(1, _mapping(text, 1))] if lines else []
+        return [(number, _mapping(line, number)) for number, line in lines]
     except ContentError as error:
         raise error.located(name) from None
-    found = []
-    for number, line in lines:
-        try:
-            found.append((number, _mapping(line, number)))
-        except ContentError as error:
-            raise error.located(name) from None
-    return found
 
 
 def _mapping(text: str, number: int) -> dict[str, Any]:
@@ -224,20 +208,8 @@ def _mapping(text: str, number: int) -> dict[str, Any]:
     return value
 
 
-def _whole(line: str) -> bool:
-    try:
-        _mapping(line, 1)
-    except ContentError:
-        return False
-    return True
-
-
 # -- show ---------------------------------------------------------------------------------------------------------
-def _show_text(shown: RetrievedState) -> Text:
-    yield Document(as_json(shown))
-
-
-@verb("show", text=_show_text)
+@verb("show", text=_json_text)
 @click.option("--request", type=click.Choice(["full", "partial", "summary"]), help="How much of it.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent; repeatable.")
 @click.option("--component", "components", multiple=True, metavar="NAME", help="Only this part; repeatable.")
@@ -275,29 +247,7 @@ def show(
 
 
 # -- search -------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class FoundDocuments:
-    """State documents that hold words, the best first.
-
-    Attributes:
-        query: the words.
-        hits: the documents.
-    """
-
-    query: str
-    hits: tuple[StateHit, ...]
-
-
-def _search_text(found: FoundDocuments) -> Text:
-    for hit in found.hits:
-        where = f"  (in the archive {hit.archive})" if hit.archive else ""
-        yield f"{styled(hit.path, fg='yellow')}{where}"
-        yield f"  {hit.excerpt}"
-    if not found.hits:
-        yield Note("no document holds any of these words")
-
-
-@verb("search", text=_search_text)
+@verb("search", text=_json_text, key="hits")
 @click.argument("words", nargs=-1, required=True, metavar="WORDS...")
 @click.option("-n", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most so many.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only of or about this agent; repeatable.")
@@ -306,7 +256,7 @@ def _search_text(found: FoundDocuments) -> Text:
 @as_of
 def search(
     workspace: Workspace, words: tuple[str, ...], since: str | None, until: str | None, as_of: str | None, **given: Any
-) -> FoundDocuments:
+) -> tuple[StateHit, ...]:
     """Find documents by their words, archived ones too.
 
     Examples:
@@ -315,10 +265,9 @@ def search(
     """
     from memfs.state.retrieval import search_states
 
-    text = " ".join(words)
     start, end = when(since, "since"), when(until, "until", end=True)
     states = state_at(workspace, as_of)
-    return FoundDocuments(text, tuple(search_states(states.reading, text, start=start, end=end, **given)))
+    return tuple(search_states(states.reading, " ".join(words), start=start, end=end, **given))
 
 
 # -- resume -------------------------------------------------------------------------------------------------------
@@ -384,33 +333,18 @@ def _export_span(written: str) -> range:
 
 
 # -- checkpoint ---------------------------------------------------------------------------------------------------
-_MOST_SHOWN = 20
 _NONE_YET = "No checkpoints yet: 'memfs state checkpoint create' makes one"
 
 
 # -- checkpoint create --------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class MadeCheckpoint:
-    """A new checkpoint.
-
-    Attributes:
-        checkpoint: all of it; its fields stand beside the others.
-        verified: that it was read back whole.
-    """
-
-    checkpoint: Checkpoint = field(metadata=MERGE)
-    verified: bool = True
-
-
-def _made_text(made: MadeCheckpoint) -> Text:
-    one = made.checkpoint
+def _made_text(one: Checkpoint) -> Text:
     weight = f"{count(one.files, 'document')}, {one.bytes:,} bytes, packed {one.payload_bytes:,}"
     yield f"{styled('Created', fg='green')} {one.id}: {weight}, verified"
 
 
 @verb("create", text=_made_text)
 @click.option("--reason", default="", metavar="TEXT", help="Why, for the manifest.")
-def _checkpoint_create(workspace: Workspace, reason: str) -> MadeCheckpoint:
+def _checkpoint_create(workspace: Workspace, reason: str) -> Checkpoint:
     """Make a checkpoint and verify it, while others may go on writing.
 
     It holds iterations, aggregates, configuration and context; memories and archives are not part of it. Killed before
@@ -419,7 +353,7 @@ def _checkpoint_create(workspace: Workspace, reason: str) -> MadeCheckpoint:
     Examples:
         memfs state checkpoint create --reason 'before the tournament'
     """
-    return MadeCheckpoint(workspace.states.checkpoints.create(reason=reason))
+    return workspace.states.checkpoints.create(reason=reason)
 
 
 # -- checkpoint list ----------------------------------------------------------------------------------------------
@@ -450,59 +384,8 @@ def _checkpoint_list(workspace: Workspace, as_of: str | None) -> tuple[Checkpoin
     return tuple(workspace.states.checkpoints.list(past.files if past else None))
 
 
-# -- checkpoint verify --------------------------------------------------------------------------------------------
-def _verdicts_text(checked: tuple[CheckpointVerdict, ...]) -> Text:
-    if not checked:
-        yield _NONE_YET
-    for one in checked:
-        word = styled("good", fg="green") if one.good else styled("bad", fg="red")
-        yield f"{word}  {one.id}  " + (
-            f"{count(one.files, 'document')}, unpacked {one.bytes:,} bytes" if one.good else one.reason
-        )
-
-
-@verb("verify", text=_verdicts_text, key="checkpoints", exit_code=lambda found: not all(one.good for one in found))
-@click.argument("checkpoint_id", metavar="[ID]", required=False)
-def _checkpoint_verify(workspace: Workspace, checkpoint_id: str | None) -> tuple[CheckpointVerdict, ...]:
-    """Read all checkpoints whole, or the one with this ID.
-
-    Exit code 1: one of them cannot be used.
-
-    Examples:
-        memfs state checkpoint verify
-    """
-    return tuple(workspace.states.checkpoints.verify(checkpoint_id))
-
-
 # -- checkpoint recover -------------------------------------------------------------------------------------------
-def _recovery_text(state: RecoveryState) -> Text:
-    from memfs.state.archives import iterations_text
-
-    integrity, work = state.data_integrity, state.completed_work
-    yield f"{styled('Go on from', fg='green')} {state.checkpoint_id}, of {time_text(state.checkpoint_timestamp)}"
-    iterations = iterations_text(work.get("iterations", ())) or "no iteration"
-    held = f"{iterations}; {count(work.get('agent_outputs', 0), 'output')}"
-    yield f"{'holds':<9}{held}, {count(work.get('hypotheses', 0), 'hypothesis', 'hypotheses')}"
-    for word, tasks in (("since", work.get("completed_since", ())), ("retry", state.active_tasks)):
-        for task in tasks:
-            yield f"{word:<9}{readable(task)}"
-    for name, resumed in state.resume_points.items():
-        yield f"{'resume':<9}{name}: {readable(resumed)[:200]}"
-    for word in ("restored", "would_restore"):
-        yield from _restored_text(word.replace("_", " "), integrity.get(word))
-    for one, why in integrity["rejected"].items():
-        yield Note(f"{one} was rejected: {why}")
-    for sentence in integrity["warnings"]:
-        yield Note(sentence)
-
-
-def _restored_text(word: str, paths: Sequence[str] | None) -> Text:
-    if paths is not None:
-        yield f"{word} {count(len(paths), 'document')}"
-        yield from listed("", paths, _MOST_SHOWN)
-
-
-@verb("recover", text=_recovery_text)
+@verb("recover", text=_json_text)
 @click.argument("checkpoint_id", metavar="[ID]", required=False)
 @click.option("--component", "components", multiple=True, metavar="NAME", help="Only this; repeatable.")
 @click.option("--restore", is_flag=True, help="Bring back documents that are missing or differ.")
@@ -535,7 +418,6 @@ checkpoint = Actions(
     "Keep the whole state of a multi-agent system as it is at one moment, and go on from it after a crash.",
     _checkpoint_list,
     _checkpoint_create,
-    _checkpoint_verify,
     _checkpoint_recover,
 )
 
@@ -570,39 +452,7 @@ def feedback(workspace: Workspace, agent: str, no_record: bool) -> AgentFeedback
 
 
 # -- analyze ------------------------------------------------------------------------------------------------------
-def _analyze_text(analysis: Analysis) -> Text:
-    outputs = count(analysis.outputs, "output")
-    yield f"{styled(analysis.agent, bold=True)}  {outputs}, {_analyze_span(analysis.iterations)}"
-    rows = (
-        ("improvement", analysis.improvement_rate, analysis.improvement_basis),
-        ("diversity", analysis.diversity, analysis.diversity_basis),
-    )
-    yield Table([(f"  {name}", _figure(value), basis) for name, value, basis in rows], (2,))
-    for one in analysis.strategies[:8]:
-        works = "works" if one.successful else "does not stand out"
-        yield f"  strategy {one.name}: {_figure(one.score)} in {count(one.uses, 'use')}, {works}"
-    told = [effect for effect in analysis.feedback if any(one.effect is not None for one in effect.metrics)]
-    for effect in told:
-        yield f"  feedback of iteration {effect.from_iteration}: {effect.verdict}; {effect.reason}"
-    if silent := len(analysis.feedback) - len(told):
-        yield f"  {'further ' if told else ''}feedback of {count(silent, 'iteration')}: too little data to compare"
-    weights = f"{analysis.current_weight:g} -> {analysis.suggested_weight:g}"
-    yield f"  suggested weight  {styled(weights, bold=True)}  ({analysis.weight_source})"
-    for reason in analysis.reasons:
-        yield f"    {reason}"
-
-
-def _analyze_span(numbers: Sequence[int]) -> str:
-    if len(numbers) > 1:
-        return f"iterations {numbers[0]} to {numbers[-1]}"
-    return f"iteration {numbers[0]}" if numbers else "no iterations"
-
-
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
-
-
-@verb("analyze", text=_analyze_text)
+@verb("analyze", text=_json_text)
 @click.argument("agent", metavar="AGENT")
 @click.option(
     "--iterations", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How many to look at."
@@ -621,17 +471,7 @@ def analyze(workspace: Workspace, agent: str, iterations: int) -> Analysis:
 
 
 # -- trends -------------------------------------------------------------------------------------------------------
-def _trends_text(report: TrendReport) -> Text:
-    yield from map(Note, report.missing)
-    yield Table([_row(one) for one in report.patterns], dim=(1,))
-
-
-def _row(one: PatternTrend) -> tuple[str, ...]:
-    seen = f"{one.first_seen}" if one.first_seen == one.last_seen else f"{one.first_seen}-{one.last_seen}"
-    return f"{one.total:>5}", f"iterations {seen}", one.direction, one.name
-
-
-@verb("trends", text=_trends_text)
+@verb("trends", text=_json_text)
 @click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many patterns.")
 @as_of
 def trends(workspace: Workspace, limit: int, as_of: str | None) -> TrendReport:
