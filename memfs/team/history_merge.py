@@ -24,10 +24,11 @@ from memfs.format.secrets import refuse_text
 from memfs.format.text import has_markers, shortlist
 from memfs.fs import io
 from memfs.fs.workspace_location import is_own
-from memfs.git.layout import HEX
+from memfs.git.layout import HEX, read_small
 from memfs.git.log import Snapshot, snapshots
 from memfs.git.objects import REGULAR, TreeEntry
 from memfs.git.repository import Repository, holds_commit, is_ancestor, merge_bases, objects_beyond
+from memfs.git.transaction import MERGED, REVERTED, situation
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import conflict_path, iteration_of
 from memfs.model.time import EPOCH
@@ -69,6 +70,9 @@ class JoinedTree:
     contested: list[ContestedPath] = field(default_factory=list)
     unjoined: dict[str, str] = field(default_factory=dict)
 
+
+Sides = tuple[Versions, Versions, Versions]
+"""What both lines of a merge began from, ours and theirs."""
 
 Place = tuple[str, TreeVersion] | None
 """Where a side has a file, and what; None where it has none."""
@@ -210,9 +214,7 @@ class HistoryJoin:
         _refuse_markers(wanted)
         return wanted, tuple(joined.contested)
 
-    def sides(
-        self, ours: str | None, theirs: str, bases: Sequence[str], *, memory_only: bool = False
-    ) -> tuple[Versions, Versions, Versions]:
+    def sides(self, ours: str | None, theirs: str, bases: Sequence[str], *, memory_only: bool = False) -> Sides:
         """The files from which both lines began, and those of each, as far as the three differ.
 
         Args:
@@ -232,6 +234,26 @@ class HistoryJoin:
         here, there = versions[ours or ""], versions[theirs]
         base = self._crossing(bases, versions)
         return {**base, **self._shared(base, here, there, (ours, theirs), bases)}, here, there
+
+    def going_on(self) -> Sides | None:
+        """The sides of what git is in the middle of; None where it does not say what it brings in."""
+        repository = self._repository
+        name, ours = situation(repository), repository.head_commit()
+        other = read_small(repository.git_dir / name) if name else None
+        if not ours or not other or not HEX.fullmatch(other):
+            return None
+        with suppress(HistoryError, MergeRefused):
+            bases: Sequence[str] = (other,)
+            if name == MERGED:
+                bases = merge_bases(repository, ours, other)
+            else:
+                above = repository.commit_object(other).parents[:1]
+                if name == REVERTED and above:
+                    other = above[0]
+                elif name != REVERTED:
+                    bases = above
+            return self.sides(ours, other, bases)
+        return None
 
     def _shared(
         self, base: Versions, here: Versions, there: Versions, tips: tuple[str | None, str], bases: Sequence[str]

@@ -1,34 +1,40 @@
 """List what a merge could not decide, and resolve it.
 
 Files that git left with several versions are joined; a result that a person made by hand is kept as it is. Files are
-written before the person's index, so that a resolve that was killed can be repeated.
+written before the person's index, so that a resolve that was killed can be repeated. A value that was displaced waits
+until somebody decides, or the field has another value: in the item, in a record beside a document of an iteration, or
+in this clone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
-from memfs.admin.merge_spool import MergeSpool, Record, can_be_recorded, can_wait
+from memfs import errors
+from memfs.admin.merge_spool import MergeSpool, Record, can_be_recorded, can_wait, digest, key_of
+from memfs.admin.store_builder import has_states
 from memfs.dataclass import dataclass, replace
-from memfs.errors import Conflict, ContentError, HistoryError, ItemNotFound, MergeRefused, NotRegularFile, QueryInvalid
-from memfs.format import item_fields
+from memfs.format import field_merge, item_fields
 from memfs.format.codec import schema_of
-from memfs.format.field_merge import DELETED, OTHER, FieldConflict, merge_lines, settled, stands, value_at
-from memfs.format.file_merge import FileMerger
+from memfs.format.field_merge import DELETED, OTHER, FieldConflict, settled, stands_in, with_lost
+from memfs.format.file_merge import FileMerger, form_of
 from memfs.format.text import has_markers, sides
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import is_own
 from memfs.git import log
-from memfs.git.layout import HEX, read_small
 from memfs.git.objects import FILE, TreeEntry
-from memfs.git.repository import Repository, merge_bases
-from memfs.git.transaction import MERGED, REVERTED, UnmergedPath, situation, stage, unmerged
+from memfs.git.repository import Repository
+from memfs.git.transaction import UnmergedPath, situation, stage, unmerged
 from memfs.model.ids import stem_of
 from memfs.model.item import MemoryItem, Origin, RecordedConflict
+from memfs.model.shape import plain
 from memfs.model.state_documents import DocumentClash
+from memfs.model.state_facts import StateQuery
+from memfs.model.state_paths import conflict_path, iteration_of
 from memfs.model.time import utc_now
 from memfs.recall.conflict_notes import MarkedItems
 from memfs.store import Store
@@ -36,18 +42,15 @@ from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
 from memfs.store.plan import current_signer, is_own_file, of_items, signed_by
 from memfs.store.reader import path_of
 from memfs.store.recovery import keep_aside
+from memfs.store.state_files import DocumentChange
 from memfs.store.store import retry_on_conflict
-from memfs.team.document_conflicts import DocumentConflicts
-from memfs.team.history_merge import HistoryJoin, Place, Versions, bring_back, joined_place, place_in
+from memfs.team.history_merge import HistoryJoin, Place, Sides, Versions, bring_back, joined_place, place_in
 
 if TYPE_CHECKING:
     from memfs.state.parts import States
 
 Side = Literal["", "ours", "theirs"]
 """Whose version is taken whole; "" for neither: they are joined."""
-
-Sides = tuple[Versions, Versions, Versions]
-"""What both lines of a merge began from, ours and theirs."""
 
 _MISTAKEN = "git took it for another item"
 _REMOVED_BY_US, _REMOVED_BY_THEM = "we removed it, they changed it", "they removed it, we changed it"
@@ -140,9 +143,10 @@ class OpenMerges:
             GitFailed, HistoryUnavailable: git's files cannot be read.
         """
         found, others = unmerged(self._parts.repository)
-        ours = [one for one in found if is_own(one.path) and one.plain and self._is_kept(one.path)]
-        items = [one for one in ours if self._is_item(one.path)]
-        sides = self._sides() if items else None
+        own = [one for one in found if is_own(one.path) and one.plain]
+        items = [one for one in own if self._is_item(one.path)]
+        ours = [one for one in own if one in items or is_own_file(one.path)]
+        sides = self._join.going_on() if items else None
         if sides is None:
             opened = [self._checked(self._opened(one)) for one in ours]
         else:
@@ -154,7 +158,7 @@ class OpenMerges:
         """What becomes of a file, as things are now."""
         try:
             before = self._present(one.path)
-        except NotRegularFile as error:
+        except errors.NotRegularFile as error:
             return MergeOutcome(open=one, undecided=f"{error.sentence}: {error.hint}")
         found = MergeOutcome(open=one, before=before)
         merged = self._merger.merge(one.path, one.base, one.ours, one.theirs)
@@ -183,7 +187,7 @@ class OpenMerges:
 
     def _file(self, path: str) -> bytes | None:
         """What is at a path; None also for what is no file, of which the outcome says so."""
-        with suppress(NotRegularFile):
+        with suppress(errors.NotRegularFile):
             return self._present(path)
         return None
 
@@ -195,26 +199,6 @@ class OpenMerges:
         return replace(one, base=None) if len(strange) == 2 else replace(one, what=_MISTAKEN, mistaken=True)
 
     # -- by the commits that are joined ---------------------------------------------------------------------------
-    def _sides(self) -> Sides | None:
-        """What both lines began from, ours and theirs; None where git does not say what it brings in."""
-        repository = self._parts.repository
-        name, ours = situation(repository), repository.head_commit()
-        other = read_small(repository.git_dir / name) if name else None
-        if not ours or not other or not HEX.fullmatch(other):
-            return None
-        with suppress(HistoryError, MergeRefused):
-            bases: Sequence[str] = (other,)
-            if name == MERGED:
-                bases = merge_bases(repository, ours, other)
-            else:
-                above = repository.commit_object(other).parents[:1]
-                if name == REVERTED and above:
-                    other = above[0]
-                elif name != REVERTED:
-                    bases = above
-            return self._join.sides(ours, other, bases)
-        return None
-
     def _by_id(self, found: Sequence[UnmergedPath], sides: Sides) -> list[Open]:
         """The items that open files are about, each with its versions from the commits.
 
@@ -281,7 +265,7 @@ class OpenMerges:
 
     def _brought(self, path: str, place: Place, data: bytes | None) -> bytes | None:
         """A version as it is at the outcome's path; as it was, where it cannot be read."""
-        with suppress(ContentError):
+        with suppress(errors.ContentError):
             return self._join.moved_to(path, place)
         return data
 
@@ -303,9 +287,6 @@ class OpenMerges:
         """Whether the file is as it should be, and none of its other places is taken."""
         outcome = self._merger.merge(one.path, one.base, one.ours, one.theirs)
         return self._file(one.path) == outcome.data and not any(self._file(path) for path in one.also)
-
-    def _is_kept(self, path: str) -> bool:
-        return self._is_item(path) or is_own_file(path)
 
     def _is_item(self, path: str) -> bool:
         return is_item(path, self._parts.kinds)
@@ -345,7 +326,7 @@ def _is_gits(one: Open, present: bytes | None) -> bool:
     """Whether a file with markers has nothing in it but what a text merge of the versions puts there."""
     if present is None or one.ours is None or one.theirs is None:
         return False
-    found, wanted = sides(present), sides(merge_lines(one.base or b"", one.ours, one.theirs).data)
+    found, wanted = sides(present), sides(field_merge.merge_lines(one.base or b"", one.ours, one.theirs).data)
     return found is not None and wanted is not None and (found.ours, found.theirs) == (wanted.ours, wanted.theirs)
 
 
@@ -427,58 +408,51 @@ class DecisionResult:
         return self.item.sha256 if self.item else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Choice:
-    """The conflicts that a rule means: all that are settled, and those of them whose value is taken."""
+_Chosen = tuple[tuple[RecordedConflict, ...], tuple[RecordedConflict, ...]]
+"""The conflicts that a rule means: all that are settled, and those of them whose value is taken."""
 
-    settled: tuple[RecordedConflict, ...]
-    taken: tuple[RecordedConflict, ...] = ()
 
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        path: str,
-        conflicts: Sequence[RecordedConflict],
-        standing: Sequence[RecordedConflict],
-        ruling: DecisionRule,
-    ) -> _Choice:
-        """What a rule means among the conflicts of one file.
+def _chosen(
+    name: str,
+    path: str,
+    conflicts: Sequence[RecordedConflict],
+    standing: Sequence[RecordedConflict],
+    ruling: DecisionRule,
+) -> _Chosen:
+    """What a rule means among the conflicts of one file.
 
-        With a number the chosen one comes first; once its value is taken, its rivals are decided.
+    With a number the chosen one comes first; once its value is taken, its rivals are decided.
 
-        Args:
-            name: by which a person knows the file.
-            standing: those of ``conflicts`` that are about what the file has.
+    Args:
+        name: by which a person knows the file.
+        standing: those of ``conflicts`` that are about what the file has.
 
-        Raises:
-            ItemNotFound: it has no such conflict.
-            QueryInvalid: several values were displaced by the present one, and none of them is chosen.
-        """
-        field, number = ruling.field, ruling.number
-        chosen = tuple(one for one in conflicts if field is None or one.field == field)
-        if number:
-            picked = [one for one in chosen if one in standing][number - 1 : number]
-            rivals = (one for one in chosen if any(_rival(one, first) and one != first for first in picked))
-            chosen = (*picked, *(rivals if ruling.take else ()))
-        if not chosen:
-            what = f"no conflict {number or ''}".rstrip() + (f" over {field!r}" if field else "")
-            raise ItemNotFound(f"{name} carries {what}", hint="'memfs team conflicts' lists what waits")
-        if not ruling.take:
-            return cls(settled=chosen)
-        if number:
-            return cls(settled=chosen, taken=chosen[:1])
-        hint = f"choose as listed: 'memfs team conflicts resolve {name} --keep lost --number 1', or 2, ..."
-        taken: list[RecordedConflict] = []
-        for one in [each for each in chosen if each in standing] or chosen:
-            rival = next((each for each in taken if _rival(one, each)), None)
-            if rival is None:
-                taken.append(one)
-            elif (one.lost, one.lost_sha256) != (rival.lost, rival.lost_sha256):
-                raise QueryInvalid("several values were not kept", field=one.field or None, path=path, hint=hint)
-        if len(taken) > 1 and any(not one.field and one.lost == DELETED for one in taken):
-            raise QueryInvalid("one of them removes the item, and others change it", path=path, hint=hint)
-        return cls(settled=chosen, taken=tuple(taken))
+    Raises:
+        ItemNotFound: it has no such conflict.
+        QueryInvalid: several values were displaced by the present one, and none of them is chosen.
+    """
+    field, number = ruling.field, ruling.number
+    chosen = tuple(one for one in conflicts if field is None or one.field == field)
+    if number:
+        picked = [one for one in chosen if one in standing][number - 1 : number]
+        rivals = (one for one in chosen if any(_rival(one, first) and one != first for first in picked))
+        chosen = (*picked, *(rivals if ruling.take else ()))
+    if not chosen:
+        what = f"no conflict {number or ''}".rstrip() + (f" over {field!r}" if field else "")
+        raise errors.ItemNotFound(f"{name} carries {what}", hint="'memfs team conflicts' lists what waits")
+    if not ruling.take or number:
+        return chosen, chosen[:1] if ruling.take else ()
+    hint = f"choose as listed: 'memfs team conflicts resolve {name} --keep lost --number 1', or 2, ..."
+    taken: list[RecordedConflict] = []
+    for one in [each for each in chosen if each in standing] or chosen:
+        rival = next((each for each in taken if _rival(one, each)), None)
+        if rival is None:
+            taken.append(one)
+        elif (one.lost, one.lost_sha256) != (rival.lost, rival.lost_sha256):
+            raise errors.QueryInvalid("several values were not kept", field=one.field or None, path=path, hint=hint)
+    if len(taken) > 1 and any(not one.field and one.lost == DELETED for one in taken):
+        raise errors.QueryInvalid("one of them removes the item, and others change it", path=path, hint=hint)
+    return chosen, tuple(taken)
 
 
 def _rival(one: RecordedConflict, other: RecordedConflict) -> bool:
@@ -486,90 +460,168 @@ def _rival(one: RecordedConflict, other: RecordedConflict) -> bool:
     return (one.field, one.kept, one.part) == (other.field, other.kept, other.part)
 
 
-class _ItemConflicts:
-    """Finds and settles conflicts that items of one workspace carry."""
-
-    def __init__(self, store: Store, parts: Parts) -> None:
-        self._store, self._parts = store, parts
-        self._marked = MarkedItems(store, parts)
-
-    def waiting(self) -> Iterator[MemoryItem]:
-        """The items with conflicts, in the order of their paths; with those alone whose field was not edited since."""
-        self._store.follow()
-        for item in self._marked:
-            if standing := _standing(item):
-                yield item.replace(conflicts=standing)
-
-    def decide(self, reference: str, ruling: DecisionRule, *, source: str, dry_run: bool) -> DecisionResult:
-        """Settle the conflicts of an item, or of one field of it, in one commit."""
-        item = self._store.find(reference)
-        choice = _Choice.of(item.id, item.path, item.conflicts, _standing(item), ruling)
-        after: MemoryItem | None = item
-        for one in choice.settled:
-            if after is not None:
-                after = self._taken(after, one) if one in choice.taken else settled(after, one, take=False)
-        decided = DecisionResult(id=item.id, path=item.path, settled=choice.settled, removed=after is None)
-        if dry_run:
-            return decided
-        names = ", ".join(dict.fromkeys(one.field or "the item as a whole" for one in choice.settled))
-        reason = f"the {'other' if ruling.take else 'present'} value in {names}"
-        with signed_by(current_signer() or Origin()):  # who decides, and not who wrote what is decided about
-            if after is None:
-                self._store.delete(item.id, item.sha256, reason=f"decided for {reason}", source=source)
-                return decided
-            message = of_items("Decide", [after], f"for {reason}")
-            stored = self._store.put(after, item.sha256, message=message, source=source)
-        return replace(decided, path=stored.path, item=stored)
-
-    # -- taking what was displaced --------------------------------------------------------------------------------
-    def _taken(self, item: MemoryItem, conflict: RecordedConflict) -> MemoryItem | None:
-        """The item with what was displaced, and without the record; None where that was its removal."""
-        left = tuple(one for one in item.conflicts if one != conflict)
-        if not conflict.field:
-            if conflict.lost == DELETED:
-                return None
-            if conflict.lost != OTHER:
-                raise _unclear(item)
-            return self._version(item, conflict).replace(conflicts=left)
-        if conflict.lost_sha256:
-            lost = _value(self._version(item, conflict), conflict.field)
-            conflict = replace(conflict, kept=_value(item, conflict.field), lost=lost, lost_sha256="")
-            item = item.replace(conflicts=(*left, conflict))
-        return settled(item, conflict, take=True)
-
-    def _version(self, item: MemoryItem, conflict: RecordedConflict) -> MemoryItem:
-        """The displaced version of the item, from history.
-
-        Raises:
-            ItemNotFound: history does not have it (a shallow clone), or it cannot be read.
-        """
-        fallback = item.timestamp or item.created
-        assert fallback is not None  # an item that was read has a time
-        with suppress(HistoryError):
-            for revision in log.log(self._parts.repository, (item.path,), _DEPTH):
-                for commit in (revision.commit, *self._parts.repository.commit_object(revision.commit).parents):
-                    data = self._parts.repository.read(commit, item.path)
-                    if data is not None and sha256(data) == conflict.lost_sha256:
-                        read = self._parts.codec.read(data, item.path, fallback)
-                        return read.replace(sha256=item.sha256)
-        raise ItemNotFound(
-            "the version that was not kept is not in the history",
-            path=item.path,
-            hint="fetch it, or edit the item by hand",
-        )
-
-
 def _standing(item: MemoryItem) -> tuple[RecordedConflict, ...]:
-    return tuple(one for one in item.conflicts if stands(item, one))
+    return tuple(one for one in item.conflicts if field_merge.stands(item, one))
 
 
 def _value(item: MemoryItem, field: str) -> Any:
-    return value_at(item_fields.values(item), field)
+    return field_merge.value_at(item_fields.values(item), field)
 
 
-def _unclear(item: MemoryItem) -> QueryInvalid:
+def _unclear(item: MemoryItem) -> errors.QueryInvalid:
     hint = f"edit it by what 'memfs log {item.id}' names, then 'memfs team conflicts resolve {item.id} --keep kept'"
-    return QueryInvalid("more fields were not kept than the item can name", path=item.path, hint=hint)
+    return errors.QueryInvalid("more fields were not kept than the item can name", path=item.path, hint=hint)
+
+
+class DocumentConflicts:
+    """The conflicts of documents in one workspace. May be used from several threads.
+
+    Attributes:
+        spool: keeps those that have no record in the tree, and those of a merge that goes on.
+    """
+
+    def __init__(self, store: Store, parts: Parts, states: Callable[[], States]) -> None:
+        self._store, self._parts, self._states = store, parts, states
+        self.spool = MergeSpool(parts.repository.state)
+
+    # -- looking --------------------------------------------------------------------------------------------------
+    def waiting(self) -> list[DocumentClash]:
+        """What waits, by document; of the clone's nothing does while a merge goes on: nobody knows its outcome yet."""
+        kept = self._kept()
+        return [*self._recorded(), *(kept.values() if kept and not self._parts.repository.busy() else ())]
+
+    def kept(self, path: str) -> dict[str, DocumentClash] | None:
+        """What the clone keeps of a document and can be decided about, by name; None where it keeps nothing of it."""
+        if not schema_of(path) or all(one["document"] != path for one in self.spool.waiting().values()):
+            return None
+        return {name: clash for name, clash in self._kept().items() if clash.document == path}
+
+    def _recorded(self) -> list[DocumentClash]:
+        """Those with a record that nobody decided about, the newest first.
+
+        One whose field has got another value since, or whose document is gone or archived, waits for nobody.
+        """
+        found: list[DocumentClash] = []
+        if not has_states(self._parts.seen):
+            return found
+        files = self._states().files
+        for row in self._states().reading.rows(StateQuery(kinds=("conflict",), newest=True)):
+            if row.archive:
+                continue
+            with suppress(errors.MemfsError, FileNotFoundError):  # 'check' names what cannot be read
+                clash = DocumentClash.of(row.path, files.read(row.path).values)
+                if stands_in(files.read(clash.document).values, clash):
+                    found.append(clash)
+        return found
+
+    def _kept(self) -> dict[str, DocumentClash]:
+        """Those of the clone that wait, by name, in an order that stays: by document, field and value.
+
+        Not where the document has another value by now, or is what it was before the merge: another may stand again, on
+        another branch, or in an older state.
+        """
+        found = {}
+        for name, one in self.spool.kept().items():
+            clash = DocumentClash.of(one["record"]["document"], one["record"])
+            if can_be_recorded(clash.document):
+                continue
+            # Where markers stand in it, a slip, or something else in its place, nobody can tell.
+            with suppress(errors.ContentError, FileNotFoundError, errors.NotRegularFile, errors.PathEscape):
+                data = self._parts.seen.read(clash.document, READ_LIMIT).data
+                form = form_of(clash.document, self._parts.codec)
+                values = plain(form.read(data).mapping) if form is not None else {}
+                if digest(data) not in one["given_up"] and stands_in(values, clash):
+                    found[name] = clash
+        return dict(sorted(found.items(), key=lambda pair: (pair[1].document, pair[1].field, pair[0])))
+
+    # -- recording ------------------------------------------------------------------------------------------------
+    def take_up(self) -> int:
+        """Write down what merges of git's left behind, once they are over and there is a place for it; how many were.
+
+        One whose field has got another value since (the merge was given up, or decided by hand) is forgotten.
+
+        Raises:
+            StorageIO: it stays where it is.
+        """
+        kept = {name: one for name, one in self.spool.kept().items() if can_be_recorded(one["record"]["document"])}
+        if not kept or self._parts.repository.busy():
+            return 0
+        known = {key_of(one) for one in self._recorded()}
+        written = 0
+        for name, one in kept.items():
+            try:
+                clash = DocumentClash.of("", one["record"])
+                written += key_of(clash) not in known and self._record(clash, one)
+            except (
+                errors.ContentError,
+                errors.Conflict,
+            ):  # it stays, and is listed; or somebody writes it at this very moment
+                continue
+            self.spool.drop(name)
+        return written
+
+    def _record(self, clash: DocumentClash, kept: Mapping[str, Any]) -> bool:
+        """Write down a conflict; False where its document has another value by now, or the merge was given up."""
+        files, number, moment = self._states().files, iteration_of(clash.document), clash.timestamp
+        try:
+            document = files.read(clash.document)
+        except (errors.MemfsError, FileNotFoundError):  # 'check' names what cannot be read
+            return False
+        given_up = document.sha256 in kept["given_up"] or not stands_in(document.values, clash)
+        if given_up or number is None or moment is None:
+            return False
+        turns = (conflict_path(number, clash.document, moment, turn) for turn in count(1))
+        path = next(path for path in turns if not files.exists(path))
+        message = f"Record that a merge kept one of two values of {clash.field} in {clash.document}"
+        files.write([DocumentChange(path, kept["record"], "")], message, source="merge")
+        return True
+
+    # -- deciding -------------------------------------------------------------------------------------------------
+    def decide(self, record: str, take: bool, source: str, dry_run: bool) -> DocumentClash:
+        """Take a record away, in one commit with the document where the other value is taken.
+
+        Raises:
+            ItemNotFound: there is no such record, or no document any more.
+            QueryInvalid, Conflict, ContentError, StorageIO: nothing was written.
+        """
+        files = self._states().files
+        try:
+            state = files.read(record)
+            clash = DocumentClash.of(record, state.values)
+            document = files.read(clash.document)
+        except FileNotFoundError:
+            hint = "'memfs team conflicts' lists what waits"
+            raise errors.ItemNotFound(f"there is no record {record!r}, or its document is gone", hint=hint) from None
+        changes = [DocumentChange(record, None, state.sha256)]
+        if take:
+            changes.append(DocumentChange(clash.document, with_lost(plain(document.values), clash), document.sha256))
+        if not dry_run:
+            files.write(changes, _message([clash], "other" if take else "present"), source=source)
+        return clash
+
+    def take(self, path: str, clashes: Sequence[DocumentClash], source: str) -> None:
+        """Write the document with what was displaced, or remove it where that was its removal."""
+        data = self._parts.tree.read(path, READ_LIMIT).data
+        form = form_of(path, self._parts.codec)
+        assert form is not None  # nothing else is kept aside
+        parsed = form.read(data)
+        values: dict[str, Any] | None = plain(parsed.mapping)
+        for clash in clashes:
+            values = with_lost(values, clash) if values is not None else None
+        if values is not None and (faults := form.faults(values)):
+            field = ".".join(map(str, faults[0])) or None
+            hint = "edit the document by hand, then decide with --keep kept"
+            raise errors.SchemaInvalid(
+                "with that value the document would be invalid", path=path, field=field, hint=hint
+            )
+        after = form.write(values, parsed).data if values is not None else None
+        plans = [plan._replace(expected=sha256(data)) for plan in self._store.plan_restore({path: after})]
+        self._store.carry_out(plans, _message(clashes, "other"), source=source)
+
+
+def _message(clashes: Sequence[DocumentClash], which: str) -> str:
+    fields = ", ".join(one.field or "the document as a whole" for one in clashes)
+    return f"Decide for the {which} value in {fields} of {clashes[0].document}"
 
 
 def _end_merges(tree: Tree, repository: Repository, outcomes: Sequence[MergeOutcome]) -> None:
@@ -586,7 +638,7 @@ def _end_merges(tree: Tree, repository: Repository, outcomes: Sequence[MergeOutc
             _place(tree, repository, one)
         except FileChanged as error:
             problem = "the file changed while it was joined"
-            raise Conflict(problem, path=one.open.path, hint="look at it, and try again") from error
+            raise errors.Conflict(problem, path=one.open.path, hint="look at it, and try again") from error
         contents |= dict.fromkeys(one.open.also, (one.open.mode, None))
         contents[one.open.path] = (one.open.mode, one.data)
     stage(repository, contents)
@@ -646,7 +698,7 @@ class Resolver:
     def __init__(self, store: Store, parts: Parts, states: Callable[[], States]) -> None:
         self._store, self._parts = store, parts
         self._merges = OpenMerges(parts)
-        self._items = _ItemConflicts(store, parts)
+        self._marked = MarkedItems(store, parts)
         self._documents = DocumentConflicts(store, parts, states)
         self._spool = self._documents.spool
 
@@ -663,7 +715,7 @@ class Resolver:
             in_index = {path for one in opened for path in one.paths}
             return OpenConflicts(
                 open=tuple(opened),
-                items=tuple(item for item in self._items.waiting() if item.path not in in_index),
+                items=tuple(item for item in self._marked_items() if item.path not in in_index),
                 documents=tuple(documents),
                 spooled=self._spooled(),
                 others=others,
@@ -679,6 +731,13 @@ class Resolver:
         """Fields of documents of which one value was displaced: with a record in the tree, or kept aside."""
         self.take_up()
         return self._documents.waiting()
+
+    def _marked_items(self) -> Iterator[MemoryItem]:
+        """The items with conflicts, in the order of their paths; with those alone whose field was not edited since."""
+        self._store.follow()
+        for item in self._marked:
+            if standing := _standing(item):
+                yield item.replace(conflicts=standing)
 
     def _spooled(self) -> tuple[Record, ...]:
         """What waits until a merge is over, to be recorded or to be decided about."""
@@ -706,7 +765,7 @@ class Resolver:
             GitBusy: somebody holds the index; repeat it.
             StorageIO.
         """
-        chosen = dict.fromkeys(self._chosen(self._merges.in_index()[0], references))
+        chosen = dict.fromkeys(self._named(self._merges.in_index()[0], references))
         outcomes = _in_pairs([self._merges.outcome(one, side) for one in chosen])
         ready = [one for one in outcomes if not one.undecided]
         if not dry_run:
@@ -714,20 +773,20 @@ class Resolver:
             self.take_up()
         return outcomes
 
-    def _chosen(self, opened: Sequence[Open], references: Sequence[str]) -> Iterator[Open]:
+    def _named(self, opened: Sequence[Open], references: Sequence[str]) -> Iterator[Open]:
         if not references:
             yield from opened
         for reference in references:
             found = [one for one in opened if any(_means(reference, path) for path in one.paths)]
+            decide = f"'memfs team conflicts resolve {reference}"
             if not found and (number := self._recorded(reference)):
-                hint = (
-                    f"'memfs team conflicts resolve {reference} --keep kept' lets that stand, '--keep lost' the other"
+                message = f"a merge recorded {number} conflict(s) in {reference!r}: say what holds"
+                raise errors.ItemNotFound(
+                    message, hint=f"{decide} --keep kept' lets that stand, '--keep lost' the other"
                 )
-                raise ItemNotFound(f"a merge recorded {number} conflict(s) in {reference!r}: say what holds", hint=hint)
             if not found:
-                decide = f"'memfs team conflicts resolve {reference}"
                 hint = f"{decide} --keep kept' (or lost) decides a field, {decide} OTHER --keep ID' which memory holds"
-                raise ItemNotFound(f"no merge left {reference!r} open", hint=hint)
+                raise errors.ItemNotFound(f"no merge left {reference!r} open", hint=hint)
             yield from found
 
     def _recorded(self, reference: str) -> int:
@@ -777,15 +836,74 @@ class Resolver:
         path = path_of(reference)
         kept = self._documents.kept(path)
         if kept is None:
-            return self._items.decide(reference, ruling, source=source, dry_run=dry_run)
+            return self._decide_item(reference, ruling, source, dry_run)
         conflicts = tuple(clash.conflict for clash in kept.values())
-        choice = _Choice.of(path, path, conflicts, conflicts, ruling)
+        chosen, taken = _chosen(path, path, conflicts, conflicts, ruling)
         if not dry_run:
-            taken = [clash for clash in kept.values() if clash.conflict in choice.taken]
-            gone = [name for name, clash in kept.items() if clash.conflict in choice.settled]
-            self._documents.settle(path, taken, gone, source)
-        removed = any(not one.field for one in choice.taken)
-        return DecisionResult(id="", path=path, record=path, settled=choice.settled, removed=removed)
+            if taken:
+                self._documents.take(path, [clash for clash in kept.values() if clash.conflict in taken], source)
+            for name in [name for name, clash in kept.items() if clash.conflict in chosen]:
+                self._spool.drop(name)
+        removed = any(not one.field for one in taken)
+        return DecisionResult(id="", path=path, record=path, settled=chosen, removed=removed)
+
+    def _decide_item(self, reference: str, ruling: DecisionRule, source: str, dry_run: bool) -> DecisionResult:
+        """Settle the conflicts of an item, or of one field of it, in one commit."""
+        item = self._store.find(reference)
+        chosen, taken = _chosen(item.id, item.path, item.conflicts, _standing(item), ruling)
+        after: MemoryItem | None = item
+        for one in chosen:
+            if after is not None:
+                after = self._taken(after, one) if one in taken else settled(after, one, take=False)
+        decided = DecisionResult(id=item.id, path=item.path, settled=chosen, removed=after is None)
+        if dry_run:
+            return decided
+        names = ", ".join(dict.fromkeys(one.field or "the item as a whole" for one in chosen))
+        reason = f"the {'other' if ruling.take else 'present'} value in {names}"
+        with signed_by(current_signer() or Origin()):  # who decides, and not who wrote what is decided about
+            if after is None:
+                self._store.delete(item.id, item.sha256, reason=f"decided for {reason}", source=source)
+                return decided
+            message = of_items("Decide", [after], f"for {reason}")
+            stored = self._store.put(after, item.sha256, message=message, source=source)
+        return replace(decided, path=stored.path, item=stored)
+
+    # -- taking what was displaced --------------------------------------------------------------------------------
+    def _taken(self, item: MemoryItem, conflict: RecordedConflict) -> MemoryItem | None:
+        """The item with what was displaced, and without the record; None where that was its removal."""
+        left = tuple(one for one in item.conflicts if one != conflict)
+        if not conflict.field:
+            if conflict.lost == DELETED:
+                return None
+            if conflict.lost != OTHER:
+                raise _unclear(item)
+            return self._version(item, conflict).replace(conflicts=left)
+        if conflict.lost_sha256:
+            lost = _value(self._version(item, conflict), conflict.field)
+            conflict = replace(conflict, kept=_value(item, conflict.field), lost=lost, lost_sha256="")
+            item = item.replace(conflicts=(*left, conflict))
+        return settled(item, conflict, take=True)
+
+    def _version(self, item: MemoryItem, conflict: RecordedConflict) -> MemoryItem:
+        """The displaced version of the item, from history.
+
+        Raises:
+            ItemNotFound: history does not have it (a shallow clone), or it cannot be read.
+        """
+        fallback = item.timestamp or item.created
+        assert fallback is not None  # an item that was read has a time
+        with suppress(errors.HistoryError):
+            for revision in log.log(self._parts.repository, (item.path,), _DEPTH):
+                for commit in (revision.commit, *self._parts.repository.commit_object(revision.commit).parents):
+                    data = self._parts.repository.read(commit, item.path)
+                    if data is not None and sha256(data) == conflict.lost_sha256:
+                        read = self._parts.codec.read(data, item.path, fallback)
+                        return read.replace(sha256=item.sha256)
+        raise errors.ItemNotFound(
+            "the version that was not kept is not in the history",
+            path=item.path,
+            hint="fetch it, or edit the item by hand",
+        )
 
 
 def _in_pairs(outcomes: Sequence[MergeOutcome]) -> list[MergeOutcome]:
