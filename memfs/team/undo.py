@@ -19,7 +19,7 @@ from memfs.format.file_merge import FileMerger
 from memfs.format.secrets import refuse_text
 from memfs.fs.atomic_replace import sha256
 from memfs.git.commit_object import AGENT, SESSION, SOURCE, ParsedCommit, trailer_value
-from memfs.git.log import OWN_PATHS, changed_paths
+from memfs.git.log import OWN_PATHS, changed_paths, log
 from memfs.git.objects import REGULAR
 from memfs.git.repository import is_ancestor
 from memfs.model import Origin, Query
@@ -31,7 +31,7 @@ from memfs.model.time import EPOCH
 from memfs.store import Store
 from memfs.store.parts import READ_LIMIT, Parts
 from memfs.store.plan import FilePlan, signed_by
-from memfs.team.blame import Blame, Fields, Trailers, named_in, shared, trailers_of
+from memfs.team.blame import Fields, Trailers, named_in, shared, trailers_of
 
 UNDOES = "Memfs-Undoes"
 """The trailer by which an undo names the commits that it takes back."""
@@ -162,10 +162,9 @@ class RevertChoice:
         left: files that are not touched, with why.
     """
 
-    def __init__(self, store: Store, reverter: Reverter, blame: Blame, selection: RevertSelection) -> None:
-        self._store, self._reverter, self._blame, self._selection = store, reverter, blame, selection
+    def __init__(self, store: Store, reverter: Reverter, selection: RevertSelection) -> None:
+        self._store, self._reverter, self._selection = store, reverter, selection
         self._repository, self._fields = reverter.repository, reverter.fields
-        self._by_hand: dict[str, StepChange] = {}
         self.steps: tuple[RevertStep, ...] = ()
         self.already: tuple[str, ...] = ()
         self.left: dict[str, str] = {}
@@ -186,7 +185,8 @@ class RevertChoice:
         for commit, parsed in meant.items():
             if commit not in undone:
                 changes += self._of_commit(commit, parsed)
-        changes += self._unsigned({change.name for change in changes}, undone)
+        if not (self._selection.commits or self._selection.is_own):
+            changes += self._unsigned(head or "", {change.name for change in changes}, undone)
         self.steps = tuple(dict.fromkeys(change.step for change in changes))
         by_name: dict[str, list[StepChange]] = {}
         for change in changes:
@@ -252,44 +252,24 @@ class RevertChoice:
         entry = self._repository.entry(commit or None, path)
         return RevertVersion(path, entry.id) if entry is not None and entry.mode in REGULAR else None
 
-    def _unsigned(self, known: set[str], undone: set[str]) -> list[StepChange]:
+    def _unsigned(self, head: str, known: set[str], undone: set[str]) -> Iterator[StepChange]:
         """What a person committed by hand for those that are meant: the items say so, the commit does not."""
         selection = self._selection
-        if selection.commits or selection.is_own:
-            return []
         sessions, agents = (frozenset(filter(None, [name])) for name in (selection.session, selection.agent))
         query = Query(sessions=sessions, agents=agents, limit=MOST)
-        found: list[StepChange] = []
-        for one in self._store.candidates(query):
-            name = one.id.casefold()
-            if name not in known:
-                found += self._brought(one.id, name, undone)
-        return found
-
-    def _brought(self, item_id: str, name: str, undone: set[str]) -> list[StepChange]:
-        """The change that brought an item that is of those that are meant, where its commit names nobody."""
-        if name in self._by_hand:  # the commit that made it is known: it made others as well
-            return [self._by_hand[name]]
-        field = "origin.session" if self._selection.session else "origin.agent"
-        try:
-            taught = self._blame.fields(item_id, field)[0]
-        except MemfsError:  # it is gone by now, or cannot be read
-            return []
-        since = self._selection.since
-        if not taught.commit:
-            if taught.waiting == "hand":
-                self.left[taught.path] = "it was written by hand, and is not committed"
-            return []
-        if taught.commit in undone or (since is not None and taught.time is not None and taught.time < since):
-            return []
-        parsed = self._repository.commit_object(taught.commit)
-        trailers = named_in(parsed.body, parsed.trailers)
-        if {AGENT, SESSION, SOURCE} & trailers.keys() or len(parsed.parents) > 1:
-            return []  # it says whose it is; what memfs brought back for a person is that person's
-        changes = self._of_commit(taught.commit, parsed)
-        made = [one for one in changes if one.before is None and one.after is not None and self._owns(one.after)]
-        self._by_hand |= {change.name: change for change in made}
-        return [change for change in changes if change.name == name]
+        found = [one.id for one in self._store.candidates(query) if one.id.casefold() not in known]
+        paths = tuple(filter(None, map(self._store.locate, found)))
+        edited = set(self._store.hand_edits(paths)) if paths else set()
+        absent = (path for path in paths if path in edited and self._at(head, path) is None)
+        self.left |= dict.fromkeys(absent, "it was written by hand, and is not committed")
+        for revision in log(self._repository, paths, MOST) if paths and head else ():
+            signed = {AGENT, SESSION, SOURCE} & named_in(revision.body, revision.trailers).keys()
+            late = selection.since is not None and revision.time < selection.since
+            parsed = self._repository.commit_object(revision.commit)
+            # it says whose it is; what memfs brought back for a person is that person's
+            if not (signed or late or revision.commit in undone or len(parsed.parents) > 1):
+                changes = self._of_commit(revision.commit, parsed)
+                yield from (one for one in changes if one.before is None and one.name not in known)
 
     def _owns(self, version: RevertVersion) -> bool:
         return self._selection.owns(self._reverter.values(version))
@@ -560,7 +540,6 @@ class Undo:
 
     def __init__(self, store: Store, parts: Parts, history: History) -> None:
         self._store, self._parts, self._history = store, parts, history
-        self._blame = Blame(store, parts, history)
         self._reverter = Reverter(parts)
 
     def run(
@@ -590,7 +569,7 @@ class Undo:
             why = reason or "more was written in the meantime"
             raise GitBusy(f"what is to be undone waits for its commit: {why}", hint="undo it when that is over")
         for _ in range(_TRIES):
-            choice = RevertChoice(self._store, self._reverter, self._blame, selection)
+            choice = RevertChoice(self._store, self._reverter, selection)
             files = self._files(choice)
             changing = [one for one in files if one.present != one.reversal.result]
             self._history.refuse_edited(list(dict.fromkeys(there.path for one in changing for there in one.versions)))

