@@ -24,7 +24,6 @@ from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import base_folder
 from memfs.git.layout import Trusted, discover
-from memfs.model.kinds import nearest
 from memfs.model.time import format_time, utc_now
 from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, Spec
 from memfs.startup import sha256
@@ -60,15 +59,6 @@ class PluginTrust:
         """What it is about, in words: the key, or the names in it that need trust."""
         spec = SPECS.get(self.key) if self.file == SETTINGS_FILE else None
         return f"{self.value!r} in {self.key}" if spec is not None and spec.harmless else self.key
-
-    @property
-    def mistyped(self) -> str:
-        """``did you mean 'x'?`` where a name in it is nearly one that needs no trust, else ""."""
-        spec = SPECS.get(self.key) if self.file == SETTINGS_FILE else None
-        if spec is None or not spec.harmless or not isinstance(self.value, list):
-            return ""
-        names = (str(name) for name in self.value if ":" not in str(name))
-        return next(filter(None, (nearest(name, spec.harmless) for name in names)), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +98,7 @@ class TrustStatus:
                 code="Untrusted",
                 message=f"{want.subject} is ignored: {self.reason}",
                 line=want.line,
-                hint=f"{want.mistyped} If not, look at it, then: {command(self.root)}".removeprefix(" If not, "),
+                hint=f"look at it, then: {command(self.root)}",
                 severity=WARNING,
             )
             for want in self.wants

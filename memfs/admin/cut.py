@@ -44,7 +44,6 @@ class CutPlan:
         rewritten: how many later ones get a new id.
         tags: tags of commits that go; they go, too.
         unsigned: how many commits and tags lose a signature, which would be wrong.
-        held_by: branches and stashes because of which nothing later is cut: they keep what they began with.
         elsewhere: remotes; they keep the old history until it is replaced there.
         refused: why it could not be done now, "" when nothing stands in the way.
         export: the bundle, None of a plan.
@@ -60,7 +59,6 @@ class CutPlan:
     rewritten: int = 0
     tags: tuple[str, ...] = ()
     unsigned: int = 0
-    held_by: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     refused: str = ""
     export: Path | None = None
@@ -233,18 +231,9 @@ class _Look:
     def _planned(self, before: datetime) -> CutPlan:
         moment = int(before.timestamp())
         names = self.survey.names.refs
-        stays = {ref: one for ref, one in names.items() if one in self._parents and ref.startswith(_STAYS)}
-        tips = set(stays.values())
+        tips = {one for ref, one in names.items() if one in self._parents and ref.startswith(_STAYS)}
         point = rewrite.cut_point(self._parents, self._times, tips, moment)
-        # The branches that keep a later cut from being made than the one that is.
-        head = self._repository.head_commit()
-        alone = rewrite.cut_point(self._parents, self._times, [head], moment) if head else None
-        holding = [ref for ref, one in stays.items() if alone and alone not in rewrite.reached(self._parents, [one])]
-        plan = CutPlan(
-            before=before,
-            held_by=tuple(sorted(ref.removeprefix(HEADS) for ref in holding)) if alone != point else (),
-            elsewhere=tuple(sorted(name for name, _ in remotes(self._parts))),
-        )
+        plan = CutPlan(before=before, elsewhere=tuple(sorted(name for name, _ in remotes(self._parts))))
         if point is None:
             return plan
         old = rewrite.reached(self._parents, [point])

@@ -450,10 +450,7 @@ class ErasePlan:
         paths: the paths it ever had.
         copies: other paths where the same bytes were; they go, too.
         versions: how many contents it had.
-        loose: how many of them no commit holds.
         commits: how many commits are rewritten.
-        refs: how many refs move.
-        waiting: how many writes would be committed first.
         quotes: files that hold a line of it and stay.
         shared: whether memfs did not make the repository, so that rewriting it must be asked for.
         unreachable: where it may be and memfs cannot go.
@@ -466,10 +463,7 @@ class ErasePlan:
     paths: tuple[str, ...]
     copies: tuple[str, ...]
     versions: int
-    loose: int
     commits: int
-    refs: int
-    waiting: int
     quotes: tuple[str, ...]
     shared: bool
     unreachable: tuple[str, ...]
@@ -521,7 +515,7 @@ class Eraser:
         survey = rewrite.HistorySurvey(self._repository)
         target = TargetFinder(self._parts, survey, _named(reference, is_path)).find()
         self._require_found(target)
-        plan = self._plan(target, rewrite.Rewriter(self._repository, survey, target.removal), survey)
+        plan = self._plan(target, rewrite.Rewriter(self._repository, survey, target.removal))
         served, elsewhere = self._backups_by_reach()
         plan = replace(plan, backups=served, backups_elsewhere=elsewhere)
         try:
@@ -616,7 +610,7 @@ class Eraser:
         record = {"reference": wanted.reference, "is_path": wanted.is_path}
         with self._rewrite.swapped(survey, removal, record) as rewriter:
             self._remove_files(target)
-        plan = self._plan(target, rewriter, survey)
+        plan = self._plan(target, rewriter)
         return target, plan, rewriter.unsigned, purge(self._parts, target)
 
     def _known(self) -> tuple[rewrite.HistoryRemoval, EraseName] | None:
@@ -726,17 +720,14 @@ class Eraser:
             )
 
     # -- the plan -------------------------------------------------------------------------------------------------
-    def _plan(self, target: Target, rewriter: rewrite.Rewriter, survey: rewrite.HistorySurvey) -> ErasePlan:
-        below, secondary, removal = self._repository.below, self._parts.secondary, target.removal
+    def _plan(self, target: Target, rewriter: rewrite.Rewriter) -> ErasePlan:
+        below, removal = self._repository.below, target.removal
         return ErasePlan(
             reference=target.named.reference,
             paths=tuple(sorted(below(path) or os.fsdecode(path) for path in removal.paths)),
             copies=tuple(os.fsdecode(path) for path in target.copies),
             versions=len(removal.blobs),
-            loose=target.loose,
             commits=rewriter.commits,
-            refs=sum(found in rewriter.mapped for found in survey.names.refs.values()),
-            waiting=len(self._parts.journal.operations()) + len(secondary.operations() if secondary else ()),
             quotes=target.quotes,
             shared=is_shared(self._repository),
             unreachable=tuple(out_of_reach(self._parts)),

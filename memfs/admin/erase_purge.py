@@ -75,14 +75,12 @@ class Target:
         named: how a person named it.
         removal: its paths, below the top of the working tree as git names them, its versions, and what betrays it.
         copies: other paths at which one of its versions was.
-        loose: how many of the versions no commit holds.
         quotes: files that hold a line of it and stay.
     """
 
     named: EraseName
     removal: HistoryRemoval
     copies: tuple[bytes, ...]
-    loose: int
     quotes: tuple[str, ...]
 
     def means(self, path: bytes) -> bool:
@@ -137,7 +135,7 @@ class TargetFinder:
             traces=traces,
         )
         copies = sorted(self._survey.paths(blobs) - paths)
-        return Target(named=self._named, removal=removal, copies=tuple(copies), loose=len(loose), quotes=quotes)
+        return Target(named=self._named, removal=removal, copies=tuple(copies), quotes=quotes)
 
     # -- versions -------------------------------------------------------------------------------------------------
     def _versions(self) -> tuple[set[str], Versions]:
@@ -379,7 +377,7 @@ def _suggestions(parts: Parts, target: Target) -> int:
     for path in _of_states(parts, INBOX):
         with FileLock(path.with_suffix(".lock"), home=parts.repository.common_dir).hold("erase", _LOCK_SECONDS):
             try:
-                kept, gone = erased(parts, io.read_file(path, _LARGEST), target.traces.quoted_in, target.ids)
+                kept, gone = erased(io.read_file(path, _LARGEST), target.traces.quoted_in, target.ids)
             except FileNotFoundError:
                 continue
             except MemfsError:

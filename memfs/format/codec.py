@@ -46,7 +46,7 @@ from memfs.model.item import MemoryItem
 from memfs.model.kinds import ITEM_LIMIT, Kind, KindTable, nearest
 from memfs.model.state_paths import document_kind
 from memfs.model.time import EPOCH
-from memfs.startup import regex, sha256
+from memfs.startup import sha256
 from memfs.version import __version__
 
 if TYPE_CHECKING:
@@ -186,16 +186,11 @@ def _refuse_escaped(parsed: ParsedFile, allow_invisible: bool) -> None:
 
 
 _MAX_UNSEEN = 20
-_ENDS_IN_ZERO = regex(r"\.[0-9]*0(?![0-9])")
-_FREE = frozenset({"context", "metadata", "data"})
 
 
 def remarks(text: Text, path: str) -> list[Problem]:
     """The warnings for a file that was read without error."""
-    found = [*_layout(text, path), *_unseen(text.text, path)]
-    if not path.endswith(".json") and _ENDS_IN_ZERO.search(text.text):
-        found.extend(_perhaps_names(text.text, path))
-    return found
+    return [*_layout(text, path), *_unseen(text.text, path)]
 
 
 def _layout(text: Text, path: str) -> Iterator[Problem]:
@@ -213,27 +208,6 @@ def _unseen(text: str, path: str) -> Iterator[Problem]:
         line, column = position(text, finding.offset)
         message = f"unseen character {finding.codes} at column {column}"
         yield _warning(path, "InvisibleCharacter", message, line, "remove it unless it is meant")
-
-
-def _perhaps_names(text: str, path: str) -> Iterator[Problem]:
-    """Fractions such as ``3.10``: what is read is 3.1, which a version is not."""
-    from memfs.format import yaml_text
-
-    for entry in yaml_text.tree(text).entries:
-        if entry.key not in _FREE:
-            continue
-        for node in _scalars(entry.value):
-            typed = text[node.start : node.end]
-            if isinstance(node.value, float) and _ENDS_IN_ZERO.search(typed) and not typed.endswith(".0"):
-                hint = f'if it is a name or a version, quote it: "{typed}"'
-                yield _warning(path, "NumberAmbiguous", f"{typed} is read as the number {node.value}", node.line, hint)
-
-
-def _scalars(node: Node) -> Iterator[Node]:
-    if node.kind == "scalar":
-        yield node
-    for part in (*node.items, *(entry.value for entry in node.entries)):
-        yield from _scalars(part)
 
 
 def _warning(path: str, code: str, message: str, line: int, hint: str) -> Problem:

@@ -139,8 +139,8 @@ def format_version(tables: Mapping[str, Any], text: str = "") -> int | None:
     version = tables.get(FORMAT)
     if version is None or (isinstance(version, int) and not isinstance(version, bool) and version >= 1):
         return version
-    hint = f"this memfs writes {FORMAT} = {FORMAT_VERSION}"
-    raise SettingInvalid("a version is a whole number from 1", path=FILE, line=_line(text), field=FORMAT, hint=hint)
+    line, hint = line_of(text, FORMAT), f"this memfs writes {FORMAT} = {FORMAT_VERSION}"
+    raise SettingInvalid("a version is a whole number from 1", path=FILE, line=line, field=FORMAT, hint=hint)
 
 
 def require_known_format(version: int | None, path: str = FILE) -> None:
@@ -161,7 +161,7 @@ def require_known_format(version: int | None, path: str = FILE) -> None:
 def with_format_version(text: str) -> str:
     """The file with the present version of the format, above all tables; every other line stays as it is."""
     line = f"{FORMAT} = {FORMAT_VERSION}"
-    number = _line(text)
+    number = line_of(text, FORMAT)
     lines = text.splitlines(keepends=True)
     if number is not None:
         lines[number - 1] = f"{line}{lines[number - 1][len(lines[number - 1].rstrip()) :]}"
@@ -174,16 +174,6 @@ def with_format_version(text: str) -> str:
     rest = lines[remarks:]
     gap = "\n" if rest and rest[0].strip() else ""
     return "".join([*lines[:remarks], f"{line}\n{gap}", *rest])
-
-
-def _line(text: str) -> int | None:
-    """The line that names the version."""
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.lstrip().startswith("["):
-            return None
-        if line.partition("=")[0].strip().strip('"') == FORMAT:
-            return number
-    return None
 
 
 def with_value(text: str, table: str, name: str, value: Any) -> str:

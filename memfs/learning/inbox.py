@@ -37,7 +37,7 @@ SOURCE = "inbox"
 _LARGEST = 64 << 20
 _LOCK_SECONDS = 10.0
 _TRIES = 4
-_QUOTING = frozenset({"examples", "common_context", "learned_from", "error"})
+_BARE = {"type": "knowledge", "evidence": [], "reason": "", "item": "content: '-'\n"}
 _FOUND = frozenset({Source.PATTERN, Source.RULE})
 
 Row = dict[str, Any]
@@ -323,10 +323,10 @@ def data_of(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return (json.dumps({"format": FORMAT, "suggestions": rows}, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def erased(parts: Parts, data: bytes, tells: Callable[[bytes], bool], ids: Collection[str]) -> tuple[bytes, int]:
+def erased(data: bytes, tells: Callable[[bytes], bool], ids: Collection[str]) -> tuple[bytes, int]:
     """A file's bytes without what tells of an item, and how many suggestions that concerned.
 
-    Of one that was decided about the decision stays, without the examples, where the rest tells nothing.
+    Of one that was decided about the decision stays, without what it was made from.
 
     Args:
         tells: whether a text quotes the item.
@@ -344,19 +344,8 @@ def erased(parts: Parts, data: bytes, tells: Callable[[bytes], bool], ids: Colle
 
     rows = rows_of(data, FILE)
     kept = [row for row in rows if not is_told(row)]
-    bared = [_bare(parts, row, ids) for row in rows if row.get("decision") and is_told(row)]
-    return data_of([*kept, *(row for row in bared if row and not is_told(row))]), len(rows) - len(kept)
-
-
-def _bare(parts: Parts, row: Row, ids: Collection[str]) -> Row:
-    """A decision without what it was made from; nothing where it cannot be distinguished."""
-    try:
-        item = item_in(parts, str(row["item"]), MemoryItem("-", str(row["type"]), id=str(row["id"])))
-        data = {name: value for name, value in item.data.items() if name not in _QUOTING}
-        text = text_of(parts, item.replace(links=(), metadata={}, context={}, data=data))
-    except (MemfsError, KeyError, ValueError):
-        return {}
-    return {**row, "evidence": [name for name in row["evidence"] if name not in ids], "item": text}
+    decided = [{**row, **_BARE} for row in rows if row.get("decision") and is_told(row)]
+    return data_of([*kept, *(row for row in decided if not is_told(row))]), len(rows) - len(kept)
 
 
 def _words(item: MemoryItem) -> tuple[str, str, str]:

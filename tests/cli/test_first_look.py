@@ -20,13 +20,11 @@ def _write(root: Path, text: str) -> None:
 
 @pytest.mark.parametrize("verb", [("inject",), ("warn", "deploy it")])
 def test_p2_a_mistyped_source_is_told_with_its_nearest(memfs: Memfs, root: Path, verb: tuple[str, ...]) -> None:
-    """Not trusted it is a slip all the same; trusted, whoever asks learns that it is left out."""
+    """Once it is trusted, whoever asks learns that it is left out."""
     _write(root, '[memory]\nautomatic = ["preferencs"]\ntriggered = ["episodc", "semantic"]\n')
     ran = memfs("agent", *verb)
     assert (ran.code, ran.out) == (0, "")
     assert "['episodc'] in memory.triggered is ignored: nobody has trusted this workspace" in ran.err
-    assert "did you mean 'episodic'? If not, look at it, then: memfs admin trust" in ran.err
-    assert "did you mean 'preferences'? If not, look at what they say" in memfs("admin", "plugins", "check").err
     memfs("admin", "trust", "--yes")
     told = memfs("agent", *verb, "--json")
     assert [problem["code"] for problem in told.json["problems"]] == ["SourceUnusable"]

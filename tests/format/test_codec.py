@@ -148,18 +148,6 @@ def test_row_6_text_is_kept_exactly_as_typed(typed: str) -> None:
     assert (item.title, item.tags, item.metadata) == (typed, (typed,), {typed: typed})
 
 
-def test_row_6_a_number_that_may_be_a_version_is_remarked() -> None:
-    """``3.10`` among free facts is the number 3.1; a warning says so and how to avoid it."""
-    text = "content: x\nimportance: 1.50\ncontext:\n  python: 3.10\n  ratio: 0.5\n  whole: 2.0\n"
-
-    warnings = remarks(decode(text.encode()), PLACE)
-
-    assert read(text).context["python"] == 3.1
-    assert [(problem.line, problem.message, problem.severity) for problem in warnings] == [
-        (4, "3.10 is read as the number 3.1", "warning")
-    ]
-
-
 def test_row_10_byte_order_mark_and_crlf_are_accepted_and_reported() -> None:
     """A Windows editor's file is an item, with two remarks."""
     text = "\ufefftitle: x\r\ncontent: y\r\n"

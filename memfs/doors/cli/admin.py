@@ -156,7 +156,6 @@ def _cut_text(plan: CutPlan) -> Text:
         lost = f", {count(plan.unsigned, 'signature')} lost" if plan.unsigned else ""
         yield f"  {count(plan.rewritten, 'later commit')} with a new id{lost}"
     yield from listed("a tag that goes with its commit:", plan.tags)
-    yield from listed("no later, because of what began before it:", plan.held_by)
     yield from listed("the old history stays on the remote", plan.elsewhere)
     if plan.refused:
         yield f"  it would be refused now: {plan.refused}"
@@ -244,7 +243,7 @@ def reindex(workspace: Workspace) -> IndexReport:
 
 # -- erase --------------------------------------------------------------------------------------------------------
 _SHOWN = 10
-_PLAN = "paths copies versions loose commits refs waiting quotes shared unreachable backups backups_elsewhere refused"
+_PLAN = "paths copies versions commits quotes shared unreachable backups backups_elsewhere refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,9 +282,7 @@ def _erase_text(erasure: Erasure) -> Text:
 
 
 def _erase_plan_text(plan: ErasePlan) -> Text:
-    yield f"  {count(plan.commits, 'commit')} would be rewritten, {count(plan.refs, 'ref')} moved"
-    if plan.waiting:
-        yield f"  {count(plan.waiting, 'waiting write')} would be committed first"
+    yield f"  {count(plan.commits, 'commit')} would be rewritten"
     if plan.shared:
         yield "  memfs did not make this repository: --rewrite-shared-history is needed"
     if plan.refused:

@@ -197,6 +197,4 @@ def note_ignored(root: Path) -> None:
     if standing.wants and not standing.trusted:
         are = "is" if len(standing.wants) == 1 else "are"
         note(f"{count(len(standing.wants), 'setting')} {are} ignored: {standing.reason}")
-        meant = next(filter(None, (want.mistyped for want in standing.wants)), "")
-        told = f"{meant} If not, look" if meant else "look"
-        note(f"  {told} at what they say, then: {trust.command(standing.root)}")
+        note(f"  look at what they say, then: {trust.command(standing.root)}")
