@@ -290,23 +290,10 @@ def changed_paths(repository: Repository, old: str, new: str, folder: str) -> It
     Raises:
         HistoryUnavailable: a commit or tree is not there, or damaged.
     """
-    waiting = [(folder, repository.entry(old, folder), repository.entry(new, folder))]
-    while waiting:
-        path, before, after = waiting.pop()
-        if before == after:
-            continue
-        if any(one is not None and one.mode in REGULAR for one in (before, after)):
-            yield path
-        if path.count("/") > DEEPEST or not (_is_folder(before) or _is_folder(after)):
-            continue
-        inside, beside = (repository.read_tree(tree_of(one)) for one in (before, after))
-        differing = [name for name, entry in inside.items() if beside.get(name) != entry]
-        differing += [name for name in beside if name not in inside]
-        waiting += [(f"{path}/{os.fsdecode(name)}", inside.get(name), beside.get(name)) for name in differing]
-
-
-def _is_folder(entry: TreeEntry | None) -> bool:
-    return entry is not None and entry.mode == FOLDER
+    before, after = (repository.entry(commit, folder) for commit in (old, new))
+    for path, sides in _differences(repository, tree_of(before), tree_of(after)):
+        if any(one is not None and one.mode in REGULAR for one in sides):
+            yield f"{folder}/{os.fsdecode(path)}"
 
 
 _MOST = 2_000_000
@@ -334,21 +321,31 @@ def differing(repository: Repository, one: str, other: str) -> Iterator[bytes]:
     Raises:
         HistoryUnavailable: a tree is not there or damaged, or they differ in more than two million names.
     """
+    for path, entries in _differences(repository, one, other):
+        if any(entry is not None and entry.mode != FOLDER for entry in entries):
+            yield path
+
+
+def _differences(
+    repository: Repository, one: str, other: str
+) -> Iterator[tuple[bytes, tuple[TreeEntry | None, TreeEntry | None]]]:
+    """Each path that two trees have differently, with what either has there."""
     waiting = [(b"", one, other)]
     seen = 0
     while waiting:
         above, left, right = waiting.pop()
         here, there = repository.read_tree(left), repository.read_tree(right)
-        for name in {*here, *there}:
+        for name in dict.fromkeys((*here, *there)):
             entries = here.get(name), there.get(name)
             if entries[0] == entries[1]:
                 continue
             seen += 1
-            if seen > _MOST or above.count(b"/") > objects.DEEPEST:
+            if seen > _MOST or above.count(b"/") > DEEPEST:
                 raise HistoryUnavailable("two trees differ in too many files", hint="run git fsck")
-            if any(entry is not None and entry.mode != FOLDER for entry in entries):
-                yield above + name
-            waiting.append((above + name + b"/", tree_of(entries[0]), tree_of(entries[1])))
+            yield above + name, entries
+            trees = tree_of(entries[0]), tree_of(entries[1])
+            if trees[0] != trees[1]:
+                waiting.append((above + name + b"/", *trees))
 
 
 def _entries(repository: Repository, root: str, paths: set[bytes]) -> dict[bytes, TreeEntry]:

@@ -14,7 +14,6 @@ from datetime import datetime
 from operator import attrgetter
 from pathlib import Path
 from typing import Protocol, TypeVar
-from weakref import WeakSet
 
 from memfs.dataclass import dataclass
 from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
@@ -276,43 +275,6 @@ class TreeIndex(MemoryIndex):
         return super().search(query, hidden, asked or asked_of(query, [self]))
 
 
-class Losses:
-    """The paths about which a new base generation differs from what was known, and the threads that were told.
-
-    No thread takes a part of the index for the whole while another one adds the rest again. Not safe for several
-    threads: ``SearchIndex`` holds its lock.
-    """
-
-    def __init__(self) -> None:
-        self._paths: set[str] = set()
-        self._warned: WeakSet[threading.Thread] = WeakSet()  # not their numbers, which come again
-
-    def add(self, paths: set[str]) -> None:
-        """Note lost paths; every thread is to be warned again."""
-        if paths:
-            self._paths |= paths
-            self._warned.clear()
-
-    def made_good(self, *paths: Iterable[str]) -> None:
-        """These were added again, or are known to be gone."""
-        if self._paths:
-            self._paths.difference_update(*paths)
-
-    def to_tell(self) -> bool:
-        """Whether this thread must be warned; it counts as warned from now on.
-
-        A lost path whose file is gone as well is never made good, so that a thread is warned once only.
-        """
-        if not self._paths or threading.current_thread() in self._warned:
-            return False
-        self._warned.add(threading.current_thread())
-        return True
-
-    def clear(self) -> None:
-        """Nothing is missing: all was rebuilt."""
-        self._paths.clear()
-
-
 Answer = TypeVar("Answer")
 
 _MANY_FILES, _MANY_LEFT, _MANY_AGAIN = 32, 200, 16
@@ -329,6 +291,10 @@ class SearchIndex:
 
     Nothing is read, and no engine imported, before it is needed. All methods may be called from several threads; a
     search waits at most for another search or an update, never for a fold.
+
+    Attributes:
+        lost: how often a new base generation differed from what was known: until a look at all files that began after
+            the last time has ended (``make_good``), no search takes a part of the index for the whole.
     """
 
     kept_by_child = True
@@ -357,7 +323,7 @@ class SearchIndex:
         self._refused: set[str] = set()
         self.asked_soon = False
         """Whether up to 500 items that come together are cut into terms at once, and not by the first question."""
-        self._losses = Losses()
+        self.lost = self._made_good = 0
         self._seen: tuple[tuple[Overlay, int], StampTable] | None = None
         self._asked: tuple[tuple[str, Overlay, int, Index | None], Asked] | None = None
 
@@ -454,7 +420,6 @@ class SearchIndex:
             many = _MANY_SOON if self.asked_soon else _MANY_FILES
             for path in gone:
                 self._fresh.remove(path)
-            self._losses.made_good(gone, (item.path for item, _ in rows))
             for item, stamp in rows:
                 # an engine that keeps no files folds nothing: there a first question would pay for what was stored
                 self._fresh.add(item, stamp, later=self._engine.stored and len(rows) > many)
@@ -465,22 +430,21 @@ class SearchIndex:
         ``asked`` says what the query's terms are worth, where more than this index is asked.
 
         Raises:
-            IndexUnavailable: the base was damaged after it was opened, or the one that took its place lacks some of
-                what it held. What ``stamps()`` now lacks is to be added again, and the search repeated. Each thread is
-        warned, so that none takes a part for the whole while another adds.
+            IndexUnavailable: the base was damaged after it was opened, or the one that took its place differs from it.
+                All files are to be looked at again (``make_good``), and the search repeated.
         """
         with self._lock:
-            if self._losses.to_tell():
+            if self.lost > self._made_good:
                 raise _damaged("its base is gone")
             for _ in range(_ATTEMPTS):
                 try:
                     return self._searched(query, self._opened(), asked)
                 except (IndexUnavailable, StorageIO, NotRegularFile, OSError) as error:
                     damage = error
-                switched = self._switch()
+                switched = self.reload()
                 if not switched:
                     self._refuse()
-                if self._losses.to_tell() or not switched:
+                if self.lost > self._made_good or not switched:
                     break
             raise _damaged(damage) from damage
 
@@ -601,7 +565,7 @@ class SearchIndex:
         try:
             with self._generations.lock() as held:
                 if held:
-                    self._switch()
+                    self.reload()
                     self._fold(living)
                 return held
         finally:
@@ -629,7 +593,11 @@ class SearchIndex:
                         "another process is folding the index", path=str(self.folder), hint="try again in a moment"
                     )
                 self._write(None, lambda index: filled(index, items), before)
-                self._losses.clear()
+                self._made_good = self.lost
+
+    def make_good(self, lost: int) -> None:
+        """Note that a look at all files has ended, at whose beginning ``lost`` was this number."""
+        self._made_good = max(lost, self._made_good)
 
     def reload(self) -> bool:
         """Take up the generation another process has made; false when the one named is known already, trusted or not.
@@ -637,7 +605,14 @@ class SearchIndex:
         The overlay is kept where it still differs from the new base.
         """
         with self._lock:
-            return self._switch() and (self._losses.to_tell() or True)
+            if self._table is None or not self._engine.stored or self._generations.pointer() == self._named:
+                return False
+            overlay, held = self._fresh, set(self.stamps().blobs())
+            self._forget()
+            self._fresh = overlay.rebased(self._stamps())
+            # its maker may have read a file before it was removed or changed back
+            self.lost += held != set(self.stamps().blobs())
+            return True
 
     def close(self) -> None:
         """Release the base's files. What is only in the overlay is found again by the next freshness check."""
@@ -654,29 +629,17 @@ class SearchIndex:
         """Read the base again, and let the next freshness check find what the overlay had."""
         _abandoned.append(self._index)
         self._index = self._seen = self._asked = None
-        self._losses.clear()
+        self._made_good = self.lost
         self._forget()
 
     # -- inside -----------------------------------------------------------------------------------------------------
-    def _switch(self) -> bool:
-        """Switch to the current generation if it is another one, and note the paths about which the two differ."""
-        with self._lock:
-            if self._table is None or not self._engine.stored or self._generations.pointer() == self._named:
-                return False
-            overlay, held = self._fresh, set(self.stamps().blobs())
-            self._forget()
-            self._fresh = overlay.rebased(self._stamps())
-            # its maker may have read a file before it was removed or changed back
-            self._losses.add({path for path, _ in held ^ set(self.stamps().blobs())})
-            return True
-
     def _refuse(self) -> None:
         """Forget a base that turned out to be damaged, and never open it again."""
-        held = set(self.stamps())
+        held = len(self.stamps())
         if self._current is not None:
             self._refused.add(self._current.digest)
         self._forget()
-        self._losses.add(held - set(self.stamps()))
+        self.lost += bool(held)
 
     def _stamps(self) -> StampTable:
         if self._table is None:

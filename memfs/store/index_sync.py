@@ -445,7 +445,7 @@ class IndexSync:
         self, progress: Progress | None, listings: Iterable[FolderScan] | None = None, found: ScanFindings | None = None
     ) -> SyncResult:
         """``found`` is filled with what comes of it."""
-        known = self.index.stamps()
+        lost, known = self.index.lost, self.index.stamps()
         self._unchanged.take_up(*self.index.base)
         by_file = {*known.over_folders(), *(path.rpartition("/")[0] for path in self._rejected)}
         found = ScanFindings() if found is None else found
@@ -468,7 +468,9 @@ class IndexSync:
         if self._rejected:
             found.missed(self._rejected)
         self.scanned = True
-        return self._look_at(found.suspects, progress)
+        learned = self._look_at(found.suspects, progress)
+        self.index.make_good(lost)
+        return learned
 
     def _sort(self, entry: ScanEntry, known: StampTable, found: ScanFindings) -> None:
         path = entry.path

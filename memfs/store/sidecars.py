@@ -93,7 +93,10 @@ def spill(
         over_bytes, over_parts = whole.bytes - _MOST_BYTES, whole.parts - _MOST_PARTS
         if over_bytes <= 0 and over_parts <= 0:
             return values, taken
-        for one in _by_choice(sized, over_bytes, over_parts):
+        # the smallest that suffices alone comes first, then the others from the largest down
+        enough = {one.field for one in sized if one.bytes >= over_bytes and one.parts >= over_parts}
+        sized.sort(key=lambda one: (0, one.bytes) if one.field in enough else (1, -one.bytes))
+        for one in sized:
             spilled = _spilled(_at(values, one.field), path)
             reduced = _replaced(values, one.field, _reference(spilled))
             if fits(reduced):
@@ -119,14 +122,6 @@ def _measure(value: Any, field: FieldPath, found: list[_SizedValue]) -> _SizedVa
     if field and KEY not in field and (sized.bytes >= _WORTH_BYTES or sized.parts >= _WORTH_PARTS):
         found.append(sized)
     return sized
-
-
-def _by_choice(sized: list[_SizedValue], over_bytes: int, over_parts: int) -> list[_SizedValue]:
-    """The smallest values that suffice alone come first, then the others from the largest down."""
-    enough = [one for one in sized if one.bytes >= over_bytes and one.parts >= over_parts]
-    chosen = sorted(enough, key=lambda one: (one.bytes, one.parts))
-    rest = sorted((one for one in sized if one not in enough), key=lambda one: (-one.bytes, -one.parts))
-    return chosen + rest
 
 
 def _spilled(value: Any, path: str) -> SpilledValue:
