@@ -102,7 +102,7 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
     found = _ConfigSource(Settings(), root)
     own: Path | None = None
     with suppress(StorageIO):  # there is no home
-        own = base_folder(*_OWN_HOME).joinpath(*_OWN_FILE)
+        own = own_file()
     if own is not None and os.access(own, os.F_OK):  # few have one
         found.from_own_file(own)
     written = _Table(text)

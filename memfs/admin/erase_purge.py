@@ -28,7 +28,7 @@ from memfs.git.busy import ERASE_FOLDER
 from memfs.git.commit_object import EXPORT
 from memfs.git.layout import HEX, discover
 from memfs.git.remote import without_login
-from memfs.git.rewrite import HistoryRemoval, HistorySurvey, Traces, Versions, edit_commit, edit_tag, files_below
+from memfs.git.rewrite import HistoryRemoval, HistorySurvey, Traces, Versions, edit_object, files_below
 from memfs.learning.inbox import FILE as INBOX
 from memfs.learning.inbox import erased
 from memfs.learning.triggers import LOG as WARNINGS
@@ -647,9 +647,7 @@ class Prover:
     def _betrays(self, kind: str, data: bytes) -> bool:
         if kind == "tree":
             return any(b" %s." % word in data for word in self._words)
-        if kind == "commit":
-            return edit_commit(data, {}, self._traces, names=False) != data
-        return edit_tag(data, {}, self._traces) != data
+        return edit_object(data, {}, self._traces) != data
 
     # -- files ----------------------------------------------------------------------------------------------------
     def _places(self) -> Iterator[tuple[str, Path]]:

@@ -39,6 +39,9 @@ _SCHEME = re.compile(r"([A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 _HELPER = re.compile(r"[A-Za-z0-9+.-]*::")
 _LOGIN = re.compile(r"(?<=://)[^/\n]*@")
 _REWRITES = r"^url\..*\.(insteadof|pushinsteadof)$"
+_REMOTE_KEY = re.compile(r"remote\.(.*)\.url")
+_OBJECT_FOLDER = re.compile("pack|[0-9a-f]{2}")
+"""The folders of git's objects that have packs or loose ones: caches beside them are of where they were made."""
 _LONGEST = 4096
 
 
@@ -72,8 +75,8 @@ def without_login(text: str) -> str:
 
 def configured(repository: Repository) -> tuple[str, ...]:
     """The names of the repository's remotes."""
-    keys = (key.rpartition(".") for key in read_config(repository.common_dir / "config"))
-    return tuple(dict.fromkeys(name.removeprefix("remote.") for name, _, key in keys if _is_url(name, key)))
+    found = map(_REMOTE_KEY.fullmatch, read_config(repository.common_dir / "config"))
+    return tuple(dict.fromkeys(one[1] for one in found if one))
 
 
 def upstream(repository: Repository, branch: str) -> tuple[str, str]:
@@ -136,13 +139,9 @@ def _placed(repository: Repository, address: str) -> str:
     """An address as it means the same from any folder: a relative path begins at the working tree."""
     if protocol_of(address) != "file" or "://" in address:
         return address
-    return os.path.normpath(os.path.join(_base(repository), os.path.expanduser(address)))
-
-
-def _base(repository: Repository) -> Path:
-    """From where a relative address leads; a memory within the git folder goes by the working tree around that."""
-    common = repository.common_dir
-    return common.parent if repository.work_tree.is_relative_to(common) else repository.work_tree
+    common, top = repository.common_dir, repository.work_tree
+    base = common.parent if top.is_relative_to(common) else top  # a memory within the git folder: the tree around that
+    return os.path.normpath(os.path.join(base, os.path.expanduser(address)))
 
 
 def _rewritten(address: str, rules: Sequence[tuple[str, str]], key: str) -> str:
@@ -154,10 +153,6 @@ def _rewritten(address: str, rules: Sequence[tuple[str, str]], key: str) -> str:
         return address
     beginning, name = max(matching, key=lambda rule: len(rule[0]))
     return name.removeprefix("url.").removesuffix(f".{key}") + address[len(beginning) :]
-
-
-def _is_url(name: str, key: str) -> bool:
-    return key == "url" and name.startswith("remote.")
 
 
 FOLDER = "remote"
@@ -245,7 +240,7 @@ class RemoteConnection:
 
     def _take_over(self, aside: Path) -> None:
         """Move fetched objects to the repository's: the index of a pack, by which it is found, after the pack."""
-        for above in filter(_holds_objects, sorted(os.listdir(aside))):
+        for above in filter(_OBJECT_FOLDER.fullmatch, sorted(os.listdir(aside))):
             folder = self._repository.common_dir / "objects" / above
             io.make_folders(folder)
             for name in sorted(os.listdir(aside / above), key=lambda name: name.endswith(".idx")):
@@ -346,11 +341,6 @@ class RemoteConnection:
         self._sweep()
 
 
-def _holds_objects(folder: str) -> bool:
-    """Whether a folder of git's objects has packs or loose ones: caches beside them are of where they were made."""
-    return folder == "pack" or bool(re.fullmatch("[0-9a-f]{2}", folder))
-
-
 def _config(remote: Remote) -> str:
     lines = ["[core]", "\trepositoryformatversion = 0", "\tbare = true", f"[remote {quoted(remote.name)}]"]
     lines += [f"\turl = {quoted(remote.fetch)}", f"\tpushurl = {quoted(remote.push)}"]
@@ -407,7 +397,11 @@ class RemoteHistory:
         if not noted or seen in noted:
             return ""
         if seen:  # a sync of another working tree may have moved it, along the same line; an erase leaves no such line
-            return "" if any(self._on_one_line(seen, commit) for commit in noted) else noted[-1]
+            lines = ((seen, commit) for commit in noted)
+            on_one = (
+                is_ancestor(self._repository, *line) or is_ancestor(self._repository, *line[::-1]) for line in lines
+            )
+            return "" if any(on_one) else noted[-1]
         # Without its ref an erase is known by what it removed: a sync that was killed has the note alone.
         return "" if holds_commit(self._repository, noted[-1]) else noted[-1]
 

@@ -146,29 +146,19 @@ def named_in_commit(data: bytes) -> tuple[str, tuple[str, ...]]:
     return tree, tuple(value.decode("ascii", "replace") for name, _, value in rows if name == b"parent")
 
 
-def edit_commit(data: bytes, replaced: Mapping[str, str], traces: Traces, names: bool) -> bytes:
-    """A commit with other ids and a message without traces; one that changes loses its signatures.
+def edit_object(data: bytes, replaced: Mapping[str, str], traces: Traces, names: bool = False) -> bytes:
+    """A commit or annotated tag with other ids and a message without traces; one that changes loses its signatures.
 
     A parent that becomes ``NULL`` is left out.
     """
     rows, message = headers(data)
-    new = [_replace_id(line, (b"tree", b"parent"), replaced) for line in rows]
+    new = [_replace_id(line, replaced) for line in rows]
     plain = traces.redact(message, names)
     if new == rows and plain == message:
         return data
     kept = [line for line in new if line.split(b" ", 1)[0] not in _SIGNED and line != _NO_PARENT]
-    return b"\n".join(kept) + b"\n\n" + plain
-
-
-def edit_tag(data: bytes, replaced: Mapping[str, str], traces: Traces) -> bytes:
-    """As ``edit_commit``, for an annotated tag."""
-    rows, message = headers(data)
-    new = [_replace_id(line, (b"object",), replaced) for line in rows]
-    plain = traces.redact(message)
-    if new == rows and plain == message:
-        return data
-    signature = _SIGNATURE.search(plain)
-    return b"\n".join(new) + b"\n\n" + (plain[: signature.start()] if signature else plain)
+    signature = _SIGNATURE.search(plain) if rows[0].startswith(b"object ") else None  # of a tag
+    return b"\n".join(kept) + b"\n\n" + (plain[: signature.start()] if signature else plain)
 
 
 def is_signed(data: bytes) -> bool:
@@ -209,9 +199,9 @@ def ids_in(text: bytes) -> set[str]:
     return {found.decode() for found in _ID.findall(text)}
 
 
-def _replace_id(line: bytes, fields: Collection[bytes], replaced: Mapping[str, str]) -> bytes:
+def _replace_id(line: bytes, replaced: Mapping[str, str]) -> bytes:
     name, _, value = line.partition(b" ")
-    if name not in fields:
+    if name not in (b"tree", b"parent", b"object"):
         return line
     old = value.decode("ascii", "replace")
     return name + b" " + replaced.get(old, old).encode()
@@ -634,7 +624,7 @@ class Rewriter:
             if commit in self.gone:
                 continue
             data = self._repository.object(commit).data
-            after = edit_commit(data, self.mapped, self._removal.traces, self._touches(commit))
+            after = edit_object(data, self.mapped, self._removal.traces, self._touches(commit))
             if after != data:
                 self.commits += 1
                 self.unsigned += is_signed(data)
@@ -659,7 +649,7 @@ class Rewriter:
                 self.mapped[name] = NULL
                 self.gone.add(name)
                 continue
-            after = edit_tag(data, self.mapped, self._removal.traces)
+            after = edit_object(data, self.mapped, self._removal.traces)
             self.unsigned += after != data and is_signed(data)
             self._replace(name, "tag", data, after)
 

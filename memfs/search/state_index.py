@@ -9,7 +9,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,12 +18,12 @@ from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import IndexUnavailable
 from memfs.model.item import Stamp
 from memfs.model.state_facts import STATEFUL, Iteration, Measure, StateFacts, StateQuery, StateRow
-from memfs.model.time import EPOCH
+from memfs.search.documents import micros
+from memfs.search.documents import moment as moment_of
 
 _TABLES = ("documents", "names", "measures", "words", "folders", "meta")
 _NO_TIME = -(1 << 62)
 """The moment of a document without one: before all others."""
-_MICROSECOND = timedelta(microseconds=1)
 
 _WORD, _TEXT = "word", "text"
 """What a focus says, in ``names``: each word, and all of them together."""
@@ -252,7 +252,7 @@ class StateIndex:
                 value=value,
                 agent=agent,
                 iteration=number,
-                timestamp=_moment_of(moment),
+                timestamp=None if moment == _NO_TIME else moment_of(moment),
                 kind=kind,
                 path=path,
             )
@@ -381,9 +381,9 @@ class _Where:
 
     def within(self, column: str, start: datetime | None, end: datetime | None) -> None:
         if start is not None:
-            self.add(f"{column} >= ?", _number_of(start))
+            self.add(f"{column} >= ?", micros(start))
         if end is not None:
-            self.add(f"{column} <= ?", _number_of(end))
+            self.add(f"{column} <= ?", micros(end))
 
     def narrow(self, question: StateQuery, table: str) -> None:
         """What names and documents have both: the narrower of the two is gone through."""
@@ -467,7 +467,7 @@ def _put(base: sqlite3.Connection, row: StateRow) -> None:
     facts, stamp = row.facts, json.dumps(row.stamp) if row.stamp is not None else ""
     described, folder = json.dumps(facts.to_dict()), row.path.rpartition("/")[0]
     known = base.execute("SELECT id, sha256, facts FROM documents WHERE path = ?", (row.path,)).fetchone()
-    moment = _number_of(facts.timestamp) if facts.timestamp else _substitute(base, row)
+    moment = micros(facts.timestamp) if facts.timestamp else _substitute(base, row)
     about = (facts.kind, facts.iteration, moment, *map(_storable, (facts.task, facts.state, facts.status)))
     values = (known and known[0], row.path, folder, *about, row.sha256, row.bytes, stamp, row.archive, described)
     key = base.execute(f"INSERT OR REPLACE INTO documents VALUES ({_marks(values)})", values).lastrowid  # noqa: S608
@@ -535,16 +535,6 @@ def _text_of(words: Iterable[str]) -> str:
 
 
 # -- values -------------------------------------------------------------------------------------------------------
-def _number_of(moment: datetime) -> int:
-    """A moment as the tables have it: microseconds since 1970."""
-    return (moment - EPOCH) // _MICROSECOND
-
-
-def _moment_of(number: int) -> datetime | None:
-    """A moment out of the tables."""
-    return None if number == _NO_TIME else EPOCH + timedelta(microseconds=number)
-
-
 def _storable(text: str) -> str:
     """A text that SQLite takes: lone surrogates, which a hand-written JSON file can hold, are escaped."""
     return text.encode("utf-8", "backslashreplace").decode()

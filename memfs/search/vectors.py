@@ -255,20 +255,12 @@ class VectorStore:
         return self._rows
 
 
-class FlatRows:
-    """Vectors in memory, one after the other; ``length`` is how many numbers each has, 0 while there is none.
+class _NamedRows:
+    """Names of rows, in their order; ``length`` is how many numbers each row has, 0 while there is none."""
 
-    Brief ones have a byte for each number: the direction of a vector, to about a thousandth of its cosine. Of many,
-    those whose numbers have other signs than what is asked are not looked at any closer.
-    """
-
-    def __init__(self, *, brief: bool = False) -> None:
-        self.brief = brief
+    def __init__(self) -> None:
         self._places: dict[str, int] = {}
         self._names: list[str] = []
-        self._rows: array[Any] = array("b" if brief else "f")
-        self._sizes: array[float] = array("f" if brief else "d")
-        self._signs: list[int] | None = None
         self.length = 0
 
     def __len__(self) -> int:
@@ -279,6 +271,21 @@ class FlatRows:
 
     def __contains__(self, key: object) -> bool:
         return key in self._places
+
+
+class FlatRows(_NamedRows):
+    """Vectors in memory, one after the other.
+
+    Brief ones have a byte for each number: the direction of a vector, to about a thousandth of its cosine. Of many,
+    those whose numbers have other signs than what is asked are not looked at any closer.
+    """
+
+    def __init__(self, *, brief: bool = False) -> None:
+        super().__init__()
+        self.brief = brief
+        self._rows: array[Any] = array("b" if brief else "f")
+        self._sizes: array[float] = array("f" if brief else "d")
+        self._signs: list[int] | None = None
 
     def take(self, changed: Mapping[str, bytes | None]) -> None:
         """Put many, and drop those without numbers; what does not fit the others is left out."""
@@ -384,25 +391,14 @@ class FlatRows:
         return self._names
 
 
-class MatrixRows:
+class MatrixRows(_NamedRows):
     """As ``FlatRows``, as rows of one NumPy matrix."""
 
     def __init__(self, np: Any) -> None:
+        super().__init__()
         self._np = np
-        self._places: dict[str, int] = {}
-        self._names: list[str] = []
         self._matrix: Any = None
         self._sizes: dict[str, float] = {}
-        self.length = 0
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._places
 
     def take(self, changed: Mapping[str, bytes | None]) -> None:
         np = self._np

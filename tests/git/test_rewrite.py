@@ -14,9 +14,8 @@ from memfs.git.rewrite import (
     HistorySurvey,
     Rewriter,
     Traces,
-    edit_commit,
+    edit_object,
     edit_reflog,
-    edit_tag,
     edit_tree,
     entries,
     folders,
@@ -72,7 +71,7 @@ COMMIT = (
 
 def test_a_commit_keeps_all_but_ids_signature_and_the_items_words() -> None:
     """Author, committer, dates, encoding and order of parents stay; the signature, which would be wrong, goes."""
-    after = edit_commit(COMMIT, {OLD: "5" * 40, NEW: "6" * 40}, TRACES, names=False)
+    after = edit_object(COMMIT, {OLD: "5" * 40, NEW: "6" * 40}, TRACES, names=False)
     assert named_in_commit(after) == ("5" * 40, (OTHER, "6" * 40))
     assert b"author Ada <a@example.org> 1700000000 +0130\n" in after
     assert b"committer Bob <b@example.org> 1700000001 -0500\nencoding ISO-8859-1\n\nKeep this\n\n" in after
@@ -83,17 +82,17 @@ def test_a_commit_keeps_all_but_ids_signature_and_the_items_words() -> None:
 
 def test_a_commit_that_does_not_change_keeps_its_signature() -> None:
     """Nothing to be replaced and nothing to be hidden: the same bytes."""
-    assert edit_commit(COMMIT, {"7" * 40: NEW}, NOTHING, names=True) == COMMIT
+    assert edit_object(COMMIT, {"7" * 40: NEW}, NOTHING, names=True) == COMMIT
 
 
 def test_a_tag_follows_its_object_and_loses_its_signature() -> None:
     """The target's new id, the message without the item's words, no signature."""
     data = f"object {OLD}\ntype commit\ntag v1\ntagger A <a@b> 1 +0000\n\nIt opens with marten\n".encode()
     signed = data + b"-----BEGIN PGP SIGNATURE-----\nabc\n-----END PGP SIGNATURE-----\n"
-    assert edit_tag(signed, {OLD: NEW}, TRACES) == data.replace(OLD.encode(), NEW.encode()).replace(
+    assert edit_object(signed, {OLD: NEW}, TRACES) == data.replace(OLD.encode(), NEW.encode()).replace(
         b"opens with marten", b"[erased]"
     )
-    assert edit_tag(signed, {}, NOTHING) == signed
+    assert edit_object(signed, {}, NOTHING) == signed
 
 
 def test_a_reflog_names_new_ids_wherever_it_named_old_ones() -> None:
