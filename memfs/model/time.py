@@ -106,7 +106,9 @@ def parse_time(value: str | datetime) -> datetime:
     if isinstance(value, datetime):
         return given_time(value)
     moment = datetime.fromisoformat(value.strip())
-    return moment.replace(tzinfo=UTC) if moment.tzinfo in (None, UTC) else moment.astimezone(UTC)
+    if moment.tzinfo is UTC:
+        return moment
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def time_in(value: object) -> datetime | None:

@@ -188,13 +188,11 @@ def _judged(item: MemoryItem, rules: Iterable[ScoreRule]) -> Score:
 
 
 class HitTerms(NamedTuple):
-    """The stems of one item: what it is filed under, what it says, in order between blanks, and all of these with who
-    said it.
-    """
+    """The stems of what one item is filed under, of what it says, and of who said it, each in order between blanks."""
 
-    filed: frozenset[str]
+    filed: str
     said: str
-    every: frozenset[str]
+    speaker: str
 
     @classmethod
     def of(cls, item: MemoryItem) -> HitTerms:
@@ -214,8 +212,8 @@ def _filed_under(item: MemoryItem) -> str:
 
 
 def _terms_of(filed_under: str, content: str, speaker: str) -> HitTerms:
-    filed, said = frozenset(terms(filed_under)), terms(content)
-    return HitTerms(filed, f" {' '.join(said)} ", filed.union(said, terms(speaker)))
+    filed, said, spoken = (" ".join(terms(text)) if text else "" for text in (filed_under, content, speaker))
+    return HitTerms(f" {filed} ", f" {said} ", f" {spoken} ")
 
 
 _remembered = lru_cache(maxsize=4096)(_terms_of)
@@ -237,9 +235,13 @@ class Analyzer:
 
     def relevances(self, hits: Sequence[HitTerms], query: str) -> tuple[float, ...]:
         """The scores of several items for one question."""
-        asked = weights(query)
-        most = sum(asked.values()) or 1.0
-        return tuple(sum([worth for term, worth in asked.items() if term in one.every]) / most for one in hits)
+        asked = [(f" {term} ", worth) for term, worth in weights(query).items()]
+        most = sum([worth for _, worth in asked]) or 1.0
+        held = (
+            [worth for term, worth in asked if term in said or term in filed or term in speaker]
+            for filed, said, speaker in hits
+        )
+        return tuple(sum(worths) / most for worths in held)
 
 
 class PatternsReviewer:
@@ -274,8 +276,8 @@ class KnowledgeArchaeologist:
 
 def _subjects(hits: Sequence[HitTerms], query: str) -> Iterator[tuple[float, float]]:
     """How much of a question each item is filed under, and how much of it is there word by word."""
-    asked = list(weights(query))
-    beside = [f" {one} {other} " for one, other in pairwise(asked)] or [f" {term} " for term in asked]
+    asked = [f" {term} " for term in weights(query)]
+    beside = [f"{one}{other[1:]}" for one, other in pairwise(asked)] or asked
     for one in hits:
         under = sum([term in one.filed for term in asked]) / (len(asked) or 1)
         yield under, sum([words in one.said for words in beside]) / (len(beside) or 1)

@@ -13,7 +13,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from itertools import chain
 from types import ModuleType
 from typing import Any
@@ -133,7 +133,7 @@ def _likely_languages(words: Collection[str], text: str) -> tuple[str, ...]:
     """
     plain, short = text.isascii() or _letter().search(text) is None, len(words) <= _SHORT
     # nearly all English texts: they are to cost nothing
-    if plain and not (any(map(_may_tell, words)) if short else not _telling().isdisjoint(words)):
+    if plain and not (any(map(_may_tell.__getitem__, words)) if short else not _telling().isdisjoint(words)):
         return ()
     said = {word.lower() for word in words}
     bare = short and len(stop_words("en").intersection(said)) <= 1
@@ -196,10 +196,18 @@ def _telling() -> frozenset[str]:
     return _function_words().difference(word_lists()["english_too"].split())
 
 
-@lru_cache(maxsize=1 << 16)
-def _may_tell(word: str) -> bool:
-    word = word.lower()
-    return word in _function_words() or _has_ending(word)
+class _MayTell(dict[str, bool]):
+    """Whether a word that was met may tell a language."""
+
+    def __missing__(self, word: str) -> bool:
+        if len(self) >= _MEMO_LIMIT:
+            self.clear()
+        plain = word.lower()
+        tells = self[word] = plain in _function_words() or _has_ending(plain)
+        return tells
+
+
+_may_tell = _MayTell()
 
 
 def _has_ending(word: str) -> bool:
@@ -563,14 +571,16 @@ def _pairs(run: str, alone: bool) -> Iterator[str]:
         yield run[start : start + 2]
 
 
-def _words(token: str) -> Iterator[str]:
+def _words(token: str) -> list[str]:
     """The stem of the whole word, then the stems of the parts of ``snake_case`` and ``camelCase``; no stop words."""
-    yield from _word(token.replace("_", ""))
+    found = [*_word(token.replace("_", ""))]
     if "_" in token or _humped(token):
         for piece in token.split("_"):
-            for part in _HUMPS.findall(piece):
+            whole = piece.islower() and piece.isascii() and piece.isalpha()
+            for part in (piece,) if whole else _HUMPS.findall(piece):
                 if len(part) > 1:
-                    yield from _word(part)
+                    found += _word(part)
+    return found
 
 
 def _humped(token: str) -> bool:
@@ -578,7 +588,7 @@ def _humped(token: str) -> bool:
 
 
 def _word(word: str) -> Iterable[str]:
-    lower = word.casefold().translate(_LETTERS)
+    lower = word.lower() if word.isascii() else word.casefold().translate(_LETTERS)  # which takes its time
     if lower.isascii() and lower.isalpha():
         return _memo[lower]
     return () if lower in STOP_WORDS else (lower[:_MAX_TERM],)

@@ -219,9 +219,9 @@ class Paths:
 
     def place(self, path: str) -> int | None:
         """Where a path is, None where it is not. Of few that are asked for only their folders are looked at."""
-        self._asked += 1
-        if self._asked > _MOST_ASKED:
+        if self._asked >= _MOST_ASKED:
             return self._places.get(path)
+        self._asked += 1
         folder, slash, name = path.rpartition("/")
         stem, dot, suffix = name.rpartition(".")
         head = folder + slash, dot + suffix
@@ -231,6 +231,10 @@ class Paths:
             for start, run in self._runs.get(head, ()):
                 table.update(zip(run.split(_NUL), count(start)))
         return table.get(stem)
+
+    def places(self, paths: Iterable[str]) -> list[int | None]:
+        """Where each of some paths is."""
+        return list(map(self._places.get if self._asked >= _MOST_ASKED else self.place, paths))
 
     def places_of(self, key: str) -> Iterator[int]:
         """The places of an id."""

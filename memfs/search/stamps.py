@@ -9,7 +9,7 @@ import contextlib
 import json
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, compress
 from pathlib import Path
@@ -170,17 +170,13 @@ class StampTable(Mapping[str, Entry]):
 
     def blob(self, path: str) -> str:
         """The id of a path's content, "" where it is unknown."""
-        if path in self._over:
-            row = self._over[path]
-            return row[1].blob if row else ""
-        place = self._base.paths.place(path)
-        return self._base.blob(place) if place is not None else ""
+        found = self.stamp(path)
+        return found.blob if found is not None else ""
 
-    def stranger(self, found: Iterable[Candidate]) -> str | None:
+    def stranger(self, found: Sequence[Candidate]) -> str | None:
         """The id of the first of these whose path it does not have under this id; None where it has all."""
         paths = self._base.paths
-        for one in found:
-            place = paths.place(one.path)
+        for one, place in zip(found, paths.places([one.path for one in found]), strict=True):
             if place is None or paths.id(place, one.path) != one.id:
                 return one.id
         return None
