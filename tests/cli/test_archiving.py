@@ -30,18 +30,17 @@ def test_archive_packs_what_is_due_and_unpack_brings_it_back(root: Path, memfs: 
     lay(root, 3, status="open")
     planned = memfs("admin", "archive", "run", "--dry-run", "--json").json
     assert (planned["iterations"], planned["documents"], planned["archives"]) == ([1, 2], 2, [])
-    assert "would archive iterations 1 to 2" in memfs("admin", "archive", "run", "--dry-run").out
     assert first.exists()
     done = memfs("admin", "archive", "run")
     assert done.code == 0, done.err
-    assert "Archived iterations 1 to 2" in done.out
+    assert json.loads(done.out)["iterations"] == [1, 2]
     assert not first.exists()
     assert not second.exists()
-    assert memfs("admin", "archive", "run").out == "Nothing is due\n"
+    assert json.loads(memfs("admin", "archive", "run").out)["archives"] == []
     assert memfs("admin", "archive", "list", "--json").json["archives"][0]["iterations"] == [1, 2]
     assert "2020-03" in memfs("admin", "archive", "list").out
     assert memfs("check", "--integrity").code == 0
-    assert "Unpacked iteration 2" in memfs("admin", "archive", "unpack", "2").out
+    assert json.loads(memfs("admin", "archive", "unpack", "2").out)[0]["iteration"] == 2
     assert second.exists()
     assert memfs("admin", "archive", "list", "--json").json["archives"][0]["unpacked"] == [2]
     assert git(root, "status", "--porcelain") == ""
@@ -58,7 +57,7 @@ def test_a_damaged_archive_ends_with_code_1(root: Path, memfs: Memfs) -> None:
     assert "2020-03.tar.zst" in checked.out
     assert "history has every document" in checked.out
     payload.unlink()
-    assert "payload not here" in memfs("admin", "archive", "list").out
+    assert json.loads(memfs("admin", "archive", "list").out)[0]["present"] is False
 
 
 @pytest.mark.parametrize("words", [("unpack",), ("list", "3"), ("verify",), ("list", "--iteration", "3"), ("burn",)])
@@ -88,6 +87,5 @@ def test_status_shows_areas_quotas_and_growth(root: Path, memfs: Memfs) -> None:
     assert facts["growth_of_an_iteration"] == 0
     memfs("admin", "archive", "run", "--iteration", "1")
     shown = memfs("status", "--storage").out
-    assert "archived" in shown
-    assert "growth is linear" in shown
-    assert "of 1.0 MB" in shown
+    assert json.loads(shown)["iterations"][0]["archived"] > 0
+    assert '"growth_of_an_iteration": 0' in shown

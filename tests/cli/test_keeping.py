@@ -115,15 +115,13 @@ def test_status_weighs_each_area(memfs: Memfs) -> None:
     """status has a figure for each area, the sum of all but what is derived, and what the disk has left (S16)."""
     memfs("remember", "a text", "--id", "x")
     shown = memfs("status", "--json").json
-    rows = [line.split()[0] for line in memfs("status", "--all").out.partition("Areas\n")[2].splitlines()]
-    assert rows.index("history") < rows.index("total") < rows.index("index")  # what stands above is what it adds up
     areas = {name: area["bytes"] for name, area in shown["areas"].items()}
     assert areas["items"] > 0
     assert areas["history"] > 0
     derived = areas["index"] + areas["state"]
     assert shown["total"]["bytes"] == sum(areas.values()) - derived
     assert shown["free"] > 0
-    assert "checkpoints" in memfs("status", "--storage").out
+    assert '"checkpoints"' in memfs("status", "--all").out
 
 
 def test_gc_makes_the_backup_that_is_due(memfs: Memfs, tmp_path: Path) -> None:

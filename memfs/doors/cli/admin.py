@@ -27,6 +27,7 @@ from memfs.doors.cli.output import (
     Text,
     clean,
     count,
+    document,
     listed,
     merge,
     note,
@@ -46,14 +47,13 @@ from memfs.errors import EraseRefused, MemfsError, WorkspaceNotFound
 from memfs.fs.workspace_location import find_workspace
 from memfs.git.layout import discover
 from memfs.model.time import parse_when, utc_now
-from memfs.state.archives import iterations_text
 
 if TYPE_CHECKING:
     from memfs.admin.cut import CutPlan
     from memfs.admin.erase import ErasePlan, EraseResult
     from memfs.admin.prune import CleanupStep, PruneResult
     from memfs.context.plugins import SourceCheck
-    from memfs.state.archives import ArchiveResult, Period, RetentionResult, UnpackResult
+    from memfs.state.archives import Period, RetentionResult, UnpackResult
     from memfs.trust import PluginTrust
     from memfs.watch import NoticedChange
     from memfs.workspace import Workspace
@@ -398,30 +398,7 @@ def prune(workspace: Workspace, dry_run: bool) -> PruneReport:
 
 
 # -- archive run --------------------------------------------------------------------------------------------------
-def _run_text(report: RetentionResult, dry_run: bool) -> Text:
-    done = report.archived
-    if not done.iterations and not report.deleted:
-        yield "Nothing is due"
-    elif done.iterations:
-        what = f"{iterations_text(done.iterations)}: {count(done.documents, 'document')}, {size(done.bytes)}"
-        if dry_run:
-            yield f"would archive {what}"
-        elif done.archives:
-            packed = f"now {size(done.packed)} ({_smaller(done)}), verified"
-            yield f"{styled('Archived', fg='green')} {what} {packed}; {count(done.removed, 'file')} left the tree"
-    for name in report.deleted:
-        yield f"{'would delete' if dry_run else 'Deleted'} the archive {name}"
-    for path, reason in done.left.items():
-        yield Note(f"{path} stays in the tree: {reason}")
-    if done.reason:
-        yield Note(f"{'the originals stay' if done.archives else 'nothing was archived'}, try again: {done.reason}")
-
-
-def _smaller(one: ArchiveResult | Period) -> str:
-    return f"{100 - one.packed * 100 / one.bytes if one.bytes else 0:.0f}% smaller"
-
-
-@verb("run", text=_run_text, exit_code=lambda report: bool(report.archived.reason or report.archived.left))
+@verb("run", text=document, exit_code=lambda report: bool(report.archived.reason or report.archived.left))
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be archived and deleted, and do nothing.")
 @click.option("--older-than", "days", type=between(0), metavar="DAYS", help="Instead of active_days.")
 @click.option(
@@ -449,18 +426,7 @@ def _archive_run(workspace: Workspace, dry_run: bool, days: float | None, chosen
 
 
 # -- archive list -------------------------------------------------------------------------------------------------
-def _archive_list_text(listed: tuple[Period, ...], as_of: str | None) -> Text:
-    for one in listed:
-        where = "" if one.present else "  (payload not here: read from history)"
-        back = f"  back in the tree: {iterations_text(one.unpacked)}" if one.unpacked else ""
-        packed = f"{size(one.bytes)} in {size(one.packed)} ({_smaller(one)})"
-        what = f"{iterations_text(one.iterations)}: {count(one.documents, 'document')}, {packed}"
-        yield f"{one.name:<10} {what}{where}{back}"
-    if not listed:
-        yield "No archives at that time" if as_of else "No archives yet"
-
-
-@verb("list", text=_archive_list_text, key="archives")
+@verb("list", text=document, key="archives")
 @as_of
 def _archive_list(workspace: Workspace, as_of: str | None) -> tuple[Period, ...]:
     """List the archives with their iterations and sizes.
@@ -473,15 +439,7 @@ def _archive_list(workspace: Workspace, as_of: str | None) -> tuple[Period, ...]
 
 
 # -- archive unpack -----------------------------------------------------------------------------------------------
-def _unpack_text(done: tuple[UnpackResult, ...]) -> Text:
-    for one in done:
-        what = f"{count(one.documents, 'file')}, {size(one.bytes)}"
-        yield f"{styled('Unpacked', fg='green')} iteration {one.iteration}: {what}"
-        if one.kept:
-            yield Note(f"{count(len(one.kept), 'file')} in the tree already, and newer: left as they are")
-
-
-@verb("unpack", text=_unpack_text, key="unpacked")
+@verb("unpack", text=document, key="unpacked")
 @click.argument("numbers", nargs=-1, required=True, type=click.IntRange(min=0), metavar="N...")
 def _archive_unpack(workspace: Workspace, numbers: tuple[int, ...]) -> tuple[UnpackResult, ...]:
     """Bring iterations back into the tree, as a commit; what is in the tree already is newer and stays.

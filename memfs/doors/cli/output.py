@@ -434,6 +434,11 @@ Text: TypeAlias = "Iterable[str | Table | Block | Document | Note | MemfsError |
 """What a result looks like: lines, other parts, and what is said on standard error. Nothing in it need be clean."""
 
 
+def document(result: Any) -> Text:
+    """A result that is for programs in the first place: people read the same JSON."""
+    yield Document(as_json(result))
+
+
 def facts(rows: Mapping[str, str], width: int = 11) -> Iterator[str]:
     """A line for each fact that is not empty, its faint name before it."""
     return (f"{styled(name.ljust(width), dim=True)}{value}" for name, value in rows.items() if value)

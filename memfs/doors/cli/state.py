@@ -17,8 +17,8 @@ from memfs.doors.cli.output import (
     Note,
     Table,
     Text,
-    as_json,
     count,
+    document,
     note,
     read_named,
     somebody_types,
@@ -45,11 +45,6 @@ if TYPE_CHECKING:
 
 
 # -- iteration ----------------------------------------------------------------------------------------------------
-def _json_text(result: Any) -> Text:
-    """What is for programs in the first place: people read the same JSON."""
-    yield Document(as_json(result))
-
-
 def _iteration_text(one: Iteration) -> Text:
     yield f"Iteration {one.number} is {_status(one)}"
 
@@ -98,7 +93,7 @@ def _iteration_close(workspace: Workspace, number: int | None) -> Iteration:
     return found
 
 
-@verb("show", text=_json_text, key="iteration")
+@verb("show", text=document, key="iteration")
 @_number
 def _iteration_show(workspace: Workspace, number: int | None) -> Iteration:
     """Show iteration N, by default the newest.
@@ -209,7 +204,7 @@ def _mapping(text: str, number: int) -> dict[str, Any]:
 
 
 # -- show ---------------------------------------------------------------------------------------------------------
-@verb("show", text=_json_text)
+@verb("show", text=document)
 @click.option("--request", type=click.Choice(["full", "partial", "summary"]), help="How much of it.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent; repeatable.")
 @click.option("--component", "components", multiple=True, metavar="NAME", help="Only this part; repeatable.")
@@ -247,7 +242,7 @@ def show(
 
 
 # -- search -------------------------------------------------------------------------------------------------------
-@verb("search", text=_json_text, key="hits")
+@verb("search", text=document, key="hits")
 @click.argument("words", nargs=-1, required=True, metavar="WORDS...")
 @click.option("-n", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most so many.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only of or about this agent; repeatable.")
@@ -385,7 +380,7 @@ def _checkpoint_list(workspace: Workspace, as_of: str | None) -> tuple[Checkpoin
 
 
 # -- checkpoint recover -------------------------------------------------------------------------------------------
-@verb("recover", text=_json_text)
+@verb("recover", text=document)
 @click.argument("checkpoint_id", metavar="[ID]", required=False)
 @click.option("--component", "components", multiple=True, metavar="NAME", help="Only this; repeatable.")
 @click.option("--restore", is_flag=True, help="Bring back documents that are missing or differ.")
@@ -452,7 +447,7 @@ def feedback(workspace: Workspace, agent: str, no_record: bool) -> AgentFeedback
 
 
 # -- analyze ------------------------------------------------------------------------------------------------------
-@verb("analyze", text=_json_text)
+@verb("analyze", text=document)
 @click.argument("agent", metavar="AGENT")
 @click.option(
     "--iterations", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How many to look at."
@@ -471,7 +466,7 @@ def analyze(workspace: Workspace, agent: str, iterations: int) -> Analysis:
 
 
 # -- trends -------------------------------------------------------------------------------------------------------
-@verb("trends", text=_json_text)
+@verb("trends", text=document)
 @click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many patterns.")
 @as_of
 def trends(workspace: Workspace, limit: int, as_of: str | None) -> TrendReport:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs import private, trust
-from memfs.admin.quota import DERIVED, sentence, tally
+from memfs.admin.quota import sentence, tally
 from memfs.admin.store_builder import has_driver, has_states
 from memfs.admin.store_builder import problems as branch_problems
 from memfs.dataclass import NamedTuple, dataclass, field
@@ -333,11 +333,6 @@ class AreaWeight:
     bytes: int
     quota: int | None
 
-    def row(self, name: str) -> tuple[str, str, str]:
-        """Its row in a table."""
-        share = f"{self.bytes * 100 // self.quota}% of {output.size(self.quota)}" if self.quota else ""
-        return f"  {name}", output.size(self.bytes), share
-
 
 @dataclass(frozen=True, slots=True)
 class StorageUse:
@@ -393,10 +388,8 @@ def _text(found: WorkspaceStatus, mine: bool) -> output.Text:
             yield from output.facts({name: value})
             if name == _TO_COMMIT:
                 yield from _waiting(found.now)
-    if found.counts is not None:
-        yield from _counted(found.counts.tally)
-    if found.weights is not None:
-        yield from _weighed(found.weights)
+    if found.counts is not None and found.weights is not None:
+        yield output.Document({**output.as_json(found.counts), **output.as_json(found.weights)})
     yield from found.problems
 
 
@@ -407,36 +400,6 @@ def _waiting(now: PresentState) -> output.Text:
         wrong = "  invalid: 'memfs commit' leaves it alone" if path in now.invalid else ""
         word = "edited" if (now.workspace / path).exists() else "deleted"
         yield f"{'':10}{output.styled(f'{word:>7}', fg='yellow')} {path}{wrong}"
-
-
-def _counted(found: MemoryTally) -> output.Text:
-    yield output.styled(output.count(found.items, "item"), bold=True)
-    yield output.Table(
-        [(f"  {name}", f"{number:>9,}", output.size(found.type_bytes[name])) for name, number in found.types.items()]
-    )
-    yield output.styled("Layers", bold=True)
-    yield output.Table([(f"  {layer}", f"{number:>9,}") for layer, number in found.layers.items()])
-
-
-def _weighed(found: StorageUse) -> output.Text:
-    yield output.styled("Areas", bold=True)
-    derived = [area.row(name) for name, area in found.areas.items() if name in DERIVED]
-    counted = [area.row(name) for name, area in found.areas.items() if name not in DERIVED]
-    yield output.Table([*counted, found.total.row("total"), *derived])
-    if found.free is not None:
-        yield f"  {output.size(found.free)} free"
-    yield f"{output.count(found.usage['uses'], 'use')} of {output.count(found.usage['items'], 'item')}"
-    if not found.iterations:
-        return
-    yield output.styled("Iterations", bold=True)
-    shown = found.iterations[-_LAST:]
-    yield output.Table(
-        [(f"  {row.number}", output.size(row.bytes), "archived" if row.archived else "") for row in shown]
-    )
-    slope, mean = found.growth_of_an_iteration, found.bytes_per_iteration
-    trend = f"not linear: each {output.size(abs(slope))} {'larger' if slope > 0 else 'smaller'} than the one before"
-    even = abs(slope) * len(found.iterations) < 0.1 * mean
-    yield f"  {output.size(mean)} each on average; growth is {'linear' if even else trend}"
 
 
 @verb("status", text=_text)
