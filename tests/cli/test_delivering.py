@@ -69,12 +69,11 @@ def test_p4_failures_are_analysed_when_asked(memfs: Memfs) -> None:
     assert (first["read"], first["kept"]) == (4, "suggest")
     [rule] = first["found"]
     assert memfs("show", rule["id"]).code == 1
-    assert "0 rules found; it takes failures with one error" in memfs("agent", "episode", "analyze").err
+    assert memfs("agent", "episode", "analyze", "--json").json["found"] == []
     assert memfs("inbox", "accept", rule["id"]).code == 0
     assert rule["id"] in memfs("agent", "warn", "--file", "src/auth.py", "edit the token check", "--json").json["ids"]
     assert memfs("show", rule["id"]).code == 0
-    again = memfs("agent", "episode", "analyze")
-    assert "0 rules found" in again.err
+    assert json.loads(memfs("agent", "episode", "analyze").out)["found"] == []
 
 
 def test_p4_corrections_become_preferences_that_are_injected(memfs: Memfs) -> None:

@@ -17,7 +17,7 @@ def test_a_backup_is_made_listed_and_restored(root: Path, memfs: Memfs, bare: Me
     assert made[0]["verified"]
     assert made[0]["head"] == git(root, "rev-parse", "HEAD").strip()
     assert made[0]["files"] > 3
-    assert "Backed up" in memfs("admin", "backup", "create", "--to", place).out
+    assert place in memfs("admin", "backup", "create", "--to", place).out
     listed = memfs("admin", "backup", "list", "--to", place, "--json").json["backups"]
     assert listed[0]["path"] == made[0]["path"]
     assert len(listed) == 2
@@ -29,7 +29,7 @@ def test_a_backup_is_made_listed_and_restored(root: Path, memfs: Memfs, bare: Me
     assert restored.json["items"] == 1
     assert restored.json["problems"] == []
     assert bare("-C", str(again), "show", "x").code == 0
-    assert "Restored 1 item" in bare("admin", "backup", "restore", made[0]["path"], str(tmp_path / "more")).out
+    assert '"items": 1' in bare("admin", "backup", "restore", made[0]["path"], str(tmp_path / "more")).out
     assert git(again, "rev-parse", "HEAD").strip() == made[0]["head"]
 
 
@@ -37,7 +37,7 @@ def test_a_backup_is_checked_without_being_restored(memfs: Memfs, bare: Memfs, t
     """--check says whether a backup is sound; a damaged one is refused by name with exit code 1 and no traceback."""
     made = memfs("admin", "backup", "create", "--to", str(tmp_path / "b"), "--json").json["backups"][0]["path"]
     assert bare("admin", "backup", "verify", made, "--json").json["sound"]
-    assert "Sound" in bare("admin", "backup", "verify", made).out
+    assert '"sound": true' in bare("admin", "backup", "verify", made).out
     data = bytearray(Path(made).read_bytes())
     data[len(data) // 2] ^= 1
     Path(made).write_bytes(data)
@@ -108,7 +108,7 @@ def test_gc_says_what_it_does(root: Path, memfs: Memfs) -> None:
     assert [step["error"] for step in done["steps"]] == [""] * len(done["steps"])
     assert done["steps"]
     assert (done["bytes"], done["folded"]) == (sum(step["bytes"] for step in done["steps"]), True)
-    assert "Nothing to clean up" in memfs("admin", "gc").out
+    assert json.loads(memfs("admin", "gc").out)["steps"] == []
 
 
 def test_status_weighs_each_area(memfs: Memfs) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memfs import trust as workspace_trust
 from memfs.admin import format as formats
@@ -19,28 +19,20 @@ from memfs.doors.cli.config import note_ignored
 from memfs.doors.cli.declare import between, click
 from memfs.doors.cli.options import AT_ONCE, as_of, confirm_rewrite, is_path, land, reference, state_at
 from memfs.doors.cli.output import (
-    MERGE,
     OMIT,
     TEXT_ONLY,
-    Note,
-    Table,
     Text,
     clean,
-    count,
     document,
-    listed,
     merge,
     note,
-    one_line,
     print_json_line,
     print_raw,
     problems_note,
     progress,
     render,
-    size,
     somebody_types,
     styled,
-    time_text,
 )
 from memfs.doors.cli.parser import Actions
 from memfs.errors import EraseRefused, MemfsError, WorkspaceNotFound
@@ -61,52 +53,27 @@ if TYPE_CHECKING:
 
 # -- gc -----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class CareReport:
-    """What was done beside making room.
-
-    Attributes:
-        learned_from: how many new memories were looked through.
-        folded: whether fresh items were folded into the index; not where another process is at it.
-        embedded: how many memories were embedded.
-        backed_up: whether a backup was due, and made.
-    """
-
-    learned_from: int = 0
-    folded: bool = False
-    embedded: int = 0
-    backed_up: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class GcReport:
     """What was done.
 
     Attributes:
         steps: what made room: a sentence, the bytes, and why it failed.
         bytes: how much room that is.
-        care: what was done beside that; its fields stand beside the others.
+        learned_from: how many new memories were looked through.
+        folded: whether fresh items were folded into the index; not where another process is at it.
+        embedded: how many memories were embedded.
+        backed_up: whether a backup was due, and made.
     """
 
     steps: tuple[CleanupStep, ...]
     bytes: int
-    care: CareReport = field(metadata=MERGE)
+    learned_from: int = 0
+    folded: bool = False
+    embedded: int = 0
+    backed_up: bool = False
 
 
-def _gc_text(report: GcReport) -> Text:
-    for step in report.steps:
-        yield f"{size(step.bytes):>16}  {step.what}" + (f": {step.error}" if step.error else "")
-    if not report.steps:
-        yield "Nothing to clean up"
-    care = report.care
-    if care.learned_from:
-        yield f"Learned from {count(care.learned_from, 'new memory', 'new memories')}"
-    if care.embedded:
-        yield f"Embedded {count(care.embedded, 'memory', 'memories')}"
-    if care.backed_up:
-        yield "Made the backup that was due"
-
-
-@verb("gc", text=_gc_text, exit_code=lambda report: any(step.error for step in report.steps))
+@verb("gc", text=document, exit_code=lambda report: any(step.error for step in report.steps))
 def gc(workspace: Workspace) -> GcReport:
     """Make room without losing anything: leftovers, contents kept twice, loose history, surplus backups.
 
@@ -119,52 +86,25 @@ def gc(workspace: Workspace) -> GcReport:
     Examples:
         memfs admin gc
     """
-    steps = list(workspace.cleaner.clean())
-    care = _care(workspace, steps)
-    return GcReport(tuple(steps), sum(step.bytes for step in steps), care)
-
-
-def _care(workspace: Workspace, steps: list[CleanupStep]) -> CareReport:
-    """Look after what is not room; what fails is a step more."""
     from memfs.admin.prune import CleanupStep
     from memfs.doors.cli.semantic import embed
 
+    steps, care = list(workspace.cleaner.clean()), dict[str, Any]()
     try:
         learned = workspace.learner.run()
         land(workspace)
         if freed := workspace.history.maintain():
             steps.append(CleanupStep(what="packed the history", bytes=freed))
-        folded = workspace.store.fold()
-        embedded = embed(workspace, workspace.meaning.current())
-        return CareReport(learned.read, folded, embedded, workspace.backups.keep_up())
+        care = {"learned_from": learned.read, "folded": workspace.store.fold()}
+        care |= {"embedded": embed(workspace, workspace.meaning.current()), "backed_up": workspace.backups.keep_up()}
     except MemfsError as error:
         what = "look after history, index and backups"
         steps.append(CleanupStep(what=what, bytes=0, error=str(error)))
-        return CareReport()
+    return GcReport(tuple(steps), sum(step.bytes for step in steps), **care)
 
 
 # -- cut ----------------------------------------------------------------------------------------------------------
-def _cut_text(plan: CutPlan) -> Text:
-    done = plan.export is not None
-    if plan.ended:
-        yield f"Ended the cut that was interrupted: {plan.ended}"
-    if not plan.commit or plan.time is None:
-        yield f"Nothing to cut: no history before {time_text(plan.before)} can go"
-    else:
-        said, at = "Cut" if done else "Would cut", f"{plan.commit[:10]} of {time_text(plan.time)}"
-        yield f"{said} {count(plan.cut, 'commit')}, up to {at}; what stood there is the first commit"
-        lost = f", {count(plan.unsigned, 'signature')} lost" if plan.unsigned else ""
-        yield f"  {count(plan.rewritten, 'later commit')} with a new id{lost}"
-    yield from listed("a tag that goes with its commit:", plan.tags)
-    yield from listed("the old history stays on the remote", plan.elsewhere)
-    if plan.refused:
-        yield f"  it would be refused now: {plan.refused}"
-    if done:
-        yield f"  exported to {plan.export}, sha256 {plan.sha256}"
-        yield Note(f"'git clone {plan.export} old' brings it back, beside this")
-
-
-@verb("cut", text=_cut_text, exit_code=lambda plan: bool(plan.refused))
+@verb("cut", text=document, exit_code=lambda plan: bool(plan.refused))
 @click.argument("before", metavar="DATE")
 @click.option("--export", type=click.Path(path_type=Path), metavar="FILE", help="Where what is cut goes: a git bundle.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be cut.")
@@ -192,7 +132,7 @@ def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutPlan:
             if dry_run or not plan.commit:
                 return plan
             if not plan.refused and not yes:
-                confirm_rewrite("Cut it?", _cut_text(plan))
+                confirm_rewrite("Cut it?", document(plan))
         if export is None:
             raise EraseRefused(
                 "what is cut has to be kept somewhere", hint="add --export FILE, outside of the workspace"
@@ -218,13 +158,7 @@ class IndexReport:
     state_documents: int | None = field(default=None, metadata=OMIT)
 
 
-def _reindex_text(done: IndexReport) -> Text:
-    states = done.state_documents
-    also = f" and {count(states, 'state document')}" if states is not None else ""
-    yield f"Indexed {count(done.items, 'item')} with {done.engine}{also} in {done.seconds:.1f} s"
-
-
-@verb("reindex", text=_reindex_text)
+@verb("reindex", text=document)
 def reindex(workspace: Workspace) -> IndexReport:
     """Rebuild the search index from the files. Nothing is lost by it: the index is only a cache.
 
@@ -242,7 +176,6 @@ def reindex(workspace: Workspace) -> IndexReport:
 
 
 # -- erase --------------------------------------------------------------------------------------------------------
-_SHOWN = 10
 _PLAN = "paths copies versions commits quotes shared unreachable backups backups_elsewhere refused"
 
 
@@ -267,49 +200,7 @@ def _erase_code(erasure: Erasure) -> bool:
     return bool(erasure.plan.refused if done is None else done.proof.hits or done.backups_left)
 
 
-def _erase_text(erasure: Erasure) -> Text:
-    plan, done = erasure.plan, erasure.done
-    word = "Would erase" if done is None else "Erased"
-    yield f"{word} {styled(erasure.id, fg='yellow', bold=True)}: {count(plan.versions, 'version')}"
-    yield from listed("at", plan.paths)
-    yield from listed("and the same bytes at", plan.copies)
-    if done is not None:
-        yield from _erase_done_text(done)
-    else:
-        yield from _erase_plan_text(plan)
-    yield from listed("these files quote it and stay", plan.quotes if done is None else done.proof.quotes)
-    yield from listed("it may still be in", plan.unreachable)
-
-
-def _erase_plan_text(plan: ErasePlan) -> Text:
-    yield f"  {count(plan.commits, 'commit')} would be rewritten"
-    if plan.shared:
-        yield "  memfs did not make this repository: --rewrite-shared-history is needed"
-    if plan.refused:
-        yield f"  it would be refused now: {plan.refused}"
-    yield from listed("a new backup would replace", map(str, plan.backups))
-    yield from listed("a backup elsewhere may hold it, delete it yourself:", map(str, plan.backups_elsewhere))
-
-
-def _erase_done_text(done: EraseResult) -> Text:
-    proof = done.proof
-    lost = f", {count(done.unsigned, 'signature')} lost" if done.unsigned else ""
-    yield f"  {count(done.plan.commits, 'commit')} rewritten{lost}; HEAD is {(done.head or 'empty')[:12]}"
-    purged = [f"{name} {number}" for name, number in done.purged.items() if number]
-    if purged:
-        yield f"  also removed from: {', '.join(purged)}"
-    scanned = ", ".join(f"{name} {number:,}" for name, number in proof.places.items())
-    yield f"Proof: {count(len(proof.hits), 'trace')} in {count(proof.objects, 'object')}, unpacked"
-    yield f"  and {count(proof.files, 'file')} ({scanned})"
-    if done.backups_left:
-        yield f"  {count(len(done.backups_left), 'trace')} outside the repository"
-    for hit in proof.hits[:_SHOWN]:
-        yield Note(f"still there: {hit}")
-    for path in done.backups_left[:_SHOWN]:
-        yield Note(f"a backup made before may hold it: delete {path}")
-
-
-@verb("erase", text=_erase_text, exit_code=_erase_code)
+@verb("erase", text=document, exit_code=_erase_code)
 @click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be erased and rewritten.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -336,7 +227,7 @@ def erase(workspace: Workspace, id: str, dry_run: bool, yes: bool, rewrite_share
             planned = Erasure(plan.reference, plan, None)
             if dry_run:
                 return planned
-            confirm_rewrite("Erase it?", _erase_text(planned))
+            confirm_rewrite("Erase it?", document(planned))
         done = workspace.eraser.erase(named, is_path(named), rewrite_shared=rewrite_shared_history)
     return Erasure(done.plan.reference, done.plan, done)
 
@@ -361,20 +252,7 @@ class PruneReport:
     revision: str | None = None
 
 
-def _prune_text(report: PruneReport, dry_run: bool) -> Text:
-    away, rows = report.away, [(one.item, f"{one.importance:.3g}") for one in report.away.items]
-    yield Table(
-        [(item.id, worth, item.type, item.title or one_line(item.content, 60)) for item, worth in rows], dim=(1, 2)
-    )
-    if not rows:
-        return
-    way = "into the archive" if away.action == "archive" else "for good"
-    yield Note(f"{'would go' if dry_run else 'went'} {way}: {count(len(rows), 'item')}; {away.reason}")
-    if not dry_run and away.action == "archive":
-        yield Note("'memfs list --archived' shows them; 'memfs restore ID' brings one back")
-
-
-@verb("prune", text=_prune_text)
+@verb("prune", text=document)
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would go.")
 def prune(workspace: Workspace, dry_run: bool) -> PruneReport:
     """Move weak items into the archive: those above the number kept, and those that count for next to nothing.
@@ -571,19 +449,7 @@ def _user(uid: int) -> str:
 
 
 # -- plugins ------------------------------------------------------------------------------------------------------
-def _check_text(report: tuple[SourceCheck, ...]) -> Text:
-    for one in report:
-        mark = styled("broken", fg="red") if one.failure else styled("works", fg="green")
-        place = ", ".join(filter(None, (one.layer, one.where)))
-        yield f"{mark}  {styled(one.name, bold=True)} ({place}){f': {one.failure}' if one.failure else ''}"
-        if one.hint:
-            yield f"    {one.hint}"
-    if broken := sum(bool(one.failure) for one in report):
-        verb = "does" if broken == 1 else "do"
-        yield Note(f"{count(broken, 'source')} of {len(report)} {verb} not work")
-
-
-@verb("check", text=_check_text, key="sources", exit_code=lambda report: any(one.failure for one in report))
+@verb("check", text=document, key="sources", exit_code=lambda report: any(one.failure for one in report))
 def _plugins_check(workspace: Workspace) -> tuple[SourceCheck, ...]:
     """Load each source that is enabled, ask it once, and say what is wrong with it.
 
@@ -617,11 +483,7 @@ class SchemaExport:
     files: tuple[str, ...]
 
 
-def _schema_text(done: SchemaExport) -> Text:
-    yield f"Wrote {count(len(done.files), 'file')} into {done.folder}"
-
-
-@verb("schema", text=_schema_text)
+@verb("schema", text=document)
 @click.argument("folder", required=False, metavar="[FOLDER]", type=click.Path(file_okay=False, path_type=Path))
 def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
     """Write the JSON Schemas of all files of the workspace, those of its own kinds included, into FOLDER.
@@ -641,17 +503,7 @@ def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
 
 
 # -- migrate ------------------------------------------------------------------------------------------------------
-def _migrate_text(done: formats.MigrationResult, dry_run: bool) -> Text:
-    if not done.changed:
-        yield f"Nothing to do: the workspace is of format {done.after}"
-        return
-    before = "which names none" if done.before is None else f"which was of format {done.before}"
-    yield f"{'Would bring' if dry_run else 'Brought'} the workspace, {before}, to format {done.after}"
-    for path in done.paths:
-        yield f"  {path}"
-
-
-@verb("migrate", text=_migrate_text)
+@verb("migrate", text=document)
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 def migrate(workspace: Workspace, dry_run: bool) -> formats.MigrationResult:
     """Bring the files to the version of the format that this memfs writes, as one commit.

@@ -23,7 +23,20 @@ from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, options, remark, verb, wants_json
 from memfs.doors.cli.draft import spoken
 from memfs.doors.cli.options import SOURCE, allow_secret_option, as_of, land, note_waiting, pair, past_at, reference
-from memfs.doors.cli.output import OMIT, Block, Note, Table, Text, count, merge, one_line, read_named, readable, styled
+from memfs.doors.cli.output import (
+    OMIT,
+    Block,
+    Note,
+    Table,
+    Text,
+    count,
+    document,
+    merge,
+    one_line,
+    read_named,
+    readable,
+    styled,
+)
 from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import ask_to_join
 from memfs.doors.clients import CLIENTS
@@ -407,21 +420,7 @@ class EpisodeAnalysis:
     kept: Keep
 
 
-def _analysis_text(analysis: EpisodeAnalysis) -> Text:
-    done, found, writes = analysis.done, analysis.done.found, analysis.kept is Keep.WRITE
-    for rule in found:
-        word = "Learned" if writes else "Suggest"
-        yield f"{word} {styled(rule.id, fg='green', bold=True)}  {styled(f'{rule.confidence:.0%}', dim=True)}"
-        yield f"  {one_line(rule.action, 0)}"
-    words = {"brought up to date": done.changed, "retired": done.retired}
-    yield from (f"{rule_id}  {styled(word, dim=True)}" for word, ids in words.items() for rule_id in ids)
-    waits = "; 'memfs inbox' accepts or refuses them" if found and not writes else ""
-    if done.read and not found:
-        waits = "; it takes failures with one error in one sort of situation of which no rule tells yet"
-    yield Note(f"read {count(done.read, 'episode')}: {count(len(found), 'rule')} found{waits}")
-
-
-@verb("analyze", text=_analysis_text, lands=True)
+@verb("analyze", text=document, lands=True)
 def _episode_analyze(workspace: Workspace) -> EpisodeAnalysis:
     """Analyse the failures into rules now, without waiting for the next time that memfs learns.
 
@@ -696,26 +695,7 @@ class ConsolidatedSession:
     revision: str | None
 
 
-def _consolidate_text(ended: ConsolidatedSession) -> Text:
-    done = ended.done
-    for one in done.promoted:
-        word = "Would keep" if done.dry_run else "Kept"
-        yield f"{word} {styled(one.item.id, fg='green', bold=True)}  {styled(one.why, dim=True)}"
-        yield f"  {one_line(one.item.content, 100)}"
-    if done.read:
-        told = f"{count(len(done.cleared), 'working memory', 'working memories')} of session {done.session}"
-        yield f"{'Would clear' if done.dry_run else 'Cleared'} {told}"
-    else:
-        yield Note(f"there is no working memory of session {done.session}")
-    if done.pinned:
-        yield f"  {count(len(done.pinned), 'pinned one', 'pinned ones')} not touched"
-    if ended.revision:
-        yield f"  to take it back: git revert {ended.revision[:12]}"
-    for name, why in done.left.items():
-        yield Note(f"{name} stays: {why}")
-
-
-@verb("consolidate", text=_consolidate_text)
+@verb("consolidate", text=document)
 @click.option("--session", required=True, metavar="NAME", help="Which session ended.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be kept and cleared.")
 def consolidate(workspace: Workspace, session: str, dry_run: bool) -> ConsolidatedSession:

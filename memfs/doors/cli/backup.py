@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, remark, verb
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.output import Note, Table, Text, count, merge, problems_note, size, styled
+from memfs.doors.cli.output import document, merge, problems_note
 from memfs.doors.cli.parser import Actions
 from memfs.git.log import OWN_PATHS
 from memfs.model import Problem
@@ -58,22 +58,7 @@ class NewBackup:
         return cls(made, len(told.files), told.refs.get(told.head) or told.refs.get("HEAD"))
 
 
-def _create_text(report: tuple[NewBackup, ...]) -> Text:
-    for one in report:
-        made, told = one.made, one.made.manifest
-        waiting = f", {count(told.waiting, 'waiting write')}" if told.waiting else ""
-        what = f"{count(one.files, 'file')}{' and the history' if told.refs else ''}{waiting}"
-        yield f"{styled('Backed up', fg='green')} {what} to {made.path} ({size(made.bytes)})"
-        for path in made.removed:
-            yield f"{'':10}removed {path.name}, older than the ones that are kept"
-        for row in told.left_out:
-            yield Note(f"left out: {row}")
-        if not made.whole:
-            lack = "this backup lacks what could not be read, so no older one was removed"
-            yield Note(f"{lack}; see 'memfs check --integrity'")
-
-
-@verb("create", text=_create_text, key="backups", exit_code=lambda report: not all(one.made.whole for one in report))
+@verb("create", text=document, key="backups", exit_code=lambda report: not all(one.made.whole for one in report))
 @_TO
 def _create(workspace: Workspace, to: Path | None) -> tuple[NewBackup, ...]:
     """Write one verified file with all files, the whole history and what waits for its commit.
@@ -104,13 +89,7 @@ class BackupEntry:
     bytes: int
 
 
-def _list_text(listed: tuple[BackupEntry, ...]) -> Text:
-    yield Table([(size(one.bytes), str(one.path)) for one in listed])
-    if not listed:
-        yield "No backups of this workspace yet"
-
-
-@verb("list", text=_list_text, key="backups")
+@verb("list", text=document, key="backups")
 @_TO
 def _list(workspace: Workspace, to: Path | None) -> tuple[BackupEntry, ...]:
     """List the backups of this workspace.
@@ -137,11 +116,7 @@ class BackupProof:
     sound: bool = True
 
 
-def _verify_text(proof: BackupProof) -> Text:
-    yield f"Sound: {count(proof.files, 'file')}, made {proof.told.created}"
-
-
-@verb("verify", text=_verify_text)
+@verb("verify", text=document)
 @_FILE
 def _verify(file: Path) -> BackupProof:
     """Read a whole backup, and say whether each byte is as it was written; its history was taken on trial then.
@@ -177,15 +152,7 @@ class RestoreReport:
     problems: tuple[Problem, ...]
 
 
-def _restore_text(done: RestoreReport) -> Text:
-    where = f"{done.workspace}, as of {done.created}"
-    yield f"{styled('Restored', fg='green')} {count(done.items, 'item')} in {where}"
-    yield from done.problems
-
-
-@verb(
-    "restore", text=_restore_text, exit_code=lambda done: any(problem.severity == "error" for problem in done.problems)
-)
+@verb("restore", text=document, exit_code=lambda done: any(problem.severity == "error" for problem in done.problems))
 @_FILE
 @click.argument("folder", type=click.Path(file_okay=False))
 def _restore(file: Path, folder: str) -> RestoreReport:
