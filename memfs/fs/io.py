@@ -365,6 +365,13 @@ def remove_all(path: Path) -> int:
     return 1
 
 
+def remove_empty(top: Path) -> None:
+    """Remove a folder and those in it, as far as nothing lies there."""
+    for place, _, _ in os.walk(top, topdown=False):
+        with suppress(StorageIO, OSError):
+            rmdir(place)
+
+
 def touch(path: str | os.PathLike[str] | int, moment: int | None = None) -> None:
     """Give a file, named or open, the present time, or a moment in nanoseconds."""
     with operation("touch", str(path) if isinstance(path, int) else path):

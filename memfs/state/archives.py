@@ -8,7 +8,6 @@ iterations grow is measured here, too.
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from memfs.admin import archive_file
 from memfs.admin.prune import Act, Cleaner, CleanupStep
 from memfs.config import RetentionPolicy, read_retention_policy
 from memfs.dataclass import NamedTuple, dataclass, field, replace
-from memfs.errors import ArchiveInvalid, Conflict, ContentError, HistoryError, IterationInvalid, MemfsError, StorageIO
+from memfs.errors import ArchiveInvalid, Conflict, ContentError, HistoryError, IterationInvalid, MemfsError
 from memfs.format.text import shortlist
 from memfs.fs import io
 from memfs.fs.archive import DigestStream, batches, digest_of, file_chunks
@@ -536,7 +535,7 @@ class Archiver:
                 tree.remove(member.path)
                 removed += 1
         for number in sorted({number for one in members if (number := state_paths.iteration_of(one.path)) is not None}):
-            self._remove_empty(state_paths.iteration_folder(number))
+            io.remove_empty(tree.root / state_paths.iteration_folder(number))
         return removed
 
     def _remove_batch(self, members: Sequence[archive_file.ArchiveMember], message: str, left: dict[str, str]) -> int:
@@ -551,13 +550,6 @@ class Archiver:
                     self._store.carry_out(plans, message, source=SOURCE)
                 return len(plans)
         return 0
-
-    def _remove_empty(self, folder: str) -> None:
-        root = self._parts.tree.root
-        for place, _, _ in os.walk(root / folder, topdown=False):
-            if os.path.isdir(place) and not os.listdir(place):
-                with suppress(StorageIO):
-                    io.rmdir(place)
 
     # -- back, and for good --------------------------------------------------------------------------------------------
     def unpack(self, iteration: int) -> UnpackResult:

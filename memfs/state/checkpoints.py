@@ -22,7 +22,7 @@ from memfs.fs import io
 from memfs.fs.archive import DigestStream, batches, compressed, digest_of, file_chunks
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.executor import Worker
-from memfs.fs.tree import ScanEntry, View
+from memfs.fs.tree import View
 from memfs.git.remote import configured
 from memfs.git.repository import at_a_tip
 from memfs.model import Problem, state_paths
@@ -226,7 +226,6 @@ class Checkpoints:
         self._shelf = Shelf(parts)
         self._folder = self._shelf.folder
         self._given = parts.repository.state / "checkpoint.last"
-        self._settings: tuple[ScanEntry | None, SystemConfig] = (None, SystemConfig())
         self._last: tuple[int, datetime | None] = (-1, None)
         self._worker = Worker("memfs-checkpoints", self.tend, store.note_failure)
 
@@ -570,12 +569,11 @@ class Checkpoints:
         return ""
 
     def _config(self) -> SystemConfig:
-        """``system_config`` as it is now; while it is invalid the last good one counts."""
-        with suppress(MemfsError, FileNotFoundError):
-            entry = self._parts.seen.entry(SYSTEM_CONFIG)
-            if entry != self._settings[0]:
-                self._settings = (entry, read_system_config(self._parts.seen, self._parts.codec))
-        return self._settings[1]
+        """``system_config`` as it is now; the defaults while it is invalid."""
+        try:
+            return read_system_config(self._parts.seen, self._parts.codec)
+        except (MemfsError, FileNotFoundError):
+            return SystemConfig()
 
     def _update_late(self) -> int:
         """Seconds since the last state update, where the newest iteration is open and one is missed; else 0."""

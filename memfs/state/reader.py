@@ -354,13 +354,17 @@ class StateReader:
         return self._after_look(lambda: self.index.find(question))
 
     def _after_look(self, find: Callable[[], Found]) -> Found:
-        """What is found after a look at what changed; looked for again where the index was begun again meanwhile."""
-        for _ in range(_TRIES - 1):
-            self.catch_up()
-            with suppress(errors.IndexUnavailable):
-                return find()
+        """What is found after a look at what changed."""
         self.catch_up()
-        return find()
+        return self._found(find)
+
+    def _found(self, find: Callable[[], Found], deadline: Deadline = _NEVER) -> Found:
+        """What is found; looked for again where the index was begun again since the last look."""
+        try:
+            return find()
+        except errors.IndexUnavailable:
+            self.catch_up(deadline)
+            return find()
 
     def recent(self, question: StateQuery) -> list[StateRow]:
         """As ``rows``, but the last look may be a second old."""
@@ -377,12 +381,7 @@ class StateReader:
         """The documents of the rows that are found; found again where one of them was out of date."""
         found = DocumentSet()
         for _ in range(_TRIES):
-            try:
-                rows = find()
-            except errors.IndexUnavailable:  # begun again since the look
-                self.catch_up(deadline)
-                rows = find()
-            found, stale = self._documents(rows, deadline)
+            found, stale = self._documents(self._found(find, deadline), deadline)
             if not stale:
                 break
         return found

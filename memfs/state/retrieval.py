@@ -133,7 +133,8 @@ class StateCollector:
     def content(self) -> dict[str, Any]:
         """The content of the answer, as plain values."""
         wanted = self._wanted
-        self._miss_iterations()
+        absent = (number for number in wanted.iterations if not self._index.counts((number,)))
+        self.missing += [f"there is no iteration {number}" for number in absent]
         system = self._system() if SYSTEM in wanted.sections else {}
         agents = self._agents() if AGENTS in wanted.sections else {}
         self._add_components(system, agents)
@@ -200,11 +201,6 @@ class StateCollector:
 
     def _newest(self, question: state_facts.StateQuery, what: str) -> StateDocument | None:
         return next(iter(self._read(replace(question, newest=True, limit=1), what)), None)
-
-    def _miss_iterations(self) -> None:
-        for number in self._wanted.iterations:
-            if not self._index.counts((number,)):
-                self.missing.append(f"there is no iteration {number}")
 
     # -- the system ---------------------------------------------------------------------------------------------------
     def _system(self) -> dict[str, Any]:
@@ -650,7 +646,7 @@ def find_similar_states(reader: StateReader, state: Mapping[str, Any], limit: in
         candidates = _candidates(reader, given, max(limit, 0) + 1)
         mine = given.fingerprint, given.words
         alike = ((likeness(*mine, row.facts.fingerprint, row.facts.words), row) for row in candidates)
-        ranked = sorted(alike, key=_order)
+        ranked = sorted(alike, key=lambda pair: (-pair[0], -pair[1].facts.moment, pair[1].path))
         scores.update((row.path, score) for score, row in ranked)
         return [row for score, row in ranked if score > 0.0][: max(limit, 0) + 1]
 
@@ -690,11 +686,6 @@ def _candidates(reader: StateReader, given: state_facts.StateFacts, wanted: int)
     found = reader.index.near(mine, given.words, max(_NEAREST, wanted))
     scored = sorted(found, key=lambda one: (-likeness(mine, given.words, one.figures, one.words), -one.moment))
     return reader.index.rows([one.key for one in scored[: max(_COMPARED, 2 * wanted)]])
-
-
-def _order(scored: tuple[float, state_facts.StateRow]) -> tuple[float, float, str]:
-    score, row = scored
-    return -score, -row.facts.moment, row.path
 
 
 def _similar(score: float, document: StateDocument) -> SimilarState:

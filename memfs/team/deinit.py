@@ -309,7 +309,7 @@ class Deinit:
         with self._store.standing_still("remove the workspace"):
             for path in planned.files:
                 self._parts.tree.remove(path, durable=False)
-            _remove_empty(self._root / CONTENT)
+            io.remove_empty(self._root / CONTENT)
         gone = [path for path in committed if self._parts.tree.entry(path) is None]
         if not self._commits() or not gone:
             return None, edited
@@ -405,7 +405,7 @@ def _forget_empty(common_dir: Path) -> None:
     """Remove the folders that are empty now."""
     for folder in (common_dir / "refs/memfs", common_dir / "logs/refs/memfs"):
         if folder.is_dir():
-            _remove_empty(folder)
+            io.remove_empty(folder)
     with suppress(StorageIO, OSError):
         io.rmdir(cache_home())
 
@@ -426,13 +426,6 @@ def _memory_files(tree: Tree) -> Iterator[str]:
             yield entry.path
     if tree.entry(SETTINGS_FILE) is not None:
         yield SETTINGS_FILE
-
-
-def _remove_empty(top: Path) -> None:
-    """Remove a folder and those in it, as far as nothing lies there."""
-    for place, _, _ in os.walk(top, topdown=False, followlinks=False):
-        with suppress(StorageIO, OSError):
-            io.rmdir(place)
 
 
 def _waiting_in(repository: Repository, state: Path) -> list[list[tuple[str, bytes | None]]]:
