@@ -15,7 +15,6 @@ from pathlib import Path
 from memfs import errors
 from memfs.admin import layout, store_builder
 from memfs.admin.archive_file import archive_lock
-from memfs.admin.format import problems as format_problems
 from memfs.admin.history import RecoveryCopies
 from memfs.admin.prune import PrunedItems, remove_leftovers
 from memfs.admin.repair import (
@@ -517,7 +516,7 @@ def _suggestions(checker: Checker) -> Iterator[Problem]:
 
 
 EXAMINATIONS: tuple[Examine, ...] = (
-    lambda checker: format_problems(checker.parts.seen),
+    lambda checker: layout.format_problems(checker.parts.seen),
     _items,
     _documents,
     lambda checker: PrunedItems(checker.store, checker.parts).problems(),

@@ -1,6 +1,10 @@
-"""Create the files a new workspace begins with, and install the merge driver.
+"""Create the files a new workspace begins with, install the merge driver, and bring older files to the present format.
 
 Only missing files are written. Also exports the schemas that editors complete and check by.
+
+Version 1 of the format named itself in ``configuration/system_config.json`` and kept the schemas for editors in
+``ContextMemory/.schemas/``; version 2 names itself in ``memfs.toml`` and keeps no copies of what memfs brings along.
+A migration is one batch: a killed one leaves the old version.
 """
 
 from __future__ import annotations
@@ -11,19 +15,32 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from memfs import resources
-from memfs.admin.store_builder import DRIVER, DRIVER_SETTING, has_driver
+from memfs.admin.store_builder import (
+    DRIVER,
+    DRIVER_SETTING,
+    has_driver,
+    read_whole,
+    settings_text,
+    version_in_old_place,
+    version_in_settings,
+)
 from memfs.config import first_policies, first_toml
-from memfs.config_names import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.dataclass import dataclass
 from memfs.errors import MemfsError, NotRegularFile
+from memfs.format import toml_text
+from memfs.format.codec import parse
 from memfs.format.schema import Schemas
+from memfs.format.toml_text import FORMAT, FORMAT_VERSION
 from memfs.fs import io
+from memfs.fs.tree import View
 from memfs.git.layout import read_config
 from memfs.git.repository import Repository
 from memfs.model import Problem
 from memfs.store import Store
-from memfs.store.parts import CONTENT
+from memfs.store.parts import CONTENT, Parts
 
+EDITOR_FOLDER = f"{CONTENT}/.schemas"
 _IGNORED = b"""# Files memfs is in the middle of writing, and large bodies kept beside their documents.
 .memfs-*.tmp
 *.zst
@@ -211,3 +228,66 @@ def _place(repository: Repository) -> Path:
     if place.parent != Path(os.path.realpath(repository.common_dir)):
         raise NotRegularFile("git's configuration is a link to elsewhere", path=str(place), hint="replace it by a file")
     return place
+
+
+# -- the version of the format ----------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationResult:
+    """What bringing a workspace to the present version did.
+
+    Attributes:
+        before: the version that it said it was in; None where it said none.
+        after: the version that it is in now.
+        changed: whether that was written, or would be.
+        paths: the files that were written or removed, or would be.
+    """
+
+    before: int | None
+    after: int
+    changed: bool
+    paths: tuple[str, ...] = ()
+
+
+def format_problems(tree: View) -> Iterator[Problem]:
+    """A warning where the files say that they are of an older version, which is read and written all the same."""
+    version = version_in_settings(tree)
+    if version is None:
+        version = version_in_old_place(tree)
+    if version is not None and version < FORMAT_VERSION:
+        message = f"the workspace is of format {version}; this memfs writes {FORMAT_VERSION}"
+        hint = "'memfs admin migrate' brings it there"
+        yield Problem.warning(SETTINGS_FILE, "FormatOld", message, hint)
+
+
+def migrate(store: Store, parts: Parts, dry_run: bool = False) -> MigrationResult:
+    """Bring a workspace to the present version of the format, as one batch; whatever else its files say stays.
+
+    Raises:
+        ContentError, SettingInvalid: a file is invalid beyond its version; nothing was changed.
+        StorageIO: nothing was changed.
+    """
+    written = version_in_settings(parts.seen)
+    before = written if written is not None else version_in_old_place(parts.seen)
+    if written == FORMAT_VERSION:
+        return MigrationResult(before=before, after=FORMAT_VERSION, changed=False)
+    plans = store.plan_restore(_wanted(parts))
+    if not dry_run:
+        store.carry_out(plans, f"Bring the format to version {FORMAT_VERSION}", source="migrate")
+    paths = tuple(plan.path for plan in plans)
+    return MigrationResult(before=before, after=FORMAT_VERSION, changed=True, paths=paths)
+
+
+def _wanted(parts: Parts) -> dict[str, bytes | None]:
+    text = settings_text(parts.seen)
+    toml_text.parse(text)  # what is no TOML stays as it is
+    wanted: dict[str, bytes | None] = {SETTINGS_FILE: toml_text.with_format_version(text).encode()}
+    data = read_whole(parts.seen, SYSTEM_CONFIG)
+    if data is not None:
+        values = dict(parse(data, SYSTEM_CONFIG).mapping)
+        if values.pop(FORMAT, None) is not None:
+            wanted[SYSTEM_CONFIG] = None
+            if values.keys() - {"$schema"}:
+                wanted[SYSTEM_CONFIG] = parts.codec.write_document(values, SYSTEM_CONFIG, "system_config", data)
+    copies = parts.tree.scan(EDITOR_FOLDER, hidden=True)
+    wanted.update((entry.path, None) for entry in copies if entry.regular and parts.repository.head_blob(entry.path))
+    return wanted

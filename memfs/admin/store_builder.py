@@ -1,11 +1,13 @@
 """Build the store of one workspace from its folder and settings: repository, index, lock, quota and file watch.
 
 The secondary location counts from a person's own settings, or from ``configuration/system_config.json`` in a workspace
-that they trust. While a workspace may be created at a place, no other process creates one there.
+that they trust. A workspace of a newer memfs is refused. While a workspace may be created at a place, no other process
+creates one there.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
@@ -16,13 +18,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from memfs import private, trust
-from memfs.admin.format import check_format
 from memfs.catalog.facts import Catalog, ItemCatalog
 from memfs.config import first_policies, load, load_kinds, make_root
 from memfs.config_names import RETENTION_POLICY, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.dataclass import NamedTuple, replace
 from memfs.errors import FormatUnsupported, MemfsError, Problem, RepoUnsupported, SettingInvalid
+from memfs.format import toml_text
 from memfs.format.codec import Codec
+from memfs.format.toml_text import FORMAT
 from memfs.fs import workspace_location
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock, folder_held
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
 
 
 _MAKING = 10.0
+_LIMIT = 16 << 20
 DRIVER = "memfs"
 DRIVER_SETTING = f"merge.{DRIVER}.driver"
 
@@ -251,6 +255,53 @@ def _replaced_links(repository: Repository) -> Iterator[Problem]:
         message = "something else stands where the link to the memory belongs: the memory is not read from it"
         hint = "move what you need of it away, and remove it; the next command makes the link again"
         yield Problem.warning(str(place), "LinkReplaced", message, hint)
+
+
+# -- the version of the format ----------------------------------------------------------------------------------------
+def check_format(tree: View) -> None:
+    """Refuse a workspace written by a newer memfs.
+
+    Raises:
+        FormatUnsupported: naming both versions. A missing or unreadable file counts as the present version;
+            ``memfs check`` reports it.
+    """
+    toml_text.require_known_format(version_in_settings(tree))
+    toml_text.require_known_format(version_in_old_place(tree), SYSTEM_CONFIG)
+
+
+def version_in_settings(tree: View) -> int | None:
+    """The version that ``memfs.toml`` names."""
+    try:
+        text = settings_text(tree)
+        return toml_text.format_version(toml_text.parse(text), text)
+    except SettingInvalid:
+        return None
+
+
+def settings_text(tree: View) -> str:
+    """What ``memfs.toml`` says."""
+    try:
+        return (read_whole(tree, SETTINGS_FILE) or b"").decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SettingInvalid("not UTF-8 text", path=SETTINGS_FILE, hint="save it as UTF-8") from error
+
+
+def version_in_old_place(tree: View) -> int | None:
+    """The version that a workspace of format 1 names, in ``configuration/system_config.json``."""
+    try:
+        document = json.loads(read_whole(tree, SYSTEM_CONFIG) or b"")
+    except (ValueError, RecursionError):
+        return None
+    version = document.get(FORMAT) if isinstance(document, dict) else None
+    return version if isinstance(version, int) and not isinstance(version, bool) else None
+
+
+def read_whole(tree: View, path: str) -> bytes | None:
+    """A file's bytes; None where there is none."""
+    try:
+        return tree.read(path, _LIMIT).data
+    except FileNotFoundError:
+        return None
 
 
 _SECONDARY = "storage.secondary"

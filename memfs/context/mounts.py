@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from memfs import private, trust
-from memfs.admin.format import check_format
+from memfs.admin.store_builder import check_format
 from memfs.catalog.facts import Catalog, ItemCatalog
 from memfs.config import load_kinds
 from memfs.dataclass import KW_ONLY, dataclass, field, replace

@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from memfs.admin.format import check_format
+from memfs.admin.store_builder import check_format
 from memfs.catalog.facts import Catalog, ItemCatalog
 from memfs.config import load_kinds, recall_elsewhere
 from memfs.config_names import SETTINGS_FILE

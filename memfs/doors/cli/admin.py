@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs import trust as workspace_trust
-from memfs.admin import format as formats
-from memfs.admin.format import EDITOR_FOLDER
+from memfs.admin import layout
+from memfs.admin.layout import EDITOR_FOLDER
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb, wants_json
 from memfs.doors.cli.config import note_ignored
@@ -505,7 +505,7 @@ def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
 # -- migrate ------------------------------------------------------------------------------------------------------
 @verb("migrate", text=document)
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-def migrate(workspace: Workspace, dry_run: bool) -> formats.MigrationResult:
+def migrate(workspace: Workspace, dry_run: bool) -> layout.MigrationResult:
     """Bring the files to the version of the format that this memfs writes, as one commit.
 
     Where history.commit is manual the changed files are left for you to commit. A workspace of an older version is
@@ -514,7 +514,7 @@ def migrate(workspace: Workspace, dry_run: bool) -> formats.MigrationResult:
     Examples:
         memfs admin migrate --dry-run
     """
-    done = formats.migrate(workspace.store, workspace.parts, dry_run)
+    done = layout.migrate(workspace.store, workspace.parts, dry_run)
     if done.changed and not dry_run:
         land(workspace)
         if workspace.settings.history.commit not in AT_ONCE:
