@@ -241,6 +241,7 @@ _ANNOTATIONS = frozenset(
 _TIMES = frozenset({"date-time", "date", "memfs-time"})
 _OUTWARD = frozenset({"$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$vocabulary"})
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_LEFT_OUT = ("$schema", "$ref")
 
 
 def resolved(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -269,9 +270,9 @@ def resolved(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
         for key, inner in part.items():
             if key == "format" and isinstance(inner, str):
                 own |= {key: "memfs-time"} if inner in _TIMES else {}
-            elif key not in ("$schema", "$defs", "$ref"):
+            elif key != "$defs" and (isinstance(inner, Mapping) or key not in _LEFT_OUT):  # properties may be called so
                 own[key] = filled(inner, f"{place}/{key}", depth + 1)
-        if "$ref" not in part:
+        if "$ref" not in part or "$ref" in own:
             return own
         target = filled(_target(schema, part["$ref"], f"{name}: {place}"), f"{place}/$ref", depth + 1)
         if own.keys() & target.keys() <= _ANNOTATIONS:

@@ -199,3 +199,12 @@ def test_patterns_mean_the_same_with_either_validator(quick: bool, monkeypatch: 
     assert errors({"properties": {"digits": body["properties"]["digits"]}}, {"digits": "12"}) == []
     for wrong in ({"digits": "12\n"}, {"digits": "１２"}, {"ahead": "ba"}):
         assert len(errors(body, wrong)) == 1
+
+
+def test_fields_may_be_called_as_keywords_are() -> None:
+    """``$schema`` and ``$ref`` among the properties are fields of a document, not keywords."""
+    properties = {"$schema": {"type": "string"}, "$ref": {"type": "integer"}}
+    assert schema_module.resolved({"type": "object", "properties": properties}, "test") == {
+        "type": "object",
+        "properties": properties,
+    }
