@@ -23,7 +23,7 @@ from memfs.model import Candidate
 from memfs.search.documents import EVERYTHING, Filter, IndexRow, Place, moment
 from memfs.search.terms import PassageScores
 
-_MAGIC = b"memfs-columns-3\n"
+_MAGIC = b"memfs-columns-4\n"
 _CHECKSUM = _LENGTH = 4
 _NUL = "\0"
 _MOST_SEARCHED, _MOST_ASKED = 2, 2_000
@@ -105,33 +105,29 @@ def _whole(data: bytes | memoryview) -> bytes | memoryview:
 
 
 class Paths:
-    """Paths, each with the id of what lies there, which mostly is its stem (``memfs.model.ids.stem_of``).
+    """Paths of items, whose ids are their stems (``memfs.model.ids.stem_of``).
 
     A folder and a suffix are kept once for all stems that follow each other there: paths of one folder are best given
     together.
     """
 
-    def __init__(
-        self, heads: Sequence[tuple[str, str]], counts: Sequence[int], stems: str, strange: Mapping[int, str]
-    ) -> None:
+    def __init__(self, heads: Sequence[tuple[str, str]], counts: Sequence[int], stems: str) -> None:
         """
         Args:
             heads: folder with "/", and suffix, of each run.
             counts: how many stems each has.
             stems: those of a run parted by NUL, runs parted by "/": no name has either.
-            strange: ids that are not their path's stem, by place.
         """
-        self._heads, self._counts, self._text, self._strange = heads, counts, stems, strange
+        self._heads, self._counts, self._text = heads, counts, stems
         self._tables: dict[tuple[str, str], dict[str, int]] = {}
         self._asked = self._searched = 0
 
     @classmethod
-    def of(cls, paths: Iterable[str], ids: Iterable[str]) -> Paths:
-        """Those of paths and their ids."""
+    def of(cls, paths: Iterable[str]) -> Paths:
+        """Those in an iterable."""
         heads: list[tuple[str, str]] = []
         runs: list[list[str]] = []
-        strange: dict[int, str] = {}
-        for place, (path, key) in enumerate(zip(paths, ids, strict=True)):
+        for path in paths:
             folder, slash, name = path.rpartition("/")
             stem, dot, suffix = name.rpartition(".")
             head = folder + slash, dot + suffix
@@ -139,9 +135,7 @@ class Paths:
                 heads.append(head)
                 runs.append([])
             runs[-1].append(stem)
-            if key != stem:
-                strange[place] = key
-        return cls(heads, list(map(len, runs)), "/".join(map(_NUL.join, runs)), strange)
+        return cls(heads, list(map(len, runs)), "/".join(map(_NUL.join, runs)))
 
     def only(self, kept: Sequence[int]) -> Paths:
         """Those whose place has a 1 in ``kept``, which has a 0 for the others."""
@@ -152,32 +146,28 @@ class Paths:
                 heads.append(head)
                 counts.append(len(left))
                 runs.append(_NUL.join(left))
-        places = list(accumulate(kept)) if self._strange else []
-        strange = {places[place] - 1: key for place, key in self._strange.items() if kept[place]}
-        return Paths(heads, counts, "/".join(runs), strange)
+        return Paths(heads, counts, "/".join(runs))
 
     def followed_by(self, other: Paths) -> Paths:
         """These, and others after them."""
         if not self._heads or not other._heads:
             return self if self._heads else other
-        strange = {len(self) + place: key for place, key in other._strange.items()}
         text = f"{self._text}/{other._text}"
-        return Paths([*self._heads, *other._heads], [*self._counts, *other._counts], text, {**self._strange, **strange})
+        return Paths([*self._heads, *other._heads], [*self._counts, *other._counts], text)
 
     def pack(self) -> bytes:
         """Them as bytes."""
         heads = {head: code for code, head in enumerate(dict.fromkeys(self._heads))}
         codes = [heads[head] for head in self._heads]
-        head = json.dumps([list(heads), codes, self._counts, self._strange]).encode()
+        head = json.dumps([list(heads), codes, self._counts]).encode()
         return len(head).to_bytes(_LENGTH, "big") + head + self._text.encode("utf-8", "surrogatepass")
 
     @classmethod
     def unpack(cls, data: bytes | memoryview) -> Paths:
         """Them again."""
         start = _LENGTH + int.from_bytes(data[:_LENGTH], "big")
-        heads, codes, counts, strange = json.loads(bytes(data[_LENGTH:start]))
-        held = {int(place): key for place, key in strange.items()}
-        return cls([tuple(heads[code]) for code in codes], counts, str(data[start:], "utf-8", "surrogatepass"), held)
+        heads, codes, counts = json.loads(bytes(data[_LENGTH:start]))
+        return cls([tuple(heads[code]) for code in codes], counts, str(data[start:], "utf-8", "surrogatepass"))
 
     def __len__(self) -> int:
         return sum(self._counts)
@@ -198,19 +188,7 @@ class Paths:
     @cached_property
     def ids(self) -> list[str]:
         """All ids."""
-        if not self._strange:
-            return self._stems
-        ids = self._stems.copy()
-        for place, key in self._strange.items():
-            ids[place] = key
-        return ids
-
-    def id(self, place: int, path: str) -> str:
-        """The id of what lies at one of the paths; a few are had without making them all."""
-        if place in self._strange:
-            return self._strange[place]
-        name = path[path.rfind("/") + 1 :]
-        return name[: max(0, name.rfind("."))]
+        return self._text.replace("/", _NUL).split(_NUL) if self._heads else []
 
     @property
     def few(self) -> bool:
@@ -238,22 +216,15 @@ class Paths:
 
     def places_of(self, key: str) -> Iterator[int]:
         """The places of an id."""
-        yield from [place for place, strange in self._strange.items() if strange == key]
         stem, at = f"\0{key}\0", -1
         self._searched += 1
         while (at := self._padded.find(stem, at + 1)) >= 0:
-            place = self._padded.count(_NUL, 0, at)
-            if place not in self._strange:
-                yield place
+            yield self._padded.count(_NUL, 0, at)
 
     def path(self, place: int) -> str:
         """One of the paths; a few are had without making them all."""
         folder, suffix = self._heads[bisect_right(self._starts, place) - 1]
-        return folder + self._stems[place] + suffix
-
-    @cached_property
-    def _stems(self) -> list[str]:
-        return self._text.replace("/", _NUL).split(_NUL) if self._heads else []
+        return folder + self.ids[place] + suffix
 
     @cached_property
     def _padded(self) -> str:
@@ -321,7 +292,7 @@ class DocumentColumns:
         except FileNotFoundError:
             none = array("B")
             numbers, names = dict.fromkeys((*_NUMBERS, *_OWN, *_CODED), none), dict.fromkeys(_CODED, ())
-            return cls._of(numbers, names, Paths.of((), ()), {"contexts": (), "tags": ()})
+            return cls._of(numbers, names, Paths.of(()), {"contexts": (), "tags": ()})
 
     @classmethod
     def _of(
@@ -366,7 +337,7 @@ class DocumentColumns:
         numbers["dead"] = array("I", sorted(gone))
         numbers["newest"] = array("I", sorted(live, key=lambda number: (-times[number], ids[number])))
         numbers["talks"] = array("I", sorted(placed, key=lambda number: (sessions[number], sequences[number])))
-        paths = self._paths.followed_by(Paths.of([row.path for row in items], [row.id for row in items]))
+        paths = self._paths.followed_by(Paths.of([row.path for row in items]))
         none = [""] * len(self)
         lines = {
             "contexts": (self._contexts or none) + [_line(row.context) if row.context else "" for row in items],

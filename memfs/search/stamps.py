@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 from array import array
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, compress
@@ -18,6 +17,7 @@ from typing import Any
 from memfs.errors import StorageIO
 from memfs.fs import io
 from memfs.model import Candidate, Stamp
+from memfs.model.ids import stem_of
 from memfs.model.item import RACY_NS
 from memfs.search import columns
 from memfs.search.columns import Paths
@@ -89,12 +89,9 @@ class StampTable(Mapping[str, Entry]):
 
     @classmethod
     def of(cls, entries: Mapping[str, Entry]) -> StampTable:
-        """The table of these entries: those of one folder together, but what shares its id with others last."""
-        ids = Counter([key for key, _ in entries.values()])
-        paths = sorted(
-            entries, key=lambda path: (ids[entries[path][0]] > 1 and (1, "")) or (0, path.rpartition("/")[0])
-        )
-        keys, stamps = zip(*[entries[path] for path in paths], strict=True) if paths else ((), ())
+        """The table of these entries: those of one folder together."""
+        paths = sorted(entries, key=lambda path: path.rpartition("/")[0])
+        stamps = [entries[path][1] for path in paths]
         numbers = (
             [stamp.size for stamp in stamps],
             [stamp.mtime_ns for stamp in stamps],
@@ -102,7 +99,7 @@ class StampTable(Mapping[str, Entry]):
             [stamp.inode for stamp in stamps],
             [stamp.checked_ns - stamp.ctime_ns for stamp in stamps],
         )
-        parts = {"paths": Paths.of(paths, keys).pack(), "blobs": bytes.fromhex("".join([one.blob for one in stamps]))}
+        parts = {"paths": Paths.of(paths).pack(), "blobs": bytes.fromhex("".join([one.blob for one in stamps]))}
         packed = [columns.pack_numbers(array(code, of)) for code, of in zip(_NUMBERS.values(), numbers, strict=True)]
         return cls(_Rows(parts | dict(zip(_NUMBERS, packed, strict=True))))
 
@@ -142,7 +139,7 @@ class StampTable(Mapping[str, Entry]):
             place = self._base.paths.place(path)
             if place is None:
                 raise KeyError(path)
-            return self._base.paths.id(place, path), self._base.stamp(place)
+            return stem_of(path), self._base.stamp(place)
         row = self._over[path]
         if row is None:
             raise KeyError(path)
@@ -177,7 +174,7 @@ class StampTable(Mapping[str, Entry]):
         """The id of the first of these whose path it does not have under this id; None where it has all."""
         paths = self._base.paths
         for one, place in zip(found, paths.places([one.path for one in found]), strict=True):
-            if place is None or paths.id(place, one.path) != one.id:
+            if place is None or stem_of(one.path) != one.id:
                 return one.id
         return None
 
