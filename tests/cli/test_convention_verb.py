@@ -141,17 +141,17 @@ def test_agents_md_is_written_checked_and_removed(memfs: Memfs, accepted: Path, 
     file = root / "AGENTS.md"
     file.write_text("# Agents\n")
     stale = memfs("team", "agents-md", "check")
-    assert (stale.code, "has no block" in stale.out) == (1, True)
+    assert (stale.code, "missing  AGENTS.md" in stale.out) == (1, True)
     assert "**Store times in UTC**: Columns hold UTC." in memfs("team", "agents-md", "show").out
     assert memfs("team", "agents-md", "show", "--json").json["tokens"] > 10
 
-    assert "Wrote the block into AGENTS.md" in memfs("team", "agents-md", "write").out
+    assert "written  AGENTS.md" in memfs("team", "agents-md", "write").out
     assert memfs("team", "agents-md", "check").code == 0
     assert memfs("team", "agents-md", "check", "--json").json["standing"] == "current"
     assert git(root, "ls-files", "AGENTS.md") == ""
     memfs("team", "convention", "accept", "flags")
-    assert "AGENTS.md:3 is not what is agreed on" in memfs("team", "agents-md", "check").out
-    assert "Updated" in memfs("team", "agents-md", "write").out
+    assert "stale  AGENTS.md:3" in memfs("team", "agents-md", "check").out
+    assert "updated" in memfs("team", "agents-md", "write").out
 
     file.write_text(file.read_text().replace("hold UTC", "hold local time"))
     refused = memfs("team", "agents-md", "write")
@@ -160,7 +160,7 @@ def test_agents_md_is_written_checked_and_removed(memfs: Memfs, accepted: Path, 
     assert memfs("team", "agents-md", "remove", "--json").json["done"] == "removed"
     assert file.read_text() == "# Agents\n"
     assert memfs("team", "agents-md", "write", "--file", str(root / "CLAUDE.md")).code == 0
-    assert "Deleted" in memfs("team", "agents-md", "remove", "--file", str(root / "CLAUDE.md")).out
+    assert "deleted" in memfs("team", "agents-md", "remove", "--file", str(root / "CLAUDE.md")).out
     assert memfs("team", "agents-md", "show", "--force").code == 2
 
 

@@ -412,7 +412,7 @@ def test_what_agents_read_lies_beside_the_code(code: Path, git: Git, memfs: Said
     assert "Columns hold UTC." in (other / "AGENTS.md").read_text()
     assert not (code / "AGENTS.md").exists()
     memfs(code, "team", "agents-md", "write", "--file", str(code / "CLAUDE.md"))
-    assert "is current" in memfs(code, "team", "agents-md", "check", "--file", str(code / "CLAUDE.md"))
+    assert "current" in memfs(code, "team", "agents-md", "check", "--file", str(code / "CLAUDE.md"))
     memfs(code / LINK, "agent", "install", "claude-code")
     memfs(other, "agent", "install", "claude-code", "--local")
     memfs(other, "agent", "install", "cursor")

@@ -13,7 +13,7 @@ from memfs import private
 from memfs.dataclass import dataclass, field, replace
 from memfs.doors.claude_code.settings_file import FileResult, InstallScope, SettingsChange
 from memfs.doors.cli.command import invocation, verb
-from memfs.doors.cli.output import Note, Text, count, listed, merge, styled
+from memfs.doors.cli.output import count, document, merge
 from memfs.doors.cli.private import counts
 from memfs.doors.cli.team import block_of
 from memfs.doors.clients import CLIENTS, uninstall
@@ -42,9 +42,6 @@ class PrivateFate:
     used_by: tuple[Path, ...]
     goes: bool
 
-    def __str__(self) -> str:
-        return f"your private memory, {count(self.items, 'item')} in {self.folder}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deinitialization:
@@ -72,61 +69,7 @@ class Deinitialization:
     installed_for_all: tuple[str, ...]
 
 
-def _text(done: Deinitialization, dry_run: bool) -> Text:
-    root, own = styled(str(done.plan.root), fg="green", bold=True), done.private
-    yield f"{'Would take' if dry_run else 'Took'} memfs out of {root}"
-    if done.plan.files:
-        yield f"  {count(len(done.plan.files), 'file')}{' in one commit' if done.plan.commits else ''}"
-    yield from listed("the block in", done.plan.blocks)
-    if done.plan.branch:
-        yield f"  the branch {done.plan.branch}"
-    yield from _parts(done)
-    if own is not None and own.goes:
-        yield f"  {own}"
-    if not dry_run:
-        yield from _done_text(done)
-    yield "What stays:"
-    for line in (*done.plan.leaves, *(f"the backup {path}" for path in done.backups)):
-        yield f"  {line}"
-    if own is not None and not own.goes:
-        used = f"; {own.used_by[0]} uses it, too" if own.used_by else " ('memfs deinit --private' removes it, too)"
-        yield f"  {own}{used}"
-    for command in done.installed_for_all:
-        yield f"  what you installed for all your projects ({command})"
-    if dry_run and done.plan.refused:
-        yield Note(f"it would be refused now: {done.plan.refused}", done.plan.remedy)
-
-
-def _parts(done: Deinitialization) -> Text:
-    """What goes beside the files."""
-    if done.plan.links:
-        trees = count(len(done.plan.links), "working tree")
-        yield f"  the place of the memory's own branch, and the link to it in {trees}"
-    if done.plan.merge_driver:
-        yield "  the merge driver in git's configuration"
-    if done.plan.refs:
-        yield f"  {count(len(done.plan.refs), 'ref')} below refs/memfs/"
-    yield from listed("hooks and servers in", done.clients)
-    yield f"  {done.plan.state}"
-    if done.plan.trusted:
-        yield "  your trust in what its files enable"
-    if done.plan.caches:
-        yield f"  {count(len(done.plan.caches), 'cache')} in {done.plan.caches[0].parent}"
-
-
-def _done_text(done: Deinitialization) -> Text:
-    """What a deinit that is no dry run left to do, and what is lost."""
-    if done.commit:
-        yield f"  committed as {styled(done.commit[:12], fg='yellow')}"
-    elif done.plan.files:
-        yield Note("the files are removed; commit that when you like")
-    if changed := [*done.plan.blocks, *done.clients]:
-        yield Note(f"memfs commits nothing of these: {', '.join(changed)}")
-    for loss in done.plan.losses:
-        yield Note(f"lost: {loss}")
-
-
-@verb("deinit", text=_text, exit_code=lambda done, dry_run, force: dry_run and bool(done.plan.refused) and not force)
+@verb("deinit", text=document, exit_code=lambda done, dry_run, force: dry_run and bool(done.plan.refused) and not force)
 @click.option("--purge", is_flag=True, help="Remove the files, too: ContextMemory/, memfs.toml, blocks in AGENTS.md.")
 @click.option("--private", "with_private", is_flag=True, help="Remove your private memory of the repository, too.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go, what would stay, and what stands in the way.")
@@ -157,7 +100,7 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
             workspace.recovered,
             block_of(workspace),
             purge=purge,
-            losses=[(str(own), "'memfs export' there writes it out")] if own and own.goes and own.items else (),
+            losses=_lost_with(own),
         )
         tops = code_trees(root, Path(invocation().workspace or "."))
         backups, planned = _backups(workspace), made.plan()
@@ -179,6 +122,14 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
         backups=tuple(backups),
         installed_for_all=tuple(_installed_for_all(planned.root)),
     )
+
+
+def _lost_with(own: PrivateFate | None) -> list[tuple[str, str]]:
+    """What goes with private memory, and how it is kept."""
+    if own is None or not (own.goes and own.items):
+        return []
+    told = f"your private memory, {count(own.items, 'item')} in {own.folder}"
+    return [(told, "'memfs export' there writes it out")]
 
 
 def _opened() -> Workspace:

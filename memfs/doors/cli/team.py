@@ -491,22 +491,7 @@ def verify(workspace: Workspace, range: str, allowed_signers: str | None, bad: b
 
 
 # -- agents-md ----------------------------------------------------------------------------------------------------
-_TOLD = {
-    "created": "Created",
-    "written": "Wrote the block into",
-    "updated": "Updated the block in",
-    "same": "The block is current in",
-    "removed": "Took the block out of",
-    "deleted": "Deleted, as it held the block alone:",
-    "nothing": "Nothing to do in",
-}
 _NOTHING = "nothing is agreed on yet; 'memfs team convention' shows what could be"
-_STANDS = {
-    "current": "is current",
-    "stale": "is not what is agreed on",
-    "missing": "has no block",
-    "edited": "has a block that somebody edited",
-}
 
 
 _file = click.option(
@@ -570,21 +555,23 @@ def _left_out_note(ids: tuple[str, ...]) -> output.Text:
 
 
 # -- agents-md check ----------------------------------------------------------------------------------------------
-def _check_text(found: BlockReport) -> output.Text:
-    good = found.standing.value == "current"
-    if good and not found.line:
-        none = output.styled("needs no block: nothing is agreed on yet", fg="green")
-        yield f"{output.styled(found.name, bold=True)} {none}"
-        return
-    place = f"{found.name}:{found.line}" if found.line else found.name
-    stands = output.styled(_STANDS[found.standing.value], fg="green" if good else "yellow")
-    yield f"{output.styled(place, bold=True)} {stands}"
-    if not good:
-        how = " --force' overwrites the edit" if found.standing.value == "edited" else "' brings it up to date"
-        yield output.Note(f"'memfs team agents-md write{how}")
+def _standing_text(found: BlockReport) -> output.Text:
+    """What became of the block, or how it stands, and what to do about it."""
+    told = found.done or found.standing
+    line = f":{found.line}" if found.line else ""
+    yield f"{output.styled(told.value, fg='green')}  {found.name}{line}"
+    if found.done is None and found.standing.value != "current":
+        force = " --force' overwrites the edit" if found.standing.value == "edited" else "' brings it up to date"
+        yield output.Note(f"'memfs team agents-md write{force}")
+    elif found.done is not None and found.done.value in ("created", "written", "updated"):
+        yield output.Note(f"about {output.count(found.tokens, 'token')}; commit the file yourself")
+    if not found.text:
+        yield output.Note(_NOTHING)
+    if found.done is not None:
+        yield from _left_out_note(found.left_out)
 
 
-@verb("check", text=_check_text, exit_code=lambda found: found.standing.value != "current")
+@verb("check", text=_standing_text, exit_code=lambda found: found.standing.value != "current")
 @_file
 def _agents_md_check(workspace: Workspace, file: str | None) -> BlockReport:
     """Say whether the block is what is agreed on. Exit code 1: it is not current.
@@ -615,22 +602,7 @@ def _agents_md_show(workspace: Workspace, file: str | None) -> BlockReport:
 
 
 # -- agents-md write, remove --------------------------------------------------------------------------------------
-def _written_text(written: BlockReport) -> output.Text:
-    done = written.done.value if written.done is not None else "nothing"
-    yield f"{output.styled(_TOLD[done], fg='green')} {written.name}"
-    if done in ("created", "written", "updated"):
-        yield output.Note(f"about {output.count(written.tokens, 'token')}; commit the file yourself")
-        yield from _left_out_note(written.left_out)
-
-
-def _write_text(written: BlockReport) -> output.Text:
-    yield from _written_text(written)
-    if not written.text:
-        yield from _left_out_note(written.left_out)
-        yield output.Note(_NOTHING)
-
-
-@verb("write", text=_write_text)
+@verb("write", text=_standing_text)
 @_file
 @_force
 def _agents_md_write(workspace: Workspace, file: str | None, force: bool) -> BlockReport:
@@ -644,7 +616,7 @@ def _agents_md_write(workspace: Workspace, file: str | None, force: bool) -> Blo
     return _report(block, file, done=block.write(file, force=force))
 
 
-@verb("remove", text=_written_text)
+@verb("remove", text=_standing_text)
 @_file
 @_force
 def _agents_md_remove(workspace: Workspace, file: str | None, force: bool) -> BlockReport:
