@@ -26,7 +26,6 @@ from memfs.git import log, maintenance
 from memfs.git.objects import Objects
 from memfs.git.repository import Repository
 from memfs.model import Problem, Stamp
-from memfs.model.ids import stem_of
 from memfs.model.state_facts import StateQuery, StateRow
 from memfs.model.state_paths import ITERATIONS
 from memfs.search.engine import engine
@@ -314,22 +313,14 @@ class Repairer:
         """The path of an item or document that is named by path or id.
 
         Raises:
-            ItemNotFound: there is no such file; the hint says how it comes back.
+            ItemNotFound: there is no such file.
         """
         named = "/" in reference or reference.endswith(ITEM_SUFFIXES)
         path = path_of(reference) if named else self._store.locate(reference)
         if not path or self._parts.tree.entry(path) is None:
-            raise errors.ItemNotFound(f"there is no file for {reference!r}", hint=self._way_back(path or reference))
+            hint = f"'memfs list' shows what there is; if it was there once, 'memfs log {reference}' names its commits"
+            raise errors.ItemNotFound(f"there is no file for {reference!r}", hint=hint)
         return path
-
-    def _way_back(self, reference: str) -> str:
-        """How a file that is gone comes back: repair puts right what is there, and a removal may be meant."""
-        repository = self._parts.repository
-        with suppress(errors.HistoryError):
-            for path in repository.tree("HEAD", CONTENT) if repository.head_commit() else ():
-                if reference in (path, stem_of(path)):
-                    return f"it was removed since the last commit: 'git checkout HEAD -- {path}' brings it back"
-        return f"'memfs list' shows what there is; if it was there once, 'memfs log {reference}' names its commits"
 
     # -- items ----------------------------------------------------------------------------------------------------
     def _item(self, path: str, reason: str, rot: bool) -> Repair:

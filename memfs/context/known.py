@@ -9,12 +9,12 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
 
 from memfs.config_names import SETTINGS_FILE
-from memfs.errors import MemfsError
+from memfs.errors import MemfsError, NotRegularFile, PathEscape
 from memfs.fs.tree import Tree
 from memfs.recall.similarity import normalised
 
@@ -110,14 +110,12 @@ NAMES = ("CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", "AGENTS.md")
 """What is looked for in the workspace's folder and in each above it, up to the repository's top."""
 
 _MOST_BYTES = 256 << 10
-_MOST_IMPORTS = 20
 _DEEPEST = 32
-_IMPORT = re.compile(r"(?:^|(?<=\s))@([\w./-]{1,300}[\w/-])")
 
 
 class KnownFiles:
     """The files that agents read on their own: ``CLAUDE.md``, ``CLAUDE.local.md``, ``.claude/CLAUDE.md`` and
-    ``AGENTS.md`` from the workspace up to the repository's top, with what they import by ``@path``, and ``memfs.toml``.
+    ``AGENTS.md`` from the workspace up to the repository's top, and ``memfs.toml``.
 
     Of each the first 256 KiB count. Nothing outside the repository is read. May be used from several threads.
     """
@@ -137,19 +135,13 @@ class KnownFiles:
         return KnownText(prompt, *self._texts())
 
     def _texts(self) -> list[str]:
-        """What each file says, of those that are imported, too."""
-        try:
-            tree = Tree(self._top)
-        except (MemfsError, OSError):
-            return []
-        found: dict[str, str] = {}
-        try:
+        """What each file says."""
+        found: list[str] = []
+        with suppress(MemfsError, OSError), closing(Tree(self._top)) as tree:
             for path in self._paths():
-                for imported in self._take(tree, path, found):
-                    self._take(tree, imported, found)
-        finally:
-            tree.close()
-        return list(found.values())
+                with suppress(MemfsError, OSError, ValueError):  # ValueError: a link that leads out of the repository
+                    found.append(self._text(tree, path))
+        return found
 
     def _paths(self) -> Iterator[str]:
         """Where they may lie, below the repository's top."""
@@ -162,37 +154,12 @@ class KnownFiles:
                 return
             folder = posixpath.dirname(folder)
 
-    def _take(self, tree: Tree, path: str, found: dict[str, str]) -> tuple[str, ...]:
-        """Read a file; return the files that it imports, or the one that it is a link to."""
-        if path in found:
-            return ()
-        with suppress(MemfsError, OSError):
-            entry = tree.entry(path)
-            if entry is None:
-                return ()
-            if not entry.regular:
-                return self._aim(path)
-            found[path] = text = _text(tree, path)
-            written = _IMPORT.findall(text)[:_MOST_IMPORTS] if not path.endswith(".toml") else []
-            return tuple(dict.fromkeys(one for name in written for one in _within(path, name)))
-        return ()
-
-    def _aim(self, path: str) -> tuple[str, ...]:
-        """Where a link leads within the repository: ``CLAUDE.md`` is often one to ``AGENTS.md``."""
-        return _within(path, os.readlink(self._top / path))
-
-
-def _text(tree: Tree, path: str) -> str:
-    fd = tree.open_read(path)
-    try:
-        return os.read(fd, _MOST_BYTES).decode("utf-8", "replace")
-    finally:
-        os.close(fd)
-
-
-def _within(path: str, written: str) -> tuple[str, ...]:
-    """A path that a file names, below the repository's top; nothing where it leads out of it."""
-    if written.startswith(("/", "~")):
-        return ()
-    found = posixpath.normpath(posixpath.join(posixpath.dirname(path), written))
-    return () if found.startswith("../") or found in ("..", ".") else (found,)
+    def _text(self, tree: Tree, path: str) -> str:
+        try:
+            fd = tree.open_read(path)
+        except (NotRegularFile, PathEscape):  # ``CLAUDE.md`` is often a link to ``AGENTS.md``
+            fd = tree.open_read(str((self._top / path).resolve().relative_to(self._top)))
+        try:
+            return os.read(fd, _MOST_BYTES).decode("utf-8", "replace")
+        finally:
+            os.close(fd)

@@ -144,19 +144,6 @@ def test_the_settings_file_and_the_prompt_count(repository: Path) -> None:
     assert not known.has("Answer in French")
 
 
-def test_imports_are_followed_one_level_and_not_out_of_the_repository(repository: Path, tmp_path: Path) -> None:
-    """P6: ``@path`` in a guide brings another file; none outside is ever read."""
-    (tmp_path / "secret.md").write_text("Never tell anybody.")
-    (repository / "docs").mkdir()
-    (repository / "docs/style.md").write_text("Use tabs everywhere.\n@deeper.md")
-    (repository / "docs/deeper.md").write_text("Keep it short, please.")
-    (repository / "CLAUDE.md").write_text(f"See @docs/style.md, @../secret.md, @{tmp_path}/secret.md and @~/secret.md")
-    known = files(repository).text()
-    assert known.has("Use tabs everywhere.")
-    assert not known.has("Keep it short, please.")
-    assert not known.has("Never tell anybody.")
-
-
 def test_what_the_managed_block_says_is_known(repository: Path) -> None:
     """P6: conventions that memfs wrote into ``AGENTS.md`` itself are not told again."""
     items = [
