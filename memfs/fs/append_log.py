@@ -243,27 +243,17 @@ class SharedCounter:
 
     def add(self) -> None:
         """Note one more: a byte at the end of the file, so that processes need no lock for it."""
-        try:
-            fd = io.open_file(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        except (MemfsError, FileNotFoundError):
-            return
-        try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with suppress(MemfsError, OSError), io.descriptor(io.open_file(self._path, flags)) as fd:
             os.write(fd, b".")
-        except OSError:
-            return
-        finally:
-            os.close(fd)
 
     def count(self) -> int:
         """How many there were that nobody took off."""
-        try:
+        with suppress(MemfsError, FileNotFoundError):
             return io.facts(self._path).st_size
-        except (FileNotFoundError, MemfsError):
-            return 0
+        return 0
 
     def take_off(self, number: int) -> None:
         """Take off those that were seen to; what is noted in this very moment may be lost."""
-        try:
+        with suppress(MemfsError, FileNotFoundError):
             io.write_file(self._path, b"." * max(0, self.count() - number), durable=False)
-        except (FileNotFoundError, MemfsError):
-            return

@@ -19,6 +19,7 @@ from memfs.dataclass import dataclass
 from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
 from memfs.fs.lock import renewed_in_child
 from memfs.model import Candidate, MemoryItem, Query, Stamp
+from memfs.model.ids import stem_of
 from memfs.model.time import EARLIEST
 from memfs.search.documents import Place
 from memfs.search.engine import Index
@@ -64,8 +65,7 @@ class Overlay:
         self.entries: dict[str, Entry] = {}
         self.gone: dict[str, int] = {}
         self.restamped: dict[str, Entry] = {}
-        self._hidden: set[str] = set()
-        self._unsettled: set[str] = set()
+        self._hidden: tuple[int, frozenset[str]] = (0, frozenset())
         self._versions: dict[str, int] = {}
         self.clock = 0
 
@@ -101,11 +101,10 @@ class Overlay:
         One that comes back as the base has it is the base's again, so that its words count once.
         """
         is_back = (item.path in self.gone or item.path in self.entries) and self._is_of_base(item, stamp)
-        before = self._drop(item.path)
+        self._drop(item.path)
+        self._touch(item.path)
         self.gone.pop(item.path, None)
         if is_back:
-            self._touch(item.path)
-            self._settle(item.id, before)
             self.restamped[item.path] = (item.id, stamp)
             return
         self.restamped.pop(item.path, None)
@@ -116,19 +115,15 @@ class Overlay:
             self._waiting[item.id] = item
         else:
             self.index.add([item])
-        self._touch(item.path)
-        self._settle(item.id, before, self._base_id(item.path))
 
     def remove(self, path: str) -> None:
         """Forget a path; one that is not known is ignored."""
-        before = self._drop(path)
-        self.restamped.pop(path, None)
-        if path in self._base:
-            self.gone[path] = time.time_ns()
-        elif not before:
-            return
-        self._touch(path)
-        self._settle(before, self._base_id(path))
+        if path in self.entries or path in self._base:
+            self._drop(path)
+            self._touch(path)
+            self.restamped.pop(path, None)
+            if path in self._base:
+                self.gone[path] = time.time_ns()
 
     def changes(self) -> Changes:
         """What it holds now."""
@@ -136,7 +131,7 @@ class Overlay:
             dict(self.entries),
             tuple(self.items.values()),
             frozenset(self.gone),
-            frozenset(self.hidden),
+            self.hidden,
             dict(self._versions),
         )
 
@@ -157,7 +152,6 @@ class Overlay:
                 fresh.add(item, stamp)
             else:
                 fresh.entries[path] = (key, stamp)
-                fresh._settle(key, fresh._base_id(path))
             fresh._versions[path] = self._versions[path]
         for path, when in self.gone.items():
             covered = self._done(path, done) or (done is None and path in base and base[path][1].checked_ns > when)
@@ -165,7 +159,7 @@ class Overlay:
                 fresh.remove(path)
                 fresh.gone[path] = when
                 fresh._versions[path] = self._versions[path]
-        fresh.clock = self.clock
+        fresh.clock = self.clock + 1
         return fresh
 
     def _done(self, path: str, done: Mapping[str, int] | None) -> bool:
@@ -175,39 +169,29 @@ class Overlay:
         self.clock += 1
         self._versions[path] = self.clock
 
-    def _drop(self, path: str) -> str:
-        """Take a path's item out; return its id."""
+    def _drop(self, path: str) -> None:
+        """Take a path's item out."""
         key, _ = self.entries.pop(path, ("", None))
         item = self.items.get(key)
         if item is not None and item.path == path:
             del self.items[key]
             self._waiting.pop(key, None)
             self._index.remove([key])
-        return key
 
     def _is_of_base(self, item: MemoryItem, stamp: Stamp) -> bool:
         known, holder = self._base.get(item.path), self._base.holder(item.id)
         same = known is not None and (known[0], known[1].blob, holder) == (item.id, stamp.blob, item.path)
         return same and self.items.get(item.id, item).path == item.path
 
-    def _base_id(self, path: str) -> str:
-        return self._base[path][0] if path in self._base else ""
-
     @property
-    def hidden(self) -> set[str]:
+    def hidden(self) -> frozenset[str]:
         """The base ids that the overlay holds, or whose files are gone or have changed."""
-        for key in self._unsettled:
-            holder = self._base.holder(key)
-            if holder is not None and (key in self.items or holder in self.gone or holder in self.entries):
-                self._hidden.add(key)
-            else:
-                self._hidden.discard(key)
-        self._unsettled.clear()
-        return self._hidden
-
-    def _settle(self, *ids: str) -> None:
-        """Decide anew whether base ids are hidden, once somebody asks: a process that only writes never does."""
-        self._unsettled.update(ids)
+        clock, hidden = self._hidden
+        if clock != self.clock:
+            changed = {stem_of(path) for path in (*self.gone, *self.entries) if path in self._base}
+            hidden = frozenset(changed.union(key for key in self.items if self._base.holder(key) is not None))
+            self._hidden = self.clock, hidden
+        return hidden
 
 
 def _known(base: StampTable, path: str, stamp: Stamp) -> bool:
