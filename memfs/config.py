@@ -16,7 +16,6 @@ from itertools import chain
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
-from typing import Any
 
 import memfs.config_names as names
 from memfs.dataclass import NamedTuple, dataclass, field
@@ -53,7 +52,7 @@ from memfs.settings import (
     spec_of,
     toml,
 )
-from memfs.startup import regex
+from memfs.startup import Any, regex
 from memfs.trust import EMBEDDING_ENDPOINT, TrustStatus, body_key, standing
 
 KEY_VARIABLES = frozenset({names.REVIEW_KEY, names.EMBEDDING_KEY})

@@ -13,7 +13,8 @@ from collections import _tuplegetter  # type: ignore[attr-defined]
 from functools import cached_property, partial
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any
+
+from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+from memfs.startup import Any
 
 _PACKAGE = Path(__file__).resolve().parent
 _SCHEMA_SUFFIX = ".schema.json"

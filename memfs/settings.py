@@ -10,13 +10,15 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar
 
 from memfs.config_names import SETTINGS_FILE, VARIABLES
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import SettingInvalid
 from memfs.model.kinds import nearest
-from memfs.startup import regex
+from memfs.startup import TYPE_CHECKING, Any, regex
+
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 
 class Spec(NamedTuple):

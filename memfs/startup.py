@@ -1,22 +1,56 @@
-"""Regular expressions and digests that add little to the start of a process.
+"""Regular expressions, digests and the names of types, at little cost to the start of a process.
 
 An expression is compiled when it is first needed; a command uses a few of those its modules name. The digests do
 without OpenSSL: to load it takes a quarter of the time in which Python starts. Whoever digests megabytes takes
 ``hashlib``, which is several times as quick then.
+
+Annotations are not evaluated, so that the modules of everyday commands need nothing of ``typing``: type checkers see it
+here, and a running program what is enough for the bases of its classes.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from abc import ABCMeta
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, AnyStr, cast
 
-__all__ = ["blake2b", "compile_all", "regex", "sha1", "sha256"]
+__all__ = [
+    "TYPE_CHECKING", "Any", "Generic", "Literal", "Protocol", "TypeVar",
+    "blake2b", "compile_all", "regex", "runtime_checkable", "sha1", "sha256",
+]  # fmt: skip
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hashlib import blake2b, sha1, sha256
+    from typing import Any, AnyStr, Generic, Literal, Protocol, TypeVar, runtime_checkable
 else:
+    Any = object
+
+    def TypeVar(name: str, **_):  # noqa: ARG001, N802  the standard library's name
+        """Any type."""
+        return object
+
+    class _Structural(ABCMeta):
+        def __instancecheck__(cls, one):
+            names = vars(cls).get("_names")
+            return super().__instancecheck__(one) or (names is not None and all(hasattr(one, name) for name in names))
+
+    class Protocol(metaclass=_Structural):
+        """What other classes are like, without being derived from it; may be subscripted, as its other names."""
+
+        __slots__ = ()
+
+        def __class_getitem__(cls, _):
+            return cls
+
+    Generic = Literal = Protocol
+
+    def runtime_checkable(cls):
+        """Have ``isinstance`` tell whether an object has all that a protocol names."""
+        cls._names = [name for name in {**vars(cls), **vars(cls).get("__annotations__", {})} if name[0] != "_"]
+        return cls
+
     try:  # what ``hashlib`` itself falls back on
         from _blake2 import blake2b
         from _sha1 import sha1
@@ -51,4 +85,4 @@ def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
 
     The functions of ``re`` do not take it: call its methods.
     """
-    return cast("re.Pattern[AnyStr]", _Pattern(text, flags))
+    return _Pattern(text, flags)  # type: ignore[return-value]

@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.dataclass import dataclass
@@ -26,7 +25,7 @@ from memfs.fs.workspace_location import base_folder
 from memfs.git.layout import Trusted, discover
 from memfs.model.time import format_time, utc_now
 from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, Spec
-from memfs.startup import sha256
+from memfs.startup import Any, sha256
 
 EMBEDDING_ENDPOINT = "polymorphic_config.memory_config.embedding_endpoint"
 _DOCUMENT_LIMIT = 16 << 20

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from memfs.catalog.database import DAMAGED, Database, refuse_irregular
 from memfs.dataclass import dataclass
@@ -25,6 +24,7 @@ from memfs.fs.executor import Worker
 from memfs.fs.lock import no_fork, renewed_in_child
 from memfs.model import Recall
 from memfs.model.time import EPOCH
+from memfs.startup import Any
 from memfs.store.access_log import OFF, ServedLog, named
 
 FILE = "usage.db"

@@ -12,7 +12,6 @@ from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Unpack
 
 from memfs.admin.quota import Quota
 from memfs.admin.store_builder import (
@@ -32,7 +31,7 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ContentError, HistoryError, ItemNotFound, MemfsError, SettingInvalid, WorkspaceClosed
 from memfs.fs.lock import renewed_in_child, shared_property
-from memfs.git.busy import ERASE_FOLDER
+from memfs.git.layout import ERASE_FOLDER
 from memfs.git.repository import Repository
 from memfs.model import KindTable, MemoryItem, Query, Recall
 from memfs.model.ids import check_id, of_mount
@@ -41,6 +40,7 @@ from memfs.model.learning import OFF, Trigger
 from memfs.model.query import MOST
 from memfs.model.time import utc_now
 from memfs.settings import Settings
+from memfs.startup import TYPE_CHECKING, Any
 from memfs.store import Store
 from memfs.store.parts import Facts, Parts
 from memfs.store.reader import not_found
@@ -49,6 +49,7 @@ from memfs.usage import Usage
 
 if TYPE_CHECKING:
     from logging import Logger
+    from typing import Unpack
 
     from memfs.admin.backup import Backups
     from memfs.admin.check import Checker
@@ -74,7 +75,7 @@ if TYPE_CHECKING:
     from memfs.recall.review import Relevance
     from memfs.recall.use_weights import UseWeights, WeightLearner
     from memfs.state.parts import States
-    from memfs.store.plan import FlushResult
+    from memfs.store.parts import FlushResult
     from memfs.store.state_files import Contexts
     from memfs.team.asof import Past
     from memfs.team.parts import Teams

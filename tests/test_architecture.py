@@ -42,7 +42,8 @@ ROWS: list[set[str]] = [
     {"memfs.fs"},
     {"memfs.model"},
     {"memfs.config_names", "memfs.resources", "memfs.version", "memfs.errors"},
-    {"memfs.dataclass", "memfs.startup"},
+    {"memfs.dataclass"},
+    {"memfs.startup"},
 ]
 # Every layer's writes pass the one module with the fault hook, its locks the one that knows how they are let go; what
 # holds threads, or locks between them, is known to the one that begins them anew in a forked child.

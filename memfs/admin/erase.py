@@ -37,10 +37,10 @@ from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
 from memfs.git import maintenance, rewrite
-from memfs.git.busy import ERASE_FOLDER, ERASE_RECORD, running_git, situation
+from memfs.git.busy import running_git, situation
 from memfs.git.commit_object import SOURCE, parse_commit
 from memfs.git.commits import recover
-from memfs.git.layout import HEX, read_config
+from memfs.git.layout import ERASE_FOLDER, ERASE_RECORD, HEX, read_config
 from memfs.git.process import entries_of, staged_changes
 from memfs.git.remote import LOCK, RemoteHistory
 from memfs.git.repository import Repository

@@ -24,9 +24,8 @@ from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.journal import FileChange, Journal
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
-from memfs.git.busy import ERASE_FOLDER
 from memfs.git.commit_object import EXPORT
-from memfs.git.layout import HEX, discover
+from memfs.git.layout import ERASE_FOLDER, HEX, discover
 from memfs.git.remote import without_login
 from memfs.git.rewrite import HistoryRemoval, HistorySurvey, Traces, Versions, edit_object, files_below
 from memfs.learning.inbox import FILE as INBOX
@@ -39,9 +38,9 @@ from memfs.model.time import utc_now
 from memfs.search.generations import Cache, caches, empty, recorded
 from memfs.store.access_log import FOLDER as SERVED
 from memfs.store.access_log import ServedLog
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts, content_at
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, RECOVERED_FOLDER, Parts, content_at
 from memfs.store.plan import excerpt
-from memfs.store.recovery import DAMAGED_SUFFIX, FOLDER, all_aside, read_aside
+from memfs.store.recovery import DAMAGED_SUFFIX, all_aside, read_aside
 from memfs.usage import ASIDE, Usage
 from memfs.usage import FILE as USES
 
@@ -422,7 +421,7 @@ def _of_states(parts: Parts, name: str) -> list[Path]:
 # -- records that go as a whole ---------------------------------------------------------------------------------------
 _REST, _SECONDARY, _REMEMBERED = "other records", "secondary location", "remembered conflicts"
 _RECORDS = {
-    FOLDER: "set aside",
+    RECOVERED_FOLDER: "set aside",
     WARNINGS: "what agents were warned with",
     TOLD: "events that wait",
     append_log.FOLDER: "events that wait",
@@ -455,7 +454,7 @@ def _goes(path: Path, within: tuple[str, ...], target: Target) -> bool:
     """Whether a record tells of the item, or nobody can tell what is in it, or it is short and nothing but ids."""
     if path.name == WARNINGS or within == (TOLD,):
         return True
-    if within == (FOLDER,) and (path.name.endswith(DAMAGED_SUFFIX) or _is_version(path, target)):
+    if within == (RECOVERED_FOLDER,) and (path.name.endswith(DAMAGED_SUFFIX) or _is_version(path, target)):
         return True
     data = io.read_file(path, _LARGEST)
     if within == (MERGES,):

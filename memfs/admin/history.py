@@ -23,10 +23,10 @@ from memfs.git.repository import Repository, blobs_in_history
 from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, RECOVERED_FOLDER
 from memfs.store.plan import FilePlan
 from memfs.store.reader import beginning, not_found, path_of
-from memfs.store.recovery import DAMAGED, FOLDER, SUFFIX, all_aside, keep_replaced, read_aside
+from memfs.store.recovery import DAMAGED, SUFFIX, all_aside, keep_replaced, read_aside
 
 _SEARCH_DEPTH = 20_000
 _ELSEWHERE = "'memfs list' shows what there is, 'memfs recall' finds by words"
@@ -302,7 +302,7 @@ class RecoveryCopies:
 
     def __init__(self, store: Store, repository: Repository) -> None:
         self._store, self._repository = store, repository
-        self._folder: Path = repository.state / FOLDER
+        self._folder: Path = repository.state / RECOVERED_FOLDER
 
     def list(self) -> list[Recoverable]:
         """What can be brought back, newest first."""

@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import dataclass
 from memfs.format.codec import schema_of
 from memfs.fs import io
 from memfs.model.state_paths import MERGES, document_kind, iteration_of
 from memfs.model.time import format_time
-from memfs.startup import sha256
+from memfs.startup import TYPE_CHECKING, Any, sha256
 
 if TYPE_CHECKING:
     from memfs.format.field_merge import FieldConflict

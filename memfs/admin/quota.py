@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from memfs.config import LEVELS, Limits, read_system_config
 from memfs.config_names import SETTINGS_FILE, SYSTEM_CONFIG
@@ -20,10 +19,12 @@ from memfs.dataclass import dataclass, field, replace
 from memfs.errors import HistoryError, MemfsError, Problem, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.model.kinds import KindTable
-from memfs.store import Store
-from memfs.store.health import BALLAST, BALLAST_BYTES, free_bytes
+from memfs.startup import TYPE_CHECKING, Any
 from memfs.store.parts import CONTENT, Fire, Gate, Parts, below_content
-from memfs.store.plan import FilePlan
+
+if TYPE_CHECKING:
+    from memfs.store import Store
+    from memfs.store.plan import FilePlan
 
 TOTAL = "total"
 DOCUMENTS = "documents"
@@ -80,6 +81,8 @@ def weigh_files(parts: Parts) -> dict[str, int]:
         sizes[area_of(entry.path)] += entry.size
     settings = parts.tree.entry(SETTINGS_FILE)
     sizes[DOCUMENTS] += settings.size if settings else 0
+    from memfs.store.health import BALLAST, BALLAST_BYTES  # most commands weigh nothing
+
     # The ballast is there to be given up when the disk is full: it is room, and nobody could make any by removing it.
     state = parts.repository.state
     sizes[STATE] = io.weigh(state) - (BALLAST_BYTES if os.path.lexists(state / BALLAST) else 0)
@@ -372,6 +375,8 @@ class Quota(Gate):
 
     def measure(self) -> AreaUsage:
         """Weigh everything and put it into the account."""
+        from memfs.store.health import free_bytes
+
         derived = {HISTORY: weigh_history(self._parts), INDEX: io.weigh(self._parts.index.folder)}
         # Under the lock, where nobody writes: what is written during a scan would count twice, or not at all.
         with self._parts.lock.hold("account"):

@@ -32,9 +32,9 @@ from memfs.search.engine import engine
 from memfs.search.generations import NOBODY, Generations
 from memfs.search.state_index import StateIndex
 from memfs.store import Store
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts, content_at
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, RECOVERED_FOLDER, Parts, content_at
 from memfs.store.reader import path_of
-from memfs.store.recovery import DAMAGED, DAMAGED_SUFFIX, FOLDER, all_aside, keep_aside
+from memfs.store.recovery import DAMAGED, DAMAGED_SUFFIX, all_aside, keep_aside
 
 if TYPE_CHECKING:
     from memfs.admin.check import Checker, Examine
@@ -404,7 +404,7 @@ class Repairer:
                 self._store.notes[:] = [note for note in self._store.notes if note.path != str(path)]
 
     def _copy_aside(self, data: bytes, name: str) -> None:
-        folder = self._parts.repository.state / FOLDER
+        folder = self._parts.repository.state / RECOVERED_FOLDER
         io.make_private_folder(folder)
         io.write_file(folder / f"{name}-{hashlib.sha256(data).hexdigest()[:16]}{DAMAGED_SUFFIX}", data)
 

@@ -15,7 +15,6 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
 from memfs import private, trust
 from memfs.catalog.facts import Catalog, ItemCatalog
@@ -39,10 +38,10 @@ from memfs.model.state_paths import AGGREGATES, CHECKPOINTS, ITERATIONS
 from memfs.search.generations import index_folder, shared_folder
 from memfs.search.search_index import SearchIndex
 from memfs.settings import Settings
+from memfs.startup import TYPE_CHECKING, Any
 from memfs.store import Store
 from memfs.store.access_log import FOLDER as SERVED_FOLDER
 from memfs.store.access_log import ServedLog
-from memfs.store.failover import Secondary
 from memfs.store.parts import READ_LIMIT, Parts, StorePolicy
 from memfs.trust import standing
 from memfs.usage import FILE as USAGE_FILE
@@ -50,6 +49,7 @@ from memfs.usage import Usage
 
 if TYPE_CHECKING:
     from memfs.admin.layout import CreateResult
+    from memfs.store.failover import Secondary
 
 
 _MAKING = 10.0
@@ -318,13 +318,18 @@ def find_secondary(tree: Tree, repository: Repository, journal: Journal, setting
     Raises:
         SettingInvalid: the setting names a place that will not do.
     """
-    if setting:
-        return Secondary(usable(setting, repository, _SECONDARY), tree.root, journal)
-    named = _from_document(tree)
-    try:
-        return Secondary(usable(named, repository, _SECONDARY_KEY), tree.root, journal) if named else None
-    except SettingInvalid:
+    named = setting or _from_document(tree)
+    if not named:
         return None
+    from memfs.store.failover import Secondary  # most have none, and are spared it
+
+    try:
+        place = usable(named, repository, _SECONDARY if setting else _SECONDARY_KEY)
+    except SettingInvalid:
+        if setting:
+            raise
+        return None
+    return Secondary(place, tree.root, journal)
 
 
 def secondary_problems(tree: Tree, repository: Repository, secondary: Secondary | None) -> list[Problem]:

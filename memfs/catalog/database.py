@@ -12,12 +12,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
-from typing import TypeVar
 from zlib import crc32
 
 from memfs.errors import IndexUnavailable, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import no_fork
+from memfs.startup import TypeVar
 
 BESIDE = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a file, by the end of its name."""

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
 from memfs.catalog.database import Database, remove_base
@@ -24,6 +23,7 @@ from memfs.fs.tree import Content
 from memfs.model import MemoryItem, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.time import EPOCH, from_timestamp_ns
+from memfs.startup import Any
 
 FILE = "catalog.sqlite"
 _MOST_BYTES = 256 << 20

@@ -47,8 +47,7 @@ from memfs.search.terms import Asked
 from memfs.settings import Settings, WatchSettings
 from memfs.store import Store
 from memfs.store.index_sync import IndexSync, SyncResult
-from memfs.store.parts import Parts
-from memfs.store.plan import FileWatcher, LoadedItem
+from memfs.store.parts import FileWatcher, LoadedItem, Parts
 from memfs.store.reader import FolderReader, meant, reader_of
 
 if TYPE_CHECKING:

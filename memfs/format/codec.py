@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, RETENTION_POLICY, SYSTEM_CONFIG
 from memfs.dataclass import NamedTuple
@@ -46,7 +45,7 @@ from memfs.model.item import MemoryItem
 from memfs.model.kinds import ITEM_LIMIT, Kind, KindTable, nearest
 from memfs.model.state_paths import document_kind
 from memfs.model.time import EPOCH
-from memfs.startup import sha256
+from memfs.startup import TYPE_CHECKING, Any, sha256
 from memfs.version import __version__
 
 if TYPE_CHECKING:

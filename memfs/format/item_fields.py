@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import NamedTuple
 from memfs.format.plain import plain, same
 from memfs.model.item import Link, MemoryItem, Origin, RecordedConflict
 from memfs.model.time import format_time, parse_time
+from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memfs.format.splice import Order

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, NoReturn
 
 from memfs.errors import ItemSyntaxError, ItemTooDeep, ItemTooLarge
 from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_PARTS, MIN_INT, Node
 from memfs.format.text import position
-from memfs.startup import regex
+from memfs.startup import TYPE_CHECKING, Any, regex
+
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 _SIGN = regex(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
 _TOKEN = regex(

@@ -11,11 +11,11 @@ import math
 from collections.abc import Iterator, Mapping
 from datetime import date
 from json.encoder import encode_basestring_ascii
-from typing import Any, Literal
 
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import ContentError, InvisibleCharacter, ItemSyntaxError, ItemTooDeep, SchemaInvalid
 from memfs.format.text import HiddenCharacter, findings
+from memfs.startup import Any, Literal
 
 MAX_DEPTH = 64
 MAX_PARTS = 40_000  # keys, values and ends of collections: 20,000 entries of a mapping

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice
 from types import MappingProxyType
-from typing import Any
 
 from memfs.dataclass import dataclass
 from memfs.errors import SchemaInvalid, SchemaRefForbidden, SettingInvalid
@@ -21,6 +20,7 @@ from memfs.format.plain import FieldPath, canonical
 from memfs.model.kinds import Kind, nearest
 from memfs.model.time import parse_time
 from memfs.resources import schema_names, schema_text
+from memfs.startup import Any
 
 
 def quick_check(

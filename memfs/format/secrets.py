@@ -6,7 +6,6 @@ secret by giving a reason, which is recorded.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import json
 import math
@@ -17,14 +16,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import Any
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import ContentError, MemfsError, SecretDetected
 from memfs.format.codec import parse
 from memfs.format.plain import DOCUMENT_PARTS
 from memfs.model.item import MemoryItem
-from memfs.startup import regex
+from memfs.startup import Any, regex
 
 _DIGIT = "[0-9]"
 _MARK = r"[!@#$%^&*+=?~]"
@@ -97,7 +95,7 @@ def is_password_in_url(value: str) -> bool:
 def is_basic_credentials(value: str) -> bool:
     """Whether base64 text decodes to ``user:password``."""
     try:
-        plain = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
+        plain = binascii.a2b_base64(value + "=" * (-len(value) % 4), strict_mode=True)
     except (binascii.Error, ValueError):
         return False
     return b":" in plain and plain.isascii() and plain.decode("ascii").isprintable()

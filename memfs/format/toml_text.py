@@ -10,13 +10,12 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from memfs.config_names import SETTINGS_FILE as FILE
 from memfs.errors import FormatUnsupported, SettingInvalid
 from memfs.format.text import has_markers
 from memfs.fs import io
-from memfs.startup import regex
+from memfs.startup import Any, regex
 
 FORMAT = "format_version"
 """The key above all tables that says which version of the format on disk the workspace is in."""

@@ -14,7 +14,6 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NoReturn, cast
 
 import yaml
 from yaml.events import (
@@ -40,6 +39,10 @@ from memfs.errors import (
     TagForbidden,
 )
 from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_PARTS, MIN_INT, KeyNode, Node, Shape, Style
+from memfs.startup import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 # CParser alone, without constructor and resolver, which are not used; SafeLoader where PyYAML came without libyaml
 _PARSER: Any = getattr(yaml.cyaml, "CParser", yaml.SafeLoader) if yaml.__with_libyaml__ else yaml.SafeLoader
@@ -79,7 +82,8 @@ def tree(text: str, parts: int = MAX_PARTS) -> Node:
     Raises:
         the same errors as ``load``.
     """
-    return cast(Node, _guarded(text, partial(_tree, most=parts)))
+    root: Node = _guarded(text, partial(_tree, most=parts))
+    return root
 
 
 def resolve(text: str) -> Any:

@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import LockTimeout, MemfsError, NotRegularFile, QuotaExceeded, StorageIO, WritePending
 from memfs.fs import io
 from memfs.fs.lock import leads_to, locked, release
-from memfs.startup import regex
+from memfs.startup import Any, regex
 
 FOLDER = "spool"
 ERRORS = "hooks.log"

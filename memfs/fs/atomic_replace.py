@@ -12,11 +12,11 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
 
 from memfs import startup
 from memfs.errors import Conflict, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
+from memfs.startup import TypeVar
 
 OWN_TEMPORARY = ".memfs-"
 _HOLDING, _FRESH = ".tmp", ".new.tmp"

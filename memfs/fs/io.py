@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from memfs.errors import ItemTooLarge, MemfsError, NotRegularFile, StorageFull, StorageIO, StorageReadOnly
+from memfs.startup import Any
 
 
 def sync(folder: str) -> None:

@@ -19,14 +19,13 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import FormatUnsupported, JournalDamaged, StorageIO, WritePending
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.workspace_location import is_own
-from memfs.startup import regex
+from memfs.startup import Any, regex
 
 MARKS = frozenset({"applied", "void", "taken"})
 _ID = regex(r"[0-9A-Za-z-]{1,100}")

@@ -20,10 +20,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar, overload
 
 from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.fs import io
+from memfs.startup import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from typing import Self, overload
 
 _PAUSE = 0.01
 _Value = TypeVar("_Value")
@@ -430,11 +433,13 @@ class shared_property(Generic[_Value]):  # noqa: N801  named as the property tha
     def __set_name__(self, owner: type[Any], name: str) -> None:
         self._name = name
 
-    @overload
-    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
+    if TYPE_CHECKING:
 
-    @overload
-    def __get__(self, instance: object, owner: type[Any] | None = None) -> _Value: ...
+        @overload
+        def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
+
+        @overload
+        def __get__(self, instance: object, owner: type[Any] | None = None) -> _Value: ...
 
     def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Self | _Value:
         """The value; the property itself where the class is asked."""

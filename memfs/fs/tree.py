@@ -16,7 +16,6 @@ from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import Protocol, TypeVar
 
 from memfs import errors
 from memfs.dataclass import NamedTuple
@@ -25,7 +24,7 @@ from memfs.fs.atomic_replace import content_of, discard, is_fresh, is_temporary,
 from memfs.fs.io import file_system
 from memfs.fs.workspace_location import check_path
 from memfs.model.item import RACY_NS, Stamp, object_id
-from memfs.startup import blake2b
+from memfs.startup import Protocol, TypeVar, blake2b
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _DEEPEST = 64

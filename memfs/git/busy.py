@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memfs.dataclass import NamedTuple
-from memfs.git.layout import HEADS, Head, Layout, is_bare, read_small
+from memfs.git.layout import ERASE_RECORD, HEADS, Head, Layout, is_bare, read_small
 
 _WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 
@@ -135,8 +135,6 @@ _STATES = (
 )
 OWN_LINK = "index.next"
 _WRITTEN = ("objects", "objects/pack", "objects/info")
-ERASE_FOLDER = "erase"
-ERASE_RECORD = f"{ERASE_FOLDER}/record.json"
 
 
 class Obstacle(NamedTuple):

@@ -26,6 +26,9 @@ from memfs.errors import (
 from memfs.fs import io
 from memfs.startup import regex, sha256
 
+ERASE_FOLDER = "erase"
+"""The folder in a workspace's state that has what an erase is at, and its record below that folder."""
+ERASE_RECORD = f"{ERASE_FOLDER}/record.json"
 _SMALL = 8192
 _KNOWN_EXTENSIONS = frozenset(
     {

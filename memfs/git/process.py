@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import GitBusy, GitFailed, HistoryUnavailable, MemfsError, WorkspaceClosed
@@ -25,9 +24,11 @@ from memfs.fs.lock import locked_within, renewed_in_child
 from memfs.git.layout import NULL, Facts, Layout, facts_of
 from memfs.git.objects import EMPTY_TREE, LARGEST, Object, TreeEntry
 from memfs.model.item import object_id
+from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import subprocess
+    from typing import IO
 
     from git import Git
 

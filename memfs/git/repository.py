@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
 from memfs.errors import GitFailed, HistoryError, HistoryUnavailable, MemfsError, PathEscape
 from memfs.fs.lock import shared_property
@@ -32,6 +31,7 @@ from memfs.git.objects import Object, Tree, TreeEntry
 from memfs.git.process import GitCommands, StagedEntry, left_out, staged_changes
 from memfs.model.item import object_id
 from memfs.model.time import parse_until, parse_when, utc_now
+from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memfs.git.busy import Obstacle

@@ -19,7 +19,6 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memfs.config_names import SIGNING_KEY
 from memfs.errors import GitFailed, MemfsError, Problem, SigningFailed
@@ -27,6 +26,7 @@ from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.git import process as environment
 from memfs.git.commit_object import CommitWriter, sanitised, sole_agent, with_signature
+from memfs.startup import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memfs.git.process import GitCommands

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
 
 from memfs.dataclass import NamedTuple
 from memfs.model import Candidate, KindTable, Layer, MemoryItem, Query
@@ -18,6 +17,7 @@ from memfs.recall.similarity import SAME, TextShape, alike
 from memfs.recall.versions import LOOKED_INTO, MOMENTARY, contradiction, is_personal, may_meet, project_of
 from memfs.search.analyzer import tokens
 from memfs.search.terms import COMMON_WORDS
+from memfs.startup import Any
 from memfs.store.reader import Reader
 
 SIMILAR = "similar"

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.dataclass import KW_ONLY, NamedTuple, dataclass, field, replace
 from memfs.errors import SchemaInvalid
 from memfs.model.time import EPOCH, given_time
-from memfs.startup import sha1
+from memfs.startup import TYPE_CHECKING, Any, TypeVar, sha1
 
 
 class Trust(StrEnum):

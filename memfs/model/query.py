@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import QueryInvalid
 from memfs.model.item import VOUCHED, MemoryItem
 from memfs.model.time import given_time, parse_until, parse_when, utc_now
+from memfs.startup import TYPE_CHECKING, Any
 
 MOST = 10_000
 """The most items a query may ask for."""

@@ -7,9 +7,8 @@ function, so that tests can set it.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-from memfs.startup import regex
+from memfs.startup import Any, regex
 
 MONTHS = tuple(
     "january february march april may june july august september october november december".split()  # noqa: SIM905

@@ -48,7 +48,7 @@ _ASTRAL = 2.2
 
 def _table(kept: Callable[[str], bool], shown: Callable[[str], str]) -> bytes:
     """Shows each ASCII character that is kept, and a blank in place of every other."""
-    return bytes(ord(shown(chr(code)) if code < 128 and kept(chr(code)) else " ") for code in range(256))
+    return bytes(ord(shown(chr(code)) if kept(chr(code)) else " ") for code in range(128)).ljust(256)
 
 
 _TABLES = (

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from memfs.catalog.facts import Key, maker
 from memfs.errors import MemfsError
 from memfs.format.text import shortened, shown_line
 from memfs.model import MemoryItem
 from memfs.model.item import RecordedConflict
+from memfs.startup import Any
 from memfs.store import Store
 from memfs.store.parts import READ_LIMIT, Parts
 

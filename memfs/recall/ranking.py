@@ -12,7 +12,6 @@ from functools import cache, cached_property
 from math import log1p
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from memfs.dataclass import NamedTuple, dataclass, field, replace
 from memfs.errors import QueryInvalid, SettingInvalid
@@ -24,7 +23,7 @@ from memfs.model.tokens import count_tokens, whole
 from memfs.recall.similarity import TextShape, alike
 from memfs.search import analyzer, terms
 from memfs.search.terms import Asked
-from memfs.startup import regex
+from memfs.startup import TYPE_CHECKING, Any, Protocol, regex, runtime_checkable
 from memfs.usage import NEVER, Use
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from datetime import time as clock
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, TypeVar
 
 from memfs.dataclass import NamedTuple, replace
 from memfs.errors import IndexUnavailable, QueryInvalid
@@ -43,6 +42,7 @@ from memfs.recall.ranking import (
 from memfs.recall.text_signs import TextSigns, asked_for, asks_for_list, spread
 from memfs.search import terms
 from memfs.search.analyzer import passages, richest_sentence
+from memfs.startup import TYPE_CHECKING, TypeVar
 from memfs.store.access_log import recipient
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from memfs.recall.embeddings import VectorSearch
     from memfs.recall.review import Relevance
     from memfs.recall.use_weights import UseWeights
-    from memfs.store.plan import LoadedItem
+    from memfs.store.parts import LoadedItem
     from memfs.store.reader import Readable
 from memfs.usage import Usage
 

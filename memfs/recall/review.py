@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import NamedTuple, dataclass, field, replace
 from memfs.errors import SettingInvalid
@@ -38,6 +37,7 @@ from memfs.recall.reviewers import (
     reviewers_named,
 )
 from memfs.settings import ReviewSettings
+from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memfs.model.learning import ReviewResult

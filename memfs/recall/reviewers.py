@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import SettingInvalid
@@ -18,6 +17,7 @@ from memfs.model.tokens import whole
 from memfs.search.analyzer import terms
 from memfs.search.terms import weights
 from memfs.settings import ReviewSettings
+from memfs.startup import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from memfs.recall.llm_reviewer import LlmReviewer

@@ -10,11 +10,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeVar
 
 from memfs.dataclass import NamedTuple, dataclass
 from memfs.search.analyzer import terms
-from memfs.startup import regex
+from memfs.startup import TypeVar, regex
 
 Part = TypeVar("Part")
 

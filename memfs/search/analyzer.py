@@ -16,12 +16,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache, partial
 from itertools import chain
 from types import ModuleType
-from typing import Any
 
 from memfs.dataclass import NamedTuple
 from memfs.model import MemoryItem
 from memfs.resources import word_lists
-from memfs.startup import regex, sha256
+from memfs.startup import Any, regex, sha256
 
 LONGEST = 64
 _NAMES = {

@@ -14,7 +14,6 @@ from functools import cached_property
 from heapq import nlargest
 from itertools import accumulate, compress, count
 from pathlib import Path
-from typing import Any
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import IndexUnavailable
@@ -22,13 +21,15 @@ from memfs.fs import io
 from memfs.model import Candidate
 from memfs.search.documents import EVERYTHING, Filter, IndexRow, Place, moment
 from memfs.search.terms import PassageScores
+from memfs.startup import Any
 
 _MAGIC = b"memfs-columns-4\n"
 _CHECKSUM = _LENGTH = 4
 _NUL = "\0"
-_MOST_SEARCHED, _MOST_ASKED = 2, 2_000
+_MOST_SEARCHED, _MOST_SOUGHT, _MOST_ASKED = 2, 32, 2_000
 _MOST_RUNS, _FEW_RUNS = 4, 64
 _SQUEEZED, _PLAIN = b"z", b"-"
+_SMALL = 64
 
 
 def pack(sections: Mapping[str, bytes]) -> bytes:
@@ -96,7 +97,7 @@ def unpack_numbers(data: bytes | memoryview) -> array[Any]:
 
 def _squeezed(data: bytes, most: float = 0.25) -> bytes:
     """Bytes compressed where no more than a share is left of them: else reading them takes more than it is worth."""
-    small = zlib.compress(data, 1)
+    small = zlib.compress(data, 1) if len(data) > _SMALL else data
     return _SQUEEZED + small if len(small) < len(data) * most else _PLAIN + data
 
 
@@ -120,6 +121,7 @@ class Paths:
         """
         self._heads, self._counts, self._text = heads, counts, stems
         self._tables: dict[tuple[str, str], dict[str, int]] = {}
+        self._sought: dict[str, int | None] = {}
         self._asked = self._searched = 0
 
     @classmethod
@@ -220,6 +222,23 @@ class Paths:
         self._searched += 1
         while (at := self._padded.find(stem, at + 1)) >= 0:
             yield self._padded.count(_NUL, 0, at)
+
+    def last_of(self, folded: str) -> int | None:
+        """The last place of an id, compared without case; few are searched for in the text, as by ``places_of``."""
+        if len(self._sought) > _MOST_SOUGHT:
+            return self._folded.get(folded)
+        if folded not in self._sought:
+            at = self._text_folded.rfind(f"\0{folded}\0") if folded else -1
+            self._sought[folded] = self._text_folded.count(_NUL, 0, at) if at >= 0 else None
+        return self._sought[folded]
+
+    @cached_property
+    def _text_folded(self) -> str:
+        return self._padded.casefold()
+
+    @cached_property
+    def _folded(self) -> dict[str, int]:
+        return {key.casefold(): place for place, key in enumerate(self.ids)}
 
     def path(self, place: int) -> str:
         """One of the paths; a few are had without making them all."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
 
 from memfs.dataclass import NamedTuple
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.time import EPOCH
+from memfs.startup import Any
 
 _MICROSECOND = timedelta(microseconds=1)
 _FURTHEST = 1 << 60

@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import ClassVar, Protocol
 
 from memfs.dataclass import dataclass
 from memfs.errors import IndexUnavailable, SettingInvalid
@@ -26,6 +25,10 @@ from memfs.search import analyzer, terms
 from memfs.search.columns import DocumentColumns, DocumentRow
 from memfs.search.documents import Filter, Place, row_of
 from memfs.search.terms import Asked, PassageScores, PostingCache, Postings, TermStatistics
+from memfs.startup import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 
 class Index(Protocol):

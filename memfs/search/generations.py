@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, StorageIO
@@ -31,7 +30,7 @@ from memfs.fs.workspace_location import base_folder
 from memfs.model.item import RACY_NS
 from memfs.search.analyzer import identity
 from memfs.search.engine import Engine, engine
-from memfs.startup import regex, sha256
+from memfs.startup import Any, regex, sha256
 
 FORMAT = 3
 POINTER = "current"

@@ -13,7 +13,6 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from operator import attrgetter
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 from memfs.dataclass import dataclass
 from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
@@ -28,6 +27,7 @@ from memfs.search.generations import FILES, NOBODY, Generation, Generations, num
 from memfs.search.memory import MemoryIndex
 from memfs.search.stamps import NO_STAMPS, Entry, Rows, StampTable
 from memfs.search.terms import SLIP_WEIGHT, Asked, TermStatistics, borrowed, guesses, joined, marks, nearby, weights
+from memfs.startup import Protocol, TypeVar
 
 
 @dataclass(frozen=True, slots=True)

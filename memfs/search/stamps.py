@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, compress
 from pathlib import Path
-from typing import Any
 
 from memfs.errors import StorageIO
 from memfs.fs import io
@@ -21,6 +20,7 @@ from memfs.model.ids import stem_of
 from memfs.model.item import RACY_NS
 from memfs.search import columns
 from memfs.search.columns import Paths
+from memfs.startup import Any
 
 Entry = tuple[str, Stamp]
 Rows = dict[str, Entry | None]
@@ -74,6 +74,7 @@ class _Rows:
 
     @cached_property
     def holders(self) -> dict[str, str]:
+        """The path of each id, of several the last."""
         return dict(zip(self.paths.ids, self.paths.all, strict=True))
 
 
@@ -205,7 +206,27 @@ class StampTable(Mapping[str, Entry]):
 
     def holder(self, id: str) -> str | None:  # noqa: A002
         """The path whose content the index holds under this id: of several, the one added last."""
-        return self._base.holders.get(id)
+        paths = self._base.paths
+        if (place := paths.last_of(id.casefold())) is None:
+            return None
+        path = paths.path(place)
+        return path if stem_of(path) == id else self._base.holders.get(id)
+
+    def owners_over(self) -> dict[str, str]:
+        """What lies over it: paths by id in one case."""
+        return {row[0].casefold(): path for path, row in self._over.items() if row}
+
+    def owner(self, folded: str) -> str:
+        """The path over which nothing lies and whose id this is in one case: of several, the one added last; "" for
+        none.
+        """
+        paths = self._base.paths
+        if (place := paths.last_of(folded)) is None:
+            return ""
+        if (path := paths.path(place)) not in self._over:
+            return path
+        rest = (path for path, key in self._each(paths.ids, ()) if key.casefold() == folded)
+        return next(reversed(list(rest)), "")
 
     def pack(self) -> bytes:
         """The table as bytes."""

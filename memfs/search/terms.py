@@ -14,13 +14,12 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from functools import cache, lru_cache
 from itertools import pairwise
 from math import log
-from typing import Generic, TypeVar
 
 from memfs.dataclass import NamedTuple, dataclass
 from memfs.model import MemoryItem
 from memfs.resources import word_lists
 from memfs.search import analyzer
-from memfs.startup import regex
+from memfs.startup import Generic, TypeVar, regex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,12 +19,12 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 from memfs.errors import MemfsError
 from memfs.fs import io
 from memfs.search.engine import ColumnIndex
 from memfs.search.terms import Postings
+from memfs.startup import Any
 
 # Whoosh imports asyncio and a client of HTTP, which take longer than all of Whoosh, for one name each: a decorator that
 # ``functools`` has, and ``urlretrieve``, which it never calls. Another thread could take a stand-in for the module.

@@ -1,7 +1,6 @@
 """The store: the only door for durable change, keeping tree, history and index in step."""
 
 from memfs.store.index_sync import SyncResult
-from memfs.store.plan import Batch, FileWatcher, FlushResult, LoadedItem, PendingCommit
 from memfs.store.store import Store
 
-__all__ = ["Batch", "FileWatcher", "FlushResult", "LoadedItem", "PendingCommit", "Store", "SyncResult"]
+__all__ = ["Store", "SyncResult"]

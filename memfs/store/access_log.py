@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import LockTimeout, MemfsError, WorkspaceClosed
@@ -24,6 +23,7 @@ from memfs.fs import append_log, io
 from memfs.model import Hit
 from memfs.model.ids import of_mount
 from memfs.model.time import given_time
+from memfs.startup import Any
 
 _TEXTS = {
     "way": "way",

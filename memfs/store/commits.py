@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from memfs import errors
 from memfs.dataclass import dataclass, field, replace
@@ -21,9 +20,10 @@ from memfs.git.layout import Head
 from memfs.git.repository import blobs_in_history
 from memfs.model import Problem
 from memfs.model.time import utc_now
+from memfs.startup import TYPE_CHECKING
 from memfs.store.hand_edits import HandEdits
-from memfs.store.parts import Parts, is_item
-from memfs.store.plan import FilePlan, FlushResult, and_more, called, gathered
+from memfs.store.parts import FlushResult, Parts, is_item
+from memfs.store.plan import FilePlan, and_more, called, gathered
 from memfs.store.recovery import content_now, keep_replaced, set_aside, sweep
 from memfs.store.write import FileWriter, allowed_reasons
 

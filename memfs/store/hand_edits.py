@@ -12,25 +12,37 @@ from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
-from memfs.config_names import SETTINGS_FILE
+from memfs.config_names import CONFIGURATION, SETTINGS_FILE
 from memfs.dataclass import NamedTuple
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, SecretDetected, StorageIO
-from memfs.format.codec import schema_of
+from memfs.format.codec import PRUNED, SCHEMAS, schema_of
 from memfs.format.text import has_markers
 from memfs.format.toml_text import is_toml
 from memfs.fs import io
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.tree import ScanEntry, rotten
 from memfs.model import Stamp
+from memfs.model.state_paths import document_kind
+from memfs.startup import TYPE_CHECKING
 from memfs.store.index_sync import IndexSync, Survey, SyncResult
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
-from memfs.store.plan import FilePlan, is_own_file
+
+if TYPE_CHECKING:
+    from memfs.store.plan import FilePlan
 
 ROOT_FILES = (SETTINGS_FILE,)
 _CLOCKS_DIFFER_NS = 60_000_000_000
 _RETRY_NS = 1_000_000_000
 _LOOKED = "looked"
 """In the state folder: an empty file. No edit that was made before its time is left to be committed."""
+_OWN_NAMES = (SETTINGS_FILE, f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
+_OWN_FOLDERS = (f"{CONFIGURATION}/", f"{CONTENT}/context/", f"{PRUNED}/")
+
+
+def is_own_file(path: str) -> bool:
+    """Whether memfs keeps this file in git: settings, context, pruned items, state documents."""
+    named = path in SCHEMAS or path in _OWN_NAMES or path.startswith(_OWN_FOLDERS)
+    return named or document_kind(path) != ""
 
 
 class EditSet(NamedTuple):
@@ -253,6 +265,9 @@ class HandEdits:
     def _plan(self, path: str, quiet_seconds: float) -> FilePlan | None:
         if self._index_sync.rejected(path):
             return None
+        from memfs.format.secrets import refuse_file  # what only looks does without both
+        from memfs.store.plan import FilePlan
+
         try:
             content = self._parts.tree.read(path, READ_LIMIT)
         except FileNotFoundError:
@@ -266,8 +281,6 @@ class HandEdits:
             return None
         if has_markers(content.data) or not self._valid_document(path, content.data):
             return None
-        from memfs.format.secrets import refuse_file  # what only looks does without
-
         try:
             reason = refuse_file(content.data, path)
         except SecretDetected:

@@ -14,8 +14,11 @@ from pathlib import Path
 from memfs.errors import StorageFull, StorageIO, WritePending
 from memfs.fs import io
 from memfs.fs.atomic_replace import OWN_TEMPORARY
+from memfs.startup import TYPE_CHECKING
 from memfs.store.parts import CONTENT
-from memfs.store.plan import FilePlan
+
+if TYPE_CHECKING:
+    from memfs.store.plan import FilePlan
 
 BALLAST = "ballast"
 BALLAST_BYTES = 1 << 20

@@ -27,7 +27,7 @@ from memfs.model import Freshness, KindTable, MemoryItem, Problem, Stamp
 from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.search.search_index import SearchIndex
-from memfs.search.stamps import StampTable, UnchangedFolders
+from memfs.search.stamps import NO_STAMPS, StampTable, UnchangedFolders
 from memfs.startup import sha256
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, below_content
 
@@ -203,6 +203,29 @@ class ScanFindings:
         self.suspects.update((path, None) for path in paths if path not in seen and not path.startswith(behind))
 
 
+class IdOwners:
+    """The path that has each id, compared without case: as a table of stamps says, and what was decided since."""
+
+    def __init__(self, table: StampTable) -> None:
+        self._table, self._decided = table, table.owners_over()
+
+    def get(self, item_id: str) -> str:
+        """The path that has an id, "" where none has."""
+        folded = item_id.casefold()
+        known = self._decided.get(folded)
+        return self._table.owner(folded) if known is None else known
+
+    def give(self, item_id: str, path: str) -> None:
+        """Say who has an id from now on, "" for nobody."""
+        self._decided[item_id.casefold()] = path
+
+    def claim(self, item_id: str, path: str) -> bool:
+        """Give an id to a path unless another one has it; whether this one has it then."""
+        if not (owner := self.get(item_id)):
+            self.give(item_id, path)
+        return not owner or owner == path
+
+
 Progress = Callable[[int, int], None]
 _AT_ONCE = 100
 _STALE = _LOOK_AGAIN = (0, 0, 0, 0)
@@ -226,7 +249,7 @@ class IndexSync:
         self._items, self.kinds, self.index = items, kinds, index
         self._repository = git
         self._rejected: dict[str, RejectedFile] = {}
-        self._owners: dict[str, str] | None = None
+        self._owners: IdOwners | None = None
         self._item_files = ItemFiles(tree, kinds)
         self._unchanged = UnchangedFolders(index.folder)
         self.scanned = False
@@ -279,7 +302,7 @@ class IndexSync:
 
     def _held_by(self, folded: str) -> str:
         rejected = [path for path in self._rejected if stem_of(path).casefold() == folded]
-        candidates = [self._paths().get(folded, ""), *rejected]
+        candidates = [self._ids().get(folded), *rejected]
         return next((path for path in candidates if path and self.files.entry(path) is not None), "")
 
     def ids(self) -> list[str]:
@@ -305,7 +328,7 @@ class IndexSync:
         ``paths``: where files lie, by id, as far as that is known: those need not be looked for.
         """
         stamps = self.index.stamps()
-        places = (paths.get(item_id) or self._paths().get(item_id.casefold(), "") for item_id in ids)
+        places = (paths.get(item_id) or self._ids().get(item_id) for item_id in ids)
         return list(map(stamps.blob, places))
 
     def rejected(self, path: str) -> bool:
@@ -398,7 +421,7 @@ class IndexSync:
         with self._lock:
             witness = self.index.stamps()
             self._rejected.clear()
-            self._owners = {}
+            self._owners = IdOwners(NO_STAMPS)
             outcome = ScanResult({}, witness)
             self._look_each([entry for entry in self._item_files.scan() if self.is_item(entry.path)], outcome, progress)
             self.index.rebuild(outcome.items)
@@ -419,6 +442,7 @@ class IndexSync:
         folded = self.index.fold(living)
         with self._lock:
             self._unchanged.follow(before, self.index.base, changed)
+            self._owners = None  # it holds the table of the base before
         return folded
 
     # -- internal -------------------------------------------------------------------------------------------------
@@ -436,9 +460,9 @@ class IndexSync:
             return ()
         return [(items[path], stamp) for path, stamp in stamps.items()]
 
-    def _paths(self) -> dict[str, str]:
+    def _ids(self) -> IdOwners:
         if self._owners is None:
-            self._owners = {item_id.casefold(): path for path, item_id in self.index.stamps().ids()}
+            self._owners = IdOwners(self.index.stamps())
         return self._owners
 
     def _refresh_all(
@@ -565,8 +589,7 @@ class IndexSync:
                 raise content
             if self._is_known(path, content, outcome):
                 self.index.restamp(path, content.stamp)
-                owned = outcome.known[path][0].casefold()
-                self._paths().setdefault(owned, path)  # a writer could never plan for an id nobody owns
+                self._ids().claim(outcome.known[path][0], path)  # a writer could never plan for an id nobody owns
                 return
             before = outcome.witness.get(path)
             refuse_rot(path, before[1] if before else None, content, self.files.root)
@@ -580,7 +603,7 @@ class IndexSync:
             return
         self._rejected.pop(path, None)
         outcome.items.append((item, content.stamp))
-        self._paths()[item.id.casefold()] = path
+        self._ids().give(item.id, path)
 
     def _is_known(self, path: str, content: Content, outcome: ScanResult) -> bool:
         row = outcome.known.get(path)
@@ -600,8 +623,8 @@ class IndexSync:
         return content
 
     def _settle_twins(self, item: MemoryItem, outcome: ScanResult) -> None:
-        owner = self._paths().get(item.id.casefold())
-        if owner is None or owner == item.path:
+        owner = self._ids().get(item.id)
+        if not owner or owner == item.path:
             return
         if self.files.entry(owner) is None:
             outcome.retract(owner)
@@ -635,7 +658,7 @@ class IndexSync:
         if kept or isinstance(error, (DuplicateId, IdInvalid, NotRegularFile)):
             return
         item, stamp = self._stand_in(path, entry, outcome) if rot else self._earlier(path, entry)
-        if item is not None and self._paths().setdefault(item.id.casefold(), path) == path:
+        if item is not None and self._ids().claim(item.id, path):
             outcome.items.append((item, stamp))
 
     def _outdated(self, path: str, outcome: ScanResult) -> bool:
@@ -681,10 +704,10 @@ class IndexSync:
         owners = self._owners
         if owners is not None:  # else they are made of what the index has then
             for path in gone:
-                if owners.get(stem_of(path).casefold()) == path:
-                    del owners[stem_of(path).casefold()]
+                if owners.get(stem_of(path)) == path:
+                    owners.give(stem_of(path), "")
             for item, _ in rows:
-                owners[item.id.casefold()] = item.path
+                owners.give(item.id, item.path)
         self.index.update(rows, gone)
 
 

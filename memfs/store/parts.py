@@ -1,24 +1,32 @@
-"""The parts that the modules of a store share: tree, journal, locks, history, codec, index, quota gate and policy."""
+"""The parts that the modules of a store share: tree, journal, locks, history, codec, index, quota gate and policy.
+
+What writes and looks of a store come to are values here, too, and what a reader must know of those who write.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
 from memfs.catalog.facts import ItemCatalog
 from memfs.dataclass import NamedTuple, dataclass, field
-from memfs.errors import MemfsError
-from memfs.format.codec import Codec
+from memfs.errors import CorruptRecord, FormatUnsupported, MemfsError, StorageIO
+from memfs.fs import io
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Content, Tree, View
 from memfs.git.repository import Repository
-from memfs.model import KindTable
+from memfs.model import KindTable, MemoryItem, Problem
 from memfs.search.search_index import SearchIndex
+from memfs.startup import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from memfs.errors import QuotaExceeded
+    from memfs.format.codec import Codec
     from memfs.store.failover import Secondary
     from memfs.store.plan import FilePlan
 
@@ -53,6 +61,8 @@ class Gate:
 
 
 CONTENT = "ContextMemory"
+RECOVERED_FOLDER = "recovered"
+"""The folder in a workspace's state that has what was set aside, and what replaced contents no commit held."""
 ITEM_SUFFIXES = (".yaml", ".yml", ".json")
 READ_LIMIT = 16 * 1024 * 1024
 
@@ -148,3 +158,197 @@ def is_item(path: str, kinds: KindTable) -> bool:
 Facts = Mapping[str, Any]
 Fire = Callable[[str, Facts], object]
 """Raises an occasion (``memfs.workspace``), by its name, with its facts."""
+
+
+class FileWatcher(Protocol):
+    """Notices changed files in the background (``memfs.watch``)."""
+
+    degraded: str
+    hears_at_once: bool
+    """Whether it hears of a change before whoever made it goes on."""
+
+    def drain(self) -> list[str] | None:
+        """Paths seen to change since the last call; None when it cannot vouch for having seen everything."""
+
+    def give_back(self, paths: Collection[str] | None) -> None:
+        """Take back paths that could not be looked at, None: every file."""
+
+    def close(self) -> None:
+        """Stop looking."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingCommit:
+    """What is not in git yet.
+
+    Attributes:
+        count: how many operations.
+        reason: why git takes none now, "" when it would.
+        paths: the files they change, in order of writing.
+        late: whether git takes none now, the window of the policy is over, or others wrote them, who may be gone.
+    """
+
+    count: int
+    reason: str
+    paths: tuple[str, ...] = ()
+    late: bool = False
+
+
+class LoadedItem(NamedTuple):
+    """An item read for an answer; ``stale`` when its file is invalid and this is the last good version."""
+
+    item: MemoryItem
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """The state of the places that take writes.
+
+    Attributes:
+        reason: why the workspace's disk takes none, "" while it does.
+        free: bytes left on it, None where the system does not tell.
+        secondary: the secondary location, "" where none is configured.
+        secondary_reason: why that takes none, "" while it does.
+        waiting: writes that lie there until the workspace's disk takes them.
+    """
+
+    reason: str
+    free: int | None
+    secondary: str
+    secondary_reason: str
+    waiting: int
+
+    @property
+    def state(self) -> str:
+        """``ok``; ``degraded`` while the workspace's disk takes no writes; ``fallback`` while writes lie elsewhere."""
+        return "fallback" if self.waiting else "degraded" if self.reason else "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushResult:
+    """What a flush did.
+
+    Attributes:
+        commits: ids of the commits made, oldest first.
+        adopted: paths whose hand edits were committed.
+        skipped: paths left alone because the person has staged something else for them; what ``memfs commit`` prints
+            names here also those that are invalid or hold a secret.
+        waiting: operations still in the journal.
+        reason: why they wait, "" when nothing does.
+        notes: what was noticed, such as bytes that were set aside.
+    """
+
+    commits: tuple[str, ...] = ()
+    adopted: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    waiting: int = 0
+    reason: str = ""
+    notes: tuple[Problem, ...] = ()
+
+
+class PlanOutdated(Exception):
+    """A file changed between planning and writing; plan again. Never leaves the store."""
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return str(self.args[0])
+
+
+NOTE = "secondary.json"
+
+
+class Backlog:
+    """What journals say that readers must know: what other processes wrote, and what waits in the secondary location.
+
+    It notes how many writes wait there, in the first of two folders that takes it. So a process that cannot look there,
+    as that disk is not mounted or no setting names it any more, still knows that something is missing.
+
+    Attributes:
+        came: paths that came home and that were not reported yet.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self.came: set[str] = set()
+        self._journal, self._secondary = parts.journal, parts.secondary
+        self._notes = (parts.repository.state / NOTE, parts.index.folder / NOTE)
+        self._own: dict[str, int] = {}
+        if self._secondary is not None:
+            self._secondary.used = str(self._secondary.folder) in self.known()
+
+    def waiting(self) -> int:
+        """How many operations the secondary location has, be it that it only has to forget them."""
+        if self._secondary is None:
+            return 0
+        self._secondary.operations()  # reads what others appended
+        return len(self._secondary.journal.waiting)
+
+    def all_home(self) -> bool:
+        """Whether nothing lies in the secondary location, as far as this process knows."""
+        return self._secondary is None or not self._secondary.journal.waiting
+
+    def news(self) -> set[str] | None:
+        """Paths other processes wrote since this was last asked; None when some may have been missed."""
+        came, self.came = self.came, set()
+        try:
+            found = self._journal.news()
+        except (CorruptRecord, FormatUnsupported, StorageIO):
+            return None
+        elsewhere = self._secondary.news() if self._secondary else came
+        return None if found is None or elsewhere is None else found | came | elsewhere
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with the secondary location."""
+        configured = str(self._secondary.folder) if self._secondary else ""
+        rows = (_away(folder, number, folder == configured) for folder, number in self.missed().items())
+        return [*(self._secondary.problems() if self._secondary else ()), *rows]
+
+    def known(self) -> dict[str, int]:
+        """How many writes wait in each folder that was ever used."""
+        found = dict(self._own)
+        for path in self._notes:
+            for folder, waiting in _read(path).items():
+                if folder not in self._own:
+                    found[folder] = max(waiting, found.get(folder, 0))
+        return found
+
+    def note(self, folder: Path, waiting: int) -> None:
+        """Remember how many writes wait there. Its lock is held."""
+        stored = {name: number for path in self._notes for name, number in _read(path).items()}
+        self._own.pop(str(folder), None)
+        if stored.get(str(folder)) == waiting and not os.path.exists(self._notes[-1]):
+            return
+        data = json.dumps({**self.known(), str(folder): waiting}).encode()
+        for number, path in enumerate(self._notes):
+            with suppress(MemfsError, OSError):
+                io.write_file(path, data)
+                for other in self._notes[number + 1 :]:
+                    io.unlink(other, missing_ok=True)
+                return
+        self._own[str(folder)] = waiting
+
+    def missed(self) -> dict[str, int]:
+        """How many writes wait in each secondary location that cannot be looked into."""
+        known = self.known()
+        reachable = self._secondary.in_reach() if known and self._secondary else ""
+        return {folder: waiting for folder, waiting in known.items() if waiting and folder != reachable}
+
+
+def _away(folder: str, waiting: int, configured: bool) -> Problem:
+    """The row for writes that nobody can look at."""
+    place = str(Path(folder).parent)
+    return Problem(
+        path=folder,
+        code="SecondaryAway",
+        message=f"{waiting} write(s) wait in {place}, which cannot be looked into: they are missing from answers",
+        hint="mount that disk again; memfs goes on where it stopped"
+        if configured
+        else f"set storage.secondary to {place}, or trust the workspace again where its own file names it",
+    )
+
+
+def _read(path: Path) -> dict[str, int]:
+    found = io.read_record(path)
+    rows = found.items() if isinstance(found, dict) else ()
+    return {folder: waiting for folder, waiting in rows if isinstance(waiting, int)}

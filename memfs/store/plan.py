@@ -1,30 +1,24 @@
 """Plans writes before anything is written: the path and bytes of each item, who signs it, and the commit's sentence.
 
-What writes and looks of a store come to are values here, too.
-
 A plan holds the bytes it was made against, so that a file that changed since is noticed. An agent's write never raises
 trust. A sentence holds no secret and no character that a terminal would obey.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
 
-from memfs.config_names import CONFIGURATION, SETTINGS_FILE
-from memfs.dataclass import NamedTuple, dataclass
+from memfs.dataclass import NamedTuple
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, PathEscape, SchemaInvalid
-from memfs.format.codec import PRUNED, SCHEMAS
 from memfs.format.text import shown
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.tree import Content, refuse_rot
 from memfs.fs.workspace_location import is_own
-from memfs.model import MemoryItem, Origin, Problem, Stamp
+from memfs.model import MemoryItem, Origin, Stamp
 from memfs.model.ids import check_id, new_id, stem_of
 from memfs.model.item import BY_TRUST, Trust, lower_trust
-from memfs.model.state_paths import document_kind
 from memfs.model.time import from_timestamp_ns
 from memfs.store.index_sync import IndexSync
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
@@ -126,15 +120,6 @@ class FilePlan(NamedTuple):
         return self.item.replace(durability=durability)
 
 
-class PlanOutdated(Exception):
-    """A file changed between planning and writing; plan again. Never leaves the store."""
-
-    @property
-    def path(self) -> str:
-        """The file."""
-        return str(self.args[0])
-
-
 class Planner:
     """Turns items into plans against the files as they are now."""
 
@@ -174,6 +159,10 @@ class Planner:
         if current is not None and not stays:
             plans.append(FilePlan(path=current_path, before=current.data, after=None, item=existing))
         return [plan._replace(expected=expected or "", reason=reason) for plan in plans]
+
+    def batch(self) -> Batch:
+        """Begins to plan several writes that happen all or not at all."""
+        return Batch(self)
 
     def delete(self, item_id: str, expected: str | None) -> FilePlan:
         """The plan for removing an item.
@@ -370,103 +359,6 @@ def _cut(text: str) -> str:
     kept = text[: WIDTH - 1]
     words = kept.rpartition(" ")[0]
     return (words if len(words) >= _SHORTEST else kept).rstrip(" ,;:-") + "…"
-
-
-class FileWatcher(Protocol):
-    """Notices changed files in the background (``memfs.watch``)."""
-
-    degraded: str
-    hears_at_once: bool
-    """Whether it hears of a change before whoever made it goes on."""
-
-    def drain(self) -> list[str] | None:
-        """Paths seen to change since the last call; None when it cannot vouch for having seen everything."""
-
-    def give_back(self, paths: Collection[str] | None) -> None:
-        """Take back paths that could not be looked at, None: every file."""
-
-    def close(self) -> None:
-        """Stop looking."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingCommit:
-    """What is not in git yet.
-
-    Attributes:
-        count: how many operations.
-        reason: why git takes none now, "" when it would.
-        paths: the files they change, in order of writing.
-        late: whether git takes none now, the window of the policy is over, or others wrote them, who may be gone.
-    """
-
-    count: int
-    reason: str
-    paths: tuple[str, ...] = ()
-    late: bool = False
-
-
-class LoadedItem(NamedTuple):
-    """An item read for an answer; ``stale`` when its file is invalid and this is the last good version."""
-
-    item: MemoryItem
-    stale: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Storage:
-    """The state of the places that take writes.
-
-    Attributes:
-        reason: why the workspace's disk takes none, "" while it does.
-        free: bytes left on it, None where the system does not tell.
-        secondary: the secondary location, "" where none is configured.
-        secondary_reason: why that takes none, "" while it does.
-        waiting: writes that lie there until the workspace's disk takes them.
-    """
-
-    reason: str
-    free: int | None
-    secondary: str
-    secondary_reason: str
-    waiting: int
-
-    @property
-    def state(self) -> str:
-        """``ok``; ``degraded`` while the workspace's disk takes no writes; ``fallback`` while writes lie elsewhere."""
-        return "fallback" if self.waiting else "degraded" if self.reason else "ok"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlushResult:
-    """What a flush did.
-
-    Attributes:
-        commits: ids of the commits made, oldest first.
-        adopted: paths whose hand edits were committed.
-        skipped: paths left alone because the person has staged something else for them; what ``memfs commit`` prints
-            names here also those that are invalid or hold a secret.
-        waiting: operations still in the journal.
-        reason: why they wait, "" when nothing does.
-        notes: what was noticed, such as bytes that were set aside.
-    """
-
-    commits: tuple[str, ...] = ()
-    adopted: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
-    waiting: int = 0
-    reason: str = ""
-    notes: tuple[Problem, ...] = ()
-
-
-_OWN_NAMES = (SETTINGS_FILE, f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
-_OWN_FOLDERS = (f"{CONFIGURATION}/", f"{CONTENT}/context/", f"{PRUNED}/")
-
-
-def is_own_file(path: str) -> bool:
-    """Whether memfs keeps this file in git: settings, context, pruned items, state documents."""
-    named = path in SCHEMAS or path in _OWN_NAMES or path.startswith(_OWN_FOLDERS)
-    return named or document_kind(path) != ""
 
 
 class Batch:

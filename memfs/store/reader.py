@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
 
 from memfs.catalog.facts import ItemCatalog
 from memfs.config_names import SETTINGS_FILE
@@ -26,10 +25,9 @@ from memfs.model.query import MOST
 from memfs.model.time import from_timestamp_ns
 from memfs.search.search_index import SearchIndex, TermCounts, TreeIndex
 from memfs.search.terms import Asked
+from memfs.startup import Generic, Protocol, TypeVar
 from memfs.store.index_sync import IndexSync, SyncResult
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
-from memfs.store.plan import FileWatcher, FlushResult, LoadedItem
-from memfs.store.write import FileWriter
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, FileWatcher, FlushResult, LoadedItem, below_content
 
 
 class Readable(Protocol):
@@ -476,9 +474,8 @@ class ChangeDetector:
 
     kept_by_child = True
 
-    def __init__(self, index_sync: IndexSync, writing: FileWriter | None = None) -> None:
-        """``writing`` tells what other processes wrote, and brings home what waits; None where nobody writes."""
-        self._index_sync, self._writing = index_sync, writing
+    def __init__(self, index_sync: IndexSync) -> None:
+        self._index_sync = index_sync
         self._watcher: FileWatcher | None = None
         self._make: Callable[[], FileWatcher] | None = None
         self._made: Callable[[], FileWatcher] | None = None
@@ -528,8 +525,6 @@ class ChangeDetector:
 
     def refresh(self) -> SyncResult:
         """Look at every file."""
-        if self._writing is not None:
-            self._writing.bring_home()
         return self._index_sync.catch_up()
 
     @contextmanager
@@ -564,14 +559,8 @@ class ChangeDetector:
             raise
 
     def _news(self) -> set[str] | None:
-        """The paths that other processes wrote; None where any file may be among them."""
-        if self._writing is None:
-            return set()
-        news, watcher = self._writing.news(), self._watcher
-        if news is None and watcher is not None and watcher.hears_at_once and self._writing.all_home():
-            seen = watcher.drain()  # what the journal no longer tells is among what was heard of the files
-            news = None if seen is None else set(seen)
-        return news
+        """The paths that other processes wrote; None where any file may be among them. In a mere folder nobody does."""
+        return set()
 
     def close(self) -> None:
         """Stop watching, and do not begin to."""
@@ -618,12 +607,11 @@ class FolderReader(Reader):
         items: ItemCatalog,
         index_sync: IndexSync,
         clock: Callable[[], datetime],
-        writing: FileWriter | None = None,
+        change_detector: ChangeDetector | None = None,
     ) -> None:
-        """``writing``: as for ``ChangeDetector``."""
         super().__init__(index_sync, items)
         self.tree, self.index_sync, self.clock = tree, index_sync, clock
-        self.change_detector = ChangeDetector(index_sync, writing)
+        self.change_detector = change_detector or ChangeDetector(index_sync)
         self._closed = False
 
     def require_open(self) -> None:

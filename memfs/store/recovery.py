@@ -22,9 +22,8 @@ from memfs.fs.workspace_location import is_own
 from memfs.git.repository import Repository
 from memfs.model import Problem, Stamp
 from memfs.store.health import Health
-from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.parts import READ_LIMIT, RECOVERED_FOLDER, Parts
 
-FOLDER = "recovered"
 SUFFIX = ".kept"
 DAMAGED = "damaged-"
 """How the names of contents begin that a repair set aside."""
@@ -46,7 +45,7 @@ def set_aside(state: Path, change: FileChange, name: str) -> Problem:
 
 def keep_aside(state: Path, path: str, data: bytes, name: str) -> None:
     """Make bytes that are about to lose their place durable outside the working tree."""
-    folder = state / FOLDER
+    folder = state / RECOVERED_FOLDER
     io.make_private_folder(folder)
     header = json.dumps({"path": path, "sha256": _digest(path, data)}).encode("ascii")
     io.write_file(folder / f"{name}{SUFFIX}", header + b"\n" + data)
@@ -56,7 +55,7 @@ def keep_replaced(state: Path, path: str, data: bytes) -> None:
     """Keep bytes that memfs itself replaced or removed before any commit held them, for 30 days."""
     keep_aside(state, path, data, f"{REPLACED}{_digest(path, data)[:16]}")
     oldest = time.time() - _KEPT_SECONDS
-    with os.scandir(state / FOLDER) as entries:
+    with os.scandir(state / RECOVERED_FOLDER) as entries:
         for entry in entries:
             if entry.name.startswith(REPLACED) and entry.stat(follow_symlinks=False).st_mtime < oldest:
                 io.unlink(entry.path, missing_ok=True)
@@ -87,10 +86,10 @@ def all_aside(state: Path) -> Iterator[tuple[Path, str, bytes]]:
     Raises:
         StorageIO: one cannot be read now.
     """
-    for name in io.listed(state / FOLDER):
+    for name in io.listed(state / RECOVERED_FOLDER):
         if name.endswith(SUFFIX):
             with contextlib.suppress(FileNotFoundError, CorruptRecord, NotRegularFile):
-                yield state / FOLDER / name, *read_aside(state / FOLDER / name)
+                yield state / RECOVERED_FOLDER / name, *read_aside(state / RECOVERED_FOLDER / name)
 
 
 def _digest(path: str, data: bytes) -> str:

@@ -36,8 +36,8 @@ from memfs.model.state_facts import StateRow, describe
 from memfs.model.state_paths import STATE_FOLDERS, document_kind, iteration_of
 from memfs.search.state_index import StateIndex
 from memfs.store import sidecars
-from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts
-from memfs.store.plan import FilePlan, FlushResult
+from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, FlushResult, Parts
+from memfs.store.plan import FilePlan
 from memfs.store.store import Store, retry_on_conflict
 
 _MOST_KEPT = 1_000

@@ -12,37 +12,35 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
 
-from memfs.errors import Conflict, GitBusy, MemfsError, QuotaExceeded, StorageIO
+from memfs.errors import Conflict, CorruptRecord, FormatUnsupported, GitBusy, MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.fs.executor import Worker
-from memfs.fs.journal import FileChange, Operation
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import renewed_in_child, shared_property
 from memfs.model import MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
+from memfs.startup import TYPE_CHECKING, TypeVar
 from memfs.store.index_sync import IndexSync, Progress
-from memfs.store.parts import Parts
-from memfs.store.plan import (
-    Batch,
-    FilePlan,
+from memfs.store.parts import (
+    RECOVERED_FOLDER,
+    Backlog,
     FlushResult,
     LoadedItem,
+    Parts,
     PendingCommit,
-    Planner,
     PlanOutdated,
     Storage,
-    because,
-    describe,
 )
-from memfs.store.reader import FolderReader
-from memfs.store.recovery import FOLDER
-from memfs.store.write import FileWriter, sentence, signatures_of
+from memfs.store.reader import ChangeDetector, FolderReader
 
 if TYPE_CHECKING:
+    from memfs.fs.journal import FileChange, Operation
     from memfs.store.commits import Committer
     from memfs.store.hand_edits import HandEdits
+    from memfs.store.index_sync import SyncResult
+    from memfs.store.plan import Batch, FilePlan
+    from memfs.store.write import FileWriter
 
 
 DocumentBytes = tuple[str, bytes | None, str | None]
@@ -101,7 +99,7 @@ def end_interrupted(parts: Parts) -> list[Problem]:
 
     It never raises and never waits: the next commit comes this way again.
     """
-    aside = parts.repository.state / FOLDER
+    aside = parts.repository.state / RECOVERED_FOLDER
     if not _traces(parts.repository.state) and not _traces(aside):
         return []
     from memfs.git.commits import recover
@@ -125,18 +123,41 @@ _GRACE = 1.0
 _RETRY_SECONDS, _LATE_SECONDS = 2.0, 0.5
 
 
+class StoreChangeDetector(ChangeDetector):
+    """Detects also what other processes wrote, and brings home what waits before it looks at every file.
+
+    Attributes:
+        store: whose files it looks at.
+    """
+
+    store: Store
+
+    def refresh(self) -> SyncResult:
+        """Look at every file."""
+        self.store.bring_home()
+        return super().refresh()
+
+    def _news(self) -> set[str] | None:
+        news, watcher = self.store.backlog.news(), self._watcher
+        if news is None and watcher is not None and watcher.hears_at_once and self.store.backlog.all_home():
+            seen = watcher.drain()  # what the journal no longer tells is among what was heard of the files
+            news = None if seen is None else set(seen)
+        return news
+
+
 class Store(FolderReader):
     """Memories of one workspace, durable on return of every write. May be used from several threads.
 
-    ``edit_finder`` and ``writing`` are parts, too, for who looks after it.
+    ``backlog``, ``edit_finder`` and ``writing`` are parts, too, for who looks after it.
     """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         index_sync = IndexSync(parts.seen, parts.items, parts.kinds, parts.index, parts.repository)
-        self.writing = FileWriter(parts, index_sync)
-        super().__init__(parts.tree, parts.items, index_sync, parts.clock, self.writing)
-        self._planner = Planner(parts, index_sync)
+        self.backlog = Backlog(parts)
+        detector = StoreChangeDetector(index_sync)
+        detector.store = self
+        super().__init__(parts.tree, parts.items, index_sync, parts.clock, detector)
         # a window that did not close is tried again: it would leave every later write waiting in silence
         retry = max(parts.policy.interval, _RETRY_SECONDS)
         self._window = Worker("memfs-commit-window", self._flush_window, self.note_failure, again=retry)
@@ -152,6 +173,13 @@ class Store(FolderReader):
         from memfs.store.hand_edits import HandEdits
 
         return HandEdits(self._parts, self.index_sync)
+
+    @shared_property
+    def writing(self) -> FileWriter:
+        """Changes the files: a process that only reads needs nothing of it."""
+        from memfs.store.write import FileWriter
+
+        return FileWriter(self._parts, self.index_sync, self.backlog)
 
     @cached_property
     def _committer(self) -> Committer:
@@ -189,8 +217,8 @@ class Store(FolderReader):
         """
         for _ in range(_TRIES):
             with self._attempt():
-                plans = self._planner.put(item, expected, allow_secret)
-                self._carry_out(plans, message or describe(plans), source, batch=len(plans) > 1, critical=critical)
+                plans = self.writing.planner.put(item, expected, allow_secret)
+                self._carry_out(plans, message, source, batch=len(plans) > 1, critical=critical)
                 return plans[0].stored(self._parts.durability(plans[0].path))
         raise _outdated_again()
 
@@ -207,8 +235,8 @@ class Store(FolderReader):
         """
         for _ in range(_TRIES):
             with self._attempt():
-                plan = self._planner.delete(item_id, expected)
-                self._carry_out([plan], describe([plan]) + because(reason), source)
+                plan = self.writing.planner.delete(item_id, expected)
+                self._carry_out([plan], "", source, reason=reason)
                 return plan.item
         raise _outdated_again()
 
@@ -236,7 +264,7 @@ class Store(FolderReader):
         """
         for _ in range(_TRIES):
             with self._attempt():
-                plans = [self._planner.document(*one) for one in documents]
+                plans = [self.writing.planner.document(*one) for one in documents]
                 batch = len(plans) > 1 if alone is None else alone
                 return plans, self._carry_out(plans, message, source, batch=batch, critical=critical)
         raise _outdated_again(documents[0][0])
@@ -266,7 +294,7 @@ class Store(FolderReader):
         """
         self.adopt_rested()
         self.change_detector.take_news()
-        batch = Batch(self._planner)
+        batch = self.writing.planner.batch()
         yield batch
         self.carry_out(batch.plans, message, source=source, critical=critical)
         if commit:
@@ -290,7 +318,14 @@ class Store(FolderReader):
             ) from None
 
     def _carry_out(
-        self, plans: list[FilePlan], message: str, source: str, *, batch: bool = False, critical: bool = False
+        self,
+        plans: list[FilePlan],
+        message: str,
+        source: str,
+        *,
+        reason: str = "",
+        batch: bool = False,
+        critical: bool = False,
     ) -> Mapping[str, Stamp]:
         io.require_descriptors(str(self._parts.tree.root))
         if self._left and self._overdue(self._parts.journal.operations()):
@@ -300,7 +335,7 @@ class Store(FolderReader):
         changing = [plan for plan in plans if self.writing.changes(plan, branch)]
         if not changing:
             return {}
-        said, signed = sentence(message, source, changing), signatures_of(changing, source)
+        said, signed = self.writing.said(changing, message, source, reason)
         gate = self._parts.gate
         gate.prepare()
         try:
@@ -311,7 +346,7 @@ class Store(FolderReader):
         gate.settle()
         self.wrote = True
         policy = self._parts.policy.commit
-        if policy == "interval" or not self.writing.all_home():
+        if policy == "interval" or not self.backlog.all_home():
             self._window.wake(self._parts.policy.interval)
         elif policy == "each" or (policy == "batch" and batch):
             self._committer.flush()
@@ -321,7 +356,7 @@ class Store(FolderReader):
     def unread(self, query: Query) -> list[str]:
         """As ``Reader.unread``, and the secondary locations in which writes wait out of reach."""
         self._parts.require_open()
-        return [*super().unread(query), *self.writing.missed()]
+        return [*super().unread(query), *self.backlog.missed()]
 
     def last_good(self, path: str) -> MemoryItem | None:
         """The last good version of an item whose file is invalid at present, None where there is none."""
@@ -365,7 +400,11 @@ class Store(FolderReader):
         """Finish what a killed process left: as whoever opens it does, and a child that goes on with it."""
         self._parts.require_open()
         ended, journal = end_interrupted(self._parts), self._parts.journal
-        self.notes += [*ended, *self.writing.recover(), *map(Problem.of, journal.damage)]
+        try:
+            found = self.writing.recover() if journal.unfinished() or self.backlog.waiting() else []
+        except (CorruptRecord, FormatUnsupported, StorageIO) as error:  # a write that comes says so, too
+            found = [Problem.of(error)]
+        self.notes += [*ended, *found, *map(Problem.of, journal.damage)]
         self._left = bool(journal.waiting)
 
     def release(self) -> None:
@@ -387,12 +426,30 @@ class Store(FolderReader):
     def problems(self) -> list[Problem]:
         """As ``Reader.problems``, and what keeps writes from where they belong."""
         self._parts.require_open()
-        return [*super().problems(), *self.writing.problems()]
+        noticed = self.writing.problems() if "writing" in self.__dict__ else ()
+        return [*super().problems(), *noticed, *self.backlog.problems()]
+
+    def bring_home(self) -> bool:
+        """Try to bring home what lies in the secondary location; whether all is home."""
+        self._parts.require_open()
+        return self.writing.bring_home() if self.backlog.waiting() else self.backlog.all_home()
 
     def storage(self) -> Storage:
         """The state of the workspace's disk and its secondary location, tried out now."""
+        from memfs.store.health import Health
+
         self._parts.require_open()
-        return self.writing.storage()
+        health = Health(self._parts.tree.root, self._parts.repository.state)
+        health.probe()
+        secondary, missed = self._parts.secondary, self.backlog.missed()
+        reason = secondary.try_out() if secondary else ""
+        return Storage(
+            reason=health.reason,
+            free=health.free(),
+            secondary=str(secondary.place) if secondary else next(iter(missed), ""),
+            secondary_reason=reason or (f"cannot look into {', '.join(missed)}" if missed else ""),
+            waiting=sum(missed.values()) or self.backlog.waiting(),
+        )
 
     # -- history ------------------------------------------------------------------------------------------------
     def flush(
@@ -488,7 +545,7 @@ class Store(FolderReader):
         """Plans to bring files back to given bytes (None: absent), of those that are not so already."""
         self._parts.require_open()
         self.change_detector.take_news()
-        plans = (self._planner.document(path, data) for path, data in contents.items())
+        plans = (self.writing.planner.document(path, data) for path, data in contents.items())
         return [plan._replace(vetted=True) for plan in plans if plan.before != plan.after]
 
     def standing_still(self, purpose: str) -> contextlib.AbstractContextManager[None]:
@@ -516,7 +573,7 @@ class Store(FolderReader):
                 self.notes.extend(note for note in found if note not in self.notes)
 
     def _flush_window(self) -> bool:
-        home = self.writing.bring_home()
+        home = self.bring_home()
         policy = self._parts.policy.commit
         if policy not in _COMMITTING or (policy != "interval" and not home):
             return home
@@ -568,11 +625,13 @@ class Store(FolderReader):
             return
         self._closed = True
         with contextlib.ExitStack() as release:
-            for part in (parts.tree, self.writing, parts.repository, parts.index, parts.items):
-                release.callback(part.close)
+            for part in (parts.tree, parts.journal, parts.secondary, parts.repository, parts.index, parts.items):
+                if part is not None:
+                    release.callback(part.close)
             self._window.close()
             self.change_detector.close()
-            self.writing.bring_home()
+            if self.backlog.waiting():
+                self.writing.bring_home()
             if self.wrote and parts.policy.commit in _COMMITTING and not self.commits_later:
                 self._committer.flush()
             if parts.index.spares_others(self.asked):

@@ -23,11 +23,11 @@ from memfs.model import Problem, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import document_kind
 from memfs.model.time import from_timestamp_ns
-from memfs.store.failover import Secondary, SecondaryBacklog, later_contents, plan_return, problem_of
+from memfs.store.failover import Secondary, later_contents, plan_return
 from memfs.store.health import Health, spills, stops_everything
 from memfs.store.index_sync import IndexSync
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts, below_content
-from memfs.store.plan import FilePlan, PlanOutdated, Storage, current_signer, describe, take_in
+from memfs.store.parts import CONTENT, READ_LIMIT, Backlog, Parts, PlanOutdated, below_content
+from memfs.store.plan import FilePlan, Planner, because, current_signer, describe, take_in
 from memfs.store.recovery import content_now, put_in_place, redo_all, set_aside, sweep
 
 _SYNC_ONCE_ABOVE = 64
@@ -50,15 +50,14 @@ class Signature(NamedTuple):
 class FileWriter:
     """The one place where memory files change."""
 
-    def __init__(self, parts: Parts, index_sync: IndexSync) -> None:
+    def __init__(self, parts: Parts, index_sync: IndexSync, backlog: Backlog) -> None:
         """``index_sync`` learns of every write before anybody else can write."""
         self._parts, self._index_sync = parts, index_sync
+        self.planner = Planner(parts, index_sync)
         self._health = Health(parts.tree.root, parts.repository.state)
         self._files = JournaledFiles(parts, self._health)
-        self._away = SecondaryBacklog((parts.repository.state, parts.index.folder))
-        if parts.secondary is not None:
-            parts.secondary.used = str(parts.secondary.folder) in self._away.known()
-        self._return_home = ReturnHome(parts, self._health, self._files, self._away)
+        self._backlog = backlog
+        self._return_home = ReturnHome(parts, self._health, self._files, backlog)
         self.noticed: list[Problem] = []
 
     def carry_out(
@@ -120,6 +119,25 @@ class FileWriter:
                 self._parts.journal.drop([operation.id])  # no commit waits for it: its files are all there is
         return stamps
 
+    def said(self, plans: Sequence[FilePlan], message: str, source: str, reason: str) -> tuple[str, list[Signature]]:
+        """The sentence of the commit of some plans, with the reasons that let a secret stay, and who signs it.
+
+        Args:
+            message: the sentence, "" for a plain one.
+            source: which door they came through.
+            reason: why they are written, for the end of the sentence.
+
+        Raises:
+            SecretDetected: message, reason or source hold a secret; nothing can allow that.
+        """
+        from memfs.format.secrets import refuse_text
+
+        plain, end = describe(plans), because(reason) if reason else ""
+        refuse_text(message.removeprefix(plain) + end, "message")
+        refuse_text(source, "source")
+        reasons = allowed_reasons([*map(attrgetter("reason"), plans)])
+        return (message or plain) + end + reasons, signatures_of(plans, source)
+
     def _waits_elsewhere(self, plans: Sequence[FilePlan]) -> bool:
         """Whether the secondary location has a version of one of these files."""
         secondary = self._parts.secondary
@@ -167,7 +185,7 @@ class FileWriter:
                 f"neither place took the write: {self._parts.tree.root}: {first}; {secondary.place}: {error.message}",
                 hint="make room in one of them, or make it writable, and try again; nothing was written",
             ) from error
-        self._away.note(secondary.folder, len(secondary.journal.waiting))
+        self._backlog.note(secondary.folder, len(secondary.journal.waiting))
         return stamps
 
     @contextmanager
@@ -195,11 +213,11 @@ class FileWriter:
             yield refused
 
     def _join(self, secondary: Secondary, locks: ExitStack, purpose: str, timeout: float | None) -> None:
-        known = secondary.used or str(secondary.folder) in self._away.known()
+        known = secondary.used or str(secondary.folder) in self._backlog.known()
         secondary.used = known
         secondary.join(locks, purpose, timeout)
         if secondary.failure is None and not known:
-            self._away.note(secondary.folder, len(secondary.operations()))
+            self._backlog.note(secondary.folder, len(secondary.operations()))
             secondary.used = True
 
     def _hide(self, paths: Sequence[str]) -> None:
@@ -239,53 +257,14 @@ class FileWriter:
     def _notice(self, problems: Sequence[Problem]) -> None:
         self.noticed.extend(problem for problem in problems if problem not in self.noticed)
 
-    def close(self) -> None:
-        """Release the journals."""
-        self._parts.journal.close()
-        if self._parts.secondary is not None:
-            self._parts.secondary.close()
-
     def bring_home(self) -> bool:
         """Try to bring home what lies in the secondary location; whether all is home."""
-        if self._parts.secondary is not None and self._return_home.waiting():
-            self._notice(self.recover())
-        return self.all_home()
-
-    def all_home(self) -> bool:
-        """Whether nothing lies in the secondary location, as far as this process knows."""
-        secondary = self._parts.secondary
-        return secondary is None or not secondary.journal.waiting
+        self._notice(self.recover())
+        return self._backlog.all_home()
 
     def problems(self) -> list[Problem]:
-        """What was noticed, and what is wrong with the secondary location."""
-        return [
-            *self.noticed,
-            *self._files.noticed,
-            *(self._parts.secondary.problems() if self._parts.secondary else []),
-            *(problem_of(folder, number, self._names(folder)) for folder, number in self.missed().items()),
-        ]
-
-    def _names(self, folder: str) -> bool:
-        return self._parts.secondary is not None and str(self._parts.secondary.folder) == folder
-
-    def missed(self) -> dict[str, int]:
-        """How many writes wait in each secondary location that cannot be looked into."""
-        if not self._away.known():
-            return {}
-        return self._away.missed(self._parts.secondary.in_reach() if self._parts.secondary else "")
-
-    def storage(self) -> Storage:
-        """The state of both places, tried out now."""
-        self._health.probe()
-        secondary, missed = self._parts.secondary, self.missed()
-        reason = secondary.try_out() if secondary else ""
-        return Storage(
-            reason=self._health.reason,
-            free=self._health.free(),
-            secondary=str(secondary.place) if secondary else next(iter(missed), ""),
-            secondary_reason=reason or (f"cannot look into {', '.join(missed)}" if missed else ""),
-            waiting=sum(missed.values()) or self._return_home.waiting(),
-        )
+        """What was noticed."""
+        return [*self.noticed, *self._files.noticed]
 
     def changes(self, plan: FilePlan, branch: str) -> bool:
         """Whether there is something to write: other bytes, or the same while this path waits for another branch."""
@@ -330,7 +309,7 @@ class FileWriter:
         """
         try:
             unfinished = bool(self._parts.journal.unfinished())
-            if not unfinished and not self._return_home.waiting():
+            if not unfinished and not self._backlog.waiting():
                 return []
             return self._finish(timeout=None if unfinished else 1.0)
         except errors.LockTimeout:
@@ -343,25 +322,16 @@ class FileWriter:
     def _finish(self, timeout: float | None) -> list[Problem]:
         """Redo, and bring home for as long as that makes it fewer; others get a turn in between."""
         problems: list[Problem] = []
-        waits = self._return_home.waiting()
+        waits = self._backlog.waiting()
         while True:
             with self._locked("recover", timeout) as refused:
                 if refused is not None:
                     raise refused
                 problems += redo_all(self._parts, self._health)
                 problems += self._return_home.bring()
-            waited, waits = waits, self._return_home.waiting()
+            waited, waits = waits, self._backlog.waiting()
             if not 0 < waits < waited:
                 return problems
-
-    def news(self) -> set[str] | None:
-        """Paths other processes wrote since this was last asked; None when some may have been missed."""
-        came, self._return_home.came = self._return_home.came, set()
-        try:
-            found = self._parts.journal.news()
-        except (errors.CorruptRecord, errors.FormatUnsupported, errors.StorageIO):
-            return None
-        return _joined(found, came, self._parts.secondary.news() if self._parts.secondary else set())
 
     # -- internal -------------------------------------------------------------------------------------------------
     def _operation(
@@ -397,7 +367,8 @@ class FileWriter:
         """What others wrote in either place; of a journal that cannot be read, what is known."""
         secondary = self._parts.secondary
         elsewhere = secondary.unseen() if secondary else set()
-        return elsewhere if refused is not None else _joined(self._parts.journal.unseen(), elsewhere)
+        unseen = set() if refused is not None else self._parts.journal.unseen()
+        return None if unseen is None or elsewhere is None else unseen | elsewhere
 
     def _check(self, plans: Sequence[FilePlan]) -> list[FilePlan]:
         edits = []
@@ -427,12 +398,6 @@ class FileWriter:
             return self._parts.repository.head_blob(path) == blob_id(data)
         except errors.HistoryError:
             return False
-
-
-def _joined(*sets: set[str] | None) -> set[str] | None:
-    """All of them together; None where one is not known."""
-    known = [found for found in sets if found is not None]
-    return set().union(*known) if len(known) == len(sets) else None
 
 
 def signatures_of(plans: Sequence[FilePlan], source: str) -> list[Signature]:
@@ -577,23 +542,11 @@ class ReturnHome:
     Each operation is carried out in order and once. It keeps its id on the way, and is dropped from the secondary
     location only when the workspace's journal has it: a process killed at any point leaves it in one place or in both,
     never in none, and never twice in history.
-
-    Attributes:
-        came: paths that came home and that were not reported yet.
     """
 
-    def __init__(self, parts: Parts, health: Health, files: JournaledFiles, away: SecondaryBacklog) -> None:
-        self.came: set[str] = set()
+    def __init__(self, parts: Parts, health: Health, files: JournaledFiles, backlog: Backlog) -> None:
         self._parts, self._health, self._files = parts, health, files
-        self._away = away
-
-    def waiting(self) -> int:
-        """How many operations the secondary location has, be it that it only has to forget them."""
-        secondary = self._parts.secondary
-        if secondary is None:
-            return 0
-        secondary.operations()  # reads what others appended
-        return len(secondary.journal.waiting)
+        self._backlog = backlog
 
     def bring(self) -> list[Problem]:
         """Carry out what waits, the oldest 200 at a time; nothing while the workspace's disk takes no writes.
@@ -601,7 +554,7 @@ class ReturnHome:
         What a person changed meanwhile stands; ours is set aside, and told.
         """
         secondary = self._parts.secondary
-        if secondary is None or secondary.failure is not None or not self.waiting():
+        if secondary is None or secondary.failure is not None or not self._backlog.waiting():
             return []
         operations = secondary.operations()
         if operations and not self._health.probe():
@@ -613,7 +566,7 @@ class ReturnHome:
             with suppress(errors.MemfsError):
                 if home:
                     secondary.drop(home)
-                    self._away.note(secondary.folder, len(secondary.journal.waiting))
+                    self._backlog.note(secondary.folder, len(secondary.journal.waiting))
 
     def _bring_in_order(self, operations: Sequence[Operation]) -> list[Problem]:
         later = later_contents(operations)
@@ -644,7 +597,7 @@ class ReturnHome:
         self._files.write([kept], plans, came=True)
         with suppress(errors.StorageIO):  # it is home: what it weighs is measured again at times
             self._parts.gate.wrote(plans)
-        self.came.update(change.path for change in operation.changes)
+        self._backlog.came.update(change.path for change in operation.changes)
         return problems
 
 
@@ -678,19 +631,6 @@ def vet_replaced(plan: FilePlan) -> None:
     except errors.SecretDetected as error:
         error.hint = "this edit by hand would go into history before it is replaced: correct or remove the file by hand"
         raise
-
-
-def sentence(message: str, source: str, plans: Sequence[FilePlan]) -> str:
-    """The commit's message, with the reasons that let a secret stay.
-
-    Raises:
-        SecretDetected: message or source hold a secret; nothing can allow that.
-    """
-    from memfs.format.secrets import refuse_text
-
-    refuse_text(message.removeprefix(describe(list(plans))), "message")
-    refuse_text(source, "source")
-    return message + allowed_reasons([plan.reason for plan in plans])
 
 
 def allowed_reasons(reasons: Sequence[str]) -> str:

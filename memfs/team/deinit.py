@@ -32,9 +32,9 @@ from memfs.git.process import wait_for_children
 from memfs.git.repository import Repository, blobs_in_history
 from memfs.model.state_paths import document_of_sidecar
 from memfs.search.generations import cache_home, caches, drop, recorded
-from memfs.store.parts import CONTENT
+from memfs.store.parts import CONTENT, RECOVERED_FOLDER
 from memfs.store.plan import FilePlan
-from memfs.store.recovery import FOLDER, all_aside
+from memfs.store.recovery import all_aside
 from memfs.team import own_branch
 
 if TYPE_CHECKING:
@@ -232,8 +232,8 @@ class Deinit:
             if count := _lost(self._repository, _waiting_in(self._repository, state)):
                 yield f"{count} write(s) of a working tree that is gone wait in {state}", _COPY
             aside = [[(path, data)] for _, path, data in all_aside(state)]
-            if len(io.listed(state / FOLDER)) > len(aside) or _lost(self._repository, aside):
-                yield f"contents set aside in {state / FOLDER}", _COPY
+            if len(io.listed(state / RECOVERED_FOLDER)) > len(aside) or _lost(self._repository, aside):
+                yield f"contents set aside in {state / RECOVERED_FOLDER}", _COPY
             yield from _kept_in(state)
         for ref in _refs(self._repository):
             if ref.startswith(_RESCUED) and (count := self._only_there(ref)):

@@ -34,8 +34,8 @@ from memfs.model.state_paths import conflict_path, iteration_of
 from memfs.model.time import EPOCH
 from memfs.startup import regex
 from memfs.store import Store
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts, below_content, is_item
-from memfs.store.plan import FilePlan, PlanOutdated
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts, PlanOutdated, below_content, is_item
+from memfs.store.plan import FilePlan
 from memfs.store.write import signatures_of
 
 _TYPE = regex(rb"^type:[^\n]*\n", re.MULTILINE)

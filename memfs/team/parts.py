@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from memfs.admin.merge_spool import is_due
 from memfs.admin.store_builder import has_states
@@ -11,6 +10,7 @@ from memfs.dataclass import dataclass
 from memfs.fs.lock import shared_property
 from memfs.git.process import surely_merged
 from memfs.recall.conflict_notes import MarkedItems
+from memfs.startup import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memfs.admin.history import History, RecoveryCopies

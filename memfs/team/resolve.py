@@ -38,8 +38,9 @@ from memfs.model.state_paths import conflict_path, iteration_of
 from memfs.model.time import utc_now
 from memfs.recall.conflict_notes import MarkedItems
 from memfs.store import Store
+from memfs.store.hand_edits import is_own_file
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
-from memfs.store.plan import current_signer, is_own_file, of_items, signed_by
+from memfs.store.plan import current_signer, of_items, signed_by
 from memfs.store.reader import path_of
 from memfs.store.recovery import keep_aside
 from memfs.store.state_files import DocumentChange

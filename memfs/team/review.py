@@ -39,8 +39,8 @@ from memfs.recall.conflict_notes import CONTRADICTS, OVER
 from memfs.recall.versions import may_meet
 from memfs.resources import template_text
 from memfs.settings import Settings
+from memfs.store.hand_edits import is_own_file
 from memfs.store.parts import CONTENT, READ_LIMIT
-from memfs.store.plan import is_own_file
 from memfs.store.reader import Reader
 from memfs.team import review_report
 from memfs.team.injection import Instruction, instructions

@@ -17,7 +17,7 @@ from memfs.model import Candidate
 from memfs.model.episode import Action, Episode, StateSnapshot
 from memfs.model.learning import Keep
 from memfs.model.time import parse_time
-from memfs.store.plan import LoadedItem
+from memfs.store.parts import LoadedItem
 
 pytestmark = pytest.mark.usefixtures("learning_written")
 

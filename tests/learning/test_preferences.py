@@ -15,7 +15,7 @@ from memfs.errors import SchemaInvalid, SecretDetected
 from memfs.intake.contradictions import Neighbours
 from memfs.learning.preferences import Preferences
 from memfs.model import Candidate, Link, MemoryItem
-from memfs.store.plan import LoadedItem
+from memfs.store.parts import LoadedItem
 from memfs.workspace import Workspace
 
 Open = Callable[..., Workspace]

@@ -259,7 +259,7 @@ def test_an_id_whose_owner_was_lost_is_written_all_the_same(opened: Opened) -> N
     """A file that is known, but whose id nobody owns, does not make every plan outdated."""
     workspace = opened()
     stored = workspace.store.put(MemoryItem("We chose PostgreSQL.", "semantic", id="database"))
-    workspace.store.index_sync._paths().pop("database")
+    workspace.store.index_sync._ids().give("database", "")
 
     again = workspace.store.put(stored.replace(content="We chose MariaDB.", path="", sha256=""))
 

@@ -441,10 +441,9 @@ def test_what_comes_home_is_committed_by_the_window(opened: Opened, spare: Path,
 def test_bringing_home_ends_beside_a_busy_writer(opened: Opened, spare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bringing home goes on only while it makes what waits fewer (S17)."""
     workspace = opened(storage__secondary=str(spare))
-    homecoming = workspace.store.writing._return_home
     turns = iter(range(1, 100))
-    monkeypatch.setattr(homecoming, "waiting", lambda: next(turns))
-    monkeypatch.setattr(homecoming, "bring", list)
+    monkeypatch.setattr(workspace.store.backlog, "waiting", lambda: next(turns))
+    monkeypatch.setattr(workspace.store.writing._return_home, "bring", list)
     assert workspace.store.writing.recover() == []
     assert next(turns) < 6
 

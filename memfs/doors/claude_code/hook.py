@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import NamedTuple, replace
 from memfs.doors.cli.output import secure
@@ -38,6 +37,7 @@ from memfs.sessions.event import (
     parse,
 )
 from memfs.sessions.spool import Spool, note_error
+from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path

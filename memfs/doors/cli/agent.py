@@ -47,7 +47,7 @@ from memfs.model.ids import of_mount
 from memfs.model.kinds import nearest
 from memfs.model.learning import Keep
 from memfs.recall.conflict_notes import CONTRADICTS
-from memfs.store.plan import FlushResult
+from memfs.store.parts import FlushResult
 from memfs.store.state_files import DEFAULT, Contexts
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.doors.cli.declare import Parameter, click, declared, read
 from memfs.doors.cli.output import Text, as_json, note, render, time_text
 from memfs.errors import MemfsError
+from memfs.startup import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from memfs.doors.cli.options import CommitReport

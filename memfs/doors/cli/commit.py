@@ -12,7 +12,7 @@ from memfs.doors.cli.options import allow_in, allow_secret_option
 from memfs.doors.cli.output import Text, count, problems_note, styled
 
 if TYPE_CHECKING:
-    from memfs.store.plan import FlushResult
+    from memfs.store.parts import FlushResult
     from memfs.workspace import Workspace
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import NamedTuple
+from memfs.startup import TYPE_CHECKING, Any
 
 PARAMETERS = "__click_params__"
 """Where decorators leave the parameters of a function, the last first, as click has it."""

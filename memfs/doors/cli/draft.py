@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
 
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, options
@@ -17,6 +16,7 @@ from memfs.errors import ItemSyntaxError, QueryInvalid, SchemaInvalid
 from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.item import lower_trust
 from memfs.model.time import utc_now
+from memfs.startup import Any
 
 _DURATION = re.compile(r"\d+ *[A-Za-z]+")
 _TO_COME = "name a day to come, such as 30d or 2027-01-01, or 'never'"

@@ -9,13 +9,13 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memfs import private
 from memfs.doors.cli.command import invocation, verb
 from memfs.doors.cli.declare import click
 from memfs.errors import MemfsError
 from memfs.fs import append_log
+from memfs.startup import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memfs.model import Problem

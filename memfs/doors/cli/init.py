@@ -25,7 +25,7 @@ from memfs.fs.workspace_location import MEMORY_FOLDER, find_workspace, place_in
 from memfs.git.layout import discover
 from memfs.git.repository import Repository
 from memfs.settings import toml
-from memfs.store.plan import FlushResult
+from memfs.store.parts import FlushResult
 from memfs.workspace import open_workspace
 
 if TYPE_CHECKING:

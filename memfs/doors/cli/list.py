@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import remark, verb, wants_json
 from memfs.doors.cli.declare import click
@@ -11,6 +9,7 @@ from memfs.doors.cli.options import as_of, filters, note_served, past_at, query
 from memfs.doors.cli.output import MERGE, OMIT, Table, Text, count, day, one_line, partial_note, problems_note
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import unresolved_note
+from memfs.startup import TYPE_CHECKING, Any
 from memfs.usage import NEVER
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
 
 from memfs import private
 from memfs.config_names import SETTINGS_FILE
@@ -24,9 +23,12 @@ from memfs.fs.workspace_location import named_workspace
 from memfs.model import Layer, Phase, Query
 from memfs.model.ids import of_mount, without_mount
 from memfs.model.query import moment
+from memfs.startup import TYPE_CHECKING, Any
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 
 if TYPE_CHECKING:
+    from typing import overload
+
     from memfs.model import MemoryItem
     from memfs.state.parts import States
     from memfs.team.asof import Past
@@ -374,10 +376,14 @@ as_of = click.option(
 """Give a verb the option that names a revision; the verb gets ``as_of``, None where it is not given."""
 
 
-@overload
-def past_at(workspace: Workspace, revision: str) -> Past: ...
-@overload
-def past_at(workspace: Workspace, revision: str | None) -> Past | None: ...
+if TYPE_CHECKING:
+
+    @overload
+    def past_at(workspace: Workspace, revision: str) -> Past: ...
+    @overload
+    def past_at(workspace: Workspace, revision: str | None) -> Past | None: ...
+
+
 def past_at(workspace: Workspace, revision: str | None) -> Past | None:
     """The memory at a revision, of which the answer is then; None where none is named.
 

@@ -14,14 +14,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from memfs.dataclass import NamedTuple, metadata_of
 from memfs.doors.cli.declare import click
 from memfs.errors import MemfsError, StorageIO
-from memfs.startup import regex
+from memfs.startup import TYPE_CHECKING, Any, regex
 
 if TYPE_CHECKING:
+    from typing import TextIO, TypeAlias
+
     from memfs.model import MemoryItem, Problem
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
 
 from memfs import trust
 from memfs.dataclass import dataclass, field, replace
@@ -32,6 +31,7 @@ from memfs.model.query import MOST
 from memfs.recall.conflict_notes import OVER, disputes, undecided, unresolved_note
 from memfs.recall.ranking import relevance_percents, strategy
 from memfs.settings import MOUNTS
+from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memfs.model import EarlierVersion, HitPassage, MemoryItem, Problem, Query, Recall, RecordedConflict

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_types, invocation, opened, remark, verb
@@ -16,6 +15,7 @@ from memfs.errors import IdExists
 from memfs.format.text import findings
 from memfs.model.ids import stem_of
 from memfs.model.kinds import CONVENTION, OFFERED, PROPOSED
+from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, Problem

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, verb, wants_json
 from memfs.doors.cli.declare import click
@@ -13,6 +11,7 @@ from memfs.errors import ContentError, HistoryUnavailable, IndexUnavailable, Ite
 from memfs.model.ids import of_mount, without_mount
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.recall.conflict_notes import disputes, unresolved_note
+from memfs.startup import TYPE_CHECKING
 from memfs.usage import NEVER
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from memfs import private, trust
 from memfs.admin.quota import sentence, tally
@@ -24,6 +23,7 @@ from memfs.fs import io
 from memfs.model import Layer, Problem, Query
 from memfs.model.state_paths import BACKUPS, WATCHERS
 from memfs.recall.conflict_notes import OVER, contradicted
+from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memfs.admin.backup import BackupState
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memfs.model import MemoryItem
     from memfs.state.archives import IterationUse
     from memfs.state.checkpoints import CheckpointStatus
-    from memfs.store.plan import PendingCommit, Storage
+    from memfs.store.parts import PendingCommit, Storage
     from memfs.workspace import Workspace
 
 
@@ -480,7 +480,7 @@ def _private() -> WorkspaceStatus:
 def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> PresentState:
     """How a workspace is now; rows of what is usual only with ``all_``."""
     store = workspace.store
-    store.writing.bring_home()
+    store.bring_home()
     store.notice_commits(thorough=True)
     with store.change_detector.everywhere():
         learned, edits = store.edit_finder.look()  # brings the index in step first

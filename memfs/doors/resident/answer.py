@@ -30,7 +30,7 @@ from memfs.doors.resident.client import CODE, DECLINED, GREETING, OUTPUT, WRITES
 from memfs.doors.resident.place import name_process
 from memfs.fs.journal import set_witness
 from memfs.fs.workspace_location import find_workspace
-from memfs.git.busy import ERASE_FOLDER
+from memfs.git.layout import ERASE_FOLDER
 from memfs.git.process import git_program
 from memfs.private import NAME
 from memfs.workspace import Workspace, open_workspace

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from memfs.config_names import RESIDENT_SWITCH
 from memfs.dataclass import NamedTuple
@@ -19,6 +18,7 @@ from memfs.doors.resident.client import OFF, is_private, socket_folder, socket_n
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import let_go_in_child, locked
+from memfs.startup import Any
 
 _STOP_SECONDS, _START_SECONDS, _LONGEST_START = 10.0, 1.0, 30.0
 _LONGEST_REASON, _ID_BYTES = 1 << 12, 8

@@ -174,7 +174,7 @@ class Person:
 def add_all() -> None:
     """Commits as a tutorial has it: everything is added and committed, and what git said is not looked at."""
     from memfs.store.commits import Committer
-    from memfs.store.plan import FlushResult
+    from memfs.store.parts import FlushResult
 
     def flush(self: Committer, **_: object) -> FlushResult:
         parts = self._parts
