@@ -487,7 +487,7 @@ class Checkpoints:
         )
         raise CheckpointInvalid(
             f"no checkpoint can be used; {why}",
-            hint="the documents are in ContextMemory/iterations, in git, and in the backups: 'memfs admin backup list'",
+            hint="the documents are in ContextMemory/iterations, in git, and in backups: 'memfs status --all'",
         )
 
     def _with_newest_good(self, error: CheckpointInvalid, but: str) -> CheckpointInvalid:

@@ -98,22 +98,6 @@ def test_p4_corrections_become_preferences_that_are_injected(memfs: Memfs) -> No
     assert "nothing was kept" in nothing.err
 
 
-def test_p6_what_the_prompt_says_is_left_out(memfs: Memfs, tmp_path: Path) -> None:
-    """The prompt is read from a file or standard input, and not repeated (P6)."""
-    memfs("agent", "correct", "Always run the linter first.")
-    prompt = tmp_path / "system.txt"
-    prompt.write_text("You are careful. Always run the linter first.")
-
-    assert memfs("agent", "inject", "--prompt-file", str(prompt)).out == ""
-    assert len(memfs("agent", "inject", "--prompt-file", "-", "--json", stdin=prompt.read_text()).json["repeated"]) == 1
-    assert "linter" in memfs("agent", "inject", "--prompt-file", "/dev/null").out
-    endless = memfs("agent", "inject", "--prompt-file", "/dev/zero")
-    assert (endless.code, "more than 8 MiB" in endless.err) == (2, True)
-    missing = memfs("agent", "inject", "--prompt-file", str(tmp_path / "none"))
-    assert missing.code == 2
-    assert "No such file" in missing.err
-
-
 def test_s5_an_agent_that_is_named_gets_its_feedback_and_history_says_so(memfs: Memfs, root: Path) -> None:
     """``inject --agent`` brings what the last meta-review says to it, and commits that it was given (S5)."""
     with ContextMemory(root) as states:

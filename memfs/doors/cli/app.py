@@ -121,7 +121,7 @@ GROUPS: Mapping[str, Family] = {
     "admin": Family(
         "Backups, cleanup, index and format.",
         (
-            Verb("backup", "Write, list, verify and restore backups.", "backup"),
+            Verb("backup", "Write, verify and restore backups.", "backup"),
             Verb("gc", "Make room without losing anything."),
             Verb("cut", "Cut off old history."),
             Verb("reindex", "Rebuild the search index."),

@@ -1,4 +1,4 @@
-"""Write backups, list and verify them, and restore from one."""
+"""Write backups, verify them, and restore from one."""
 
 from __future__ import annotations
 
@@ -73,31 +73,6 @@ def _create(workspace: Workspace, to: Path | None) -> tuple[NewBackup, ...]:
         memfs admin backup create --to /mnt/disk/backups
     """
     return tuple(map(NewBackup.of, workspace.backups.make(to)))
-
-
-# -- list ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class BackupEntry:
-    """A backup in a folder.
-
-    Attributes:
-        path: the file.
-        bytes: its size.
-    """
-
-    path: Path
-    bytes: int
-
-
-@verb("list", text=document, key="backups")
-@_TO
-def _list(workspace: Workspace, to: Path | None) -> tuple[BackupEntry, ...]:
-    """List the backups of this workspace.
-
-    Examples:
-        memfs admin backup list
-    """
-    return tuple(BackupEntry(path, path.stat().st_size) for path in workspace.backups.kept(to))
 
 
 # -- verify -------------------------------------------------------------------------------------------------------
@@ -184,4 +159,4 @@ def _restore(file: Path, folder: str) -> RestoreReport:
     return RestoreReport(made.root, made.files, items, made.manifest.created, problems)
 
 
-backup = Actions("backup", __doc__, _create, _list, _verify, _restore)
+backup = Actions("backup", __doc__, _create, _verify, _restore)

@@ -31,7 +31,7 @@ from memfs.dataclass import NamedTuple
 from memfs.doors.resident import answer, upkeep
 from memfs.doors.resident.client import LONGEST_ADDRESS, identity
 from memfs.doors.resident.place import ResidentFiles, files_of, name_process, note_listening
-from memfs.doors.resident.preload import each, import_verbs, rehearse, warm
+from memfs.doors.resident.upkeep import each, import_verbs, rehearse, warm
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import fork_alone
