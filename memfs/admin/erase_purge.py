@@ -568,7 +568,6 @@ def _exports(parts: Parts) -> list[str]:
 
 # -- the proof -----------------------------------------------------------------------------------------------------
 _KEEP_OUT = ("hooks", "modules")
-_IN_GIT = {"objects": "packs and loose objects", "logs": "reflogs", "memfs": "journal and state"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -578,16 +577,12 @@ class EraseProof:
     Attributes:
         objects: how many of git's objects were read, unpacked.
         files: how many files were read as they lie on disk.
-        bytes: how much that was.
-        places: how many of those files by place.
         hits: where a version of the item, or one of its lines where no line of it may be, still is.
         quotes: files that stay and hold a line of it.
     """
 
     objects: int
     files: int
-    bytes: int
-    places: dict[str, int]
     hits: tuple[str, ...]
     quotes: tuple[str, ...]
 
@@ -601,23 +596,16 @@ class Prover:
         self._words = target.traces.telling
         self._hits: list[str] = []
         self._files = 0
-        self._bytes = 0
         self._quoting: list[str] = []
 
     def prove(self) -> EraseProof:
         """Read everything."""
         survey = HistorySurvey(self._parts.repository)
         self._objects(survey)
-        places: Counter[str] = Counter()
-        for place, path in self._places():
-            places[place] += 1
-            if self._in_file(path):
-                self._hits.append(f"{place}: {path} holds it")
+        self._hits += [f"{path} holds it" for path in self._paths() if self._in_file(path)]
         return EraseProof(
             objects=len(survey.facts),
             files=self._files,
-            bytes=self._bytes,
-            places=dict(places),
             hits=tuple(self._hits),
             quotes=quoted_at(survey, self._quoting),
         )
@@ -632,7 +620,6 @@ class Prover:
         ]
         copies = []
         for name, data in survey.contents(survey.facts):
-            self._bytes += len(data)
             kind = survey.facts[name].kind
             if kind == "blob":
                 self._quoting += [name] if self._traces.quoted_in(data) else []
@@ -649,19 +636,17 @@ class Prover:
         return edit_object(data, {}, self._traces) != data
 
     # -- files ----------------------------------------------------------------------------------------------------
-    def _places(self) -> Iterator[tuple[str, Path]]:
-        """Every file that can hold it, with the place it belongs to."""
+    def _paths(self) -> Iterator[Path]:
+        """Every file that can hold it."""
         parts = self._parts
         common, record = parts.repository.common_dir, parts.repository.state / ERASE_FOLDER
         for path in files_below(common):
             top = path.relative_to(common).parts[0]
             if top not in _KEEP_OUT and not path.is_relative_to(record):
-                yield _IN_GIT.get(top, "other files of git"), path
-        yield from (("caches", path) for cache in caches_of(parts) for path in files_below(cache.folder))
-        left = (path for root in abandoned(parts) for path in files_below(root / CONTENT))
-        yield from (("folders that branches left", path) for path in left)
-        if parts.secondary is not None:
-            yield from ((_SECONDARY, path) for path in files_below(parts.secondary.folder))
+                yield path
+        folders = [*(cache.folder for cache in caches_of(parts)), *(root / CONTENT for root in abandoned(parts))]
+        folders += [parts.secondary.folder] if parts.secondary is not None else []
+        yield from (path for folder in folders for path in files_below(folder))
 
     def _in_file(self, path: Path) -> bool:
         longest = max(map(len, (*self._traces.phrases, *self._words)), default=1)
@@ -673,7 +658,6 @@ class Prover:
         try:
             self._files += 1
             while piece := os.read(fd, _PIECE):
-                self._bytes += len(piece)
                 if self._traces.quoted_in(rest + piece) or any(word in rest + piece for word in self._words):
                     return True
                 rest = piece[-longest:]
