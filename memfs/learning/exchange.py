@@ -20,7 +20,7 @@ from memfs.errors import (
     QueryInvalid,
     SchemaInvalid,
 )
-from memfs.format.codec import Codec, parse
+from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_item, refuse_text
 from memfs.intake.episode_item import episode_of
 from memfs.intake.import_service import FROM, Arrival, Became, ImportResult, ImportService, id_of
@@ -88,8 +88,10 @@ class SharedFile:
         try:
             if len(data) > LARGEST:
                 raise ContentError(f"{len(data):,} bytes, limit {LARGEST:,}", hint="this is no file of conventions")
-            _refuse_other(parse(data, path).mapping)
             values = codec.read_document(data, path, SCHEMA)
+            if (version := values["format_version"]) > VERSION:
+                message = f"version {version} of the format is newer than {VERSION}"
+                raise FormatUnsupported(message, field="format_version", hint="update memfs")
             workspace = checked_name(values["workspace"], "workspace")
             return cls(workspace=workspace, conventions=tuple(map(_convention, values["conventions"])))
         except MemfsError as error:
@@ -100,18 +102,6 @@ class SharedFile:
 def _as_document(name: str) -> str:
     """A name by whose ending the codec knows the format; YAML where it has none."""
     return name if name.endswith(_SUFFIXES) else f"{name}.yaml"
-
-
-def _refuse_other(values: Mapping[str, Any]) -> None:
-    if values.get("format") != FORMAT:
-        raise SchemaInvalid(
-            "this is no file of conventions", field="format", hint="'memfs team convention export FILE' writes one"
-        )
-    version = values.get("format_version")
-    if isinstance(version, int) and version > VERSION:
-        raise FormatUnsupported(
-            f"version {version} of the format is newer than {VERSION}", field="format_version", hint="update memfs"
-        )
 
 
 def _entry(item: MemoryItem) -> dict[str, Any]:
@@ -184,7 +174,10 @@ class ConventionExchange:
                 refuse_item(item.replace(metadata={}))  # whatever allows a secret to stay here
             except MemfsError as error:
                 raise error.located(item.path) from None
-        return SharedFile(workspace=self._name(name), conventions=tuple(items[one] for one in sorted(items)))
+        return SharedFile(
+            workspace=checked_name(name or self._parts.tree.root.name),
+            conventions=tuple(items[one] for one in sorted(items)),
+        )
 
     def encode(self, shared: SharedFile, file_name: str) -> bytes:
         """The bytes of the file; see ``SharedFile.encode``."""
@@ -230,15 +223,6 @@ class ConventionExchange:
         service = ImportService(self._store, self._parts)
         taken = service.take_in(source, arrivals, message=f"Import {source}", replace=replace, dry_run=dry_run)
         return [*taken, *settled]
-
-    def _name(self, name: str) -> str:
-        """How others know this workspace: as it is told, else by its folder where that can be a name."""
-        if name:
-            return checked_name(name)
-        try:
-            return checked_name(self._parts.tree.root.name)
-        except MemfsError:
-            return "workspace"
 
 
 def _came_from(item: MemoryItem | None, source: str) -> bool:
