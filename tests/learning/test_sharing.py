@@ -261,7 +261,7 @@ def test_nothing_secret_is_exported(platform: Workspace) -> None:
 
 
 def test_names_of_workspaces_are_single_lines(platform: Workspace) -> None:
-    """A name that is none is refused; a folder's that is none is left out."""
+    """A name that is none is refused."""
     assert platform.sources.sharing.export(name="The platform team").workspace == "The platform team"
     for name in ("a\u202eb", "x" * 101):
         with pytest.raises(QueryInvalid):
