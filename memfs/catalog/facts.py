@@ -27,6 +27,8 @@ from memfs.startup import Any
 
 FILE = "catalog.sqlite"
 _MOST_BYTES = 256 << 20
+_MEASURED = 64
+"""A process looks how large the file is with its first fact, and after each such part of what it may hold."""
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS facts (blob TEXT NOT NULL, kind TEXT NOT NULL, maker INTEGER NOT NULL, "
     "json TEXT NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (blob, kind, maker)) WITHOUT ROWID"
@@ -60,7 +62,7 @@ class Catalog:
         """
         path = folder / FILE if folder is not None else None
         self._base = Database(path if texts else None, _SCHEMA, "", what="the catalog", durable=False)
-        self._most = most_bytes
+        self._most = self._unmeasured = most_bytes
         if path is not None and not texts:
             remove_base(path)
 
@@ -87,11 +89,14 @@ class Catalog:
         rows = [(*key, made_by, fact, _checksum(*key, made_by, fact)) for key, fact in sorted(made.items())]
 
         def act(base: sqlite3.Connection) -> None:
-            if _bytes(base) > self._most:
-                base.execute("DELETE FROM facts")
+            if self._unmeasured > self._most // _MEASURED:
+                self._unmeasured = 0
+                if _bytes(base) > self._most:
+                    base.execute("DELETE FROM facts")
             base.executemany(_KEEP, rows)
 
         if rows:
+            self._unmeasured += sum([len(fact) for fact in made.values()])
             with suppress(IndexUnavailable):
                 self._base.change(act)
 

@@ -345,6 +345,15 @@ class SearchIndex:
                 self._seen = moment, self._fresh.view()
             return self._seen[1]
 
+    def stamp(self, path: str) -> Stamp | None:
+        """As that of ``stamps()``, which a writer that changes one file after the other would make anew each time."""
+        with self._lock:
+            base, fresh = self._stamps(), self._fresh
+            if path in fresh.gone:
+                return None
+            held = fresh.entries.get(path) or fresh.restamped.get(path)
+            return base.stamp(path) if held is None else held[1]
+
     def item(self, id: str) -> MemoryItem | None:  # noqa: A002
         """The overlay's own copy of an item; None for one that only the base, or nobody, has."""
         with self._lock:

@@ -315,7 +315,7 @@ class IndexSync:
 
     def stamp_of(self, path: str) -> Stamp | None:
         """The stamp that vouches for a file, None when it is unknown."""
-        return self.index.stamps().stamp(path)
+        return self.index.stamp(path)
 
     def stamps_of(self, paths: Iterable[str]) -> dict[str, Stamp]:
         """Of those files that are known, the stamps."""

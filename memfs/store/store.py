@@ -327,7 +327,6 @@ class Store(FolderReader):
         batch: bool = False,
         critical: bool = False,
     ) -> Mapping[str, Stamp]:
-        io.require_descriptors(str(self._parts.tree.root))
         if self._left and self._overdue(self._parts.journal.operations()):
             self.take_up(at_once=True)
         self.notice_commits()
