@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from memfs.dataclass import dataclass
 from memfs.dataclass import field as attribute
@@ -25,8 +25,10 @@ from memfs.format.plain import canonical
 from memfs.format.text import MARKER, marked
 from memfs.model.item import MemoryItem, RecordedConflict
 from memfs.model.shape import plain
-from memfs.model.state_documents import DocumentClash
 from memfs.model.time import EPOCH, format_time, parse_time, time_in
+
+if TYPE_CHECKING:
+    from memfs.model.state_documents import DocumentClash
 
 Element = TypeVar("Element", bound=Hashable)
 Pair = tuple[int, int]

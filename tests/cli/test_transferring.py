@@ -36,17 +36,18 @@ def test_documents_go_to_standard_output_and_into_a_file(filled: Path, memfs: Me
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_an_export_is_imported_elsewhere(filled: Path, memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
-    """import says how much it stored and what was there already, in JSON too; '-' reads standard input (S19)."""
+def test_state_documents_are_not_imported(filled: Path, memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
+    """import says what brings them elsewhere; --skip-refused takes the memories beside them (S19)."""
     memfs("remember", "a text", "--id", "x")
     data = memfs("state", "export", "--type", "hypothesis").out + memfs("export").out
     other = tmp_path / "other"
     bare("init", str(other))
-    done = bare("-C", str(other), "import", "-", stdin=data)
-    assert done.code == 0, done.err
-    assert "3 documents (2 hypothesis, 1 memory)" in done.out
-    again = bare("-C", str(other), "import", "-", "--json", stdin=data).json
-    assert (again["stored"], again["same"]) == (0, 3)
+    refused = bare("-C", str(other), "import", "-", stdin=data)
+    assert (refused.code, refused.out) == (1, "")
+    assert "2 of 3 records cannot be imported" in refused.err
+    assert "restore a backup" in refused.err
+    taken = bare("-C", str(other), "import", "-", "--skip-refused", "--json", stdin=data).json
+    assert (taken["stored"], len(taken["refused"])) == (1, 2)
     assert bare("-C", str(other), "show", "x").code == 0
 
 
@@ -71,10 +72,13 @@ def test_an_export_has_all_memories_and_is_read_back(memfs: Memfs, bare: Memfs, 
     assert bare("-C", str(other), "import", str(place)).out.endswith("; 2 were there already\n")
 
 
-def test_a_conflict_names_each_document_and_replace_replaces(filled: Path, memfs: Memfs, tmp_path: Path) -> None:
+def test_a_conflict_names_each_memory_and_replace_replaces(memfs: Memfs, tmp_path: Path) -> None:
     """Exit code 1, the lines named, nothing stored; --replace replaces (S19)."""
+    for name in ("one", "two"):
+        memfs("remember", f"the text of {name}", "--id", name)
     place = tmp_path / "in.jsonl"
-    place.write_text(memfs("state", "export", "--type", "hypothesis").out.replace('"rating":1.0', '"rating":2.0'))
+    lines = [json.loads(line)["document"] for line in memfs("export").out.splitlines()]
+    place.write_text("".join(json.dumps({**line, "content": "another"}) + "\n" for line in lines))
     refused = memfs("import", str(place))
     assert refused.code == 1
     assert "in.jsonl:1: " in refused.err

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.crowd import FAULTS
 from kit.faults import Fault, Stopped, injected
 from memfs.errors import StorageFull, StorageIO
 from memfs.fs import io
@@ -36,7 +37,12 @@ def test_21_what_a_killed_writer_left_is_swept_when_its_process_is_gone(tmp_path
         "import sys; from pathlib import Path; from memfs.fs import io; from kit.faults import Fault\n"
         "io.set_hook(Fault(at=4)); io.write_file(Path(sys.argv[1]), b'x')"
     )
-    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.json")], check=False, capture_output=True)
+    killed = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "a.json")],
+        env={**os.environ, "PYTHONPATH": str(FAULTS)},
+        check=False,
+        capture_output=True,
+    )
     assert b"Stopped" in killed.stderr
     (left,) = os.listdir(tmp_path)
     stay = {f".b.json.{os.getpid()}.tmp", ".b.json.1.tmp", "c.99999999.tmp", ".d.tmp", ".e.x.tmp", "state.json"}
