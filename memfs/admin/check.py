@@ -412,14 +412,6 @@ class Checker:
         return leaked(self.parts, self.store.hand_edits())
 
 
-def _items(checker: Checker) -> Iterator[Problem]:
-    yield from checker.item_problems()
-
-
-def _documents(checker: Checker) -> Iterator[Problem]:
-    yield from document_problems(checker.parts, checker.own_paths())
-
-
 def _embedder(checker: Checker) -> Iterator[Problem]:
     try:
         checker.embedder()
@@ -517,8 +509,8 @@ def _suggestions(checker: Checker) -> Iterator[Problem]:
 
 EXAMINATIONS: tuple[Examine, ...] = (
     lambda checker: layout.format_problems(checker.parts.seen),
-    _items,
-    _documents,
+    lambda checker: checker.item_problems(),
+    lambda checker: document_problems(checker.parts, checker.own_paths()),
     lambda checker: PrunedItems(checker.store, checker.parts).problems(),
     lambda checker: memory_context_problems(checker.parts.seen, checker.memory_context),
     statuses,

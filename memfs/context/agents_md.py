@@ -194,11 +194,10 @@ _BLOCK = re.compile(r"\s*(?:[-*+>]\s|\d{1,9}[.)]\s|`{3}|~{3}|\||$)")
 
 
 def block_text(conventions: Sequence[Convention]) -> str:
-    """The text between the marks, ending with a newline; "" where there is nothing to say."""
+    """The text between the marks, in the given order, ending with a newline; "" where there is nothing to say."""
     if not conventions:
         return ""
-    listed = sorted(conventions, key=lambda one: (not one.item.pinned, -one.item.importance, one.id))
-    return "\n".join(["## Conventions", "", *map(_convention, listed)]) + "\n"
+    return "\n".join(["## Conventions", "", *map(_convention, conventions)]) + "\n"
 
 
 def _convention(one: Convention) -> str:

@@ -6,7 +6,7 @@ Reads time, agents, components, hypotheses, matches and figures from any mapping
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -218,7 +218,7 @@ def describe(path: str, values: Mapping[str, Any]) -> StateFacts:
         values: the document. One that a person wrote may hold anything: what has no sense is passed over.
     """
     kind = state_paths.document_kind(path)
-    about = _ABOUT.get(kind, _nothing)(path, values)
+    about = _ABOUT[kind](path, values) if kind in _ABOUT else {}
     times = _TIMES.get(kind, ("timestamp",))
     return StateFacts(
         path=path,
@@ -230,10 +230,6 @@ def describe(path: str, values: Mapping[str, Any]) -> StateFacts:
 
 
 # -- by kind ------------------------------------------------------------------------------------------------------
-def _header(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {"status": _text(values.get("status")), "closed": time_in(values.get("closed"))}
-
-
 def _update(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
     statistics = as_mapping(values.get("system_statistics"))
     steering = as_mapping(values.get("orchestration_state"))
@@ -303,40 +299,26 @@ def _result(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _review(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {"agents": _names(as_mapping(as_mapping(values.get("critique")).get("agent_feedback")))}
-
-
 def _of_agent(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
     agent = _text(values.get("agent"))
     task = _text(values.get("task_id"))
     return {"name": _text(values.get("token")), "agent": agent, "agents": _names((agent,)), "task": task}
 
 
-def _conflict(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": _text(values.get("document"))}
-
-
-def _checkpoint(path: str, _: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": path.split("/")[-2]}
-
-
-def _nothing(*_: object) -> dict[str, Any]:
-    return {}
-
-
-_ABOUT = {
-    "system_state": _header,
+_ABOUT: Mapping[str, Callable[[str, Mapping[str, Any]], dict[str, Any]]] = {
+    "system_state": lambda _, values: {"status": _text(values.get("status")), "closed": time_in(values.get("closed"))},
     "state_update": _update,
     "agent_output": _output,
     "hypothesis": _hypothesis,
     "hypothesis_version": _hypothesis,
     "tournament_result": _result,
-    "meta_review": _review,
+    "meta_review": lambda _, values: {
+        "agents": _names(as_mapping(as_mapping(values.get("critique")).get("agent_feedback")))
+    },
     "continuation": _of_agent,
     "feedback": _of_agent,
-    "conflict": _conflict,
-    "checkpoint": _checkpoint,
+    "conflict": lambda _, values: {"name": _text(values.get("document"))},
+    "checkpoint": lambda path, _: {"name": path.split("/")[-2]},
 }
 
 

@@ -100,12 +100,6 @@ def test_long_texts_are_cut() -> None:
     assert len(said("word " * 50_000)) < 5_000
 
 
-def test_the_order_does_not_depend_on_what_was_found_first() -> None:
-    """The same text for the same items: prompt caches, and 'check' in CI."""
-    items = [Convention(MemoryItem(f"Says {name}.", "convention", id=name)) for name in ("b", "a", "c")]
-    assert block_text(items) == block_text(items[::-1])
-
-
 @given(
     before=st.binary(max_size=60).map(lambda data: data.replace(b"\0", b"")),
     ends=st.sampled_from([b"", b"\n", b"\r\n", b"\n\n", b"\r\n\r\n", b"\r"]),
