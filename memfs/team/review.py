@@ -202,7 +202,7 @@ def item_findings(
     names = {stem_of(path).casefold() for path in after.entries if after.is_item(path) or after.is_archived(path)}
     for one in items:
         path, name, old, new = one.change.path, one.change.id, one.old, one.new
-        if one.change.what in review_report.GONE and old is not None and old.pinned:
+        if old is not None and old.pinned and (new is None or after.is_archived(path)):
             yield finding("PinnedRemoved", "it is pinned, and goes", path=path, id=name)
         if new is None:
             continue

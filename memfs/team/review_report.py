@@ -40,10 +40,8 @@ from memfs.team.asof import RevisionFiles
 NOTE = "note"
 """Worth knowing; it fails nothing."""
 SEVERITIES = (ERROR, WARNING, NOTE)
-ADDED, CHANGED, MOVED, SUPERSEDED, REMOVED, ARCHIVED, RETURNED = (
-    "added", "changed", "moved", "superseded", "removed", "archived", "returned",
-)  # fmt: skip
-KINDS_OF_CHANGE = (ADDED, CHANGED, SUPERSEDED, MOVED, REMOVED, ARCHIVED, RETURNED)
+ADDED, CHANGED, MOVED, SUPERSEDED, REMOVED = "added", "changed", "moved", "superseded", "removed"
+KINDS_OF_CHANGE = (ADDED, CHANGED, SUPERSEDED, MOVED, REMOVED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +83,7 @@ class ItemChange:
     """What became of one item.
 
     Attributes:
-        what: ``added``, ``changed``, ``moved``, ``superseded``, ``removed``, ``archived`` or ``returned``.
+        what: ``added``, ``changed``, ``moved`` (also into the archive, or back), ``superseded`` or ``removed``.
         id, type, title: of the item as it is, or as it was where it is gone.
         text: what it says; "" where its file cannot be read.
         path: where it lies, or lay.
@@ -282,16 +280,15 @@ _UNTOLD = (f"{CONTENT}/.schemas/", f"{CONTENT}/.gitattributes", f"{CONTENT}/.git
 
 @dataclass(frozen=True, slots=True)
 class ChangedPaths:
-    """The paths that differ: those of items, of items in the archive, and the others."""
+    """The paths that differ: those of items, those in the archive among them, and the others."""
 
     items: tuple[str, ...]
-    archived: tuple[str, ...]
     others: tuple[str, ...]
 
     @property
     def every(self) -> tuple[str, ...]:
         """All of them, in order."""
-        return tuple(sorted((*self.items, *self.archived, *self.others)))
+        return tuple(sorted((*self.items, *self.others)))
 
 
 def changed_between(before: Side, after: Side) -> ChangedPaths:
@@ -301,15 +298,11 @@ def changed_between(before: Side, after: Side) -> ChangedPaths:
         for path in before.entries.keys() | after.entries.keys()
         if before.entries.get(path) != after.entries.get(path)
     ]
-    items = {path for path in differ if before.is_item(path) or after.is_item(path)}
-    archived = {path for path in differ if after.is_archived(path)} - items
-    return ChangedPaths(tuple(sorted(items)), tuple(sorted(archived)), tuple(sorted({*differ} - items - archived)))
+    items = {path for path in differ if before.is_item(path) or after.is_item(path) or after.is_archived(path)}
+    return ChangedPaths(tuple(sorted(items)), tuple(sorted({*differ} - items)))
 
 
 # -- items --------------------------------------------------------------------------------------------------------
-GONE = (REMOVED, ARCHIVED)
-
-
 @dataclass(frozen=True, slots=True)
 class ReviewedItem:
     """What became of an item, and the item as it was and as it is; None where there is none, or none can be read."""
@@ -322,7 +315,6 @@ class ReviewedItem:
 def item_changes(before: Side, after: Side, changed: ChangedPaths) -> list[ReviewedItem]:
     """What became of each item, by id."""
     was, is_now = _by_id(before, changed.items), _by_id(after, changed.items)
-    shelved, brought = _by_id(after, changed.archived), _by_id(before, changed.archived)
     found = []
     for name in sorted(was.keys() | is_now.keys()):
         old, new = was.get(name), is_now.get(name)
@@ -330,14 +322,9 @@ def item_changes(before: Side, after: Side, changed: ChangedPaths) -> list[Revie
             moved = old != new
             found.append(_described(after, MOVED if moved else CHANGED, name, new, old if moved else ""))
         elif new is not None:
-            origin = brought.get(name, "")
-            found.append(_described(after, RETURNED if origin else ADDED, name, new, origin))
-        elif old is not None and name in shelved:
-            found.append(replace(_described(before, ARCHIVED, name, old), path=shelved[name], before=old))
+            found.append(_described(after, ADDED, name, new))
         elif old is not None:
             found.append(_described(before, REMOVED, name, old))
-    new_there = (name for name in shelved if name not in was and name not in brought)
-    found += [_described(after, ADDED, name, shelved[name]) for name in new_there]
     replacing = [item for path in is_now.values() if (item := after.readable(path)) is not None]
     return [_compared(one, before, after, replacing) for one in found]
 
@@ -354,7 +341,7 @@ def _by_id(side: Side, paths: Iterable[str]) -> dict[str, str]:
 def _compared(one: ItemChange, before: Side, after: Side, others: Iterable[MemoryItem]) -> ReviewedItem:
     """A change with its fields; of an item that is not what holds any more, as that."""
     old = before.readable(one.before or one.path)
-    new = after.readable(one.path) if one.what not in GONE else None
+    new = after.readable(one.path) if one.what != REMOVED else None
     if new is None or one.what not in (CHANGED, MOVED):
         return ReviewedItem(one, old, new)
     if old is not None:
@@ -484,8 +471,6 @@ _HEADINGS = {
     SUPERSEDED: "Superseded",
     MOVED: "Moved",
     REMOVED: "Removed",
-    ARCHIVED: "Archived",
-    RETURNED: "Brought back",
 }
 _TIMES = frozenset({"updated"})
 

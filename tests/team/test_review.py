@@ -31,7 +31,7 @@ def one(report: Report, name: str) -> ItemChange:
 
 # -- what changed -------------------------------------------------------------------------------------------------
 def test_items_are_told_by_what_became_of_them(team: Team) -> None:
-    """Added, changed, superseded, moved, removed, archived and brought back items are each told as that (B4)."""
+    """Added, changed, superseded, moved and removed items are told as that; into the archive they move (B4)."""
     team.item("semantic/tabs", "Indent with tabs.")
     team.item("semantic/port", "The gateway listens on port 8080.")
     team.item("semantic/gone", "The old cluster is in Oslo.")
@@ -54,8 +54,8 @@ def test_items_are_told_by_what_became_of_them(team: Team) -> None:
         "tabs": "superseded",
         "port": "changed",
         "gone": "removed",
-        "weak": "archived",
-        "back": "returned",
+        "weak": "moved",
+        "back": "moved",
         "moving": "moved",
     }
     assert one(report, "tabs").by == "spaces"
