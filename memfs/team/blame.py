@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from memfs.admin.history import History
@@ -278,11 +279,7 @@ class Blame:
     def _writer(self, nodes: Mapping[str, _Node], conflict: RecordedConflict, value: Any) -> LearnedFrom | None:
         """Who brought a value: the newest version that has it while none of those before it does."""
         entry = {"kept": value, "part": conflict.part}
-
-        def has(name: str) -> bool:
-            return tells_of(entry, value_at(nodes[name].values, conflict.field))
-
-        name = next((one for one, node in nodes.items() if has(one) and not any(map(has, node.parents))), None)
+        name = _introduced(nodes, lambda node: tells_of(entry, value_at(node.values, conflict.field)))
         if name is None:
             return None
         brought = () if nodes[name].wait else revisions(self._parts.repository, [name])
@@ -376,7 +373,7 @@ class Blame:
     # -- who taught what ----------------------------------------------------------------------------------------------
     def _told(self, nodes: Mapping[str, _Node], start: str) -> list[LearnedFrom]:
         leaves = nodes[start].leaves or {}
-        found = _origins(nodes, start)
+        found = {leaf: _introduced(nodes, partial(_has, leaf)) or start for leaf in leaves}
         commits = sorted({one for one in found.values() if not nodes[one].wait})
         known = {one.commit: one for one in revisions(self._parts.repository, commits)}
         return [
@@ -384,24 +381,21 @@ class Blame:
         ]
 
 
-def _origins(nodes: Mapping[str, _Node], start: str) -> dict[Leaf, str]:
-    """The version that each field comes from: a version keeps what none of those before it has.
+def _introduced(nodes: Mapping[str, _Node], has: Callable[[_Node], bool]) -> str | None:
+    """The newest version that has something which none of those before it has; None where none does.
 
-    One that cannot be read passes on everything, in the name of the version that came from it.
+    One that cannot be read has what those before it have.
     """
-    waiting: dict[str, dict[Leaf, str]] = {start: dict.fromkeys(nodes[start].leaves or {}, start)}
-    found: dict[Leaf, str] = {}
-    for name, node in nodes.items():  # each before those it came from
-        held = waiting.pop(name, {})
-        if node.leaves is not None:
-            held = dict.fromkeys(held, name)
-        for parent in node.parents:
-            before = nodes[parent].leaves
-            passed = {leaf: by for leaf, by in held.items() if before is None or leaf in before}
-            waiting.setdefault(parent, {}).update(passed)
-            held = {leaf: by for leaf, by in held.items() if leaf not in passed}
-        found |= held
-    return found
+
+    def holds(name: str) -> bool:
+        node = nodes[name]
+        return has(node) if node.leaves is not None else any(map(holds, node.parents))
+
+    return next((name for name, node in nodes.items() if holds(name) and not any(map(holds, node.parents))), None)
+
+
+def _has(leaf: Leaf, node: _Node) -> bool:
+    return leaf in (node.leaves or {})
 
 
 def _taught(field: str, value: Any, node: _Node, revision: Revision | None) -> LearnedFrom:
