@@ -94,42 +94,31 @@ class Generations:
         self._folder, self._engine = folder, engine
 
     # -- reading ----------------------------------------------------------------------------------------------------
-    def named(self) -> int:
-        """The number the pointer names, without looking at the generation; 0 where there is none."""
-        return self.pointer()[0]
-
     def pointer(self) -> tuple[int, str]:
         """The number and the manifest's digest that the pointer names; ``NOBODY`` where there is none.
 
         A number alone may come again once the folder was removed.
         """
         try:
-            return self._pointer()
-        except _NotOurs:
+            _check_folder(self._folder)
+            named = json.loads(io.read_file(self._folder / POINTER, _SMALL))
+            number, digest = named["generation"], named["manifest"]
+        except (_NotOurs, OSError, MemfsError, ValueError, KeyError, TypeError):
             return NOBODY
+        sound = isinstance(number, int) and isinstance(digest, str) and number > 0
+        return (number, digest) if sound else NOBODY
 
     def current(self) -> Generation | None:
         """The current generation, every byte of it verified, now or when its files were as they are.
 
         None when it is missing, damaged, foreign, or made by another format, engine or analyzer.
         """
+        number, digest = self.pointer()
+        folder = self._folder / f"gen-{number}"
         try:
-            number, digest = self._pointer()
-            folder = self._folder / f"gen-{number}"
             return Generation(number, folder, digest, *self._verified(number, folder, digest))
         except (_NotOurs, MemfsError, OSError, ValueError, LookupError, TypeError):
             return None
-
-    def _pointer(self) -> tuple[int, str]:
-        try:
-            _check_folder(self._folder)
-            named = json.loads(io.read_file(self._folder / POINTER, _SMALL))
-            number, digest = named["generation"], named["manifest"]
-        except (OSError, MemfsError, ValueError, KeyError, TypeError) as error:
-            raise _NotOurs(f"no pointer: {error}") from error
-        if not isinstance(number, int) or not isinstance(digest, str) or number < 1:
-            raise _NotOurs("the pointer names no generation")
-        return number, digest
 
     def _verified(self, number: int, folder: Path, digest: str) -> tuple[Mapping[str, str], Collection[str]]:
         data = io.read_file(folder / MANIFEST)
@@ -202,7 +191,8 @@ class Generations:
 
     def begin(self, base: Generation | None) -> Path:
         """A folder for the next generation, with the engine's files of ``base`` in it. Needs the lock."""
-        folder = self._folder / f"gen-{self._next_number()}"
+        numbers = [number for name in io.listed(self._folder) if (number := number_of(name)) is not None]
+        folder = self._folder / f"gen-{max((*numbers, self.pointer()[0])) + 1}"
         # Where the folder was removed and made again two writers may each hold a lock: none goes on with another's.
         if not io.mkdir(folder, 0o700):
             raise StorageIO("another process begins it", path=str(folder), hint="try again in a moment")
@@ -217,7 +207,7 @@ class Generations:
 
     def publish(self, folder: Path, stamps: bytes, base: Generation | None) -> Generation:
         """Complete, sync and name the generation begun in ``folder``. Needs the lock."""
-        number = number_of(folder) or 0
+        number = number_of(folder.name) or 0
         io.write_file(folder / STAMPS, stamps)
         digests = {}
         for name in _names(folder):
@@ -237,7 +227,7 @@ class Generations:
     def prune(self, keep: Collection[int]) -> None:
         """Remove all generations but these, and what writers that died have left. Needs the lock."""
         for name in io.listed(self._folder):
-            number = _number(name)
+            number = number_of(name)
             if (number is not None and number not in keep) or name.endswith(".tmp"):
                 _remove(self._folder / name)
 
@@ -247,23 +237,15 @@ class Generations:
 
     def bytes(self) -> int:
         """How many bytes the current generation's files hold."""
-        folder = self._folder / f"gen-{self.named()}"
+        folder = self._folder / f"gen-{self.pointer()[0]}"
         try:
             return sum((folder / name).stat().st_size for name in _names(folder))
         except (FileNotFoundError, NotADirectoryError):
             return 0
 
-    def _next_number(self) -> int:
-        numbers = [number for name in io.listed(self._folder) if (number := _number(name)) is not None]
-        return max((*numbers, self.named())) + 1
 
-
-def number_of(folder: Path) -> int | None:
-    """The number of a generation's folder; None for another folder."""
-    return _number(folder.name)
-
-
-def _number(name: str) -> int | None:
+def number_of(name: str) -> int | None:
+    """The number of a generation, by the name of its folder; None for another name."""
     digits = name.removeprefix("gen-")
     return int(digits) if digits != name and digits.isascii() and digits.isdigit() else None
 

@@ -302,7 +302,6 @@ class SearchIndex:
         self._table: StampTable | None = None
         self._index: Index | None = None
         self._fresh = Overlay(NO_STAMPS)
-        self._number = 0
         self._named = NOBODY
         self._refused: set[str] = set()
         self.asked_soon = False
@@ -319,9 +318,7 @@ class SearchIndex:
     @property
     def generation(self) -> int:
         """The base generation's number, 0 while there is none."""
-        with self._lock:
-            self._stamps()
-            return self._number
+        return self.base[0]
 
     @property
     def base(self) -> tuple[int, str]:
@@ -639,7 +636,6 @@ class SearchIndex:
             # Noted before it is read, and whether or not it can be relied on: only another name is news.
             self._named = self._generations.pointer() if self._engine.stored else NOBODY
             self._current, self._table = self._trusted()
-            self._number = self._current.number if self._current else 0
             self._fresh = Overlay(self._table)
         return self._table
 
@@ -675,7 +671,6 @@ class SearchIndex:
             self._index.close()
         self._index = self._table = self._current = self._asked = None
         self._fresh = Overlay(NO_STAMPS)
-        self._number = 0
 
     def _fold(self, living: Sequence[tuple[MemoryItem, Stamp]]) -> None:
         """Fold the overlay into a new generation. Needs the folder's lock."""
@@ -726,7 +721,7 @@ class SearchIndex:
                 index.flush()
             made = self._generations.publish(folder, table.pack(), base)
         except BaseException:
-            if self._generations.named() != number_of(folder):
+            if self._generations.pointer()[0] != number_of(folder.name):
                 self._generations.discard(folder)
             raise
         before = self._take(made, table, changes)
@@ -735,12 +730,12 @@ class SearchIndex:
     def _take(self, made: Generation, table: StampTable, changes: Changes) -> int:
         """Make a new generation the base, keeping what was updated since ``changes``; return the old one's number."""
         with self._lock:
-            before, overlay = self._number, self._fresh
+            before, overlay = self._current, self._fresh
             self._forget()
-            self._current, self._table, self._number = made, table, made.number
+            self._current, self._table = made, table
             self._named = made.number, made.digest
             self._fresh = overlay.rebased(table, changes.versions)
-        return before
+        return before.number if before is not None else 0
 
 
 # What a parent process reads with: nothing of it is closed in a child, for it may be in the middle of something.
