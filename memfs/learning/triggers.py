@@ -54,7 +54,6 @@ from memfs.store.reader import FolderReader
 
 _PRIOR = 5.0
 _GENERIC_SHARE = 0.25
-_REDO_AT = 1.25
 _MOST_PER_FILE = 300
 _MOST_CANDIDATES = 400
 _MOST_APPLYING = 1_000
@@ -111,7 +110,7 @@ class TriggerTable:
         self.failures, self.others, self.rules = Pool(), Pool(), Pool()
         self._where: dict[str, tuple[Pool, int]] = {}
         self._worths: dict[str, float] = {}
-        self._counted = self._settled = 0
+        self._settled = 0
         self._filling = False
         self._replaced: Counter[tuple[str, int]] = Counter()
         self.changes = 0
@@ -145,9 +144,6 @@ class TriggerTable:
             names = {file.rpartition("/")[2] for file in row.files}
             words = dict.fromkeys((*row.words, *row.deeds))
         self._where[row.path] = pool, pool.add(row, words, names)
-        if self._counted * _REDO_AT < len(self._where) or self._counted > len(self._where) * _REDO_AT:
-            self._worths.clear()
-            self._counted = len(self._where)
         if len(self._where) > self._settled * _SETTLE_AT and not self._filling:
             self.settle()
         for one in row.supersedes:
@@ -163,7 +159,6 @@ class TriggerTable:
 
     def settle(self) -> None:
         """Choose the words by which rules are found again: what words are worth has changed since."""
-        self._worths.clear()
         self._settled = len(self._where)
         before, self.rules = self.rules, Pool()
         for row in before.rows:
@@ -173,6 +168,7 @@ class TriggerTable:
     def remove(self, path: str) -> None:
         """Forget the row of a file; one that is not known is passed over."""
         self.changes += 1
+        self._worths.clear()
         pool, place = self._where.pop(path, (self.failures, -1))
         if place < 0:
             return
@@ -193,7 +189,7 @@ class TriggerTable:
         if known is not None:
             return known
         held = sum(len(pool.words.get(word, ())) for pool in (self.failures, self.others, self.rules))
-        found = log(1.0 + (self._counted + _PRIOR) / (held + 0.5))
+        found = log(1.0 + (len(self._where) + _PRIOR) / (held + 0.5))
         self._worths[word] = found = found * _GENERIC_SHARE if word in self._generic else found
         return found
 
