@@ -1,7 +1,8 @@
-"""The classes that the Anthropic SDK's tool runner takes, synchronous and asynchronous, and the commands behind them.
+"""Claude's memory tool, kept as files in git: what the Anthropic SDK's tool runner takes, synchronous and asynchronous.
 
 What the model keeps under ``/memories`` are items of kind ``note``. A command that cannot be carried out returns an
-error for the model, and a change never overwrites what others wrote meanwhile.
+error for the model, and a change never overwrites what others wrote meanwhile. Needs ``pip install
+'gitmemfs[anthropic]'``.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
-
-from memfs.doors.extra import Closable
+from memfs.doors.extra import Closable, missing
 from memfs.errors import IdExists, ItemNotFound, MemfsError, PathEscape, SecretDetected
-from memfs.facades.pages import Page, Pages
+from memfs.facades.pages import Page, Pages, clean
 from memfs.format.text import shown_line
 from memfs.model import Origin
 from memfs.workspace import Workspace
+
+try:
+    from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
+except ImportError as error:
+    raise missing("Claude's memory tool", "anthropic", ("anthropic",), error) from error
 
 if TYPE_CHECKING:
     from anthropic.types.beta import (
@@ -253,17 +257,10 @@ def _inner(path: str) -> str:
         raise ToolError(f"Path {path[:60]}... of {len(path):,} characters is too long")
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         raise ToolError(f"Path must start with {ROOT}, got: {path}")
-    found: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            if not found:
-                raise ToolError(_escape(path))
-            found.pop()
-        elif part not in ("", "."):
-            found.append(part)
-    if found[:1] != [ROOT[1:]]:
+    tidy = _tried(path, lambda: clean(path))
+    if tidy.partition("/")[0] != ROOT[1:]:
         raise ToolError(_escape(path))
-    return "/".join(found[1:])
+    return tidy.partition("/")[2]
 
 
 def _escape(path: str) -> str:
