@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from memfs.doors.cli import output
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb
 from memfs.doors.cli.options import SOURCE, as_of, land, named, past_at, since, when
 from memfs.doors.cli.parser import Actions
-from memfs.format.text import shortlist
 from memfs.fs.workspace_location import code_of
 from memfs.model import Query
 from memfs.model.item import VOUCHED
@@ -185,12 +183,7 @@ class ConventionExport:
     bytes: int
 
 
-def _export_text(done: ConventionExport) -> output.Text:
-    number = output.count(len(done.conventions), "convention")
-    yield f"{output.styled('Exported', fg='green')} {number} of {done.workspace} to {done.file}"
-
-
-@verb("export", text=_export_text)
+@verb("export", text=output.document)
 @click.argument("file", metavar="FILE")
 @click.option(
     "--name", metavar="NAME", default="", help="What other workspaces call this one; its folder's name by default."
@@ -217,17 +210,11 @@ def _convention_export(file: str, name: str, replace: bool) -> ConventionExport 
 
 
 # -- convention import --------------------------------------------------------------------------------------------
-def _import_text(done: tuple[ImportResult, ...], dry_run: bool) -> output.Text:
-    yield output.Table(
-        [(f"  {one.became}", one.id or one.arrival.key, one.reason) for one in done if one.became != "same"]
-    )
-    counts = Counter(one.became for one in done)
-    told = ", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing"
-    yield f"{'Would import' if dry_run else 'Imported'}: {told}"
-
-
 @verb(
-    "import", text=_import_text, key="conventions", exit_code=lambda done: any(one.became == "refused" for one in done)
+    "import",
+    text=output.document,
+    key="conventions",
+    exit_code=lambda done: any(one.became == "refused" for one in done),
 )
 @click.argument("file", metavar="FILE")
 @click.option("--accepted", is_flag=True, help="What they accepted is accepted here, too.")
@@ -643,7 +630,6 @@ agents_md = Actions(
 
 
 # -- access -------------------------------------------------------------------------------------------------------
-_IDS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -661,24 +647,7 @@ class AccessReport:
     kept: bool
 
 
-def _access_text(found: AccessReport) -> output.Text:
-    yield output.Table([_access_row(one) for one in found.served], dim=(0,))
-    if not found.total:
-        yield output.Note(
-            "nothing on record was handed out" if found.kept else "'served.log' is false: nothing is written down"
-        )
-    elif (older := found.total - len(found.served)) > 0:
-        yield output.Note(f"{output.count(older, 'older line')} more (--limit)")
-
-
-def _access_row(one: AccessRecord) -> tuple[str, ...]:
-    who = ", ".join(filter(None, (one.agent, f"session {one.session}" if one.session else "")))
-    asked = f' for "{output.one_line(one.question, 60)}"' if one.question else ""
-    ids = f"{shortlist(one.ids, _IDS_SHOWN)}{asked}"
-    return f"{one.time:%Y-%m-%d %H:%M:%S}", one.way, one.door, who, one.commit[:_SHORT], ids
-
-
-@verb("access", text=_access_text)
+@verb("access", text=output.document)
 @click.argument("id", required=False, metavar="[ID]", shell_complete=complete_ids)
 @click.option("--agent", default="", metavar="NAME", help="Only what this agent was given.")
 @click.option("--session", default="", metavar="NAME", help="Only what this session was given.")

@@ -319,17 +319,7 @@ def memory_status(desk: Desk, caller: Caller, _: Given) -> ToolResult:
     shown = [_problem(desk, problem) for problem in problems[:_PROBLEMS]]
     data = {**found, "waiting_reason": discreet(found["waiting_reason"], desk.root), "problem_count": len(problems)}
     data |= {"problems": shown, "agent": caller.agent, "session": caller.session, "version": __version__}
-    types = ", ".join(f"{count} {name}" for name, count in found["types"].items())
-    lines = [
-        f"{found['memories']:,} {'memory' if found['memories'] == 1 else 'memories'}" + (f": {types}" if types else ""),
-        f"branch {shown_line(found['branch'] or 'detached')} at {found['revision'] or 'no commit yet'}",
-        f"{found['waiting']} waiting for a commit" + (f": {data['waiting_reason']}" if data["waiting_reason"] else ""),
-        "agents may search" if found["may_search"] else "agents may not search (memory.on_demand)",
-        f"{len(problems)} problem{'s' * (len(problems) != 1)}; 'memfs check' names them all"
-        if problems
-        else "no problems",
-    ]
-    return ToolResult("\n".join([*lines, *(f"- {row}" for row in shown)]), data)
+    return ToolResult(quoted(json.dumps(data, indent=1, ensure_ascii=False).split("\n")), data)
 
 
 def _problem(desk: Desk, problem: Problem) -> str:
