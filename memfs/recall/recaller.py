@@ -180,6 +180,7 @@ class HitCollector:
         """The answer; ``unread`` are the files the query could concern that cannot be read."""
         chosen, found = self.selection, self._found
         left = len(self._ranked) - self._looked_at + self._beyond
+        self._hits = iter(())  # which hold this: what was loaded is to go with it, and not wait for the collector
         return Recall(
             query=self._asked.query,
             hits=tuple(self._with_sentences(chosen.hits)),
