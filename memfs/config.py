@@ -165,8 +165,11 @@ def elsewhere(text: str, told: Settings) -> Settings:
     Raises:
         SettingInvalid: as ``load``.
     """
+    return _elsewhere(_Table(text), told)
+
+
+def _elsewhere(written: _Table, told: Settings) -> Settings:
     found = _ConfigSource(Settings())
-    written = _Table(text)
     for key, value, line in written.entries():
         found.from_file(key, value, line)
     for key, origin in told.origins.items():
@@ -190,14 +193,8 @@ def recall_elsewhere(data: bytes | None, told: Settings) -> RecallSettings:
         then = toml_text.parse((data or b"").decode("utf-8-sig")).get("recall", {})
     except UnicodeDecodeError as error:
         raise SettingInvalid("not UTF-8 text", path=names.SETTINGS_FILE, hint="ask at another revision") from error
-    chosen: dict[str, Any] = {}
-    for name in RecallSettings.defaults:
-        key = f"recall.{name}"
-        if is_of_the_process(told.origins.get(key, "")):
-            chosen[name] = told.get(key)
-        elif isinstance(then, Mapping) and name in then:
-            chosen[name] = checked(then[name], spec_of(key))
-    return RecallSettings(**chosen)
+    known = {name: then[name] for name in RecallSettings.defaults if isinstance(then, Mapping) and name in then}
+    return _elsewhere(_Table("", {"recall": known}), told).recall
 
 
 def is_of_the_process(origin: str) -> bool:
