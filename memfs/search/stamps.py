@@ -72,11 +72,6 @@ class _Rows:
             made = self._made[place] = Stamp._make((*facts, self.blob(place), checked))
         return made
 
-    @cached_property
-    def holders(self) -> dict[str, str]:
-        """The path of each id, of several the last."""
-        return dict(zip(self.paths.ids, self.paths.all, strict=True))
-
 
 class StampTable(Mapping[str, Entry]):
     """An unchangeable mapping from path to (id, stamp) that makes its stamps only when asked.
@@ -207,10 +202,10 @@ class StampTable(Mapping[str, Entry]):
     def holder(self, id: str) -> str | None:  # noqa: A002
         """The path whose content the index holds under this id: of several, the one added last."""
         paths = self._base.paths
-        if (place := paths.last_of(id.casefold())) is None:
-            return None
-        path = paths.path(place)
-        return path if stem_of(path) == id else self._base.holders.get(id)
+        place = paths.last_of(id.casefold())
+        if place is not None and paths.ids[place] != id:
+            place = max(paths.places_of(id), default=None)
+        return None if place is None else paths.path(place)
 
     def owners_over(self) -> dict[str, str]:
         """What lies over it: paths by id in one case."""
