@@ -25,7 +25,7 @@ from memfs.fs.executor import Worker
 from memfs.fs.tree import View
 from memfs.git.remote import configured
 from memfs.git.repository import at_a_tip
-from memfs.model import Problem, state_paths
+from memfs.model import state_paths
 from memfs.model.shape import plain
 from memfs.model.state_documents import RecoveryState, StateUpdate
 from memfs.model.state_facts import StateQuery
@@ -216,15 +216,13 @@ _LEVEL = 3  # how hard a payload is compressed
 _AT_CLOSE = 600.0
 
 
-class Checkpoints:
+class Checkpoints(Shelf):
     """The checkpoints of one workspace. May be used from several threads and processes."""
 
     def __init__(self, store: Store, parts: Parts, reader: StateReader, archives: Archives) -> None:
         """``archives``: what they hold belongs to the work that is done, and a restore leaves it there."""
-        self._store, self._parts, self._reader = store, parts, reader
-        self._archives = archives
-        self._shelf = Shelf(parts)
-        self._folder = self._shelf.folder
+        super().__init__(parts)
+        self._store, self._reader, self._archives = store, reader, archives
         self._given = parts.repository.state / "checkpoint.last"
         self._last: tuple[int, datetime | None] = (-1, None)
         self._worker = Worker("memfs-checkpoints", self.tend, store.note_failure)
@@ -245,7 +243,7 @@ class Checkpoints:
             CheckpointInvalid: it did not read back as it was written; none was made.
         """
         values = None if update is None else plain(StateUpdate.from_dict(update))
-        with self._shelf.lock.hold("checkpoint", _PATIENCE):
+        with self.lock.hold("checkpoint", _PATIENCE):
             made = self._create(values, reason or ("asked" if update is None else "update"))
         self._parts.gate.settle()
         return made
@@ -256,7 +254,7 @@ class Checkpoints:
         self._sweep()
         chosen = self._free_id()
         packer = StatePacker(self._store, self._parts, update, self._archives)
-        target = self._shelf.payload(chosen)
+        target = self.payload(chosen)
         try:
             with closing(packer.tar()) as state:
                 payload = DigestStream(compressed(state, _LEVEL, threads=os.cpu_count() or 1))
@@ -267,7 +265,7 @@ class Checkpoints:
             self._settle(made)
         except BaseException:
             with suppress(MemfsError, OSError):
-                if not self._shelf.exists(chosen):
+                if not self.exists(chosen):
                     io.remove_all(target.parent)
             raise
         with suppress(MemfsError):  # it is made: what cannot be done now is done after the next one
@@ -290,8 +288,8 @@ class Checkpoints:
         repository, moment = self._parts.repository, self._parts.clock()
         clones = repository.git_dir != repository.common_dir or bool(configured(repository))
         # The note tells of those that were removed; without it those that are there say what was given.
-        known = {*self._shelf.ids(), io.read_note(self._given)}
-        while not io.mkdir(self._folder / (chosen := checkpoint_store.next_id(moment, known, among_clones=clones))):
+        known = {*self.ids(), io.read_note(self._given)}
+        while not io.mkdir(self.folder / (chosen := checkpoint_store.next_id(moment, known, among_clones=clones))):
             known.add(chosen)
         with suppress(StorageIO):  # where the disk takes nothing, those that are there tell what was given
             io.write_file(self._given, chosen.encode("ascii"))
@@ -303,19 +301,19 @@ class Checkpoints:
         Raises:
             PathEscape: a link or a file is where a folder of memfs's belongs.
         """
-        if self._folder.is_symlink() or (self._folder.exists() and not self._folder.is_dir()):
+        if self.folder.is_symlink() or (self.folder.exists() and not self.folder.is_dir()):
             message = "a link or a file where a folder is expected"
             raise PathEscape(message, path=state_paths.CHECKPOINTS, hint="replace it by a folder")
 
     def _sweep(self) -> None:
         """Remove what killed processes left: the lock is held, so that nobody is at work on it."""
-        for name in io.listed(self._folder):
+        for name in io.listed(self.folder):
             unfinished = (
                 checkpoint_store.is_id(name) and self._parts.seen.entry(state_paths.manifest_path(name)) is None
             )
-            if unfinished and self._is_ours(self._folder / name):
+            if unfinished and self._is_ours(self.folder / name):
                 with suppress(MemfsError, OSError):
-                    io.remove_all(self._folder / name)
+                    io.remove_all(self.folder / name)
 
     def _is_ours(self, folder: Path) -> bool:
         """Whether nothing but a payload is in it, and no branch has its manifest: one that is not checked out may."""
@@ -331,10 +329,10 @@ class Checkpoints:
             QuotaExceeded: not even then; nothing was made.
         """
         limit = read_system_config(self._parts.tree, self._parts.codec).quotas.bytes.get(_AREA, 0)
-        used = io.weigh(self._folder) if limit else 0
+        used = io.weigh(self.folder) if limit else 0
         if used <= limit:
             return False
-        used -= sum(io.weigh(self._folder / one.id) for one in self._surplus(made.id, pressed=True))
+        used -= sum(io.weigh(self.folder / one.id) for one in self._surplus(made.id, pressed=True))
         if used > limit:
             raise QuotaExceeded(
                 f"checkpoints would take {used:,} bytes, their quota is {limit:,}",
@@ -351,7 +349,7 @@ class Checkpoints:
         Args:
             files: those of another time: the checkpoints that there were then, and what is here of them now.
         """
-        return (self._shelf if files is None else Shelf(self._parts, files)).all()
+        return (self if files is None else Shelf(self._parts, files)).all()
 
     # -- verifying ------------------------------------------------------------------------------------------------
     def verify(self, checkpoint_id: str | None = None) -> Sequence[CheckpointVerdict]:
@@ -360,15 +358,9 @@ class Checkpoints:
         Raises:
             CheckpointInvalid: there is none of that id.
         """
-        if checkpoint_id is not None and not self._shelf.exists(checkpoint_id):
-            self._shelf.manifest(checkpoint_id)
-        return [
-            self._shelf.verdict(one) for one in ([checkpoint_id] if checkpoint_id is not None else self._shelf.ids())
-        ]
-
-    def problems(self) -> Iterator[Problem]:
-        """What is wrong with the checkpoints that are here, each read whole, for ``memfs check --integrity``."""
-        return self._shelf.problems()
+        if checkpoint_id is not None and not self.exists(checkpoint_id):
+            self.manifest(checkpoint_id)
+        return [self.verdict(one) for one in ([checkpoint_id] if checkpoint_id is not None else self.ids())]
 
     # -- recovering -----------------------------------------------------------------------------------------------
     def recover(
@@ -470,11 +462,11 @@ class Checkpoints:
 
     def _chosen(self, checkpoint: str | None) -> tuple[ProvedCheckpoint, dict[str, str]]:
         rejected: dict[str, str] = {}
-        for one in self._shelf.ids() if checkpoint is None else [checkpoint]:
+        for one in self.ids() if checkpoint is None else [checkpoint]:
             try:
-                return self._shelf.proved(one), rejected
+                return self.proved(one), rejected
             except CheckpointInvalid as error:
-                if checkpoint is not None and self._shelf.exists(one):
+                if checkpoint is not None and self.exists(one):
                     raise self._with_newest_good(error, one) from error
                 if checkpoint is not None:
                     raise
@@ -491,7 +483,7 @@ class Checkpoints:
         )
 
     def _with_newest_good(self, error: CheckpointInvalid, but: str) -> CheckpointInvalid:
-        good = next((one for one in self._shelf.ids() if one != but and self._shelf.verdict(one).good), "")
+        good = next((one for one in self.ids() if one != but and self.verdict(one).good), "")
         hint = f"the newest that verifies is {good}" if good else "no other one verifies"
         return CheckpointInvalid(error.message, field=error.field, hint=hint)
 
@@ -531,7 +523,7 @@ class Checkpoints:
         """Manifest first: killed in between, what is left does not count and is swept."""
         plans = self._store.plan_restore({state_paths.manifest_path(checkpoint): None})
         self._store.carry_out(plans, f"Remove checkpoint {checkpoint}", source="checkpoint")
-        payload, weight = self._shelf.payload(checkpoint), self._shelf.size(checkpoint) or 0
+        payload, weight = self.payload(checkpoint), self.size(checkpoint) or 0
         io.unlink(payload, missing_ok=True)
         self._parts.gate.filled(state_paths.payload_path(checkpoint), -weight)
         with suppress(MemfsError):
@@ -544,7 +536,7 @@ class Checkpoints:
         if not self.due():
             return False
         try:
-            with self._shelf.lock.hold("checkpoint", timeout=0):
+            with self.lock.hold("checkpoint", timeout=0):
                 self._last = (-1, None)  # somebody else may have made one meanwhile
                 if reason := self.due():
                     self._create(None, reason)
@@ -589,7 +581,7 @@ class Checkpoints:
 
     def _newest(self) -> datetime | None:
         try:
-            changed = os.stat(self._folder).st_mtime_ns
+            changed = os.stat(self.folder).st_mtime_ns
         except OSError:
             return None
         if self._last[0] != changed:
