@@ -127,12 +127,12 @@ def build(root: Path, iterations: int, size: int, sentences: list[str]) -> int:
     return made
 
 
-def measure(workspace: Workspace, iterations: int) -> None:
+def measure(workspace: Workspace) -> None:
     """Archive, verify, read, list, unpack; print what each took."""
     workspace.store.flush(adopt=True)
     archives = workspace.states.archives
     began = time.perf_counter()
-    done = workspace.states.archiver.run(active_days=0, iterations=range(1, iterations + 1)).archived
+    done = workspace.states.archiver.run(active_days=0).archived
     _row("archive", time.perf_counter() - began, f"{done.documents:,} documents, {done.removed:,} left the tree")
     smaller = 100 - done.packed * 100 / done.bytes
     print(f"{'ratio':<28}{smaller:9.1f} %  {done.bytes / 1e6:.1f} MB in {done.packed / 1e6:.1f} MB")
@@ -187,7 +187,7 @@ def main(words: list[str]) -> None:
             documents = build(folder / "workspace", iterations, size, sentences)
             print(f"{iterations} iterations of {size / 1e6:.0f} MB, {documents:,} documents")
             workspace = open_workspace(folder / "workspace", watch=False, settings=SETTINGS)
-            measure(workspace, iterations)
+            measure(workspace)
             worst_case(sentences, workspace.states.archiver.policy().level)
             workspace.close()
     finally:

@@ -631,22 +631,17 @@ class Archiver:
         }
         return Due(iterations=iterations, archives=self._old_archives(policy, moment))
 
-    def run(
-        self, dry_run: bool = False, *, active_days: float | None = None, iterations: Iterable[int] = ()
-    ) -> RetentionResult:
+    def run(self, dry_run: bool = False, *, active_days: float | None = None) -> RetentionResult:
         """Archive what is due, and delete the archives that the policy no longer wants.
 
         Args:
             dry_run: only say what would be done.
             active_days: in place of the policy's.
-            iterations: archive exactly these instead, due or not, and delete nothing.
 
         Raises:
-            IterationInvalid: one of ``iterations`` is not there, or open.
             ContentError, LockTimeout, StorageIO, HistoryError: what was not archived is where it was.
         """
-        chosen = tuple(iterations)
-        due = Due(iterations=self._named(chosen)) if chosen else self.due(active_days=active_days)
+        due = self.due(active_days=active_days)
         if dry_run:
             return RetentionResult(archived=self.plan(due.iterations), deleted=due.archives)
         archived = ArchiveResult()
@@ -736,21 +731,6 @@ class Archiver:
                 if self._archives.index(name).created <= before:
                     found.append(name)
         return tuple(found)
-
-    def _named(self, numbers: Iterable[int]) -> dict[int, datetime]:
-        closed, there = self.closed(), set(self._in_tree())
-        for number in numbers:
-            if number not in there:
-                raise IterationInvalid(
-                    f"iteration {number} has no files in the tree", hint="memfs state iteration list"
-                )
-            if number not in closed:
-                raise IterationInvalid(
-                    f"iteration {number} is open: only closed ones are archived",
-                    path=state_paths.iteration_folder(number),
-                    hint=f"memfs state iteration close {number}",
-                )
-        return {number: closed[number] for number in numbers}
 
 
 def _groups(files: Iterable[_Original]) -> Iterator[list[_Original]]:

@@ -49,7 +49,7 @@ def test_archive_packs_what_is_due_and_unpack_brings_it_back(root: Path, memfs: 
 def test_a_damaged_archive_ends_with_code_1(root: Path, memfs: Memfs) -> None:
     """``check --integrity`` names the damaged archive and what history still has (S18)."""
     lay(root, 1)
-    memfs("admin", "archive", "run", "--iteration", "1")
+    memfs("admin", "archive", "run")
     payload = root / "ContextMemory/archive/2020-03.tar.zst"
     payload.write_bytes(payload.read_bytes()[:-9])
     checked = memfs("check", "--integrity")
@@ -66,14 +66,6 @@ def test_words_that_make_no_sense_are_refused(memfs: Memfs, words: tuple[str, ..
     assert memfs("admin", "archive", *words).code == 2
 
 
-def test_an_open_iteration_is_refused_with_the_way_out(root: Path, memfs: Memfs) -> None:
-    """An iteration that is open says how to close it, with exit code 1 (S5)."""
-    lay(root, 1, status="open")
-    refused = memfs("admin", "archive", "run", "--iteration", "1")
-    assert refused.code == 1
-    assert "memfs state iteration close 1" in refused.err
-
-
 def test_status_shows_areas_quotas_and_growth(root: Path, memfs: Memfs) -> None:
     """Each area beside its quota, each iteration and how growth goes on, archived ones included (S15, S16)."""
     for number in (1, 2):
@@ -85,7 +77,7 @@ def test_status_shows_areas_quotas_and_growth(root: Path, memfs: Memfs) -> None:
     assert [row["number"] for row in facts["iterations"]] == [1, 2]
     assert facts["bytes_per_iteration"] == facts["iterations"][0]["bytes"]
     assert facts["growth_of_an_iteration"] == 0
-    memfs("admin", "archive", "run", "--iteration", "1")
+    memfs("admin", "archive", "run")
     shown = memfs("status", "--storage").out
     assert json.loads(shown)["iterations"][0]["archived"] > 0
     assert '"growth_of_an_iteration": 0' in shown

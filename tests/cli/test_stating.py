@@ -46,6 +46,6 @@ def test_iterations_that_are_all_archived_are_still_told(root: Path, memfs: Memf
     with ContextMemory(root) as memory:
         memory.start_iteration(1)
         memory.close_iteration(1)
-        memory.workspace.states.archiver.run(iterations=[1])
+        memory.workspace.states.archiver.run(active_days=0)
     assert not any((root / "ContextMemory" / "iterations").rglob("*.json"))
     assert memfs("status", "--json").json["states"]["archived"] == 1

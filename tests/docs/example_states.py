@@ -90,8 +90,9 @@ def grow(folder: Path) -> None:
 
     with mock.patch("memfs.workspace.utc_now", told), open_workspace(folder, watch=False) as workspace:
         _keep_thread(workspace)
-        done = workspace.states.archiver.run(iterations=[ARCHIVED])
-        assert done.archived.removed, done
+        archiver = workspace.states.archiver
+        done = archiver.archive({ARCHIVED: archiver.closed()[ARCHIVED]}, archiver.policy().level)
+        assert done.removed, done
         path = f"ContextMemory/{DISPUTED}"
         versions = [
             _ASKED.format("ten minutes", "2026-04-02T08:00:00Z"),

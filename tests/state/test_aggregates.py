@@ -265,7 +265,8 @@ def test_archived_iterations_count_the_same(opened: Opened) -> None:
         work(workspace.states, number)
     workspace.store.flush()
     before, analysis = on_disk(workspace), workspace.states.analysis.analyze("Scout")
-    workspace.states.archiver.run(iterations=[1, 2])
+    archiver = workspace.states.archiver
+    archiver.archive({number: archiver.closed()[number] for number in (1, 2)}, 3)
     assert not (workspace.root / "ContextMemory/iterations/iteration_001").exists()
     assert rebuilt(workspace.states) == []
     for path in (workspace.root / "ContextMemory/aggregates").glob("*.json"):

@@ -25,7 +25,7 @@ def memory(opened: Opened) -> Workspace:
     for number in (1, 2):
         archived.iteration(workspace, number, status="closed" if number == 1 else "open")
     workspace.store.flush(adopt=True)
-    done = workspace.states.archiver.run(iterations=[1]).archived
+    done = workspace.states.archiver.run(active_days=0).archived
     assert done.iterations == (1,)
     return workspace
 

@@ -279,15 +279,7 @@ def prune(workspace: Workspace, dry_run: bool) -> PruneReport:
 @verb("run", text=document, exit_code=lambda report: bool(report.archived.reason or report.archived.left))
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be archived and deleted, and do nothing.")
 @click.option("--older-than", "days", type=between(0), metavar="DAYS", help="Instead of active_days.")
-@click.option(
-    "--iteration",
-    "chosen",
-    multiple=True,
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Exactly this one, also if not due.",
-)
-def _archive_run(workspace: Workspace, dry_run: bool, days: float | None, chosen: tuple[int, ...]) -> RetentionResult:
+def _archive_run(workspace: Workspace, dry_run: bool, days: float | None) -> RetentionResult:
     """Pack iterations that were closed long ago, as configuration/retention_policy.json says.
 
     Iterations closed for active_days go into a verified archive and leave the tree; archives older than
@@ -298,9 +290,8 @@ def _archive_run(workspace: Workspace, dry_run: bool, days: float | None, chosen
     Examples:
         memfs admin archive run --dry-run
         memfs admin archive run --older-than 7
-        memfs admin archive run --iteration 3
     """
-    return workspace.states.archiver.run(dry_run, active_days=days, iterations=chosen)
+    return workspace.states.archiver.run(dry_run, active_days=days)
 
 
 # -- archive list -------------------------------------------------------------------------------------------------
