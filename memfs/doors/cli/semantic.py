@@ -9,7 +9,7 @@ from memfs.dataclass import dataclass, field, replace
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.config import refuse_overruled, write_setting
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.output import MERGE, Note, Text, count, progress, size, styled
+from memfs.doors.cli.output import MERGE, Text, count, progress, size, styled
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.model.learning import OFF, VECTOR_DB
 
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
 _KEY = "semantic.model"
 _DEFAULT = "wordllama"
-_NOTHING = "nothing is downloaded, and no text leaves this machine"
-_COST = {
-    "wordllama": f"{_NOTHING}; it knows single words, not sentences",
-    "minilm": f"{_NOTHING}; a command that asks loads the model: about 0.4 s of CPU and 200 MB",
-    "hashing": f"{_NOTHING}; it knows spelling, not sense",
-}
-_SENT = "nothing is downloaded; the texts of memories and questions are sent there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +31,6 @@ class SemanticStatus:
         model: which model makes the vectors.
         endpoint: the service that runs it, "" for this machine.
         origin: where that is said: ``memfs.toml`` with the line, a variable, or the memory context.
-        overrules: the model of the memory context, where another one goes before it.
         items, embedded, waiting: how many memories there are, have the vector of what they say now, and wait for one.
         bytes: what the vectors weigh, in the user's cache.
         problem: why it cannot be done, "" where it can.
@@ -48,7 +40,6 @@ class SemanticStatus:
     model: str = ""
     endpoint: str = ""
     origin: str = ""
-    overrules: str = ""
     items: int = 0
     embedded: int = 0
     waiting: int = 0
@@ -89,13 +80,9 @@ def _text(done: SemanticSwitch) -> Text:
     if not found.on:
         yield "Search by meaning is off: memories are found by their words. 'memfs semantic on' switches it on"
     else:
-        where = f" at {found.endpoint}" if found.endpoint else ", on this machine"
+        where = f" at {found.endpoint}, which gets the texts" if found.endpoint else ", on this machine"
         yield f"{styled('Search by meaning is on', fg='green')}: {found.model}{where} ({found.origin})"
         yield f"  {how_far(found)}"
-        if not found.problem:
-            yield f"  {_SENT if found.endpoint else _COST.get(found.model, _NOTHING)}"
-        if found.overrules:
-            yield Note(f"the memory context names {found.overrules}; {found.origin} goes before it")
     if found.on and done.change is not None:
         yield f"embedded {count(done.change.made, 'memory', 'memories')} in {done.change.seconds:.1f} s"
 
@@ -209,7 +196,6 @@ def _status(workspace: Workspace) -> SemanticStatus:
         model=config.embedding_model,
         endpoint=config.embedding_endpoint,
         origin=workspace.settings.origins[_KEY] if workspace.settings.semantic.model else "the memory context",
-        overrules=_overruled(workspace, config),
     )
     try:
         meaning = workspace.meaning.wanted()
@@ -234,14 +220,6 @@ def _context(workspace: Workspace) -> MemoryConfig:
     from memfs.config import load_memory_context
 
     return load_memory_context(workspace.parts.seen, workspace.settings.memory.context)
-
-
-def _overruled(workspace: Workspace, config: MemoryConfig) -> str:
-    if not workspace.settings.semantic.model:
-        return ""
-    asked = _context(workspace)
-    other = asked.storage_type == VECTOR_DB and asked.embedding_model != config.embedding_model
-    return asked.embedding_model if other else ""
 
 
 def how_far(found: SemanticStatus) -> str:
