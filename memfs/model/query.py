@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         similarity_threshold: float
         strategy: str
         seconds: float | None
+        related: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,7 @@ class Query:
         similarity_threshold: from this likeness on, 0 to 1, an item repeats another.
         strategy: a ranking preset or a registered strategy; "" means the workspace's own.
         seconds: after so long, give what was found until then and call it partial; None: no bound.
+        related: whether English words that mean nearly what those of the text do are searched, too.
 
     Raises:
         QueryInvalid: a value is of the wrong sort; ``field`` names it.
@@ -85,6 +87,7 @@ class Query:
     similarity_threshold: float = 0.85
     strategy: str = ""
     seconds: float | None = None
+    related: bool = False
 
     if TYPE_CHECKING:
 

@@ -373,6 +373,11 @@ class VectorSearch:
         self._asked: OrderedDict[str, Vector | None] = OrderedDict()
         self._failed = float("-inf")
 
+    @property
+    def knows_senses(self) -> bool:
+        """Whether the model tells the senses of words, not their spelling alone."""
+        return self.embeddings.embedder.weight >= _KNOWS_SENSES
+
     def prepare(self, queries: Iterable[Query]) -> None:
         """Do what may take a moment: see that new items get their vectors, and embed the questions."""
         try:
@@ -453,14 +458,14 @@ class VectorSearch:
             self._store.note_failure(error)
             return together
         weight = self.embeddings.embedder.weight
-        if weight >= _KNOWS_SENSES and len(terms.turns(query.text)) > 1:
+        if self.knows_senses and len(terms.turns(query.text)) > 1:
             weight = max(weight, _IN_TRANSCRIPT)
         return _weighed(everyone, cosines, weight) if cosines else together
 
     def _nearby(self, vector: Vector, query: Query, known: Collection[str]) -> list[Candidate]:
         """The nearest items that pass the query's filters and are not known yet."""
         least = self.embeddings.embedder.least
-        filtered = query != Query(text=query.text, limit=query.limit)
+        filtered = query != Query(text=query.text, limit=query.limit, related=query.related)
         wanted = max(_JOINING, query.limit)
         found: list[Candidate] = []
         for many in (2 * wanted, _LOOKED_AT) if filtered else (wanted,):

@@ -593,11 +593,13 @@ class Recaller:
         asked, wanted = named or self._named(query), max(query.limit, _BREADTH) * _PER_HIT * wider
         if asked.times is not None and not asked.times.rest and (then := self._all_of(query, asked, wanted)):
             return CandidateSet(asked, then, len(then) >= wanted)
+        meaning = self._helpers.meaning() if query.text else None
+        if meaning is not None and meaning.knows_senses:
+            query = replace(query, related=True)
         found, cut = self._candidates(query, asked, wanted)
         if not query.text:
             return CandidateSet(asked, [RankCandidate(one) for one in found], cut)
         together: Sequence[tuple[Candidate, Shares]] = gathered(found, lambda places: self._store.beside(places, query))
-        meaning = self._helpers.meaning()
         if meaning is None:
             return CandidateSet(asked, [RankCandidate(*one) for one in together], cut)
         if named is None:

@@ -302,7 +302,7 @@ class ColumnIndex(ABC):
             if passing is not None:  # mostly few of many
                 rows = [(number, weights[bisect_left(numbers, number)]) for number in passing.intersection(numbers)]
             shares = {number: factor * weight / (weight + first + second * lengths[number]) for number, weight in rows}
-            scores.add(shares, shares.values())
+            scores.add(shares, shares.values(), statistics.groups.get(term))
         return scores
 
     def _postings(self, term: str) -> Postings:

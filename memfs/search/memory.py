@@ -114,7 +114,7 @@ class MemoryIndex:
         for term, factor in terms.factors(worth, statistics).items():
             held = self._postings.get(term, {})
             shares = [factor * weight / (weight + first + second * self._terms[key][1]) for key, weight in held.items()]
-            scores.add(held, shares)
+            scores.add(held, shares, statistics.groups.get(term))
         return scores
 
     def statistics(self, wanted: Collection[str]) -> TermStatistics:

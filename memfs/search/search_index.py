@@ -14,7 +14,7 @@ from datetime import datetime
 from operator import attrgetter
 from pathlib import Path
 
-from memfs.dataclass import dataclass
+from memfs.dataclass import dataclass, replace
 from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
 from memfs.fs.lock import renewed_in_child
 from memfs.model import Candidate, MemoryItem, Query, Stamp
@@ -26,7 +26,19 @@ from memfs.search.engine import engine as engine_named
 from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
 from memfs.search.memory import MemoryIndex
 from memfs.search.stamps import NO_STAMPS, Entry, Rows, StampTable
-from memfs.search.terms import SLIP_WEIGHT, Asked, TermStatistics, borrowed, guesses, joined, marks, nearby, weights
+from memfs.search.terms import (
+    SLIP_WEIGHT,
+    Asked,
+    TermStatistics,
+    borrowed,
+    guesses,
+    idf,
+    joined,
+    marks,
+    nearby,
+    related,
+    weights,
+)
 from memfs.startup import Protocol, TypeVar
 
 
@@ -233,10 +245,24 @@ def asked_of(query: Query, parts: Sequence[TermCounts]) -> Asked:
         for near in nearby(term, {known for part in parts for known in part.terms(term[0])})
         if near not in worth
     }
-    if not slips:
-        return worth, shared
-    worth = {**worth, **slips}
-    return worth, joined([part.statistics(worth) for part in parts], worth)
+    if slips:
+        worth = {**worth, **slips}
+        shared = joined([part.statistics(worth) for part in parts], worth)
+    return _with_related(query.text, worth, shared, parts) if query.related else (worth, shared)
+
+
+def _with_related(text: str, worth: Mapping[str, float], shared: TermStatistics, parts: Sequence[TermCounts]) -> Asked:
+    """A query's terms with those that mean nearly the same: none says more than the one it stands for."""
+    near = related(text, worth)
+    counted = joined([part.statistics(near) for part in parts], near)
+    frequencies = {**shared.frequencies, **{term: many for term, many in counted.frequencies.items() if many}}
+    groups, weights = dict[str, str](), dict(worth)
+    for term in near.keys() & frequencies.keys():
+        meant, share = near[term]
+        rarer = idf(shared.passages, frequencies[meant]) / idf(shared.passages, frequencies[term])
+        weights[term] = share * min(1.0, rarer) if frequencies[meant] else share
+        groups |= {term: meant, meant: meant}
+    return weights, replace(shared, frequencies=frequencies, groups=groups)
 
 
 class TreeIndex(MemoryIndex):
@@ -308,7 +334,7 @@ class SearchIndex:
         """Whether up to 500 items that come together are cut into terms at once, and not by the first question."""
         self.lost = self._made_good = 0
         self._seen: tuple[tuple[Overlay, int], StampTable] | None = None
-        self._asked: tuple[tuple[str, Overlay, int, Index | None], Asked] | None = None
+        self._asked: tuple[tuple[str, bool, Overlay, int, Index | None], Asked] | None = None
 
     @property
     def engine(self) -> str:
@@ -505,7 +531,7 @@ class SearchIndex:
     def _asked_of(self, query: Query, base: Index | None) -> Asked:
         """As ``asked_of``; the last answer is kept, for who searches asks afterwards."""
         fresh = self._fresh
-        moment = query.text, fresh, fresh.clock, base
+        moment = query.text, query.related, fresh, fresh.clock, base
         if self._asked is None or self._asked[0] != moment:
             parts = [base] if base is not None and not len(fresh) else self._parts(base)
             self._asked = moment, asked_of(query, parts)

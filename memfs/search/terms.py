@@ -14,8 +14,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from functools import cache, lru_cache
 from itertools import pairwise
 from math import log
+from pathlib import Path
 
-from memfs.dataclass import NamedTuple, dataclass
+from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.model import MemoryItem
 from memfs.resources import word_lists
 from memfs.search import analyzer
@@ -30,11 +31,13 @@ class TermStatistics:
         passages: how many passages its items have together.
         average_length: mean number of terms of a passage.
         frequencies: for each asked term, in how many passages it occurs.
+        groups: of terms that stand for one another, the name of their group: of those a passage has, the best counts.
     """
 
     passages: int
     average_length: float
     frequencies: Mapping[str, int]
+    groups: Mapping[str, str] = field(default_factory=dict)
 
 
 Asked = tuple[Mapping[str, float], TermStatistics]
@@ -46,6 +49,7 @@ ASSISTANT_WEIGHT = 0.5
 SLIP_WEIGHT = 0.5
 OTHER_WEIGHT = 0.25
 GUESS_WEIGHT = 0.5
+RELATED_WEIGHT = 0.5
 
 _SHORTEST_SLIP = 5
 _SLIPS = 3
@@ -127,6 +131,25 @@ def _one_slip(one: str, other: str) -> bool:
     while left and right and left[-1] == right[-1]:
         left, right = left[:-1], right[:-1]
     return (len(left) <= 1 and len(right) <= 1) or (len(left) == 2 and left == right[::-1])
+
+
+@cache
+def _senses() -> bytes:
+    """A line for each English stem: those of words that are used alike, each with how nearly, in tenths."""
+    return Path(__file__).with_name("related.txt").read_bytes()
+
+
+def related(text: str, worth: Mapping[str, float]) -> Mapping[str, tuple[str, float]]:
+    """The terms that mean nearly what those of an English question do: which each stands for, and what it is worth."""
+    found: dict[str, tuple[str, float]] = {}
+    for term, share in worth.items() if not analyzer.languages(text) else ():
+        if (start := _senses().find(f"\n{term} ".encode())) < 0:
+            continue
+        for near in _senses()[start + 1 : _senses().index(b"\n", start + 1)].decode().split()[1:]:
+            part = share * RELATED_WEIGHT * int(near[-1]) / 10
+            if near[:-1] not in worth and part > found.get(near[:-1], ("", 0.0))[1]:
+                found[near[:-1]] = term, part
+    return found
 
 
 class Turn(NamedTuple):
@@ -259,15 +282,22 @@ class PassageScores(Generic[Key]):
         self._scores: dict[Key, float] = {}
         self._best: dict[Key, Key] = {}
         self._all: dict[Key, float] = {}
+        self._most: dict[str, dict[Key, float]] = {}
 
-    def add(self, keys: Iterable[Key], shares: Iterable[float]) -> None:
-        """Add the shares of one term by passage."""
+    def add(self, keys: Iterable[Key], shares: Iterable[float], group: str | None = None) -> None:
+        """Add the shares of one term by passage; of a group, what they are above those of its other terms."""
+        if group is not None:
+            known = self._most.setdefault(group, {})
+            rows = zip(keys, shares, strict=True)
+            more = {key: share - known.get(key, 0.0) for key, share in rows if share > known.get(key, 0.0)}
+            known.update((key, known.get(key, 0.0) + share) for key, share in more.items())
+            keys, shares = more, more.values()
         scores, firsts = self._scores, self._firsts
         if not firsts:
             if scores:
-                known = scores.get
+                before = scores.get
                 for key, share in zip(keys, shares, strict=True):
-                    scores[key] = known(key, 0.0) + share
+                    scores[key] = before(key, 0.0) + share
             else:
                 self._scores = dict(zip(keys, shares, strict=True))
             return

@@ -9,7 +9,7 @@ import pytest
 from memfs.model import MemoryItem, Query
 from memfs.search.memory import MemoryIndex
 from memfs.search.search_index import asked_of
-from memfs.search.terms import nearby, persons, weights
+from memfs.search.terms import nearby, persons, related, weights
 
 
 def test_words_of_talk_weigh_half() -> None:
@@ -87,3 +87,26 @@ def test_a_word_without_a_language_is_asked_for_in_those_that_there_are() -> Non
     assert worth == {"verbind": 0.5, "verbindung": 1.0}
     assert [found.id for found in index.search(Query(text="Verbindung"), asked=(worth, statistics))] == ["german"]
     assert asked_of(Query(text="the Verbindung"), [index])[0].keys() == {"verbindung"}
+
+
+def test_words_that_are_used_alike_count_less_than_the_one_asked_for() -> None:
+    """They are asked for where that is wanted, each at less than half of what it stands for; in English alone."""
+    worth = weights("movies by the doctor")
+    near = related("movies by the doctor", worth)
+    assert {"film", "cinema", "medicin"} <= near.keys()
+    assert near["film"][0] == "movi"
+    assert all(0 < share < 0.5 * worth[meant] for meant, share in near.values())
+    assert not related("der Film mit dem Arzt", weights("der Film mit dem Arzt"))
+    assert asked_of(Query(text="movie"), [MemoryIndex()])[0].keys() == {"movi"}
+
+
+def test_a_word_used_alike_is_found_and_adds_nothing_to_the_one_it_stands_for() -> None:
+    """Who has the word itself gains nothing by having others like it; a rare one says no more than what was asked."""
+    index = MemoryIndex()
+    words = {"both": "movie film evening", "one": "movie paper evening", "like": "film paper evening", "none": "a rope"}
+    index.add([MemoryItem(text, id=name) for name, text in words.items()])
+    query = Query(text="movie", related=True)
+    scores = {found.id: found.similarity for found in index.search(query, asked=asked_of(query, [index]))}
+    assert scores.keys() == {"both", "one", "like"}
+    assert scores["both"] == pytest.approx(scores["one"])
+    assert scores["like"] < 0.5 * scores["one"]
