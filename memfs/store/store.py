@@ -22,16 +22,7 @@ from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
 from memfs.startup import TYPE_CHECKING, TypeVar
 from memfs.store.index_sync import IndexSync, Progress
-from memfs.store.parts import (
-    RECOVERED_FOLDER,
-    Backlog,
-    FlushResult,
-    LoadedItem,
-    Parts,
-    PendingCommit,
-    PlanOutdated,
-    Storage,
-)
+from memfs.store.parts import RECOVERED_FOLDER, Backlog, LoadedItem, PendingCommit, PlanOutdated, Storage
 from memfs.store.reader import ChangeDetector, FolderReader
 
 if TYPE_CHECKING:
@@ -39,6 +30,7 @@ if TYPE_CHECKING:
     from memfs.store.commits import Committer
     from memfs.store.hand_edits import HandEdits
     from memfs.store.index_sync import SyncResult
+    from memfs.store.parts import FlushResult, Parts
     from memfs.store.plan import Batch, FilePlan
     from memfs.store.write import FileWriter
 
