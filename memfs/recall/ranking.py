@@ -409,7 +409,7 @@ class Ranking:
         candidates = [row.candidate for row in rows]
         idle = {name for name, (held, value) in _IDLE.items() if {*map(held, candidates)} <= {value}}
         self._factors = [row for row in self._factors if row[0] not in idle]
-        found = [RankedCandidate(match, self.score(match)) for match in rows]
+        found = [RankedCandidate(match, self.score(match), _NO_REASONS) for match in rows]
         if self.asked.text:
             found.sort(key=lambda one: (-one.score, one.match.candidate.id))
         order = self.asked.times.order if self.asked.times is not None else 0
@@ -429,6 +429,7 @@ def _by_time(found: Sequence[RankedCandidate], order: int) -> list[RankedCandida
     return [*moved, *found[len(fit) :]]
 
 
+_NO_REASONS: Mapping[str, float] = MappingProxyType({})
 _NAME_LIMIT = 60
 
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from heapq import nlargest
 from itertools import accumulate, compress, count
 from pathlib import Path
+from types import MappingProxyType
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import IndexUnavailable
@@ -273,6 +274,7 @@ _OWN = ("passage", "length", "dead", "newest", "talks")
 _NO_SEQUENCE = -(1 << 62)
 _CHUNK = 2048
 _MOST_FILTERS = 16
+_NO_CONTEXT: Mapping[str, Any] = MappingProxyType({})
 
 
 class DocumentRow(NamedTuple):
@@ -471,7 +473,7 @@ class DocumentColumns:
                     type_[0][type_[1][number]],
                     moment(times[number]),
                     importances[number],
-                    json.loads(contexts[number]) if contexts and contexts[number] else {},
+                    json.loads(contexts[number]) if contexts and contexts[number] else _NO_CONTEXT,
                     agent[0][agent[1][number]],
                     session[0][session[1][number]],
                     None if (sequence := sequences[number]) == _NO_SEQUENCE else sequence,

@@ -161,6 +161,13 @@ class StampTable(Mapping[str, Entry]):
         place = self._base.paths.place(path)
         return self._base.stamp(place) if place is not None else None
 
+    def stamps(self, paths: Sequence[str]) -> dict[str, Stamp]:
+        """The stamps of those of the paths that are known."""
+        if self._over:
+            return {path: stamp for path in paths if (stamp := self.stamp(path)) is not None}
+        places = zip(paths, self._base.paths.places(paths), strict=True)
+        return {path: self._base.stamp(place) for path, place in places if place is not None}
+
     def blob(self, path: str) -> str:
         """The id of a path's content, "" where it is unknown."""
         found = self.stamp(path)

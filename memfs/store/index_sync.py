@@ -319,8 +319,7 @@ class IndexSync:
 
     def stamps_of(self, paths: Iterable[str]) -> dict[str, Stamp]:
         """Of those files that are known, the stamps."""
-        held = self.index.stamps()
-        return {path: stamp for path in paths if (stamp := held.stamp(path)) is not None}
+        return self.index.stamps().stamps(list(paths))
 
     def blobs_of(self, ids: Iterable[str], paths: Mapping[str, str]) -> list[str]:
         """The blob id of the file that the index has for each id; "" where it has none. Looks at no file.
