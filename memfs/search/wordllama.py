@@ -58,7 +58,7 @@ class WordLlamaEmbedder:
         self.name = "wordllama-l2-supercat-256"
         self.dimensions = _DIMENSIONS
         self.weight = 0.15
-        self.least = 0.3
+        self.least = 0.2
         self.light = True
         self._lock = threading.RLock()
         renewed_in_child(self)
