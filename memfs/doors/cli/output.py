@@ -436,8 +436,22 @@ Text: TypeAlias = "Iterable[str | Table | Block | Document | Note | MemfsError |
 
 
 def document(result: Any) -> Text:
-    """A result that is for programs in the first place: people read the same JSON."""
-    yield Document(as_json(result))
+    """A result as people read it where no sentence says it better: its fields as YAML, without the empty ones."""
+    from memfs.format import yaml_text
+
+    found = _filled(as_json(result))
+    if not found:
+        yield "none"
+    elif isinstance(found, Mapping):
+        yield Block(yaml_text.document(found).rstrip())
+    else:
+        yield from (line for one in found for line in yaml_text.element(one, 0))
+
+
+def _filled(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: part for key, one in value.items() if (part := _filled(one)) not in (None, "", [], {})}
+    return [_filled(one) for one in value] if isinstance(value, list) else value
 
 
 def facts(rows: Mapping[str, str], width: int = 11) -> Iterator[str]:
