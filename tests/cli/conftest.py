@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import stat
 from collections.abc import Callable, Iterable
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 
 import pytest
 import reference
+import yaml
 from jsonschema import Draft202012Validator
 
 from kit.copies import copy_workspace
@@ -33,7 +33,7 @@ class Ran:
     @property
     def json(self) -> Any:
         """Standard output, as the one JSON document it must be."""
-        return json.loads(self.out)
+        return yaml.safe_load(self.out)
 
 
 class Memfs(Protocol):

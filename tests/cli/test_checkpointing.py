@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from memfs.model.state_paths import CHECKPOINTS, PAYLOAD, output_path, update_path
 from memfs.model.time import parse_time, utc_now
@@ -49,8 +50,8 @@ def test_create_list_verify_and_recover(state: Path, memfs: Memfs) -> None:
     assert shown["resume_points"] == {"match": {"round": 3}, "Judge": {"seen": 2}}
     output = {"agent_type": "Judge", "task_id": "t9", "results": {"primary_output": "ranked"}}
     memfs("state", "store", "agent_output", stdin=json.dumps(output))
-    told = json.loads(memfs("state", "checkpoint", "recover").out)
-    assert told["active_tasks"] == []
+    told = yaml.safe_load(memfs("state", "checkpoint", "recover").out)
+    assert "active_tasks" not in told
     assert told["completed_work"]["completed_since"] == [{"task_id": "t9"}]
 
 
@@ -66,7 +67,7 @@ def test_a_damaged_newest_one_is_told(state: Path, memfs: Memfs) -> None:
     recovered = memfs("state", "checkpoint", "recover")
     assert recovered.code == 0
     assert good in recovered.out
-    assert bad in json.loads(recovered.out)["data_integrity"]["rejected"]
+    assert bad in yaml.safe_load(recovered.out)["data_integrity"]["rejected"]
     named = memfs("state", "checkpoint", "recover", bad)
     assert named.code == 1
     assert f"the newest that verifies is {good}" in named.err
@@ -78,7 +79,7 @@ def test_restore_says_what_it_would_do(state: Path, memfs: Memfs) -> None:
     memfs("state", "checkpoint", "create")
     (state / OUTPUT).unlink()
     planned = memfs("state", "checkpoint", "recover", "--component", "Judge", "--restore", "--dry-run")
-    assert len(json.loads(planned.out)["data_integrity"]["would_restore"]) == 1
+    assert len(yaml.safe_load(planned.out)["data_integrity"]["would_restore"]) == 1
     assert not (state / OUTPUT).exists()
     assert memfs("state", "checkpoint", "recover", "--restore").code == 0
     assert (state / OUTPUT).exists()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.conftest import Memfs, git
 
@@ -87,7 +87,7 @@ def test_a_team_decides_and_shares(memfs: Memfs, bare: Memfs, accepted: Path, ro
     assert "already" in memfs("team", "convention", "accept", "flags").err
 
     file = tmp_path / "team.yaml"
-    assert len(json.loads(memfs("team", "convention", "export", str(file)).out)["conventions"]) == 2
+    assert len(yaml.safe_load(memfs("team", "convention", "export", str(file)).out)["conventions"]) == 2
     assert memfs("team", "convention", "export", str(file)).code == 1
     assert memfs("team", "convention", "export", str(file), "--replace", "--json").json["conventions"] == [
         "flags",
@@ -99,9 +99,9 @@ def test_a_team_decides_and_shares(memfs: Memfs, bare: Memfs, accepted: Path, ro
     other = tmp_path / "other"
     assert bare("init", str(other)).code == 0
     tried = bare("-C", str(other), "team", "convention", "import", str(file), "--dry-run")
-    assert [one["became"] for one in json.loads(tried.out)] == ["stored"] * 2
+    assert [one["became"] for one in yaml.safe_load(tried.out)] == ["stored"] * 2
     done = bare("-C", str(other), "team", "convention", "import", str(file))
-    assert [one["became"] for one in json.loads(done.out)] == ["stored"] * 2
+    assert [one["became"] for one in yaml.safe_load(done.out)] == ["stored"] * 2
     assert "'memfs team convention accept ID'" in done.err
     assert "Import conventions of W" in git(other, "log", "-1", "--format=%s")
     from_input = bare("-C", str(other), "team", "convention", "import", "-", "--json", stdin=printed)

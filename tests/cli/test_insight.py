@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from memfs.workspace import open_workspace
 
@@ -58,7 +58,7 @@ def test_an_analysis_is_shown_with_its_reasons(worked: Path, memfs: Memfs) -> No
     """Figures, strategies and the suggested weight (S11)."""
     ran = memfs("state", "analyze", "scout")
     assert ran.code == 0, ran.err
-    shown = json.loads(ran.out)
+    shown = yaml.safe_load(ran.out)
     assert (shown["agent"], shown["outputs"], shown["iterations"]) == ("Scout", 6, [1, 2])
     assert shown["suggested_weight"] > shown["current_weight"] == 1
     assert [one["name"] for one in shown["strategies"]] == ["swap"]
@@ -76,7 +76,7 @@ def test_an_unknown_agent_is_an_error(worked: Path, memfs: Memfs) -> None:
 def test_trends_are_listed(worked: Path, memfs: Memfs) -> None:
     """The weightiest pattern first (S10)."""
     ran = memfs("state", "trends")
-    assert json.loads(ran.out)["patterns"][0]["direction"] == "new"
+    assert yaml.safe_load(ran.out)["patterns"][0]["direction"] == "new"
     assert "1 pattern in the reviews of 1 iteration" in ran.err
     assert memfs("state", "trends", "--limit", "1", "--json").json["patterns"][0]["name"] == "drift"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import yaml
+
 from memfs.workspace import open_workspace
 from tests.cli.conftest import Memfs, git
 
@@ -26,7 +28,7 @@ def test_an_iteration_is_started_shown_closed_and_listed(memfs: Memfs, root: Pat
     assert git(root, "status", "--porcelain") == ""
     assert "Close iteration 1" in git(root, "log", "--format=%s")
     assert memfs("state", "iteration", "start", "--json").json["iteration"]["number"] == 2
-    assert json.loads(memfs("state", "iteration", "show").out)["status"] == "open"
+    assert yaml.safe_load(memfs("state", "iteration", "show").out)["status"] == "open"
     assert [one["status"] for one in memfs("state", "iteration", "list", "--json").json["iterations"]] == [
         "closed",
         "open",
@@ -64,5 +66,5 @@ def test_statistics_that_somebody_wrote_by_hand_are_shown_as_far_as_they_make_se
     shown = memfs("state", "iteration", "show", "1")
 
     assert shown.code == 0
-    assert json.loads(shown.out)["statistics"]["duration_seconds"] == "long"
+    assert yaml.safe_load(shown.out)["statistics"]["duration_seconds"] == "long"
     assert "\x1b" not in shown.out

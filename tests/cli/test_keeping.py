@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import yaml
+
 from .conftest import Memfs, git
 
 
@@ -26,7 +28,7 @@ def test_a_backup_is_made_listed_and_restored(root: Path, memfs: Memfs, bare: Me
     assert restored.json["items"] == 1
     assert restored.json["problems"] == []
     assert bare("-C", str(again), "show", "x").code == 0
-    assert '"items": 1' in bare("admin", "backup", "restore", made[0]["path"], str(tmp_path / "more")).out
+    assert "items: 1" in bare("admin", "backup", "restore", made[0]["path"], str(tmp_path / "more")).out
     assert git(again, "rev-parse", "HEAD").strip() == made[0]["head"]
 
 
@@ -34,7 +36,7 @@ def test_a_backup_is_checked_without_being_restored(memfs: Memfs, bare: Memfs, t
     """--check says whether a backup is sound; a damaged one is refused by name with exit code 1 and no traceback."""
     made = memfs("admin", "backup", "create", "--to", str(tmp_path / "b"), "--json").json["backups"][0]["path"]
     assert bare("admin", "backup", "verify", made, "--json").json["sound"]
-    assert '"sound": true' in bare("admin", "backup", "verify", made).out
+    assert "sound: true" in bare("admin", "backup", "verify", made).out
     data = bytearray(Path(made).read_bytes())
     data[len(data) // 2] ^= 1
     Path(made).write_bytes(data)
@@ -105,7 +107,7 @@ def test_gc_says_what_it_does(root: Path, memfs: Memfs) -> None:
     assert [step["error"] for step in done["steps"]] == [""] * len(done["steps"])
     assert done["steps"]
     assert (done["bytes"], done["folded"]) == (sum(step["bytes"] for step in done["steps"]), True)
-    assert json.loads(memfs("admin", "gc").out)["steps"] == []
+    assert "steps" not in yaml.safe_load(memfs("admin", "gc").out)
 
 
 def test_status_weighs_each_area(memfs: Memfs) -> None:

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.conftest import Memfs, git
 
 
 def remember(memfs: Memfs, *texts: str, **options: str) -> None:
     """Store memories."""
-    import json
 
     lines = "\n".join(json.dumps({"content": text, **options}) for text in texts)
     assert memfs("import", "-", stdin=lines).code == 0
@@ -45,8 +45,8 @@ def test_a_session_is_consolidated(memfs: Memfs, root: Path) -> None:
     assert dry["dry_run"]
     assert (dry["read"], len(dry["cleared"]), dry["promoted"][0]["why"]) == (2, 2, "decision")
     assert dry["revision"] is None
-    assert len(json.loads(told.out)["cleared"]) == 2
-    assert json.loads(told.out)["revision"] == git(root, "rev-parse", "HEAD").strip()
+    assert len(yaml.safe_load(told.out)["cleared"]) == 2
+    assert yaml.safe_load(told.out)["revision"] == git(root, "rev-parse", "HEAD").strip()
     assert git(root, "rev-parse", "HEAD~1").strip() == before
     assert memfs("list", "--type", "working", "--json").json["items"] == []
     (item,) = memfs("list", "--type", "semantic", "--json").json["items"]
@@ -74,7 +74,7 @@ def test_what_stays_is_told(memfs: Memfs, root: Path) -> None:
 
     told = memfs("agent", "consolidate", "--session", "s1")
 
-    shown = json.loads(told.out)
+    shown = yaml.safe_load(told.out)
     assert (shown["pinned"], len(shown["cleared"])) == (["a-pin"], 1)
     assert "its file cannot be read as it is now" in shown["left"]["broken"]
 

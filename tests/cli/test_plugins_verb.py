@@ -53,7 +53,7 @@ def test_p2_check_names_what_is_broken(memfs: Memfs, broken: str, root: Path) ->
     assert ran.code == 1
     assert [one["name"] for one in ran.json["sources"] if one["failure"]] == ["broken"]
     ran = memfs("admin", "plugins", "check")
-    assert "RuntimeError: out of \\u" in ran.out
+    assert "RuntimeError: out of \\x1B" in ran.out
     assert "mend it, or take it out of memory.triggered" in ran.out
     assert "\x1b" not in ran.out
 

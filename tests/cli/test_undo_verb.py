@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kit.patience import UNHURRIED
 
@@ -150,7 +151,7 @@ def test_served_tells_who_was_given_what(poisoned: Path, memfs: Memfs) -> None:
     ]
     assert {row["commit"] for row in rows} == {git(poisoned, "rev-parse", "HEAD").strip()}
     assert memfs("team", "access", "--session", "chat-7", "--json").json["total"] == 1
-    newest = json.loads(memfs("team", "access", "-n", "1").out)
+    newest = yaml.safe_load(memfs("team", "access", "-n", "1").out)
     assert ([row["door"] for row in newest["served"]], newest["total"]) == (["hook"], 2)
 
 

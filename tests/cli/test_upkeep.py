@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from .conftest import Memfs, git
 
@@ -104,7 +105,7 @@ def test_status_counts_and_weighs(item: Path, memfs: Memfs) -> None:
     assert shown["layers"] == {"semantic": 1, "episodic": 1}
     assert shown["bytes_by_type"]["semantic"] == item.stat().st_size
     assert all(shown["bytes"][name] > 0 for name in ("content", "repository"))
-    assert json.loads(memfs("status", "--storage").out)["types"] == shown["types"]
+    assert yaml.safe_load(memfs("status", "--storage").out)["types"] == shown["types"]
 
 
 def test_reindex_tells_how_many(item: Path, memfs: Memfs) -> None:
@@ -112,7 +113,7 @@ def test_reindex_tells_how_many(item: Path, memfs: Memfs) -> None:
     shown = memfs("admin", "reindex", "--json").json
     assert (shown["items"], shown["engine"]) == (1, "sqlite")
     assert memfs("recall", "text", "--json").json["hits"][0]["id"] == "x"
-    assert json.loads(memfs("admin", "reindex").out)["engine"] == "sqlite"
+    assert yaml.safe_load(memfs("admin", "reindex").out)["engine"] == "sqlite"
 
 
 def _as_format_1(root: Path) -> None:

@@ -150,7 +150,7 @@ def test_an_archived_iteration_is_read_from_its_archive(example: Path, capsys: p
     assert run(["-C", str(example), "admin", "archive", "list"]) == 0
     assert run(["-C", str(example), "state", "iteration", "show", str(archived), "--json"]) == 0
     shown = capsys.readouterr().out
-    assert '"name": "2026-04"' in shown
+    assert "name: '2026-04'" in shown
     assert '"status": "closed"' in shown
     with ContextMemory(example) as memory:
         assert memory.hypothesis_history("h01-generated").versions[0].iteration == archived

@@ -17,6 +17,7 @@ from memfs.doors.cli.output import (
     Note,
     Table,
     Text,
+    as_json,
     count,
     document,
     note,
@@ -204,7 +205,11 @@ def _mapping(text: str, number: int) -> dict[str, Any]:
 
 
 # -- show ---------------------------------------------------------------------------------------------------------
-@verb("show", text=document)
+def _show_text(shown: RetrievedState) -> Text:
+    yield Document(as_json(shown))
+
+
+@verb("show", text=_show_text)
 @click.option("--request", type=click.Choice(["full", "partial", "summary"]), help="How much of it.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent; repeatable.")
 @click.option("--component", "components", multiple=True, metavar="NAME", help="Only this part; repeatable.")
