@@ -106,7 +106,7 @@ def test_the_state_of_agents_is_asked_for_a_revision(memfs: Memfs, root: Path, g
         memory.store_agent_output({"agent_type": "Ranking", "task_id": "t", "results": {"primary_output": "a kinase"}})
         memory.store_meta_review({"iteration_number": 1, "critique": {"common_patterns": ["late with snow"]}})
         memory.close_iteration(1)
-        memory.workspace.states.archiver.run(False, iterations=(1,))
+        memory.workspace.states.archiver.run(active_days=0)
         memory.workspace.store.flush()
         then = memory.workspace.repository.head_commit() or ""
     git(root, "rm", "-r", "-q", "ContextMemory/archive")

@@ -113,7 +113,7 @@ def test_a_team_decides_and_shares(memfs: Memfs, bare: Memfs, accepted: Path, ro
     kept = bare("-C", str(other), "team", "convention", "import", str(file))
     assert "times-utc was edited here, and differs from the source" in kept.out
     assert "always" not in mine.read_text()
-    assert '"updated"' in bare("-C", str(other), "team", "convention", "import", str(file), "--replace").out
+    assert "became: updated" in bare("-C", str(other), "team", "convention", "import", str(file), "--replace").out
     assert "always" in mine.read_text()
 
 
