@@ -40,7 +40,7 @@ VALUES = {
 # Parts of parts that people are given; what else hangs there is the machinery of these.
 WITHIN = {
     "sources": "episodes rules preferences conventions agreements mounts delivery",
-    "states": "retrieval iterations checkpoints feedback analysis archives aggregates archiver",
+    "states": "retrieval iterations checkpoints feedback analysis archives aggregates",
     "teams": "merger syncer past blame undo review resolver bisect signatures",
 }
 
