@@ -440,6 +440,7 @@ class Shelf:
         Raises:
             CheckpointInvalid: it is damaged, or there is none of that id.
         """
+        self._parts.require_open()
         if not is_id(checkpoint):
             raise CheckpointInvalid(
                 f"{checkpoint!a} is no checkpoint's id",
@@ -458,11 +459,13 @@ class Shelf:
 
     def exists(self, checkpoint: str) -> bool:
         """Whether there is one of that id, sound or not."""
+        self._parts.require_open()
         return is_id(checkpoint) and self._seen.entry(state_paths.manifest_path(checkpoint)) is not None
 
     # -- payloads -------------------------------------------------------------------------------------------------
     def payload(self, checkpoint: str) -> Path:
         """Where a payload lies, or would lie."""
+        self._parts.require_open()
         return self._parts.tree.root / state_paths.payload_path(checkpoint)
 
     def size(self, checkpoint: str) -> int | None:

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -527,6 +528,19 @@ def test_what_a_session_told_is_left_until_all_of_it_was_taken(
     assert not upkeep._take(workspace, place_of)
 
 
+def test_a_host_is_registered_though_a_resident_looks_for_hosts(root: Path) -> None:
+    """The look keeps their file locked for a moment."""
+    hosts = place.files_of(root).hosts
+    hosts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    looking = hosts.open("w")
+    assert locked(looking.fileno())
+    ending = threading.Timer(0.2, looking.close)
+    ending.start()
+    with place.hosted(root):
+        ending.join()
+        assert place.has_host(place.files_of(root))
+
+
 _FATAL = """
 import os, signal, sys
 sys.path.pop(0)
@@ -775,19 +789,40 @@ _CALL = "".join(
 
 
 @pytest.mark.parametrize("words", [("mcp",), ("admin", "watch")], ids=" ".join)
-def test_a_server_and_a_watch_begin_a_resident(words: tuple[str, ...], root: Path) -> None:
-    """It answers commands, as one that a hook began, and leaves by itself when nobody asks."""
+def test_a_server_and_a_watch_have_a_resident_while_they_run(
+    words: tuple[str, ...], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers commands, stays though nobody asks, is begun again where it was killed, and goes after its host."""
+    monkeypatch.setattr(place, "_LOOK_SECONDS", 0.1)
+    (root / "memfs.toml").write_text("[resident]\nidle_minutes = 0.01\n")
+    hosting = (
+        "import memfs.doors.resident.place as it; it._LOOK_SECONDS = 0.1; import memfs.__main__ as own; own.main()"
+    )
     asking = "import os, sys; from memfs.doors.resident.client import answered; os._exit(answered(sys.argv[1:]) != 0)"
-    begun = subprocess.Popen([sys.executable, "-m", "memfs", *words], cwd=root, stdin=subprocess.PIPE, bufsize=0)
-    assert begun.stdin is not None
+    host = subprocess.Popen([sys.executable, "-c", hosting, *words], cwd=root, stdin=subprocess.PIPE, bufsize=0)
+    assert host.stdin is not None
     try:
-        begun.stdin.write(_CALL.encode())
+        host.stdin.write(_CALL.encode())
         assert until(lambda: place.answering(root))
+        first = place.resident_of(root)
+        time.sleep(1)
         assert subprocess.run([sys.executable, "-c", asking, "list"], cwd=root, check=False).returncode == 0
-    finally:
-        begun.kill()
-        begun.communicate()
+        assert place.resident_of(root) == first
+        os.kill(first, signal.SIGKILL)
+        assert until(lambda: place.resident_of(root) not in (0, first))
         place.stop(root)
+        time.sleep(0.3)
+        assert not place.resident_of(root)
+        with place.hosted(root):
+            assert until(lambda: place.answering(root))
+            host.terminate()
+            host.communicate()
+            time.sleep(1)
+            assert place.resident_of(root)
+    finally:
+        host.kill()
+        host.communicate()
+    assert until(lambda: not place.resident_of(root))
 
 
 def test_a_request_that_got_through_whole_is_never_run_twice() -> None:

@@ -522,7 +522,7 @@ def watch(as_json: bool) -> None:
         memfs admin watch
         memfs admin watch --json | tee changes.jsonl
     """
-    from memfs.doors.resident.place import begin_apart
+    from memfs.doors.resident.place import hosted
     from memfs.watch import Watcher, notes_folder  # watchdog is slow to start, and no other verb needs it
 
     ended = threading.Event()
@@ -545,8 +545,8 @@ def watch(as_json: bool) -> None:
 
         workspace.store.watch_with(watcher, at_once=True)
         note(f"watching {workspace.root}; Ctrl-C ends it")
-        begin_apart(workspace.root, settings.resident.use)
-        ended.wait()
+        with hosted(workspace.root, settings.resident.use):
+            ended.wait()
     raise BrokenPipeError
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,17 +33,19 @@ def mcp(read_only: bool, tools: str | None, state: bool, agent: str) -> None:
     from memfs.doors.mcp import ToolSet, build_server
 
     chosen = ToolSet.chosen((tools or "").split(","), read_only=read_only, state=state)
-    root, opener = _workspace(invocation())
-    server = build_server(opener=opener, tools=chosen, agent=agent)
-    from memfs.doors.mcp.server import serve
+    with ExitStack() as ending:
+        root, opener = _workspace(invocation(), ending)
+        server = build_server(opener=opener, tools=chosen, agent=agent)
+        from memfs.doors.mcp.server import serve
 
-    if somebody_types():
-        note(f"serving {root}; a program that speaks MCP is expected to type here, Ctrl-C ends it")
-    serve(server)
+        if somebody_types():
+            note(f"serving {root}; a program that speaks MCP is expected to type here, Ctrl-C ends it")
+        serve(server)
 
 
-def _workspace(asked: Invocation) -> tuple[str, Callable[[], Workspace]]:
-    """Which workspace is served, decided before anybody can ask for another, and how it is opened: with a resident.
+def _workspace(asked: Invocation, ending: ExitStack) -> tuple[str, Callable[[], Workspace]]:
+    """Which workspace is served, decided before anybody can ask for another, and how it is opened; once it is open, it
+    has a resident process until ``ending``.
 
     Raises:
         WorkspaceNotFound: one was named, and there is none.
@@ -60,14 +63,14 @@ def _workspace(asked: Invocation) -> tuple[str, Callable[[], Workspace]]:
         root = private.find(private.project_at("."))
 
     def opened() -> Workspace:
-        from memfs.doors.resident.place import begin_apart
+        from memfs.doors.resident.place import hosted
         from memfs.facades.open_workspaces import open_user_workspace  # the client is answered before this is needed
         from memfs.workspace import open_workspace
 
         if root is None:
             return open_user_workspace(settings=settings)
         workspace = open_workspace(root, settings=settings)
-        begin_apart(workspace.root, workspace.settings.resident.use)
+        ending.enter_context(hosted(workspace.root, workspace.settings.resident.use))
         return workspace
 
     return str(root or "your own workspace"), opened

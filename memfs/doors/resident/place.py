@@ -17,12 +17,14 @@ from memfs.dataclass import NamedTuple
 from memfs.doors.resident.client import OFF, is_private, socket_folder, socket_name
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
-from memfs.fs.lock import let_go_in_child, locked
+from memfs.fs.executor import Worker
+from memfs.fs.lock import let_go_in_child, locked, release
 from memfs.startup import Any
 
 _STOP_SECONDS, _START_SECONDS, _LONGEST_START = 10.0, 1.0, 30.0
 _LONGEST_REASON, _ID_BYTES = 1 << 12, 8
-_LOCK = ".lock"
+_LOOK_SECONDS = 20.0
+_LOCK, _HOSTS = ".lock", ".hosts"
 _LISTENS = b"\n\n"
 """What follows the process id of a resident in its file from when it listens; the socket before may be another's."""
 
@@ -37,6 +39,11 @@ class ResidentFiles(NamedTuple):
     def socket(self) -> Path:
         """Its socket."""
         return self.folder / self.name
+
+    @property
+    def hosts(self) -> Path:
+        """What processes keep locked together that want it up."""
+        return self.folder / f"{self.name}{_HOSTS}"
 
     @property
     def lock(self) -> Path:
@@ -227,19 +234,74 @@ def may_begin(root: Path, use: bool) -> bool:
     return use and os.environ.get(RESIDENT_SWITCH, "").lower() not in OFF and not resident_of(root)
 
 
-def begin_apart(root: Path, use: bool) -> None:
-    """Have a resident, where one is wanted, for a process with threads, which cannot be forked: a command begins it."""
-    import subprocess  # most who ask for a resident's place have no threads
-    import threading
+@contextmanager
+def hosted(root: Path, use: bool = True) -> Iterator[None]:
+    """While the block runs, let commands find a resident of a workspace, for a process that has threads of its own.
 
-    if may_begin(root, use):
-        given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "check": False}
-        threading.Thread(target=subprocess.run, args=([*_served(root), "--detach"],), kwargs=given, daemon=True).start()
+    It is a process begun by a command, since a process with threads cannot be forked; it does not leave for want of
+    questions meanwhile, and is begun again where it died. What keeps it from coming up keeps nothing else.
+
+    Args:
+        use: whether settings allow one.
+    """
+    fd = -1
+    with suppress(MemfsError, OSError):
+        if use and os.environ.get(RESIDENT_SWITCH, "").lower() not in OFF:
+            files = files_of(root)
+            io.make_private_folder(files.folder)
+            fd = io.make_file(files.hosts, os.O_RDWR)
+            until = time.monotonic() + _START_SECONDS
+            while not locked(fd, shared=True) and time.monotonic() < until:
+                time.sleep(0.01)  # a resident looks for hosts in this moment
+    if fd < 0:
+        yield
+        return
+    worker = Worker("memfs-host", _Host(root).keep_up, lambda _: None, again=_LOOK_SECONDS)
+    worker.wake()
+    try:
+        yield
+    finally:
+        worker.close(0)
+        release(fd)
+
+
+class _Host:
+    """Begins the resident of a workspace, and another one where that was killed; one that was ended stays so."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._begun = root, False
+
+    def keep_up(self) -> bool:
+        """Begin one where that is called for; never done."""
+        if not resident_of(self._root) and (not self._begun or self._was_killed()):
+            import subprocess  # most who ask for a resident's place host none
+
+            words = [*_served(self._root), "--detach"]
+            subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        self._begun = True
+        return False
+
+    def _was_killed(self) -> bool:
+        with suppress(OSError):
+            return bool(files_of(self._root).lock.read_text(encoding="ascii").strip())
+        return False
 
 
 def _served(root: Path) -> list[str]:
     """The command that answers for a workspace."""
     return [sys.executable, "-m", "memfs", "-C", str(root), "serve"]
+
+
+def has_host(files: ResidentFiles) -> bool:
+    """Whether a process hosts the resident that has these files."""
+    try:
+        fd = io.open_file(files.hosts, os.O_RDWR)
+    except (MemfsError, OSError):
+        return False
+    try:
+        return not locked(fd)
+    finally:
+        release(fd)
 
 
 def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({}), end: int = -1) -> None:

@@ -30,7 +30,7 @@ from memfs.config_names import CONFIGURATION, SETTINGS_FILE
 from memfs.dataclass import NamedTuple
 from memfs.doors.resident import answer, upkeep
 from memfs.doors.resident.client import LONGEST_ADDRESS, identity
-from memfs.doors.resident.place import ResidentFiles, files_of, name_process, note_listening
+from memfs.doors.resident.place import ResidentFiles, files_of, has_host, name_process, note_listening
 from memfs.doors.resident.upkeep import each, import_verbs, rehearse, warm
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
@@ -187,7 +187,9 @@ class Resident:
             now = time.monotonic()
             chores = [one for one in (self._tend_at, self._commit_at) if one is not None]
             if now - asked > self._idle and not self._children and not chores:
-                return
+                if not has_host(files):
+                    return
+                asked = now
             awaited = [look_at, *([] if self._tending else chores)]
             awaited += [] if self._learning or self._workspace is None else [self._learn_at]
             due = [moment - now for moment in awaited if moment is not None]
