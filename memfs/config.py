@@ -53,7 +53,7 @@ from memfs.settings import (
     toml,
 )
 from memfs.startup import Any, regex
-from memfs.trust import EMBEDDING_ENDPOINT, TrustStatus, body_key, standing
+from memfs.trust import EMBEDDING_ENDPOINT, TrustStatus, body_key, status_of
 
 KEY_VARIABLES = frozenset({names.REVIEW_KEY, names.EMBEDDING_KEY})
 """Keys of services: no settings, since a setting may stand in a file and is shown (``memfs.endpoint`` reads them)."""
@@ -275,7 +275,7 @@ class _ConfigSource:
     def _trusted(self, key: str) -> Any:
         if self._root is None:
             return None
-        self._asked = self._asked or standing(self._root)
+        self._asked = self._asked or status_of(self._root)
         return self._asked.value(names.SETTINGS_FILE, key)
 
     def named(self) -> set[str]:
@@ -547,7 +547,7 @@ def kinds_in(data: bytes | None, root: Path) -> tuple[KindTable, Schemas]:
     rows: Mapping[str, Mapping[str, Any]] = document.get("kinds", {})
     bodies = {name: row["body"] for name, row in rows.items() if "body" in row}
     if bodies:
-        status = standing(root)
+        status = status_of(root)
         bodies = {name: body for name, body in bodies.items() if status.value(names.KINDS, body_key(name)) == body}
     kinds = (_kind(name, row, has_body=name in bodies) for name, row in rows.items())
     return KindTable([*BUILT_IN, *kinds]), Schemas(bodies)
@@ -855,7 +855,7 @@ def _rules(rows: Sequence[Mapping[str, str]]) -> tuple[BehaviorRule, ...]:
 
 def _trusted_endpoint(tree: View, layer: _Layer) -> str:
     """The service a file names, where its reader trusts the workspace: texts would be sent there."""
-    return str(standing(tree.root).value(layer.path, EMBEDDING_ENDPOINT) or "")
+    return str(status_of(tree.root).value(layer.path, EMBEDDING_ENDPOINT) or "")
 
 
 # -- writing ------------------------------------------------------------------------------------------------------

@@ -120,10 +120,10 @@ def command(root: Path) -> str:
 # -- asking -------------------------------------------------------------------------------------------------------
 def is_trusted(root: Path) -> bool:
     """Whether what a workspace's files would enable counts for this user."""
-    return standing(root).trusted
+    return status_of(root).trusted
 
 
-def standing(root: Path) -> TrustStatus:
+def status_of(root: Path) -> TrustStatus:
     """How far a workspace is trusted; never fails because of what is in it, or in the list."""
     root = root.resolve()
     wants = tuple(enabling(root))

@@ -21,7 +21,7 @@ from memfs.dataclass import dataclass
 from memfs.errors import CorruptRecord, MemfsError, NotRegularFile, WorkspaceClosed
 from memfs.fs import io
 from memfs.fs.executor import Worker
-from memfs.fs.lock import no_fork, renewed_in_child
+from memfs.fs.lock import no_fork, reset_on_fork
 from memfs.model import Recall
 from memfs.model.time import EPOCH
 from memfs.startup import Any
@@ -94,9 +94,9 @@ class Usage:
         self._worker = Worker("memfs-usage", self._write_down, self._note)
         self._closed = False
         self.problem = ""
-        renewed_in_child(self)
+        reset_on_fork(self)
 
-    def begin_anew_in_child(self) -> None:
+    def after_fork(self) -> None:
         """Begin without what the parent counts."""
         self._pending = Counter()
 

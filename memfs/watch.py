@@ -26,7 +26,7 @@ from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.executor import in_daemon
 from memfs.fs.io import UNTOLD_TYPES, file_system
-from memfs.fs.lock import leads_to, locked, renewed_in_child
+from memfs.fs.lock import leads_to, locked, reset_on_fork
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.state_paths import WATCHERS
 from memfs.settings import WatchSettings
@@ -373,7 +373,7 @@ class Presence:
             os.close(fd)
             return
         self._path, self._fd = path, fd
-        renewed_in_child(self)
+        reset_on_fork(self)
 
     def say(self, reason: str) -> None:
         """Say why events cannot be relied on, "" where they can."""
@@ -390,7 +390,7 @@ class Presence:
             os.close(self._fd)
             self._fd = -1
 
-    def begin_anew_in_child(self) -> None:
+    def after_fork(self) -> None:
         """Let go of the parent's note, so that it ends with the parent."""
         if self._fd >= 0:
             os.close(self._fd)
@@ -493,7 +493,7 @@ class Watcher:
         self._presence = Presence(notes, notes.parents[_ABOVE]) if notes is not None else None
         self.degraded = ""
         self._hearing = self._listen()
-        self._tend()
+        self._maintain()
         self._adopt_soon()
         self._thread = self._started()
 
@@ -501,7 +501,7 @@ class Watcher:
     def drain(self) -> list[str] | None:
         """Paths seen to change since the last call; None when a scan is needed to be sure."""
         self._revive()
-        sure = self._tend()
+        sure = self._maintain()
         with self._guard:
             paths, missed, events = self._paths, self._missed, self._events
             self._paths, self._missed, self._events = set(), False, 0
@@ -547,7 +547,7 @@ class Watcher:
         self._adopt_soon()
         self._seen.set()
 
-    def _tend(self) -> bool:
+    def _maintain(self) -> bool:
         """Whether events can be relied on now; where they cannot, say why, and from time to time start over."""
         with self._tending:
             if self._closing.is_set():
@@ -558,13 +558,13 @@ class Watcher:
                 self._hearing.check_coverage()
             doubt = self._hearing.doubt()
             if doubt and doubt != self._hearing.hopeless and time.monotonic() >= self._retry_at:
-                doubt = self._begin_anew()
+                doubt = self._start_over()
             if not doubt:
                 self._retry_after = _FIRST_RETRY
             self._say(f"{doubt}; scanning instead" if doubt else "")
             return not doubt
 
-    def _begin_anew(self) -> str:
+    def _start_over(self) -> str:
         self._retry_at = time.monotonic() + self._retry_after
         self._retry_after = min(self._retry_after * 2, _LONGEST_RETRY)
         self._hearing.close()
@@ -612,7 +612,7 @@ class Watcher:
         try:
             noticed = self._catch_up()
             self._adopt()
-            self._store.tend()
+            self._store.maintain()
         except Exception as error:  # noqa: BLE001  reported, see tests/test_architecture.py
             # A thread that died here would leave the index behind in silence: say what happened, and go on scanning.
             self._store.note_failure(error)
@@ -634,7 +634,7 @@ class Watcher:
             self._adopt_soon()
 
     def _catch_up(self) -> NoticedChange:
-        self._tend()
+        self._maintain()
         reason = self._due()
         with self._guard:
             if reason:

@@ -30,7 +30,7 @@ from memfs.config import FollowedContext, checked_values, elsewhere, load
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ContentError, HistoryError, ItemNotFound, MemfsError, SettingInvalid, WorkspaceClosed
-from memfs.fs.lock import renewed_in_child, shared_property
+from memfs.fs.lock import reset_on_fork, shared_property
 from memfs.git.layout import ERASE_FOLDER
 from memfs.git.repository import Repository
 from memfs.model import KindTable, MemoryItem, Query, Recall
@@ -123,7 +123,7 @@ class Behaviours:
         self._report = report
         self._reactions: dict[str, tuple[Reaction, ...]] = {}
         self._guard = threading.Lock()
-        renewed_in_child(self)
+        reset_on_fork(self)
         self._thread = threading.local()
 
     def on(self, occasion: str, reaction: Reaction) -> Callable[[], None]:
@@ -534,7 +534,7 @@ class Workspace:
         return Eraser(self.store, self.parts, self.backups, self.usage)
 
     @shared_property
-    def cutter(self) -> HistoryCut:
+    def history_cut(self) -> HistoryCut:
         """Takes old history out of a repository that memfs made."""
         from memfs.admin.cut import HistoryCut
 
@@ -741,7 +741,7 @@ class Workspace:
                     ending.callback(getattr(self, begun).close)
             if self.quota.written:
                 with suppress(WorkspaceClosed):  # where somebody closed the store by itself
-                    self.quota.tend()
+                    self.quota.maintain()
 
     def __enter__(self) -> Workspace:
         return self
@@ -827,7 +827,7 @@ def _opened(
         )
         _connect(workspace)
         workspace.quota.chores.append(workspace._keep_up)
-        if os.path.lexists(repository.state / ERASE_FOLDER) and not workspace.cutter.take_up():
+        if os.path.lexists(repository.state / ERASE_FOLDER) and not workspace.history_cut.take_up():
             workspace.eraser.take_up()
         if one_shot:  # it ends before a thread would commit; a resident's children do, and a fork copies no thread
             store.notice_commits()

@@ -28,7 +28,7 @@ VALUES = {
     "store": {"looking_once", "note_failure"},
     "recall": {"fenced", "over", "reviewed_by", "search_async", "submit"},
     "intake": {"reviewed_by"},
-    "quota": {"admit", "wrote", "settle"},
+    "quota": {"check_room", "wrote", "settle"},
     "patterns": {"keep"},
     "usage": {"flush"},
     "repository": {"below", "full", "remember", "restaged"},
@@ -111,7 +111,7 @@ def test_every_part_of_a_closed_workspace_says_so(opened: Opened) -> None:
     silent = []
     for where, part in parts.items():
         for name, use in uses(part):
-            if name in {"close", "begin_anew_in_child", *VALUES.get(where, ())}:
+            if name in {"close", "after_fork", *VALUES.get(where, ())}:
                 continue
             try:
                 use()

@@ -35,7 +35,7 @@ def secondary(root: Path, **values: object) -> None:
 
 def test_nothing_is_trusted_until_it_is_granted(root: Path) -> None:
     """A workspace that came from somewhere enables nothing, and says why and what would (faults row 41)."""
-    standing = trust.standing(root)
+    standing = trust.status_of(root)
     assert (standing.trusted, standing.value("memfs.toml", "security.allow_invisible")) == (False, None)
     (problem,) = standing.problems()
     assert (problem.path, problem.line, problem.severity) == ("memfs.toml", 2, "warning")
@@ -46,8 +46,8 @@ def test_a_grant_counts_until_it_is_revoked(root: Path) -> None:
     """What was looked at and trusted counts; taken back, it does not."""
     assert trust.grant(root).trusted
     assert trust.is_trusted(root)
-    assert trust.standing(root).value("memfs.toml", "security.allow_invisible") is True
-    assert trust.standing(root).problems() == []
+    assert trust.status_of(root).value("memfs.toml", "security.allow_invisible") is True
+    assert trust.status_of(root).problems() == []
     assert trust.revoke(root)
     assert not trust.is_trusted(root)
     assert not trust.revoke(root)
@@ -81,7 +81,7 @@ def test_a_pulled_change_of_what_is_enabled_lapses_the_trust(root: Path, change:
         secondary(root, path="/mnt/attacker")
     else:
         secondary(root)
-    standing = trust.standing(root)
+    standing = trust.status_of(root)
     assert not standing.trusted
     assert "changed" in standing.reason
     assert standing.value(trust.SYSTEM_CONFIG, "secondary.path") is None
@@ -93,7 +93,7 @@ def test_another_folder_at_the_same_path_is_not_the_trusted_one(root: Path, tmp_
     root.rename(tmp_path / "aside")
     shutil.copytree(tmp_path / "aside", root)
     assert not trust.is_trusted(root)
-    assert "not the folder" in trust.standing(root).reason
+    assert "not the folder" in trust.status_of(root).reason
 
 
 def test_another_path_to_the_same_folder_is_the_trusted_one(root: Path, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_list_that_others_could_write_is_not_believed(root: Path, mode: int) -
     """A list open to others trusts nothing, and says so; it is not added to."""
     trust.grant(root)
     trust.list_path().chmod(mode)
-    standing = trust.standing(root)
+    standing = trust.status_of(root)
     assert not standing.trusted
     assert "others than you" in standing.reason
     with pytest.raises(CorruptRecord, match="others than you"):

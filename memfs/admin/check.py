@@ -47,7 +47,7 @@ from memfs.store import Store, sidecars
 from memfs.store.hand_edits import ROOT_FILES
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts, content_at
 from memfs.store.recovery import DAMAGED, REPLACED
-from memfs.trust import standing
+from memfs.trust import status_of
 
 _TOLERATED = timedelta(hours=1)
 
@@ -530,7 +530,7 @@ EXAMINATIONS: tuple[Examine, ...] = (
     _engine,
     _file_system,
     clock,
-    lambda checker: standing(checker.parts.tree.root).problems(),
+    lambda checker: status_of(checker.parts.tree.root).problems(),
 )
 
 

@@ -186,10 +186,10 @@ class History:
             raise Conflict(
                 f"{len(unsaved)} file(s) hold edits that are not committed: {', '.join(unsaved[:3])}",
                 path=unsaved[0],
-                hint=self.way_out(unsaved),
+                hint=self.recovery_hint(unsaved),
             )
 
-    def way_out(self, unsaved: Sequence[str]) -> str:
+    def recovery_hint(self, unsaved: Sequence[str]) -> str:
         """What a person can do about edits that stand in the way of a restore or undo."""
         self._store.require_open()
         known = [path for path in unsaved if self._repository.head_blob(path) is not None]

@@ -284,13 +284,13 @@ class Quota(Gate):
 
     # -- Gate ---------------------------------------------------------------------------------------------------
     def prepare(self) -> None:
-        """Read limits that changed; measure where nothing is known. What is known ages until ``tend``."""
+        """Read limits that changed; measure where nothing is known. What is known ages until ``maintain``."""
         if self.limits().bytes and (self._ledger.known or self._ledger.read()) is None:
             with suppress(MemfsError):  # an account that cannot be made refuses nothing
                 self.measure()
 
-    def admit(self, plans: Sequence[FilePlan], critical: bool) -> None:
-        """Refuse what a quota has no room for; see ``Gate.admit``."""
+    def check_room(self, plans: Sequence[FilePlan], critical: bool) -> None:
+        """Refuse what a quota has no room for; see ``Gate.check_room``."""
         limits = self._limits.bytes
         growth = _content(plans)
         if critical or not limits or sum(growth.values()) <= 0:
@@ -331,7 +331,7 @@ class Quota(Gate):
                 if _rises(account, standing) or self._falls(account, standing):
                     self._note(standing)
 
-    def relieve(self, refused: QuotaExceeded) -> None:
+    def make_room(self, refused: QuotaExceeded) -> None:
         """Raise the occasion that a quota is full; its reactions may make room."""
         area = (refused.field or "").removeprefix("quotas.").removesuffix("_bytes")
         with suppress(MemfsError):
@@ -340,7 +340,7 @@ class Quota(Gate):
                 if standing.area == area:
                     self._refuse(standing)
 
-    def tend(self) -> None:
+    def maintain(self) -> None:
         """Do what is due from time to time; a long-lived process calls this now and then, in the background."""
         if self.limits().bytes and self._is_stale(self._ledger.read()):
             with suppress(MemfsError):  # the next time does it
@@ -365,7 +365,7 @@ class Quota(Gate):
             self.problem = replace(Problem.of(error, SYSTEM_CONFIG), severity="warning", hint=_REMEDY)
         return self._limits
 
-    def standings(self) -> list[QuotaStatus]:
+    def statuses(self) -> list[QuotaStatus]:
         """The state of each quota, measured now where that was not done for long."""
         self._parts.require_open()
         if self.limits().bytes and self._is_stale(self._ledger.read()):

@@ -211,9 +211,9 @@ def lost_in_head(repository: Repository) -> Iterator[tuple[str, str, errors.Hist
     """
     commit = repository.head().commit
     files = repository.tree(commit, CONTENT) if commit else {}
-    sound = maintenance.sound(repository, files.values())
+    intact = maintenance.intact(repository, files.values())
     for path, blob in files.items():
-        if blob not in sound:
+        if blob not in intact:
             try:
                 repository.blob(blob)
             except errors.HistoryError as error:

@@ -43,7 +43,7 @@ from memfs.store import Store
 from memfs.store.access_log import FOLDER as SERVED_FOLDER
 from memfs.store.access_log import ServedLog
 from memfs.store.parts import READ_LIMIT, Parts, StorePolicy
-from memfs.trust import standing
+from memfs.trust import status_of
 from memfs.usage import FILE as USAGE_FILE
 from memfs.usage import Usage
 
@@ -369,7 +369,7 @@ def _from_document(tree: Tree) -> object:
             return None
     except (MemfsError, FileNotFoundError, FormatUnsupported):
         return None
-    return standing(tree.root).value(SYSTEM_CONFIG, _SECONDARY_KEY)
+    return status_of(tree.root).value(SYSTEM_CONFIG, _SECONDARY_KEY)
 
 
 def _shares_disk(place: Path, root: Path) -> bool:

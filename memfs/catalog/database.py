@@ -189,7 +189,7 @@ class Database:
         self._drop()
         if not refused:
             self.damage = str(error)
-            self._begin_anew()
+            self._start_over()
             return
         if not isinstance(error, NotRegularFile | StorageIO):
             number = {"SQLITE_FULL": errno.ENOSPC, "SQLITE_READONLY": errno.EROFS}.get(name, errno.EIO)
@@ -243,7 +243,7 @@ class Database:
         if _number(base, "user_version") != self._version:
             raise ValueError("the file was made by other rules, or something else is in it")
 
-    def _begin_anew(self) -> None:
+    def _start_over(self) -> None:
         self._drop()
         if self._in_memory or self._inode != _inode(self._path):
             return  # another process did

@@ -18,7 +18,7 @@ from memfs.catalog.database import Database, remove_base
 from memfs.errors import IndexUnavailable, MemfsError
 from memfs.format.codec import Codec
 from memfs.format.item_fields import fields_of, fresh
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.fs.tree import Content
 from memfs.model import MemoryItem, Stamp
 from memfs.model.ids import stem_of
@@ -144,7 +144,7 @@ class ItemCatalog:
         self._fresh: dict[Key, str] = {}
         self._held: dict[str, tuple[Stamp, dict[str, Any]]] = {}
         self._guard = threading.Lock()
-        renewed_in_child(self)
+        reset_on_fork(self)
 
     def known(self, stamps: Mapping[str, Stamp], *, checked: bool = True) -> dict[str, MemoryItem]:
         """The items in files that are known to hold these contents, by path, as far as facts say what they are.
@@ -229,7 +229,7 @@ class ItemCatalog:
         self.flush()
         self.catalog.close()
 
-    def begin_anew_in_child(self) -> None:
+    def after_fork(self) -> None:
         """Leave what waits to the parent."""
         self._fresh = {}
 

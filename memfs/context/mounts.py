@@ -33,7 +33,7 @@ from memfs.errors import (
     WorkspaceNotFound,
 )
 from memfs.format.codec import Codec
-from memfs.fs.lock import renewed_in_child, shared_property
+from memfs.fs.lock import reset_on_fork, shared_property
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.git.layout import discover, own_users
@@ -434,7 +434,7 @@ class Mounts:
         self._refused: dict[str, Problem] = {}
         self._gone_at: dict[str, float] = {}
         self._guard = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
         self.names: tuple[str, ...] = tuple(self._paths)
         self._make_watcher: Callable[[Path], FileWatcher] | None = None
 
@@ -442,7 +442,7 @@ class Mounts:
         """Whether any is named, be it readable or not."""
         return bool(self._paths)
 
-    def begin_anew_in_child(self) -> None:
+    def after_fork(self) -> None:
         """What could not be read before concerns no answer of this process."""
         self._gone_at = {}
 

@@ -21,12 +21,12 @@ from memfs.context.deliver import ContextSelection, Delivery, ItemSource, Memory
 from memfs.dataclass import dataclass, replace
 from memfs.errors import WARNING, MemfsError, Problem, SettingInvalid
 from memfs.fs.executor import in_daemon
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.model.episode import StateSnapshot
 from memfs.model.kinds import nearest
 from memfs.recall.foreign import ForeignCode, ForeignFailure, error_line, late
 from memfs.settings import BUILT_IN_SOURCES, MOUNTS, MemorySettings, Settings
-from memfs.trust import standing
+from memfs.trust import status_of
 
 ENTRY_POINTS = "memfs.context"
 MOST_LETTERS = 100_000
@@ -311,7 +311,7 @@ class Plugins:
 
     def __post_init__(self) -> None:
         self._lock = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
         self._loaded: dict[Delivery, tuple[LoadedSource, ...]] = {}
         self._unusable: dict[Delivery, tuple[PluginUnusable, ...]] = {}
         self._added: dict[str, LoadedSource] = {}
@@ -449,7 +449,7 @@ def plugins_of(root: Path, settings: Settings, makers: Makers) -> Plugins:
     """The sources of the workspace at ``root``."""
 
     def untrusted() -> list[Problem]:
-        return standing(root).problems("memory.", f"{MOUNTS}.")
+        return status_of(root).problems("memory.", f"{MOUNTS}.")
 
     return Plugins(settings.memory, makers, ForeignCode(settings.memory.source_seconds), untrusted)
 

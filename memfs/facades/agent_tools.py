@@ -25,7 +25,7 @@ from memfs.model.query import MOST
 from memfs.model.time import parse_time, utc_now
 from memfs.recall.fence import withheld
 from memfs.sessions.respond import Reminder, pending
-from memfs.sessions.store import keep_heard
+from memfs.sessions.store import keep_extracted
 from memfs.store.access_log import CORRECTED
 from memfs.store.plan import signed_by
 from memfs.store.reader import beginning
@@ -210,7 +210,7 @@ class AgentMemory(Facade):
 
         Where nothing is to be learned the working memory stays, and expires.
         """
-        keep = keep_heard(self.workspace, "patterns")
+        keep = keep_extracted(self.workspace, "patterns")
         if keep is not Keep.OFF:
             self.workspace.consolidation.run(session, suggest=keep is Keep.SUGGEST)
 
@@ -257,7 +257,7 @@ class AgentMemory(Facade):
         delivery = self.workspace.sources.delivery
         return delivery.triggered(state, max_tokens=None if delivery.memory.triggered_tokens else UNBOUNDED)
 
-    def standing(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """The state of the workspace: counts, history, and what is wrong, as plain values."""
         workspace = self.workspace
         types = numbers(workspace.store, workspace.parts).types

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from memfs.dataclass import replace
 from memfs.errors import SchemaInvalid, SettingInvalid
 from memfs.facades.open_workspaces import Facade, PathName, Where, aside
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.learning.learner import as_program
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
 
@@ -74,7 +74,7 @@ class MemoryLayer(Facade):
         self._added: dict[str, AddedSource] = {}
         self._made: tuple[Deliverer, Deliverer] | None = None
         self._changing = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
         if config:
             self.configure(config)
 

@@ -354,7 +354,7 @@ class FileMerger:
             return _one_of(request)
         return self._joined(request)
 
-    def strangers(
+    def unrelated(
         self, path: str, base: bytes | None, ours: bytes | None, theirs: bytes | None
     ) -> frozenset[Literal["ours", "theirs"]]:
         """Which versions are of another item than the base.

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.startup import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ class Worker:
         self._due: float | None = None
         self._hurry = 0
         self._closed = False
-        renewed_in_child(self)
+        reset_on_fork(self)
 
-    def begin_anew_in_child(self) -> None:
+    def after_fork(self) -> None:
         """Begin with nothing due and no thread: what is due in the parent, the parent does."""
         self._news, self._thread, self._due, self._hurry = threading.Condition(), None, None, 0
 
@@ -183,9 +183,9 @@ class Pools:
         self._threads = threads
         self._pools: dict[str, ThreadPoolExecutor] = {}
         self._guard = threading.Lock()
-        renewed_in_child(self)
+        reset_on_fork(self)
 
-    def begin_anew_in_child(self) -> None:
+    def after_fork(self) -> None:
         """A child has none of the threads."""
         self._pools = {}
 

@@ -554,7 +554,12 @@ def sweep(folder: Path, beginning: str = ".", *, folders: bool = False) -> int:
     swept = 0
     for name in listed(folder):
         writer = name.removesuffix(_TEMPORARY).rpartition(".")[2]
-        if name.startswith(beginning) and name.endswith(_TEMPORARY) and writer.isdecimal() and not lives(int(writer)):
+        if (
+            name.startswith(beginning)
+            and name.endswith(_TEMPORARY)
+            and writer.isdecimal()
+            and not is_running(int(writer))
+        ):
             with suppress(StorageIO, OSError):
                 (remove_all if folders else unlink)(folder / name)
                 swept += 1
@@ -603,7 +608,7 @@ def read_record(path: Path, limit: int = 1 << 20) -> Any:
         return None
 
 
-def lives(process: int) -> bool:
+def is_running(process: int) -> bool:
     """Whether a process with this number is there, of any user."""
     try:
         os.kill(process, 0)

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import FormatUnsupported, JournalDamaged, StorageIO, WritePending
 from memfs.fs import io
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.fs.workspace_location import is_own
 from memfs.startup import Any, regex
 
@@ -113,7 +113,7 @@ def decode(payload: bytes) -> tuple[dict[str, Any], Operation | None]:
     try:
         record = json.loads(line)
         if record["kind"] == "operation":
-            return record, _sound(_operation(record, bodies))
+            return record, _checked(_operation(record, bodies))
         if record["kind"] in MARKS and _ID.fullmatch(record["id"]):
             return record, None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -140,7 +140,7 @@ def _operation(record: dict[str, Any], bodies: bytes) -> Operation:
     )
 
 
-def _sound(operation: Operation) -> Operation:
+def _checked(operation: Operation) -> Operation:
     """The operation, if it leads nowhere: a name that is a name, files that are memfs's own, a time that is one."""
     texts = [operation.message, operation.branch]
     texts += [writer.get(name, "") for writer in operation.writers for name in ("agent", "session", "source")]
@@ -153,13 +153,13 @@ def _sound(operation: Operation) -> Operation:
         and _COMMIT.fullmatch(operation.merges)
         and isinstance(moment, (int, float))
         and 0 <= moment <= _LATEST
-        and all(_is_sound(change) for change in operation.changes)
+        and all(_is_intact(change) for change in operation.changes)
     ):
         raise NotARecord("not what memfs writes")
     return operation
 
 
-def _is_sound(change: FileChange) -> bool:
+def _is_intact(change: FileChange) -> bool:
     digests = all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in (change.old, change.new))
     return digests and is_own(change.path)
 
@@ -244,7 +244,7 @@ class Journal:
         own: the operations that this process appended and that still wait, by id.
     """
 
-    kept_by_child = True
+    survives_fork = True
 
     def __init__(self, path: Path, *, salvaging: bool = False) -> None:
         """``salvaging``: read on where the header is damaged; see ``salvage``."""
@@ -268,14 +268,14 @@ class Journal:
         self._fd = -1
         self._writing_fd = -1
         self._lock = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
 
     def close(self) -> None:
         """Release the file."""
         with self._lock:
             self._reset()
 
-    def begin_anew_in_child(self) -> None:
+    def after_fork(self) -> None:
         """Read it all again: a thread of the parent may have been in the middle of it."""
         self._fd = self._writing_fd = -1  # not closed: the thread may have closed them, and others have their numbers
         self._reset()

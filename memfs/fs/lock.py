@@ -89,14 +89,14 @@ def leads_to(path: Path, fd: int) -> bool:
 
 
 _MAKERS = {type(threading.Lock()): threading.Lock, type(threading.RLock()): threading.RLock}
-_RENEWING = "begin_anew_in_child"
+_RENEWING = "after_fork"
 _known: weakref.WeakSet[object] = weakref.WeakSet()
 
 Part = TypeVar("Part")
 
 
-def renewed_in_child(part: Part) -> Part:
-    """Give an object new locks in each forked child, and call its ``begin_anew_in_child()`` where it has one.
+def reset_on_fork(part: Part) -> Part:
+    """Give an object new locks in each forked child, and call its ``after_fork()`` where it has one.
 
     A child has none of its parent's threads: a lock that one of them held at the fork would be held forever, and what
     only a thread does would never be done.
@@ -112,7 +112,7 @@ _alone = False
 
 
 def fork_alone() -> int:
-    """Fork a process that has no other thread: as ``os.fork``, and parts whose class says ``kept_by_child`` go on with
+    """Fork a process that has no other thread: as ``os.fork``, and parts whose class says ``survives_fork`` go on with
     what they know, since nobody was in the middle of anything.
     """
     global _alone
@@ -130,7 +130,7 @@ def _renew() -> None:
             if (make := _MAKERS.get(type(value))) is not None:
                 setattr(part, name, make())
     for part in parts:
-        if not (_alone and getattr(part, "kept_by_child", False)):
+        if not (_alone and getattr(part, "survives_fork", False)):
             getattr(part, _RENEWING, _nothing)()
     if not _alone:
         _work_out_anew()
@@ -171,7 +171,7 @@ class _ForkBarrier:
 
     def __init__(self) -> None:
         self._own = _OwnDepth()
-        self.begin_anew()
+        self.after_fork()
 
     def __enter__(self) -> None:
         if not self._own.depth:
@@ -199,13 +199,13 @@ class _ForkBarrier:
         self._free.notify_all()
         self._free.release()
 
-    def begin_anew(self) -> None:
+    def after_fork(self) -> None:
         """Forget the other threads, which a child does not have."""
         self._free, self.wanted, self._within = threading.Condition(threading.Lock()), False, int(self._own.depth > 0)
 
 
 no_fork = _ForkBarrier()
-os.register_at_fork(before=no_fork.close, after_in_parent=no_fork.open, after_in_child=no_fork.begin_anew)
+os.register_at_fork(before=no_fork.close, after_in_parent=no_fork.open, after_in_child=no_fork.after_fork)
 
 
 _FIRST_WAIT = 0.0005
@@ -228,7 +228,7 @@ class FileLock:
         self._second = path.with_name(f".{path.name}.second")
         self._queue = path.with_name(f".{path.name}.queue")
         self._threads = threading.Lock()
-        renewed_in_child(self)
+        reset_on_fork(self)
 
     @contextmanager
     def hold(self, purpose: str, timeout: float | None = None) -> Iterator[None]:

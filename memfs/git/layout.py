@@ -394,7 +394,7 @@ class Refs:
         if HEX.fullmatch(text):
             return Head(None, text)
         ref = text.removeprefix("ref:").strip()
-        if not text.startswith("ref:") or not _sound(ref):
+        if not text.startswith("ref:") or not _is_intact(ref):
             return Head(None, None, "HEAD is unreadable")
         try:
             return Head(ref, self.commit(ref))
@@ -407,7 +407,7 @@ class Refs:
         Raises:
             HistoryUnavailable: its file is empty, garbled or cannot be read.
         """
-        if not _sound(ref):
+        if not _is_intact(ref):
             return None
         try:
             return self._commit(ref, _DEPTH)
@@ -422,7 +422,7 @@ class Refs:
         if text is None and (text := self._packed_refs().get(ref)) is None:
             return None
         if text.startswith("ref:") and depth:
-            if not _sound(further := text.removeprefix("ref:").strip()):
+            if not _is_intact(further := text.removeprefix("ref:").strip()):
                 raise HistoryUnavailable(f"{further!a} is no ref", hint=_CHECK)
             return self._commit(further, depth - 1)
         if not HEX.fullmatch(text):
@@ -449,7 +449,7 @@ def parse_packed(data: bytes) -> dict[str, str]:
     return {line[41:]: line[:40] for line in lines if line[:1] not in ("#", "^", "")}
 
 
-def _sound(ref: str) -> bool:
+def _is_intact(ref: str) -> bool:
     """Whether a text can be a ref that lies among the others; one cut off or filled up by a power cut cannot."""
     try:
         os.fsencode(ref)

@@ -74,7 +74,7 @@ def write_graph(repository: Repository, seconds: float = PATIENCE) -> None:
         repository.git.run("commit-graph", *options, timeout=seconds)
 
 
-def sound(repository: Repository, blobs: Iterable[str]) -> set[str]:
+def intact(repository: Repository, blobs: Iterable[str]) -> set[str]:
     """Those of the contents that git gives whole, each proved by its id; of the others one by one can be asked."""
     found: set[str] = set()
     with suppress(HistoryError):

@@ -20,7 +20,7 @@ from pathlib import Path
 from memfs.dataclass import NamedTuple
 from memfs.errors import GitBusy, GitFailed, HistoryUnavailable, MemfsError, WorkspaceClosed
 from memfs.fs import io
-from memfs.fs.lock import locked_within, renewed_in_child
+from memfs.fs.lock import locked_within, reset_on_fork
 from memfs.git.layout import NULL, Facts, Layout, facts_of
 from memfs.git.objects import EMPTY_TREE, LARGEST, Object, TreeEntry
 from memfs.model.item import object_id
@@ -210,7 +210,7 @@ class GitCommands:
     def __init__(self, layout: Layout | None, folder: Path) -> None:
         self.layout, self.folder = layout, folder
         self._lock = threading.Lock()
-        renewed_in_child(self)
+        reset_on_fork(self)
         self._reader: Git | None = None
         self._owner = 0
         self._settings: _Settings | None = None
@@ -564,7 +564,7 @@ CHILD_PATIENCE = 10.0
 
 
 @contextmanager
-def tether(state: Path) -> Iterator[int]:
+def child_lock(state: Path) -> Iterator[int]:
     """A descriptor for git processes to inherit. The caller holds ``commit.lock``; for the person's index, the store's.
 
     A killed memfs takes no git with it: one that still runs would put its index in the place of the next step's, move a

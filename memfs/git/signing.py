@@ -23,7 +23,7 @@ from pathlib import Path
 from memfs.config_names import SIGNING_KEY
 from memfs.errors import GitFailed, MemfsError, Problem, SigningFailed
 from memfs.fs import io
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.git import process as environment
 from memfs.git.commit_object import CommitWriter, sanitised, sole_agent, with_signature
 from memfs.startup import TYPE_CHECKING
@@ -242,7 +242,7 @@ class Signing:
         self.mode, self._git = mode, git
         self._notes: list[Problem] = []
         self._guard = threading.Lock()
-        renewed_in_child(self)
+        reset_on_fork(self)
 
     def signed(self, commit: bytes, writers: Iterable[CommitWriter], *, asked: bool = False) -> bytes:
         """A commit object with its signature, or as it is where it is not to be signed.

@@ -24,7 +24,7 @@ from memfs.fs import io
 from memfs.git.busy import OWN_LINK, at_work, lock_reason, persons_command
 from memfs.git.layout import HEX, NULL, Facts, Head, Layout, facts_of, is_branch, read_small
 from memfs.git.objects import FILE, REGULAR, Object, TreeEntry, write_loose
-from memfs.git.process import TIMEOUT, end, entries_of, finish, tether, wait_for_children
+from memfs.git.process import TIMEOUT, child_lock, end, entries_of, finish, wait_for_children
 from memfs.git.repository import Repository, is_ancestor
 from memfs.startup import regex
 
@@ -182,7 +182,7 @@ def _read_record(state: Path) -> StepRecord | None:
     except (ValueError, TypeError, RecursionError, NotRegularFile):
         # A record is complete before a lock is taken: a torn one stands for a step that never began.
         return None
-    return record if _is_sound(record) else None
+    return record if _is_intact(record) else None
 
 
 def _write_record(repository: Repository, ref: str, old: str, new: str, had_index: bool) -> None:
@@ -191,7 +191,7 @@ def _write_record(repository: Repository, ref: str, old: str, new: str, had_inde
     io.write_file(repository.state / RECORD, json.dumps(record._asdict()).encode())
 
 
-def _is_sound(record: StepRecord) -> bool:
+def _is_intact(record: StepRecord) -> bool:
     """Whether the record leads nowhere but into this repository: it may have been unpacked together with it."""
     return (
         isinstance(record.ref, str)
@@ -338,7 +338,7 @@ def _moved_back(repository: Repository, step: RefIndexStep) -> bool:
     """
     order = f"update {step.ref} {step.old} {step.new}" if step.old else f"delete {step.ref} {step.new}"
     data, variables = os.fsencode(f"{order}\n"), repository.identity().committer.in_reflogs
-    with tether(repository.state) as held:
+    with child_lock(repository.state) as held:
         try:
             repository.git.run("update-ref", *_STDIN, data=data, variables=variables, keep=(held,))
         except GitFailed:  # it has moved on from there
@@ -358,7 +358,7 @@ def _refused(repository: Repository, step: RefIndexStep, err: str) -> HistoryErr
 def _ref_update(repository: Repository) -> Iterator[subprocess.Popen[bytes]]:
     """The process that will move the branch, started early so that the index is locked for less time."""
     variables = repository.identity().committer.in_reflogs
-    with tether(repository.state) as held:
+    with child_lock(repository.state) as held:
         child = repository.git.open("update-ref", *_STDIN, variables=variables, keep=(held,))
     try:
         yield child
@@ -375,7 +375,7 @@ def _prepare(repository: Repository, step: RefIndexStep) -> NewIndex | None:
     if entries:
         lines = b"".join(map(_line, entries.items()))
         variables = {"GIT_INDEX_FILE": str(state / OWN_LINK)}
-        with tether(state) as held:
+        with child_lock(state) as held:
             repository.git.run("update-index", "-z", "--index-info", data=lines, variables=variables, keep=(held,))
         if before is not None:
             keep_date(state / OWN_LINK, before[2])
@@ -566,7 +566,7 @@ def _update(repository: Repository, lines: bytes) -> None:
     before = facts_of(index)
     for left in reversed(range(_STAGE_TRIES)):
         try:
-            with tether(repository.state) as held:
+            with child_lock(repository.state) as held:
                 repository.git.run("update-index", "-z", "--index-info", data=lines, keep=(held,))
         except GitFailed as error:
             reason = lock_reason(repository.layout, lock)

@@ -70,7 +70,7 @@ class Neighbours(NamedTuple):
         return {"near": tuple(item.id for item in self.near), "contradicts": against}
 
 
-class Neighbourhood:
+class NeighbourSearch:
     """Finds neighbours in one workspace. May be used from several threads."""
 
     def __init__(self, store: Reader, kinds: KindTable) -> None:
@@ -153,7 +153,7 @@ class Neighbourhood:
     @staticmethod
     def objection(draft: MemoryItem, item: MemoryItem) -> str:
         """Why the item speaks against the draft; "" where it does not."""
-        if is_momentary(draft) or is_momentary(item) or item.id in draft.supersedes or item.status in OVER:
+        if is_transient(draft) or is_transient(item) or item.id in draft.supersedes or item.status in OVER:
             return ""
         if "working" in (draft.type, item.type) and draft.origin.session != item.origin.session:
             return ""
@@ -163,7 +163,7 @@ class Neighbourhood:
         return contradiction(gist(draft), gist(item))
 
 
-def is_momentary(item: MemoryItem) -> bool:
+def is_transient(item: MemoryItem) -> bool:
     """Whether an item tells of its moment, as an episode does, so that it says nothing against another."""
     from memfs.intake.episode_item import episode_of  # who looks for what contradicts one item does without
 

@@ -16,7 +16,7 @@ from memfs.dataclass import dataclass, field
 from memfs.errors import Conflict, ContentError, IdExists
 from memfs.format.plain import canonical
 from memfs.format.secrets import ALLOWED
-from memfs.intake.contradictions import Neighbourhood, Neighbours
+from memfs.intake.contradictions import Neighbours, NeighbourSearch
 from memfs.model import MemoryItem
 from memfs.model.ids import slug
 from memfs.model.item import VOUCHED, Link
@@ -98,7 +98,7 @@ class ImportService:
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store = store
         self._clock = parts.clock
-        self._neighbourhood = Neighbourhood(store, parts.kinds)
+        self._neighbourhood = NeighbourSearch(store, parts.kinds)
 
     def take_in(
         self,

@@ -17,13 +17,13 @@ from typing import Any
 
 from memfs.dataclass import replace
 from memfs.errors import Conflict
-from memfs.fs.lock import renewed_in_child
-from memfs.intake.contradictions import Neighbourhood, Neighbours
+from memfs.fs.lock import reset_on_fork
+from memfs.intake.contradictions import Neighbours, NeighbourSearch
 from memfs.model import MemoryItem, Phase
 from memfs.model.item import Link, trust_rank
 from memfs.model.learning import ReviewResult, StoreResult
 from memfs.model.tokens import gist
-from memfs.recall.cues import spoken
+from memfs.recall.cues import all_cues
 from memfs.recall.review import Review
 from memfs.recall.reviewers import reviewers_of
 from memfs.resources import word_lists
@@ -65,7 +65,7 @@ def _tree() -> dict[str, list[tuple[tuple[str, ...], str]]]:
     """Every phrase with its sort, by its first word, the longest first."""
     found: dict[str, list[tuple[tuple[str, ...], str]]] = {}
     for name, sort in _SORTS.items():
-        for phrase in chain.from_iterable(language.phrases(f"{_TABLE}.{name}") for language in spoken(_TABLE)):
+        for phrase in chain.from_iterable(language.phrases(f"{_TABLE}.{name}") for language in all_cues(_TABLE)):
             words = tuple(_words(phrase))
             found.setdefault(words[0], []).append((words, sort))
     for rows in found.values():
@@ -76,7 +76,7 @@ def _tree() -> dict[str, list[tuple[tuple[str, ...], str]]]:
 @cache
 def _neutral() -> frozenset[str]:
     """Words that may be between small talk without adding to it, and those one may be addressed by."""
-    return frozenset(chain.from_iterable(language.phrases(f"{_TABLE}.neutral") for language in spoken(_TABLE)))
+    return frozenset(chain.from_iterable(language.phrases(f"{_TABLE}.neutral") for language in all_cues(_TABLE)))
 
 
 class TrivialFilter:
@@ -385,9 +385,9 @@ class Intake:
         self._usage, self._judge, self._extraction = usage, judge, extraction
         self._threshold, self._fire = threshold, fire
         self._trivial = TrivialFilter()
-        self._neighbourhood = Neighbourhood(store, parts.kinds)
+        self._neighbourhood = NeighbourSearch(store, parts.kinds)
         self._turn = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
 
     def reviewed_by(self, judge: Judge) -> Intake:
         """This intake with another judge."""

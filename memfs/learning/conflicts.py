@@ -179,9 +179,9 @@ class Conflicts:
 
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store, self._parts = store, parts
-        from memfs.intake.contradictions import Neighbourhood
+        from memfs.intake.contradictions import NeighbourSearch
 
-        self._neighbourhood = Neighbourhood(store, parts.kinds)
+        self._neighbourhood = NeighbourSearch(store, parts.kinds)
         self._marked = MarkedItems(store, parts)
 
     # -- finding --------------------------------------------------------------------------------------------------
@@ -269,11 +269,11 @@ class Conflicts:
 
     def _texts(self) -> dict[str, str]:
         """What each item says that may contradict another, by path."""
-        from memfs.intake.contradictions import is_momentary
+        from memfs.intake.contradictions import is_transient
 
         now, items = self._parts.clock(), ((path, self._load(path)) for path in self._parts.index.stamps())
         return {
-            path: gist(item) for path, item in items if item is not None and not is_momentary(item) and holds(item, now)
+            path: gist(item) for path, item in items if item is not None and not is_transient(item) and holds(item, now)
         }
 
     def _load(self, path: str) -> MemoryItem | None:

@@ -25,7 +25,7 @@ from memfs.model.query import MOST
 from memfs.model.time import utc_now
 from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import unresolved_note
-from memfs.recall.cues import ends, spoken
+from memfs.recall.cues import all_cues, ends
 from memfs.recall.fence import withheld
 from memfs.recall.recaller import Recaller
 from memfs.recall.review import relevances
@@ -58,7 +58,7 @@ def telling(text: str) -> bool:
 
 def achieved(text: str) -> bool:
     """Whether a text begins by telling what was achieved."""
-    return any(language.pattern(f"{_TABLE}.achieved").match(text) for language in spoken(_TABLE))
+    return any(language.pattern(f"{_TABLE}.achieved").match(text) for language in all_cues(_TABLE))
 
 
 def stated(text: str) -> str:
@@ -72,11 +72,11 @@ def stated(text: str) -> str:
 
 def _cue(name: str, text: str) -> bool:
     frame = r"(?<!\w){}(?!\w)"
-    return any(language.pattern(f"{_TABLE}.{name}", frame).search(text) for language in spoken(_TABLE))
+    return any(language.pattern(f"{_TABLE}.{name}", frame).search(text) for language in all_cues(_TABLE))
 
 
 def _requests(sentence: str) -> bool:
-    return any(language.pattern(f"{_TABLE}.request").match(sentence) for language in spoken(_TABLE))
+    return any(language.pattern(f"{_TABLE}.request").match(sentence) for language in all_cues(_TABLE))
 
 
 def extract_learnings(store: Store, facts: Mapping[str, Any], inbox: Inbox | None = None) -> list[MemoryItem]:

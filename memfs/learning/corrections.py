@@ -18,7 +18,7 @@ from itertools import islice
 from memfs.errors import ItemNotFound, QueryInvalid
 from memfs.model import MemoryItem
 from memfs.model.time import utc_now
-from memfs.recall.cues import Cues, ends, heard
+from memfs.recall.cues import Cues, cues_for_text, ends
 from memfs.search.analyzer import folded, is_unspaced
 from memfs.store import Store
 from memfs.store.access_log import HELPED, OFF, REFUSED, ServedLog
@@ -50,7 +50,7 @@ def corrections(text: str) -> tuple[str, ...]:
     base path is /v2.") corrects, too. Of a long message the first 20,000 characters are looked at and the first 20 such
     sentences count: it is a document. A sentence of more than 500 characters is none.
     """
-    languages = heard(_TABLE, text[:_LOOKED_AT])
+    languages = cues_for_text(_TABLE, text[:_LOOKED_AT])
     found = dict.fromkeys(one for one, refused in _read(text, languages) if _corrects(one, languages, refused))
     return tuple(islice(found, _MOST))
 
@@ -58,14 +58,14 @@ def corrections(text: str) -> tuple[str, ...]:
 def passed_over(text: str) -> tuple[str, ...]:
     """The other sentences of a message, as far as it is looked at, but a mere "no": that says nothing by itself."""
     kept = corrections(text)
-    languages = heard(_TABLE, text[:_LOOKED_AT])
+    languages = cues_for_text(_TABLE, text[:_LOOKED_AT])
     left = (one for one, _ in _read(text, languages) if one not in kept and not _refuses(one, languages))
     return tuple(dict.fromkeys(left))
 
 
 def is_correction(sentence: str) -> bool:
     """Whether one sentence corrects or prefers."""
-    return len(sentence) <= _LONGEST and _corrects(sentence, heard(_TABLE, sentence), after_refusal=False)
+    return len(sentence) <= _LONGEST and _corrects(sentence, cues_for_text(_TABLE, sentence), after_refusal=False)
 
 
 def _corrects(sentence: str, languages: Sequence[Cues], after_refusal: bool) -> bool:

@@ -63,7 +63,7 @@ def has_failed(row: TriggerRow) -> bool:
     return row.outcome == Outcome.FAILURE.value or (row.outcome == Outcome.PARTIAL.value and bool(row.error))
 
 
-class Casebook:
+class RuleEvidence:
     """Episodes, found by the situations in which a rule applies.
 
     A failure in a situation in which the rule applies, with its error, speaks for it; a success without a warning
@@ -138,7 +138,7 @@ class Casebook:
             speaks: whether a failure is what the rule is about.
             warnings: ids with which an agent is warned of it, besides those of the failures themselves.
         """
-        sheet = _Sheet(set(warnings))
+        sheet = _Tally(set(warnings))
         for row in cases:
             if has_failed(row):
                 if speaks(row):
@@ -155,7 +155,7 @@ class Casebook:
         )
 
     @staticmethod
-    def _confidence(sheet: _Sheet) -> float:
+    def _confidence(sheet: _Tally) -> float:
         fors = against = 0.0
         recent = 1.0
         for good in reversed(sheet.events):
@@ -164,7 +164,7 @@ class Casebook:
         return round((fors + 1.0) / (fors + against + 2.0), 2)
 
 
-class _Sheet:
+class _Tally:
     """Where episodes are entered, one after another."""
 
     def __init__(self, warnings: set[str]) -> None:
@@ -357,7 +357,7 @@ def speaks_for(error: str | None) -> Callable[[TriggerRow], bool]:
     return lambda row: error is None or same_error(signature(row.error), wanted)
 
 
-def look(book: Casebook, known: Collection[str], threshold: int) -> Iterator[FailureCondition]:
+def look(book: RuleEvidence, known: Collection[str], threshold: int) -> Iterator[FailureCondition]:
     """What failures teach that no rule tells yet, the most frequent first.
 
     Args:
@@ -398,7 +398,7 @@ def _alike(failures: Iterable[TriggerRow]) -> list[list[TriggerRow]]:
 
 
 # -- conditions -----------------------------------------------------------------------------------------------------
-def _conditions(book: Casebook, group: list[TriggerRow], threshold: int) -> Iterator[FailureCondition]:
+def _conditions(book: RuleEvidence, group: list[TriggerRow], threshold: int) -> Iterator[FailureCondition]:
     """The conditions under which failures of a group come together, the best first."""
     left = group
     for _ in range(_ROUNDS):
@@ -410,7 +410,7 @@ def _conditions(book: Casebook, group: list[TriggerRow], threshold: int) -> Iter
         left = [row for row in left if row.id not in ids]
 
 
-def _best(book: Casebook, left: Sequence[TriggerRow], threshold: int) -> FailureCondition | None:
+def _best(book: RuleEvidence, left: Sequence[TriggerRow], threshold: int) -> FailureCondition | None:
     """The condition that is sure enough and explains most; of equals the one that was tried first."""
     fresh = {row.id for row in left}
     error = signature(left[-1].error)
@@ -427,7 +427,7 @@ def _best(book: Casebook, left: Sequence[TriggerRow], threshold: int) -> Failure
     return best[1] if best is not None else None
 
 
-def _held(book: Casebook, condition: TriggerRow, error: frozenset[str]) -> FailureCondition:
+def _held(book: RuleEvidence, condition: TriggerRow, error: frozenset[str]) -> FailureCondition:
     """A condition held against all episodes."""
     return FailureCondition(
         condition, book.weigh(book.cases(condition), lambda row: same_error(signature(row.error), error))

@@ -24,7 +24,7 @@ from memfs.errors import IdExists, LockTimeout, MemfsError
 from memfs.format.secrets import reason_in
 from memfs.fs import io
 from memfs.fs.executor import Worker
-from memfs.fs.lock import FileLock, renewed_in_child
+from memfs.fs.lock import FileLock, reset_on_fork
 from memfs.intake.episode_item import episode_of
 from memfs.learning.patterns import (
     EXAMPLES,
@@ -102,9 +102,9 @@ class PatternStore:
         self._worker = Worker("memfs-patterns", self._learn_next, self.store.note_failure, again=0.0)
         self._waiting: dict[str, MemoryItem] = {}
         self._guard = threading.Lock()
-        renewed_in_child(self)
+        reset_on_fork(self)
 
-    def begin_anew_in_child(self) -> None:
+    def after_fork(self) -> None:
         """What waits in the parent, the parent learns."""
         self._waiting = {}
 
@@ -397,11 +397,11 @@ def _suggestion(pattern: Pattern, made: datetime) -> Suggestion:
 
 def _disagree(pattern: Pattern, items: Iterable[MemoryItem]) -> bool:
     """Whether what shows a pattern speaks against one another: these are answers to one question."""
-    from memfs.intake.contradictions import Neighbourhood
+    from memfs.intake.contradictions import NeighbourSearch
 
     members = set(pattern.members)
     shown = [item for item in items if item.id in members][-_COMPARED:]
-    return all(Neighbourhood.objection(one, other) for one, other in pairwise(shown))
+    return all(NeighbourSearch.objection(one, other) for one, other in pairwise(shown))
 
 
 def _again(waiting: Suggestion, item: MemoryItem, members: Sequence[MemoryItem]) -> Suggestion:

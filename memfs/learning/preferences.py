@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from memfs.dataclass import dataclass
 from memfs.errors import Conflict, ContentError, IdExists
 from memfs.fs.lock import shared_property
-from memfs.intake.contradictions import Neighbourhood
+from memfs.intake.contradictions import NeighbourSearch
 from memfs.learning.conflicts import covers, record_of
 from memfs.model import MemoryItem, Origin, Query
 from memfs.model.ids import stable_id
@@ -148,7 +148,7 @@ class Preferences:
         self._store = store
         self._clock: Callable[[], datetime] = parts.clock
         self._parts, self._usage, self._fire = parts, usage, fire
-        self._neighbourhood = Neighbourhood(store, parts.kinds)
+        self._neighbourhood = NeighbourSearch(store, parts.kinds)
 
     @shared_property
     def _intake(self) -> Intake:

@@ -26,8 +26,8 @@ from memfs.learning.failures import (
     MOST_COMPARED,
     MOST_FOUND,
     Advice,
-    Casebook,
     FailureCondition,
+    RuleEvidence,
     RuleVerdict,
     advise,
     is_unremedied,
@@ -154,11 +154,13 @@ class FailureAnalyst:
             evidence=tuple(row.id for row in failures)[-MOST_EVIDENCE:],
         )
 
-    def _book(self) -> Casebook:
+    def _book(self) -> RuleEvidence:
         rows = [row for row in self._triggers.rows(EPISODE) if row.status not in ENDED][-MOST_EPISODES:]
-        return Casebook(rows)
+        return RuleEvidence(rows)
 
-    def _new(self, book: Casebook, accounted: set[str], decided: Sequence[Suggestion]) -> Iterator[FailureCondition]:
+    def _new(
+        self, book: RuleEvidence, accounted: set[str], decided: Sequence[Suggestion]
+    ) -> Iterator[FailureCondition]:
         """What failures teach that no rule tells, and that nobody decided about."""
         known = accounted | {name for one in decided for name in one.evidence}
         for found in look(book, known, self._threshold):
@@ -170,7 +172,7 @@ class FailureAnalyst:
         return self._config().pattern_threshold
 
     # -- rules there are ----------------------------------------------------------------------------------------------
-    def _rules_there_are(self, book: Casebook) -> tuple[list[_RuleOutcome], set[str]]:
+    def _rules_there_are(self, book: RuleEvidence) -> tuple[list[_RuleOutcome], set[str]]:
         """The newest rules with what the episodes say of them, and the ids of the failures that they account for."""
         items = self._store.select(Query(types=frozenset({RULE}), limit=MOST))
         accounted = {str(told) for item in items for told in item.data.get("learned_from", ())}

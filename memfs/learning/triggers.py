@@ -24,7 +24,7 @@ from memfs.catalog.facts import Key
 from memfs.catalog.facts import maker as fact_maker
 from memfs.errors import MemfsError
 from memfs.fs import append_log
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.intake.episode_item import EPISODIC, episode_of, item_of
 from memfs.learning.situations import (
     GENERIC,
@@ -405,7 +405,7 @@ class Triggers:
         self._table: TriggerTable | None = None
         self._after: dict[tuple[str, float], tuple[int, tuple[int, int]]] = {}
         self._lock = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
 
     # -- asking -----------------------------------------------------------------------------------------------------
     @property

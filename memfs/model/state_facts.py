@@ -49,12 +49,12 @@ def participants(result: Mapping[str, Any]) -> tuple[str, ...]:
     return _once((*_single(result).participants, *(name for one in matches(result) for name in one.participants)))
 
 
-def strangers(result: Mapping[str, Any]) -> tuple[str, ...]:
+def unknown_participants(result: Mapping[str, Any]) -> tuple[str, ...]:
     """Winners and losers who are not among the participants that the result, or a match in it, lists by name."""
-    return _once(name for one in (result, *_matches_in(result)) for name in _strangers(one))
+    return _once(name for one in (result, *_matches_in(result)) for name in _unknown_participants(one))
 
 
-def _strangers(result: Mapping[str, Any]) -> list[str]:
+def _unknown_participants(result: Mapping[str, Any]) -> list[str]:
     listed = result.get("participants")
     named = names(listed) if isinstance(listed, list) else []
     told = (*_winners(result), *names(result.get("loser"))) if named and listed and len(named) == len(listed) else ()

@@ -85,14 +85,14 @@ def cues(language: str = "en") -> Cues:
 
 
 @cache
-def spoken(table: str) -> tuple[Cues, ...]:
+def all_cues(table: str) -> tuple[Cues, ...]:
     """The languages that have cues of a sort, English first. The files of others are not parsed."""
     names = sorted(language_names(), key=lambda name: (name != "en", name))
     found = (cues(name) for name in names if f"[{table}" in language_text(name))
     return tuple(one for one in found if one.has(table))
 
 
-def heard(table: str, text: str) -> tuple[Cues, ...]:
+def cues_for_text(table: str, text: str) -> tuple[Cues, ...]:
     """The languages that have cues of a sort and that a text may be in, English first: it may always be."""
     told = dict.fromkeys(("en", *written(text)))
     return tuple(found for name in told if name in language_names() and (found := cues(name)).has(table))
@@ -101,7 +101,7 @@ def heard(table: str, text: str) -> tuple[Cues, ...]:
 @cache
 def ends() -> re.Pattern[str]:
     """Where a sentence ends: at its mark, with quotes and brackets behind it, or with the line; not at ``e.g.``."""
-    short = "".join(rf"(?<!{row})" for language in spoken("sentences") for row in language.phrases("sentences.short"))
+    short = "".join(rf"(?<!{row})" for language in all_cues("sentences") for row in language.phrases("sentences.short"))
     return re.compile(
         rf"(?<=[.!?]){short}[\"')\]*]{{0,3}}\s+|(?<=[\u3002\uff01\uff1f])[\u300d\u300f\uff09]{{0,3}}\s*|\n+"
     )

@@ -22,7 +22,7 @@ from memfs.dataclass import dataclass
 from memfs.errors import EndpointFailed, MemfsError, WorkspaceClosed
 from memfs.format.secrets import find
 from memfs.fs.executor import Worker
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.learning import VECTOR_DB, MemoryConfig
 from memfs.model.tokens import whole
@@ -99,7 +99,7 @@ class Embeddings:
         self._index, self._read, self._report = index, read, report
         self._turn = threading.Lock()
         self._step = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
         self._worker = Worker("memfs-embeddings", self._work, report)
         self._ending = threading.Event()
         self._generation = -1
@@ -109,7 +109,7 @@ class Embeddings:
         self.problem = ""
 
     # -- in the background ------------------------------------------------------------------------------------------
-    def begin_anew_in_child(self) -> None:
+    def after_fork(self) -> None:
         """Begin with a thread of its own."""
         if not self._ending.is_set():
             self._ending = threading.Event()
@@ -315,7 +315,7 @@ class Embeddings:
         self._lacking()
         return bool(self._held)
 
-    def standing(self) -> EmbeddingStatus:
+    def status(self) -> EmbeddingStatus:
         """How far they are, by a look at every item."""
         lacking, stamps = len(self._lacking()), self._index.stamps()
         return EmbeddingStatus(
@@ -414,7 +414,7 @@ class VectorSearch:
         if self._background:
             late = self.embeddings.behind
         else:
-            standing = self.embeddings.standing()
+            standing = self.embeddings.status()
             late = standing.embedded < standing.items
         return late or time.monotonic() - self._failed < _QUESTION_REST_SECONDS
 
@@ -556,7 +556,7 @@ class EmbeddingIndex:
         self._background = background
         self._current: tuple[tuple[str, str], VectorSearch] | None = None
         self._changing = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
 
     def current(self) -> VectorSearch | None:
         """What finds by meaning; None where the memory context asks for none, or for what cannot be had.

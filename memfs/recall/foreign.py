@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from memfs.fs.executor import in_daemon
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.startup import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ class ForeignCode:
         self._lock = threading.Lock()
         self._running: dict[str, set[Future[object]]] = {}
         self._late: set[Future[object]] = set()
-        renewed_in_child(self)
+        reset_on_fork(self)
 
-    def begin_anew_in_child(self) -> None:
+    def after_fork(self) -> None:
         """A forked child has none of the threads that are at it."""
         self._running, self._late = {}, set()
 

@@ -367,9 +367,9 @@ class Ranking:
         """The matches with what the factors of use and fading need to know of them."""
         if not self.counts_use:
             return list(matches)
-        lives = self._half_lives
+        is_running = self._half_lives
         return [
-            one._replace(use=uses.get(one.candidate.id, NEVER), half_life_days=lives.get(one.candidate.type, 0.0))
+            one._replace(use=uses.get(one.candidate.id, NEVER), half_life_days=is_running.get(one.candidate.type, 0.0))
             for one in matches
         ]
 

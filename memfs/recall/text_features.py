@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 
 from memfs.dataclass import dataclass
-from memfs.recall.cues import spoken
+from memfs.recall.cues import all_cues
 from memfs.search.analyzer import STOP_WORDS, tokens
 from memfs.search.terms import COMMON_WORDS
 
@@ -70,7 +70,7 @@ def traits(text: str) -> Traits:
 def _patterns() -> dict[str, list[re.Pattern[str]]]:
     """The expressions of each cue, one a language."""
     found: dict[str, list[re.Pattern[str]]] = {}
-    for language in spoken(_TABLE):
+    for language in all_cues(_TABLE):
         for name in language.names(_TABLE):
             if name != _ORDER:
                 found.setdefault(name, []).append(language.pattern(f"{_TABLE}.{name}", r"(?<!\w){}(?!\w)"))
@@ -90,6 +90,6 @@ def _traits(text: str) -> Traits:
         figures=len(set(_FIGURE.findall(text))),
         cues={name: number for name, number in counted.items() if number},
         asks=text.endswith("?") and len(sentences) <= 1,
-        orders=any(one.pattern(f"{_TABLE}.{_ORDER}").match(text) for one in spoken(_TABLE)),
+        orders=any(one.pattern(f"{_TABLE}.{_ORDER}").match(text) for one in all_cues(_TABLE)),
         steps=len(_NUMBERED.findall(text)),
     )

@@ -551,7 +551,7 @@ def _cut(token: str, told: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str,
     script = language_of(word) if not token.isascii() else ""
     spoken = (script,) if script else told
     bare = folded(token)
-    if not spoken or _humped(bare) or not (script or bare.isalpha()):
+    if not spoken or _camel_case_parts(bare) or not (script or bare.isalpha()):
         return tuple(_words(bare)), ()
     plain = folded(word).translate(_LETTERS)
     if any(plain in stop_words(code) for code in spoken):
@@ -573,7 +573,7 @@ def _pairs(run: str, alone: bool) -> Iterator[str]:
 def _words(token: str) -> list[str]:
     """The stem of the whole word, then the stems of the parts of ``snake_case`` and ``camelCase``; no stop words."""
     found = [*_word(token.replace("_", ""))]
-    if "_" in token or _humped(token):
+    if "_" in token or _camel_case_parts(token):
         for piece in token.split("_"):
             whole = piece.islower() and piece.isascii() and piece.isalpha()
             for part in (piece,) if whole else _HUMPS.findall(piece):
@@ -582,7 +582,7 @@ def _words(token: str) -> list[str]:
     return found
 
 
-def _humped(token: str) -> bool:
+def _camel_case_parts(token: str) -> bool:
     return not (token.islower() or token.isupper() or token[1:].islower()) and len(_HUMPS.findall(token)) > 1
 
 

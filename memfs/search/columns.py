@@ -452,7 +452,7 @@ class DocumentColumns:
         return len(self._passages)
 
     @property
-    def talks(self) -> bool:
+    def has_conversations(self) -> bool:
         """Whether any item has a place in a talk."""
         return len(self._in_talks) > 0
 
@@ -510,7 +510,7 @@ class DocumentColumns:
         """The live items at these places of talks."""
         names, codes = self._coded["session"]
         known = {name: code for code, name in enumerate(names)}
-        talks, sequences = self._in_talks, self._sequences
+        has_conversations, sequences = self._in_talks, self._sequences
 
         def place_of(number: int) -> tuple[int, int]:
             return codes[number], sequences[number]
@@ -518,9 +518,9 @@ class DocumentColumns:
         found = []
         for session, sequence in dict.fromkeys(places):
             wanted = known.get(session, -1), sequence
-            at = bisect_left(talks, wanted, key=place_of)
-            while at < len(talks) and place_of(talks[at]) == wanted:
-                found.append(talks[at])
+            at = bisect_left(has_conversations, wanted, key=place_of)
+            while at < len(has_conversations) and place_of(has_conversations[at]) == wanted:
+                found.append(has_conversations[at])
                 at += 1
         return found
 

@@ -83,7 +83,7 @@ class Index(Protocol):
             IndexUnavailable: as ``search``.
         """
 
-    def talks(self) -> bool:
+    def has_conversations(self) -> bool:
         """Whether any item has a place in a talk; removed ones may count."""
 
     def worn(self) -> bool:
@@ -267,10 +267,10 @@ class ColumnIndex(ABC):
         """The numbers of those of the ids that there are, in order."""
         return {number: None for key in ids if (number := self.known.number(key)) is not None}
 
-    def talks(self) -> bool:
+    def has_conversations(self) -> bool:
         self.flush()
         with self.reported():
-            return self.known.talks
+            return self.known.has_conversations
 
     def worn(self) -> bool:
         self.flush()

@@ -102,7 +102,7 @@ class MemoryIndex:
         rows = [self._rows[key] for key in dict.fromkeys(ids) if key in self._rows and key not in hidden]
         return [row.candidate(0.0) for row in rows if accepts(row)]
 
-    def talks(self) -> bool:
+    def has_conversations(self) -> bool:
         return bool(self._places)
 
     def worn(self) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import CorruptRecord, ExtraMissing
 from memfs.fs import io
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.search.embedder import Vector
 from memfs.search.vectors import numeric
 
@@ -53,7 +53,7 @@ class MiniLmEmbedder:
         self.light = False
         self._lock = threading.Lock()
         self._used = False
-        renewed_in_child(self)
+        reset_on_fork(self)
 
     def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         """A vector for each text; what comes after its first 256 word pieces does not count.

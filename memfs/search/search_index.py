@@ -16,7 +16,7 @@ from pathlib import Path
 
 from memfs.dataclass import dataclass, replace
 from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.model import Candidate, MemoryItem, Query, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.time import EARLIEST
@@ -307,7 +307,7 @@ class SearchIndex:
             the last time has ended (``make_good``), no search takes a part of the index for the whole.
     """
 
-    kept_by_child = True
+    survives_fork = True
 
     def __init__(self, folder: Path, engine: str) -> None:
         """
@@ -323,7 +323,7 @@ class SearchIndex:
         self.folder = folder
         self._lock = threading.RLock()
         self._folding = threading.Lock()
-        renewed_in_child(self)
+        reset_on_fork(self)
         self._current: Generation | None = None
         self._table: StampTable | None = None
         self._index: Index | None = None
@@ -479,9 +479,11 @@ class SearchIndex:
 
         return self._helped(counted, 0)
 
-    def talks(self) -> bool:
+    def has_conversations(self) -> bool:
         """Whether any item has a place in a talk, as far as is known."""
-        return self._helped(lambda base: self._fresh.index.talks() or (base is not None and base.talks()), False)
+        return self._helped(
+            lambda base: self._fresh.index.has_conversations() or (base is not None and base.has_conversations()), False
+        )
 
     def beside(self, places: Collection[Place], query: Query) -> list[Candidate]:
         """The items at these places of talks that pass the query's filters, similarity 0, as far as is known."""
@@ -641,7 +643,7 @@ class SearchIndex:
             if self._index is not None:
                 self._index.release()
 
-    def begin_anew_in_child(self) -> None:
+    def after_fork(self) -> None:
         """Read the base again, and let the next freshness check find what the overlay had."""
         _abandoned.append(self._index)
         self._index = self._seen = self._asked = None
@@ -788,8 +790,8 @@ def filled(index: Index, items: Iterable[tuple[MemoryItem, Stamp]]) -> StampTabl
 
 def _fitting(found: list[Candidate], table: StampTable) -> list[Candidate]:
     """What a base's engine found, if its stamps know all of it: a damaged file may name anything."""
-    if (stranger := table.stranger(found)) is not None:
-        raise IndexUnavailable(f"it names what it does not hold: {stranger!r}")
+    if (first_unknown := table.first_unknown(found)) is not None:
+        raise IndexUnavailable(f"it names what it does not hold: {first_unknown!r}")
     return found
 
 

@@ -76,7 +76,7 @@ class _Rows:
 class StampTable(Mapping[str, Entry]):
     """An unchangeable mapping from path to (id, stamp) that makes its stamps only when asked.
 
-    ``stranger``, ``holder``, ``changed`` and ``pack`` are of the table without the rows over it.
+    ``first_unknown``, ``holder``, ``changed`` and ``pack`` are of the table without the rows over it.
     """
 
     def __init__(self, rows: _Rows) -> None:
@@ -173,7 +173,7 @@ class StampTable(Mapping[str, Entry]):
         found = self.stamp(path)
         return found.blob if found is not None else ""
 
-    def stranger(self, found: Sequence[Candidate]) -> str | None:
+    def first_unknown(self, found: Sequence[Candidate]) -> str | None:
         """The id of the first of these whose path it does not have under this id; None where it has all."""
         paths = self._base.paths
         for one, place in zip(found, paths.places([one.path for one in found]), strict=True):
@@ -181,7 +181,7 @@ class StampTable(Mapping[str, Entry]):
                 return one.id
         return None
 
-    def vouches(self, path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> bool:
+    def matches(self, path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> bool:
         """Whether a file with these facts is known to hold what it held when it was stamped (``Stamp.racy``)."""
         facts = size, mtime_ns, ctime_ns, inode
         if path in self._over:

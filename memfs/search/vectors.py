@@ -20,7 +20,7 @@ from typing import Any
 from memfs.catalog.database import workspace_tables
 from memfs.dataclass import dataclass
 from memfs.errors import ExtraMissing, ItemNotFound, QueryInvalid
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.search.embedder import Vector, unit
 
 _ROOM = 256
@@ -137,7 +137,7 @@ class VectorStore:
     def __init__(self, *, brief: bool = False) -> None:
         """``brief``: for a process that asks little and ends: directions alone, roughly, without NumPy."""
         self._lock = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
         # NumPy is brought in with the first look at them
         self._rows: FlatRows | MatrixRows | None = FlatRows(brief=True) if brief else None
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from memfs.errors import CorruptRecord, ExtraMissing
 from memfs.fs import io
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.search.embedder import Vector, unit
 from memfs.search.vectors import numeric
 
@@ -61,7 +61,7 @@ class WordLlamaEmbedder:
         self.least = 0.2
         self.light = True
         self._lock = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
         self._cut = lru_cache(_KNOWN_WORDS)(self._cut_anew)
 
     def embed(self, texts: Sequence[str]) -> Sequence[Vector]:

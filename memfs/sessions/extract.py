@@ -27,7 +27,7 @@ from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
 from memfs.model.ids import slug
 from memfs.model.item import Trust
 from memfs.model.time import time_in
-from memfs.recall.cues import Cues, ends, spoken
+from memfs.recall.cues import Cues, all_cues, ends
 from memfs.recall.similarity import normalised
 from memfs.search.analyzer import terms
 from memfs.sessions.event import (
@@ -84,7 +84,7 @@ def sort_of(text: str) -> str:
     """The sort of work that a task's words tell; ``task`` where they tell none."""
     found = (
         (match.start(), name)
-        for language in spoken(_TASKS)
+        for language in all_cues(_TASKS)
         for name in language.names(_TASKS)
         if (match := language.pattern(f"{_TASKS}.{name}", r"\b{}\b").search(text))
     )
@@ -269,7 +269,7 @@ def note(text: str) -> str:
     found = _HASH.fullmatch(said)
     if found is not None:
         return "" if TrivialFilter().is_trivial(found[1]) else found[1].strip()
-    for language in spoken("notes"):
+    for language in all_cues("notes"):
         begun = language.pattern("notes.remember", r"{}[ \t]*[:\uff1a]\s*").match(said)
         if begun is not None:
             return said[begun.end() :].strip()
@@ -297,7 +297,7 @@ def _intends(sentence: str) -> bool:
         language.pattern(f"{_INTENTIONS}.later", r"\b{}\b").search(
             language.pattern(f"{_INTENTIONS}.otherwise").sub(" ", sentence)
         )
-        for language in spoken(_INTENTIONS)
+        for language in all_cues(_INTENTIONS)
     )
 
 
@@ -309,7 +309,7 @@ def priority(text: str) -> str:
 
 
 def _any(name: str, text: str) -> bool:
-    return any(language.pattern(f"{_INTENTIONS}.{name}", r"\b{}\b").search(text) for language in spoken(_INTENTIONS))
+    return any(language.pattern(f"{_INTENTIONS}.{name}", r"\b{}\b").search(text) for language in all_cues(_INTENTIONS))
 
 
 MOST = 5
@@ -363,7 +363,7 @@ def _reports(sentence: str) -> bool:
     return len(sentence) <= _LONGEST and any(
         language.pattern(f"{_TABLE}.reported").match(sentence)
         and not language.pattern(f"{_TABLE}.not_done", r"\b{}\b").search(sentence)
-        for language in spoken(_TABLE)
+        for language in all_cues(_TABLE)
     )
 
 
@@ -373,7 +373,9 @@ def statement(sentence: str) -> Statement | None:
     if not _FEWEST_NAMING <= words <= _MOST_WORDS or len(sentence) > _LONGEST or sentence.endswith(("?", ":")):
         return None
     plain = sentence.replace("\u2019", "'")
-    return next((found for one in spoken(_TABLE) if (found := _stated(one, sentence, plain, words)) is not None), None)
+    return next(
+        (found for one in all_cues(_TABLE) if (found := _stated(one, sentence, plain, words)) is not None), None
+    )
 
 
 def _stated(language: Cues, sentence: str, plain: str, words: int) -> Statement | None:
@@ -561,7 +563,7 @@ _STEP_LENGTH = 160
 
 
 @dataclass(slots=True)
-class Heard:
+class ExtractedMemories:
     """What some events say.
 
     Attributes:
@@ -581,18 +583,20 @@ class Heard:
     typed: list[str] = field(default_factory=list)
 
 
-def hear(events: Sequence[PendingEvent], notes: SessionNotes, root: Path, warned: Warned) -> Heard:
+def extract_memories(
+    events: Sequence[PendingEvent], notes: SessionNotes, root: Path, warned: Warned
+) -> ExtractedMemories:
     """What events say; the notes learn what the next ones have to know.
 
     Args:
         root: the folder from which files are named.
         warned: tells which items a situation was warned with.
     """
-    heard = Heard()
+    heard = ExtractedMemories()
     for one in events:
         notes.upto, notes.last = one.end, one.key
         event = one.event
-        if _heard_before(event, notes):
+        if _seen_before(event, notes):
             continue
         notes.session, notes.heard, notes.ended = event.session, event.moment, event.name == SESSION_END
         if event.name == PROMPT:
@@ -605,7 +609,7 @@ def hear(events: Sequence[PendingEvent], notes: SessionNotes, root: Path, warned
     return heard
 
 
-def _prompt(event: SessionEvent, key: str, heard: Heard) -> None:
+def _prompt(event: SessionEvent, key: str, heard: ExtractedMemories) -> None:
     heard.typed.append(event.text("prompt"))
     said = own_words(event)
     if not said:
@@ -620,7 +624,9 @@ def _prompt(event: SessionEvent, key: str, heard: Heard) -> None:
         heard.corrections += [(one, event) for one in wishes]
 
 
-def _work(event: SessionEvent, key: str, notes: SessionNotes, root: Path, heard: Heard, warned: Warned) -> None:
+def _work(
+    event: SessionEvent, key: str, notes: SessionNotes, root: Path, heard: ExtractedMemories, warned: Warned
+) -> None:
     for task in completed(event, notes):
         item = of_task(task, event, key)
         heard.done[item.id] = item
@@ -660,7 +666,7 @@ def _note_step(description: str, notes: SessionNotes) -> None:
         notes.steps = [*notes.steps, step][-_MOST_STEPS:]
 
 
-def _heard_before(event: SessionEvent, notes: SessionNotes) -> bool:
+def _seen_before(event: SessionEvent, notes: SessionNotes) -> bool:
     """Whether the same was reported a moment ago: a program runs the hooks of each of its settings files."""
     known = event.text("prompt_id" if event.name == PROMPT else "tool_use_id")
     fields = sorted(event.fields.items(), key=lambda entry: entry[0])

@@ -302,7 +302,7 @@ class SessionLocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
+class AgentLocation:
     """What an agent works at: its project, and the repository's memory, None where there is none."""
 
     project: Project
@@ -331,12 +331,12 @@ def find_place(
         WorkspaceNotFound: ``MEMFS_WORKSPACE`` names a folder that holds no workspace.
         RepoUnsupported, RepoUntrusted, StorageIO: memfs cannot keep anything there.
     """
-    found = whereabouts(cwd, environ, folder=folder)
+    found = agent_location(cwd, environ, folder=folder)
     place = known_place(found, into)
     return make_place(found, place) if place is None or place.private else place
 
 
-def whereabouts(cwd: str = "", environ: Mapping[str, str] | None = None, *, folder: str = "") -> Whereabouts:
+def agent_location(cwd: str = "", environ: Mapping[str, str] | None = None, *, folder: str = "") -> AgentLocation:
     """What an agent works at.
 
     The project is that of the folder that was named, else the one that ``CLAUDE_PROJECT_DIR`` names, so that an agent
@@ -351,14 +351,14 @@ def whereabouts(cwd: str = "", environ: Mapping[str, str] | None = None, *, fold
     start = next((one for one in named if one and _is_folder(one)), ".")
     project = private.project_at(start)
     if not folder and named_workspace(known):
-        return Whereabouts(project, find_workspace(environ=known))
+        return AgentLocation(project, find_workspace(environ=known))
     memory = _around(start) if project.git is not None else None
     if memory is not None and private.project_at(memory).place != project.place:
         memory = None  # that of another project, which this one lies in
-    return Whereabouts(project, memory)
+    return AgentLocation(project, memory)
 
 
-def known_place(found: Whereabouts, into: str = "") -> SessionLocation | None:
+def known_place(found: AgentLocation, into: str = "") -> SessionLocation | None:
     """The place for what an agent works at, None where that is yet to be made.
 
     Raises:
@@ -374,7 +374,7 @@ def known_place(found: Whereabouts, into: str = "") -> SessionLocation | None:
     return SessionLocation(root, _state(root, layout), found.folder, found.memory)
 
 
-def make_place(found: Whereabouts, known: SessionLocation | None = None) -> SessionLocation:
+def make_place(found: AgentLocation, known: SessionLocation | None = None) -> SessionLocation:
     """The place in private memory, made where it is not there, and brought up to date where the project has moved.
 
     Args:

@@ -31,7 +31,7 @@ from memfs.private import Project
 from memfs.recall.conflict_notes import FINISHED
 from memfs.sessions import extract, spool
 from memfs.sessions.event import SessionEvent
-from memfs.sessions.extract import PENDING, PROSPECTIVE, WORKING, Heard, hear, pieces
+from memfs.sessions.extract import PENDING, PROSPECTIVE, WORKING, ExtractedMemories, extract_memories, pieces
 from memfs.store.plan import Batch
 from memfs.store.store import retry_on_conflict
 from memfs.workspace import Workspace, open_workspace
@@ -49,7 +49,7 @@ def open_intentions(store: Reader, limit: int = _MOST_PENDING) -> list[MemoryIte
     return [item for item in store.select(query) if item.status not in FINISHED]
 
 
-def keep_heard(workspace: Workspace, part: str) -> Keep:
+def keep_extracted(workspace: Workspace, part: str) -> Keep:
     """What becomes of what a session teaches; ``part`` as for ``Learner.keep``.
 
     In private memory and in the user's own workspace, which nobody else sees, it is written unless a setting says
@@ -72,7 +72,7 @@ class Keeper:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def keep(self, heard: Heard, source: str) -> tuple[list[str], list[str]]:
+    def keep(self, heard: ExtractedMemories, source: str) -> tuple[list[str], list[str]]:
         """Store it, all in one commit but for a person's corrections, which are that person's own.
 
         Args:
@@ -100,9 +100,9 @@ class Keeper:
         done.tell_occasions()
         return [*stored, *done.written], [*refused, *done.refused]
 
-    def _corrections(self, heard: Heard, source: str, refused: list[str]) -> list[str]:
+    def _corrections(self, heard: ExtractedMemories, source: str, refused: list[str]) -> list[str]:
         """Keep or suggest what a person was heard to prefer; return the ids of what was stored."""
-        keep = keep_heard(self._workspace, "rules")
+        keep = keep_extracted(self._workspace, "rules")
         stored: list[str] = []
         for text, event in heard.corrections if keep is not Keep.OFF else ():
             preferences, agent = self._workspace.sources.preferences, event.agent or event.client
@@ -120,7 +120,7 @@ class Keeper:
 class _Attempt:
     """One try at storing."""
 
-    def __init__(self, workspace: Workspace, heard: Heard, source: str) -> None:
+    def __init__(self, workspace: Workspace, heard: ExtractedMemories, source: str) -> None:
         self._workspace, self._store = workspace, workspace.store
         self._heard, self._source = heard, source
         self.written: list[str] = []
@@ -426,7 +426,7 @@ class Drain:
         source = taken[-1].event.client
         try:
             after = deepcopy(notes)
-            stored, refused = self._keeper.keep(hear(taken, after, self._folder, warned), source)
+            stored, refused = self._keeper.keep(extract_memories(taken, after, self._folder, warned), source)
         except _UNFIT:
             raise
         except MemfsError:  # the disk or a lock, and not the events: that is no try
@@ -462,7 +462,7 @@ class Drain:
 
         Where nothing is to be learned the working memory stays, and expires.
         """
-        keep = keep_heard(self._workspace, "patterns")
+        keep = keep_extracted(self._workspace, "patterns")
         if keep is not Keep.OFF:
             self._workspace.consolidation.run(notes.session, suggest=keep is Keep.SUGGEST)
             done.consolidated += (notes.session,)

@@ -225,7 +225,7 @@ class Checkpoints(Shelf):
         self._store, self._reader, self._archives = store, reader, archives
         self._given = parts.repository.state / "checkpoint.last"
         self._last: tuple[int, datetime | None] = (-1, None)
-        self._worker = Worker("memfs-checkpoints", self.tend, store.note_failure)
+        self._worker = Worker("memfs-checkpoints", self.maintain, store.note_failure)
 
     # -- creating -------------------------------------------------------------------------------------------------
     def create(self, update: StateUpdate | Mapping[str, Any] | None = None, reason: str = "") -> Checkpoint:
@@ -530,7 +530,7 @@ class Checkpoints(Shelf):
             io.rmdir(payload.parent)
 
     # -- by itself ------------------------------------------------------------------------------------------------
-    def tend(self) -> bool:
+    def maintain(self) -> bool:
         """Make the checkpoint that is due by interval or by number of tasks; whether one was made."""
         self._parts.require_open()
         if not self.due():
@@ -589,7 +589,7 @@ class Checkpoints(Shelf):
             self._last = (changed, newest.timestamp if newest else None)
         return self._last[1]
 
-    def standing(self) -> CheckpointStatus:
+    def status(self) -> CheckpointStatus:
         """The state of the workspace's checkpoints, for ``status``."""
         found = self.list()
         last = found[0] if found else None

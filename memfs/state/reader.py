@@ -24,7 +24,7 @@ from memfs.format import json_text
 from memfs.fs import io
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.executor import Deadline
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.git.log import changed_paths
 from memfs.model import Stamp
 from memfs.model.state_facts import Iteration, StateFacts, StateQuery, StateRow, describe
@@ -75,7 +75,7 @@ class StateScan:
         self._parts = parts
         self._root = parts.tree.root
         self._turn = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
         self._everywhere_ns = 0
 
     def look(self, deadline: Deadline = _NEVER, *, everywhere: bool = False) -> bool:

@@ -27,7 +27,7 @@ from memfs.dataclass import replace
 from memfs.errors import Conflict, ContentError, IterationInvalid, MemfsError, SchemaInvalid, TokenInvalid
 from memfs.format.field_merge import FieldMerge, equal, merge
 from memfs.format.plain import refuse_hidden
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.model import state_paths
 from memfs.model.ids import new_id
 from memfs.model.shape import plain
@@ -39,7 +39,7 @@ from memfs.model.state_documents import (
     StateData,
     StateUpdate,
 )
-from memfs.model.state_facts import Iteration, StateQuery, is_final, strangers
+from memfs.model.state_facts import Iteration, StateQuery, is_final, unknown_participants
 from memfs.model.time import format_time, from_timestamp_ns, given_time, parse_time, time_in, utc_now
 from memfs.resources import schema_text
 from memfs.state.aggregates import HypothesisVersion
@@ -233,7 +233,7 @@ def _refuse_strangers(result: Mapping[str, Any]) -> None:
     Raises:
         SchemaInvalid: somebody won or lost who did not take part.
     """
-    if found := strangers(result):
+    if found := unknown_participants(result):
         hint = "list them in 'participants', or leave that out: who is named as winner or loser took part"
         raise SchemaInvalid(f"{', '.join(found[:3])} did not take part", field="winner", hint=hint)
 
@@ -448,7 +448,7 @@ class StateRecorder:
         self._iterations, self._continuations = iterations, continuations
         self._checkpoint = checkpoint
         self._turn = threading.Lock()
-        renewed_in_child(self)
+        reset_on_fork(self)
 
     # -- from the supervisor --------------------------------------------------------------------------------------
     def state_update(self, update: StateUpdate | Mapping[str, Any], iteration: int | None = None) -> Acknowledgement:

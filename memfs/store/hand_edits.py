@@ -172,7 +172,7 @@ class HandEdits:
                 if entry is None:
                     removed += [path] if path in committed and self._parts.journal.latest(path) is None else []
                     continue
-                known = stamps.get(path) if stamps.vouches(*entry[:5]) else None
+                known = stamps.get(path) if stamps.matches(*entry[:5]) else None
                 if self._differs(path, known[1].blob if known else self._blob(path, entry), committed):
                     changed.append(path)
         unwanted = repository.left_out(removed) if removed else set()
@@ -213,7 +213,7 @@ class HandEdits:
             path = entry.path
             if path in known:
                 continue
-            if stamps.vouches(*entry[:5]):
+            if stamps.matches(*entry[:5]):
                 yield path, stamps.blob(path)
             elif self.is_own(path):
                 yield path, self._blob(path, entry)

@@ -89,7 +89,7 @@ class Health:
         self.reason = f"too little room for what waits elsewhere: needs {size:,} bytes, free {free:,} bytes"
         return False
 
-    def keep_ballast(self) -> None:
+    def reserve_space(self) -> None:
         """Have a file at hand that can be given up, once there is room for it."""
         if self._ballast_known or (self.free() or 0) < _PLENTY:
             return
@@ -100,7 +100,7 @@ class Health:
                 # Random: a file system that compresses would keep no room for zeros.
                 io.write_file(path, os.urandom(BALLAST_BYTES), durable=False)
 
-    def release_ballast(self) -> bool:
+    def release_space(self) -> bool:
         """Give the ballast up, so that what makes room can be written; false if there is none."""
         self._ballast_known = False
         try:

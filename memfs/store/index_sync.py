@@ -19,7 +19,7 @@ from memfs.catalog.facts import ItemCatalog
 from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.fs.tree import Content, FolderScan, ScanEntry, View, blob_id, refuse_rot
 from memfs.git.objects import tree_ids
 from memfs.git.repository import Repository
@@ -147,7 +147,7 @@ class ScanResult:
         )
 
 
-def seniority(item: MemoryItem) -> tuple[datetime, str]:
+def creation_order(item: MemoryItem) -> tuple[datetime, str]:
     """By which of two items with one id the older is known."""
     return (item.created or item.timestamp or datetime.max.replace(tzinfo=UTC), item.path)
 
@@ -239,7 +239,7 @@ class IndexSync:
         scanned: whether every file was looked at.
     """
 
-    kept_by_child = True
+    survives_fork = True
 
     def __init__(
         self, tree: View, items: ItemCatalog, kinds: KindTable, index: SearchIndex, git: Repository | None
@@ -255,9 +255,9 @@ class IndexSync:
         self.scanned = False
         self._closed: list[str] = []
         self._lock = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
 
-    def begin_anew_in_child(self) -> None:
+    def after_fork(self) -> None:
         """Know nothing of the files, as their index does."""
         self._rejected, self._owners, self.scanned, self._closed = {}, None, False, []
 
@@ -498,7 +498,7 @@ class IndexSync:
     def _sort(self, entry: ScanEntry, known: StampTable, found: ScanFindings) -> None:
         path = entry.path
         typed = entry.regular and self._item_files.is_typed(path.rpartition("/")[0])
-        if typed and known.vouches(*entry[:5]):
+        if typed and known.matches(*entry[:5]):
             found.vouched.append(path)
             if self._rejected:
                 self._accept(entry)
@@ -630,7 +630,7 @@ class IndexSync:
             self._update((), [owner])
             return
         other = self._owner_item(owner)
-        if other is None or seniority(other) <= seniority(item):
+        if other is None or creation_order(other) <= creation_order(item):
             raise DuplicateId(
                 f"the id {item.id!r} belongs to {owner}",
                 path=item.path,

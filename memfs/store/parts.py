@@ -35,9 +35,9 @@ class Gate:
     """Asks before a write whether there is room. This one lets everything pass: for a store without quotas."""
 
     def prepare(self) -> None:
-        """Make sure that ``admit`` can answer. No lock is held."""
+        """Make sure that ``check_room`` can answer. No lock is held."""
 
-    def admit(self, plans: Sequence[FilePlan], critical: bool) -> None:
+    def check_room(self, plans: Sequence[FilePlan], critical: bool) -> None:
         """Let a write pass, or refuse it before anything is written. The store's lock is held.
 
         Raises:
@@ -53,10 +53,10 @@ class Gate:
     def settle(self) -> None:
         """Raise the occasion if a threshold was crossed. No lock is held."""
 
-    def relieve(self, refused: QuotaExceeded) -> None:
+    def make_room(self, refused: QuotaExceeded) -> None:
         """Raise the occasion of a refusal, which may make room, and count again. No lock is held."""
 
-    def tend(self) -> None:
+    def maintain(self) -> None:
         """Do what is due from time to time: called by a long-lived process, on a thread of its own."""
 
 
@@ -284,7 +284,7 @@ class Backlog:
         self._secondary.operations()  # reads what others appended
         return len(self._secondary.journal.waiting)
 
-    def all_home(self) -> bool:
+    def failed_back(self) -> bool:
         """Whether nothing lies in the secondary location, as far as this process knows."""
         return self._secondary is None or not self._secondary.journal.waiting
 

@@ -16,7 +16,7 @@ from memfs.catalog.facts import ItemCatalog
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import replace
 from memfs.errors import ContentError, CorruptItem, HistoryError, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.fs.tree import Tree, View, refuse_rot
 from memfs.model import Candidate, Freshness, Kind, KindTable, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import of_mount, stem_of
@@ -452,7 +452,7 @@ class Reader:
     def has_conversations(self) -> bool:
         """Whether any item has a place in a talk."""
         self.require_open()
-        return self.snapshot.index.talks()
+        return self.snapshot.index.has_conversations()
 
     def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
         """The items at these places (session, sequence) that pass the query's filters, similarity 0."""
@@ -472,7 +472,7 @@ def _at(path: str, stamp: Stamp) -> Candidate:
 class ChangeDetector:
     """Detects the changed files of one store. Watching begins with the first look."""
 
-    kept_by_child = True
+    survives_fork = True
 
     def __init__(self, index_sync: IndexSync) -> None:
         self._index_sync = index_sync
@@ -480,7 +480,7 @@ class ChangeDetector:
         self._make: Callable[[], FileWatcher] | None = None
         self._made: Callable[[], FileWatcher] | None = None
         self._turn = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
         self._once = threading.local()
 
     def watch_with(self, make: Callable[[], FileWatcher]) -> None:
@@ -488,7 +488,7 @@ class ChangeDetector:
         self._make = make
         self._index_sync.index.asked_soon = True
 
-    def begin_anew_in_child(self) -> None:
+    def after_fork(self) -> None:
         """Watch with a watcher of its own: that of the parent sees nothing in a child."""
         self._once = threading.local()
         if self._watcher is not None:
@@ -667,7 +667,7 @@ class FolderReader(Reader):
         """Nothing is ever to be committed here."""
         return FlushResult()
 
-    def tend(self) -> None:
+    def maintain(self) -> None:
         """Fold the index when many files are not in its base; where there is no room for it, the next process scans."""
         self.fold_if_large()
 

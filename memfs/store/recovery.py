@@ -167,7 +167,7 @@ def put_in_place(tree: Tree, path: str, data: bytes | None, *, over: str) -> Sta
 def redo_all(parts: Parts, health: Health) -> list[Problem]:
     """Finish what is unfinished: whoever holds the lock knows that its writers are dead."""
     problems = [problem for operation in parts.journal.unfinished() for problem in _redo(parts, operation)]
-    if any(problem.code == StorageFull.__name__ for problem in problems) and health.release_ballast():
+    if any(problem.code == StorageFull.__name__ for problem in problems) and health.release_space():
         return redo_all(parts, health)
     return problems
 

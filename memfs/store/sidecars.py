@@ -181,7 +181,7 @@ def keep(parts: Parts, spilled: SpilledValue, critical: bool) -> None:
     try:
         _write(parts, spilled, compressed, critical)
     except errors.QuotaExceeded as refused:
-        parts.gate.relieve(refused)
+        parts.gate.make_room(refused)
         _write(parts, spilled, compressed, critical)
     parts.gate.settle()
 
@@ -189,7 +189,7 @@ def keep(parts: Parts, spilled: SpilledValue, critical: bool) -> None:
 def _write(parts: Parts, spilled: SpilledValue, compressed: bytes, critical: bool) -> None:
     plans = [FilePlan(path=spilled.path, before=None, after=compressed, item=None)]
     with parts.lock.hold("write a sidecar"):
-        parts.gate.admit(plans, critical)
+        parts.gate.check_room(plans, critical)
         parts.tree.write(spilled.path, compressed)
         _read(reader_of(parts), spilled.path, sha256(spilled.data), len(spilled.data))
         parts.gate.wrote(plans)

@@ -16,7 +16,7 @@ from pathlib import Path
 from memfs.errors import Conflict, CorruptRecord, FormatUnsupported, GitBusy, MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.fs.executor import Worker
-from memfs.fs.lock import renewed_in_child, shared_property
+from memfs.fs.lock import reset_on_fork, shared_property
 from memfs.model import MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
@@ -126,12 +126,12 @@ class StoreChangeDetector(ChangeDetector):
 
     def refresh(self) -> SyncResult:
         """Look at every file."""
-        self.store.bring_home()
+        self.store.fail_back()
         return super().refresh()
 
     def _news(self) -> set[str] | None:
         news, watcher = self.store.backlog.news(), self._watcher
-        if news is None and watcher is not None and watcher.hears_at_once and self.store.backlog.all_home():
+        if news is None and watcher is not None and watcher.hears_at_once and self.store.backlog.failed_back():
             seen = watcher.drain()  # what the journal no longer tells is among what was heard of the files
             news = None if seen is None else set(seen)
         return news
@@ -154,7 +154,7 @@ class Store(FolderReader):
         retry = max(parts.policy.interval, _RETRY_SECONDS)
         self._window = Worker("memfs-commit-window", self._flush_window, self.note_failure, again=retry)
         self._planning = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
         self.wrote = False  # by anybody who holds this store
         self.commits_later = False  # another process commits what this one wrote, within the window
         self.resume()
@@ -332,12 +332,12 @@ class Store(FolderReader):
         try:
             stamps = self.writing.carry_out(changing, said, signed, batch=batch, critical=critical)
         except QuotaExceeded as refused:  # once more, after the occasion that may make room for it
-            gate.relieve(refused)
+            gate.make_room(refused)
             stamps = self.writing.carry_out(changing, said, signed, batch=batch, critical=critical)
         gate.settle()
         self.wrote = True
         policy = self._parts.policy.commit
-        if policy == "interval" or not self.backlog.all_home():
+        if policy == "interval" or not self.backlog.failed_back():
             self._window.wake(self._parts.policy.interval)
         elif policy == "each" or (policy == "batch" and batch):
             self._committer.flush()
@@ -408,11 +408,11 @@ class Store(FolderReader):
         self.index_sync.rebuild(progress)
         return len(self._parts.index.stamps())
 
-    def tend(self) -> None:
+    def maintain(self) -> None:
         """Do what is due from time to time: commit what others left, fold the index, make a backup."""
         self._take_up_late()
         self.fold_if_large()
-        self._parts.gate.tend()
+        self._parts.gate.maintain()
 
     def problems(self) -> list[Problem]:
         """As ``Reader.problems``, and what keeps writes from where they belong."""
@@ -420,10 +420,10 @@ class Store(FolderReader):
         noticed = self.writing.problems() if "writing" in self.__dict__ else ()
         return [*super().problems(), *noticed, *self.backlog.problems()]
 
-    def bring_home(self) -> bool:
+    def fail_back(self) -> bool:
         """Try to bring home what lies in the secondary location; whether all is home."""
         self._parts.require_open()
-        return self.writing.bring_home() if self.backlog.waiting() else self.backlog.all_home()
+        return self.writing.fail_back() if self.backlog.waiting() else self.backlog.failed_back()
 
     def storage(self) -> Storage:
         """The state of the workspace's disk and its secondary location, tried out now."""
@@ -564,7 +564,7 @@ class Store(FolderReader):
                 self.notes.extend(note for note in found if note not in self.notes)
 
     def _flush_window(self) -> bool:
-        home = self.bring_home()
+        home = self.fail_back()
         policy = self._parts.policy.commit
         if policy not in _COMMITTING or (policy != "interval" and not home):
             return home
@@ -573,7 +573,7 @@ class Store(FolderReader):
         self.notes.extend(flushed.notes)
         if policy == "interval":
             self._committer.maintain_if_due()
-            self.tend()
+            self.maintain()
         return home and flushed.waiting == 0
 
     def take_up(self, *, at_once: bool = False, patience: float = 0) -> int:
@@ -622,7 +622,7 @@ class Store(FolderReader):
             self._window.close()
             self.change_detector.close()
             if self.backlog.waiting():
-                self.writing.bring_home()
+                self.writing.fail_back()
             if self.wrote and parts.policy.commit in _COMMITTING and not self.commits_later:
                 self._committer.flush()
             if parts.index.spares_others(self.asked):

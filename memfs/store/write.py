@@ -57,7 +57,7 @@ class FileWriter:
         self._health = Health(parts.tree.root, parts.repository.state)
         self._files = JournaledFiles(parts, self._health)
         self._backlog = backlog
-        self._return_home = ReturnHome(parts, self._health, self._files, backlog)
+        self._return_home = FailBack(parts, self._health, self._files, backlog)
         self.noticed: list[Problem] = []
 
     def carry_out(
@@ -91,13 +91,13 @@ class FileWriter:
             StorageIO: nothing was written; as ``StorageUnavailable``, the secondary location refused, too; as
                 ``WritePending``, it may be carried out all the same.
         """
-        vet(plans)
+        refuse_secrets(plans)
         with self._locked("store") as refused, self._parts.tree.holding_folders():
             refused = refused or self._settled()
             self._parts.repository.let_moves_end()
             self._refuse_outdated(plans, refused)
             edits = self._check(plans)
-            self._parts.gate.admit(plans, critical)
+            self._parts.gate.check_room(plans, critical)
             branch = self.branch()
             if on and branch != on:
                 raise PlanOutdated("")
@@ -109,7 +109,7 @@ class FileWriter:
             stamps = None
             if refused is None and not self._waits_elsewhere(plans):
                 try:
-                    stamps = self._at_home(operations, plans)
+                    stamps = self._on_primary(operations, plans)
                 except errors.StorageIO as error:
                     refused = self._refusal(error, plans)
             if stamps is None:
@@ -155,7 +155,7 @@ class FileWriter:
             raise refused
         return refused
 
-    def _at_home(self, operations: Sequence[Operation], plans: Sequence[FilePlan]) -> dict[str, Stamp]:
+    def _on_primary(self, operations: Sequence[Operation], plans: Sequence[FilePlan]) -> dict[str, Stamp]:
         """Change the workspace's own files; a removal may take the room that is kept back for it."""
         removal = all(plan.after is None for plan in plans)
         if not removal:
@@ -163,12 +163,12 @@ class FileWriter:
         try:
             stamps = self._files.write(operations, plans)
         except errors.StorageFull:
-            if not removal or not self._health.release_ballast():
+            if not removal or not self._health.release_space():
                 raise
             stamps = self._files.write(operations, plans)
         with suppress(errors.StorageIO):  # it is written: what it weighs is measured again at times
             self._parts.gate.wrote(plans)
-        self._health.keep_ballast()
+        self._health.reserve_space()
         return stamps
 
     def _elsewhere(self, operations: Sequence[Operation], refused: errors.StorageIO | None) -> dict[str, Stamp]:
@@ -257,10 +257,10 @@ class FileWriter:
     def _notice(self, problems: Sequence[Problem]) -> None:
         self.noticed.extend(problem for problem in problems if problem not in self.noticed)
 
-    def bring_home(self) -> bool:
+    def fail_back(self) -> bool:
         """Try to bring home what lies in the secondary location; whether all is home."""
         self._notice(self.recover())
-        return self._backlog.all_home()
+        return self._backlog.failed_back()
 
     def problems(self) -> list[Problem]:
         """What was noticed."""
@@ -283,7 +283,7 @@ class FileWriter:
 
     def record_edits(self, edits: Sequence[FilePlan], message: str) -> list[FilePlan]:
         """Journal changes a person made, whose files are in place already; return those that are still there."""
-        vet(edits)
+        refuse_secrets(edits)
         parts = self._parts
         with parts.lock.hold("record edits"):
             self._notice(redo_all(self._parts, self._health))
@@ -383,7 +383,7 @@ class FileWriter:
                     hint="commit it with git or 'memfs commit', or pass its sha256 as expected",
                     lasting=True,
                 )
-            vet_replaced(plan)
+            refuse_replaced_secrets(plan)
             edits.append(FilePlan(path=plan.path, before=None, after=plan.before, item=None))
         return edits
 
@@ -529,14 +529,14 @@ class JournaledFiles:
             try:
                 self._parts.journal.void(operation.id)
             except errors.StorageFull:
-                if not self._health.release_ballast():
+                if not self._health.release_space():
                     return False
                 self._parts.journal.void(operation.id)
             return True
         return False
 
 
-class ReturnHome:
+class FailBack:
     """Brings writes home for one workspace. Its callers hold the locks of both places.
 
     Each operation is carried out in order and once. It keeps its id on the way, and is dropped from the secondary
@@ -604,7 +604,7 @@ class ReturnHome:
 _MOST_REASONS = 3
 
 
-def vet(plans: Sequence[FilePlan]) -> None:
+def refuse_secrets(plans: Sequence[FilePlan]) -> None:
     """Refuse bytes with a secret that nothing allows. What history had already may come back.
 
     Raises:
@@ -617,7 +617,7 @@ def vet(plans: Sequence[FilePlan]) -> None:
             refuse_file(plan.after, plan.path)
 
 
-def vet_replaced(plan: FilePlan) -> None:
+def refuse_replaced_secrets(plan: FilePlan) -> None:
     """Refuse to journal the hand edit that a write replaces, where that holds a secret.
 
     Raises:

@@ -24,7 +24,7 @@ from memfs.dataclass import dataclass
 from memfs.errors import ContentError, DuplicateId, HistoryError, ItemTooLarge, MemfsError
 from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_file
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import reset_on_fork
 from memfs.fs.tree import Content, FolderScan, ScanEntry
 from memfs.git.objects import FOLDER, REGULAR, TreeEntry, walk
 from memfs.git.process import contents, sizes
@@ -40,7 +40,7 @@ from memfs.search.documents import micros
 from memfs.search.generations import shared_folder
 from memfs.search.search_index import TreeIndex
 from memfs.settings import RecallSettings, Settings
-from memfs.store.index_sync import seniority
+from memfs.store.index_sync import creation_order
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 from memfs.store.reader import Reader
 
@@ -203,7 +203,7 @@ class RevisionItems:
         self.files, self.kinds = files, items.codec.kinds
         self._items, self._progress = items, progress
         self._turn = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
 
     # -- the index --------------------------------------------------------------------------------------------------
     @cached_property
@@ -218,7 +218,7 @@ class RevisionItems:
                 return known
             left: dict[str, Problem] = {}
             owners: dict[str, MemoryItem] = {}
-            for item in sorted(self._read(left), key=seniority):
+            for item in sorted(self._read(left), key=creation_order):
                 owner = owners.setdefault(item.id.casefold(), item)
                 if owner is not item:
                     error = DuplicateId(f"the id {item.id!r} belongs to {owner.path}", hint="rename this file")
@@ -386,7 +386,7 @@ class Travel:
         """
         self._repository, self._settings, self._by_meaning = repository, settings, by_meaning
         self._turn = threading.RLock()
-        renewed_in_child(self)
+        reset_on_fork(self)
         self._open: OrderedDict[tuple[str, datetime], Past] = OrderedDict()
 
     def at(self, revision: str, *, now: datetime | None = None, progress: Progress | None = None) -> Past:

@@ -69,7 +69,7 @@ Holds = Callable[[str], bool | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Culprit:
+class FirstBadCommit:
     """The commit that did it.
 
     Attributes:
@@ -120,7 +120,7 @@ class Search:
     cleared: str = ""
     _known: dict[str, bool | None] = field(default_factory=dict)
 
-    def culprit(self, bad: str) -> Culprit:
+    def culprit(self, bad: str) -> FirstBadCommit:
         """The commit on the way from ``good`` to ``bad`` with which it broke; at ``bad`` it must not hold.
 
         Every parent of what is found is tried, too, so that it is right also where it broke and was mended before.
@@ -135,7 +135,7 @@ class Search:
             if not worse:
                 (found,) = revisions(self.repository, [end])
                 earlier = tuple(dict.fromkeys((*skipped, *unknown)))
-                return Culprit(revision=found, or_earlier=earlier, steps=len(self._known))
+                return FirstBadCommit(revision=found, or_earlier=earlier, steps=len(self._known))
             end = worse
 
     def _narrowed(self, end: str) -> tuple[str, list[str]]:
@@ -247,7 +247,7 @@ class BisectResult:
 
     good: str
     bad: str
-    culprit: Culprit
+    culprit: FirstBadCommit
     expect: str
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -301,7 +301,7 @@ class Bisect:
             notes=self._travel.at(ends[1], now=now).notes,
         )
 
-    def _changes(self, culprit: Culprit) -> Iterator[tuple[str, str]]:
+    def _changes(self, culprit: FirstBadCommit) -> Iterator[tuple[str, str]]:
         parents = self._repository.commit_object(culprit.commit).parents
         for path in culprit.revision.paths:
             if path.partition("/")[0] in OWN_PATHS:

@@ -328,16 +328,16 @@ class HistoryJoin:
             raise MergeRefused(
                 f"the other line changes {len(foreign)} file(s) that memfs does not merge: {named}",
                 path=foreign[0].decode("utf-8", "backslashreplace"),
-                hint=self._by_git(commit, strangers=not bases),
+                hint=self._by_git(commit, unrelated=not bases),
             )
 
-    def _by_git(self, commit: str, *, strangers: bool) -> str:
+    def _by_git(self, commit: str, *, unrelated: bool) -> str:
         """How a person joins it; the memory's own branch is joined where it is checked out, not among the code."""
         from memfs.team.own_branch import is_separate  # it rewrites history and talks to remotes, which few need
 
         if not is_separate(self._repository):
             return "join it with git pull --no-rebase or git merge: memory is merged by memfs there, too"
-        option = "--allow-unrelated-histories " if strangers else ""
+        option = "--allow-unrelated-histories " if unrelated else ""
         place = shlex.quote(str(self._repository.work_tree))
         return f"git -C {place} merge {option}{commit[:12]} joins it: memory is merged by memfs there, too"
 
@@ -481,7 +481,7 @@ class Merger:
         source: str = "",
         dry_run: bool = False,
         adopt: bool | None = None,
-        strangers: bool = False,
+        unrelated: bool = False,
     ) -> MergeResult:
         """Join a commit's memory with what is here; the branch then holds both lines.
 
@@ -494,7 +494,7 @@ class Merger:
             source: which door asked for it, for the commit's trailers.
             dry_run: tell what would happen, write nothing; what waits for its commit is left out.
             adopt: whether edits by hand are committed first; None as ``history.adopt`` says.
-            strangers: also join a line that has no commit in common with this one.
+            unrelated: also join a line that has no commit in common with this one.
 
         Returns:
             What changed, and what both sides changed differently.
@@ -510,7 +510,7 @@ class Merger:
             if not dry_run:
                 self._commit_what_waits(adopt)
                 self._store.change_detector.take_news()  # a plan made without it is outdated
-            planned = self._plan(commit, strangers)
+            planned = self._plan(commit, unrelated)
             if planned is None:
                 return MergeResult(commit=self._parts.repository.head_commit() or "", nothing=True)
             self._refuse_edited([one.path for one in planned.wanted])
@@ -530,7 +530,7 @@ class Merger:
             reason = flushed.reason or f"{flushed.waiting} write(s) still wait for their commit"
             raise GitBusy(reason, hint="merge again when that is over")
 
-    def _plan(self, commit: str, strangers: bool) -> _MergePlan | None:
+    def _plan(self, commit: str, unrelated: bool) -> _MergePlan | None:
         """What is to be done; None where the branch holds the commit already."""
         repository = self._parts.repository
         if busy := repository.busy():
@@ -542,7 +542,7 @@ class Merger:
         if ours is not None and is_ancestor(repository, commit, ours):
             return None
         bases = merge_bases(repository, ours, commit) if ours else ()
-        if ours and not bases and not strangers:
+        if ours and not bases and not unrelated:
             raise MergeRefused(
                 f"{commit[:10]} has no history in common with this branch",
                 hint=f"'git merge --allow-unrelated-histories {commit[:12]}' joins them; memfs merges memory there",

@@ -74,11 +74,11 @@ def drive(
     merger, ancestor = FileMerger(_codec(folder)), marker_size > _MARKER_SIZE + _OF_MOVES
     strange = frozenset() if ancestor else _strangers(merger, folder, path, inside, (begun, mine, other))
     if len(strange & {"ours", "theirs"}) == 1:
-        stranger, own = (mine, other) if "ours" in strange else (other, mine)
+        first_unknown, own = (mine, other) if "ours" in strange else (other, mine)
         if marker_size == _MARKER_SIZE:
             return _parted(ours, own, inside)
         _remind(folder, inside, b"" if "base" in strange else begun, own)
-        return _parted(ours, stranger, inside)
+        return _parted(ours, first_unknown, inside)
     merged = merger.merge(inside, None if strange else begun or None, mine, other, marker_size=marker_size)
     undecided = "" if ancestor else _undecided(folder, inside, merged, (mine, other))
     if merged.data is not None and merged.data != mine:
@@ -100,10 +100,10 @@ def _strangers(
         layout = _layout(folder)
         git = GitCommands(layout, state_folder(layout))
         base, other = _brought_in(git, layout)
-        found = strangers(git, path, versions, (base, "HEAD", other))
+        found = unrelated(git, path, versions, (base, "HEAD", other))
         if other or "ours" in found:
             return found
-    unlike = merger.strangers(inside, versions[0] or None, *versions[1:])
+    unlike = merger.unrelated(inside, versions[0] or None, *versions[1:])
     return unlike if len(unlike) != 1 else frozenset(WHOSE) - unlike  # the base is of the item that git followed here
 
 
@@ -220,7 +220,7 @@ WHOSE: tuple[Whose, Whose] = ("ours", "theirs")
 _NAMES = ("base", *WHOSE)
 
 
-def strangers(git: GitCommands, path: str, versions: Sequence[bytes], commits: Sequence[str]) -> frozenset[str]:
+def unrelated(git: GitCommands, path: str, versions: Sequence[bytes], commits: Sequence[str]) -> frozenset[str]:
     """Which versions of a file are of another item than its path says: of ``base``, ``ours`` and ``theirs``.
 
     Where a commit has no such path, git followed the file there from another place: of the same item, if its id is the

@@ -25,7 +25,7 @@ from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import build, store
 from memfs.git.layout import HEADS, Layout, Refs, discover, read_config, read_small
 from memfs.git.objects import EXECUTABLE, REGULAR, TreeEntry
-from memfs.git.process import files_of, tether, wait_for_children
+from memfs.git.process import child_lock, files_of, wait_for_children
 from memfs.git.remote import LOCK, RemoteConnection, RemoteHistory, configured, remote_of
 from memfs.git.repository import Repository
 from memfs.model.time import utc_now
@@ -268,7 +268,7 @@ def _lay_out(repository: Repository, commit: str) -> Path:
         if read_small(common / _RECORDS / name / "gitdir") == f"{folder}/.git":
             io.remove_all(common / _RECORDS / name)
     io.make_folders(folder.parent)
-    with tether(common / "memfs") as held:
+    with child_lock(common / "memfs") as held:
         repository.git.run("worktree", "add", "--quiet", "--no-checkout", str(folder), BRANCH, keep=(held,))
     layout = discover(folder)
     if layout is None:
@@ -373,5 +373,5 @@ def update_refs(repository: Repository, orders: Iterable[str], reason: str) -> N
         GitFailed: git refused; none was moved.
     """
     data = os.fsencode("".join(f"{order}\n" for order in orders))
-    with tether(repository.state.parent) as held:
+    with child_lock(repository.state.parent) as held:
         repository.git.run("update-ref", "--stdin", "-m", reason, data=data, keep=(held,))

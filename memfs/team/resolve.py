@@ -194,7 +194,7 @@ class OpenMerges:
 
     def _checked(self, one: Open) -> Open:
         """An open file of which the commits are not known: versions of two items are left to a person."""
-        strange = self._merger.strangers(one.path, one.base, one.ours, one.theirs)
+        strange = self._merger.unrelated(one.path, one.base, one.ours, one.theirs)
         if not strange or one.ours is None or one.theirs is None:
             return one
         return replace(one, base=None) if len(strange) == 2 else replace(one, what=_MISTAKEN, mistaken=True)

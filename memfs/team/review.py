@@ -27,7 +27,7 @@ from memfs.git.commit_object import agent as agent_person
 from memfs.git.log import OWN_PATHS, changed_paths
 from memfs.git.objects import REGULAR
 from memfs.git.repository import Repository, beyond, cut_off, merge_bases
-from memfs.intake.contradictions import Neighbourhood, Neighbours, is_momentary
+from memfs.intake.contradictions import Neighbours, NeighbourSearch, is_transient
 from memfs.learning import conflicts
 from memfs.learning.conflicts import covers, holds, record_of
 from memfs.model import MemoryItem
@@ -280,7 +280,7 @@ def neighbour_findings(
         store: finds the items that there are after the change.
     """
     fresh = list(_fresh(before, after, items))
-    neighbourhood = Neighbourhood(store, after.kinds)
+    neighbourhood = NeighbourSearch(store, after.kinds)
     told: set[tuple[str, str]] = set()
     if len(fresh) > _MOST:
         message = f"{len(fresh):,} memories come or change; the first {_MOST} were compared with the others"
@@ -297,7 +297,7 @@ def _fresh(before: Side, after: Side, items: Iterable[ReviewedItem]) -> Iterator
     """The items that are there and say something that they did not say before."""
     for one in items:
         old, new = one.old, one.new
-        if new is None or is_momentary(new) or not holds(new, after.time) or after.is_archived(new.path):
+        if new is None or is_transient(new) or not holds(new, after.time) or after.is_archived(new.path):
             continue
         if old is None or gist(old) != gist(new) or not holds(old, before.time):
             yield new

@@ -354,7 +354,7 @@ class Syncer:
             source="sync",
             dry_run=asked.dry_run,
             adopt=False,
-            strangers=asked.branch == BRANCH and is_separate(self._repository),  # two people may both have begun one
+            unrelated=asked.branch == BRANCH and is_separate(self._repository),  # two people may both have begun one
         )
         if not asked.dry_run and not joined.waiting:
             self._seen.note(asked.remote.name, asked.branch, theirs)

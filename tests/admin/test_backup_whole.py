@@ -143,7 +143,7 @@ def test_a_place_that_is_closed_neither_skips_the_commit_nor_leaks(
     with pytest.raises(MemfsError):
         workspace.backups.make()
     closed: list[bool] = []
-    monkeypatch.setattr(workspace.quota, "tend", lambda: (_ for _ in ()).throw(PermissionError("closed")))
+    monkeypatch.setattr(workspace.quota, "maintain", lambda: (_ for _ in ()).throw(PermissionError("closed")))
     monkeypatch.setattr(type(workspace.store), "close", lambda _: closed.append(True))
     workspace.quota.written = True
     with pytest.raises(PermissionError):

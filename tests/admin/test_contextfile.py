@@ -289,7 +289,7 @@ def test_a_service_counts_only_where_the_workspace_is_trusted(opened: Callable[.
 
     assert (untrusted, trusted) == ("", endpoint)
     assert load_memory_context(workspace.parts.tree).embedding_endpoint == ""
-    assert trust.standing(workspace.root).problems()[0].code == "Untrusted"
+    assert trust.status_of(workspace.root).problems()[0].code == "Untrusted"
 
 
 def test_a_context_without_metadata_is_told_what_to_write(opened: Callable[..., Workspace]) -> None:

@@ -91,18 +91,18 @@ def test_each_reason_is_told(talk: Workspace, git: Git) -> None:
 def test_it_goes_by_itself_only_where_somebody_said_so(talk: Workspace) -> None:
     """Whoever writes takes along what the policy names, and leaves what only a built-in kind says (S15, D1)."""
     later(talk, 400)
-    talk.quota.tend()
+    talk.quota.maintain()
     assert "one-episodic" in ids(talk)
     said(talk.root, kinds={"knowledge": 5}, archive={"enabled": False})
-    later(talk, 400).quota.tend()
+    later(talk, 400).quota.maintain()
     assert "one-knowledge" in ids(talk)
     said(talk.root, kinds={"knowledge": 5})
-    later(talk, 400).quota.tend()
+    later(talk, 400).quota.maintain()
     assert ids(talk) == {"one-episodic", "one-interaction", "pinned"}
     talk.store.flush()
     pruned = talk.history.log("one-knowledge")[0].commit
     talk.history.restore(f"{pruned}~1", "one-knowledge")
-    talk.quota.tend()
+    talk.quota.maintain()
     assert "one-knowledge" in ids(talk)  # it was looked at within the hour
 
 
@@ -111,7 +111,7 @@ def test_nothing_goes_by_itself_where_the_person_commits(opened: Opened) -> None
     workspace = opened(history__commit="manual")
     workspace.store.put(MemoryItem("Old news", "knowledge", id="old"))
     said(workspace.root, kinds={"knowledge": 5})
-    later(workspace, 400).quota.tend()
+    later(workspace, 400).quota.maintain()
     assert ids(workspace) == {"old"}
     assert [one.item.id for one in workspace.pruner.prune().items] == ["old"]
 
@@ -125,9 +125,9 @@ def test_a_kind_of_ones_own_says_how_long_it_is_kept(opened: Opened, tmp_path: P
     first.close()
     workspace = opened(tmp_path / "w", history__commit="session")
     workspace.store.put(MemoryItem("Ada knows the depot", "social", id="ada"))
-    later(workspace, 2).quota.tend()
+    later(workspace, 2).quota.maintain()
     assert ids(workspace) == {"ada"}
-    later(workspace, 4).quota.tend()
+    later(workspace, 4).quota.maintain()
     assert ids(workspace) == set()
     assert [item.id for item in workspace.pruner.pruned.list()] == ["ada"]
 
@@ -144,6 +144,6 @@ def test_what_came_in_lately_is_kept_however_long_ago_it_happened(opened: Opened
 def test_nothing_is_due_while_the_policy_is_invalid(talk: Workspace) -> None:
     """A mistake in the file stops the pruning and is told, and no write fails for it (S15)."""
     said(talk.root, kinds={"knowledge": "five"})
-    later(talk, 400).quota.tend()
+    later(talk, 400).quota.maintain()
     assert "one-knowledge" in ids(talk)
     assert any("retention_policy" in f"{one.path}{one.message}" for one in talk.store.problems())

@@ -341,7 +341,7 @@ def test_a_configuration_that_is_invalid_sets_no_quota(workspace: Workspace, tex
     else:
         path.write_text(text)
     put(workspace, "big", 30_000)
-    assert workspace.quota.standings() == []
+    assert workspace.quota.statuses() == []
     assert text is None or any(problem.path == SYSTEM_CONFIG for problem in workspace.checker.check())
 
 
@@ -437,7 +437,7 @@ def test_an_account_of_wrong_types_is_made_anew(workspace: Workspace, facts: Map
     text = json.dumps(facts).encode()
     (workspace.repository.state / "ledger").write_bytes(text)
     put(workspace, "one")
-    assert workspace.quota.standings()[0].used > 1_000
+    assert workspace.quota.statuses()[0].used > 1_000
 
 
 def test_a_measurement_that_the_disk_refuses_breaks_no_write(
@@ -453,7 +453,7 @@ def test_a_measurement_that_the_disk_refuses_breaks_no_write(
         with pytest.raises(StorageIO):
             io.weigh(workspace.repository.state)
         workspace.quota.prepare()
-        workspace.quota.standings()
+        workspace.quota.statuses()
     put(workspace, "one")
     assert workspace.store.get("one") is not None
 
@@ -466,7 +466,7 @@ def test_a_write_measures_only_where_nothing_is_known(workspace: Workspace, monk
     monkeypatch.setattr(workspace.quota, "_now", lambda: 4e9)
     put(workspace, "two")
     assert measured == []
-    workspace.quota.tend()
+    workspace.quota.maintain()
     assert measured == [True]
 
 

@@ -18,7 +18,7 @@ from mcp_types import CallToolResult, Implementation
 
 from kit.faults import DISK_FULL, Fault, injected
 from memfs.doors.mcp import MemoryServer, ToolSet, build_server
-from memfs.doors.mcp.memory_tools import discreet, error_text
+from memfs.doors.mcp.memory_tools import error_text, without_folders
 from memfs.doors.mcp.tools import NAMES, TOOLS, Argument, checked
 from memfs.errors import QueryInvalid, StorageIO
 from memfs.facades.context_memory import ContextMemory
@@ -311,7 +311,7 @@ def test_errors_tell_nothing_of_the_machine() -> None:
         StorageIO("/home/ada/.cache/memfs/x.db: full", path="/srv/work/a.yaml", hint="see ~/x/y"), "/srv/work"
     )
     assert said == "StorageIO: a.yaml: .../x.db: full (see .../y)"
-    assert discreet("see https://host/a/b and a/b/c.yaml") == "see https://host/a/b and a/b/c.yaml"
+    assert without_folders("see https://host/a/b and a/b/c.yaml") == "see https://host/a/b and a/b/c.yaml"
     assert len(error_text(StorageIO("x" * 9_000))) < 1_100
 
 

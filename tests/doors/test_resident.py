@@ -318,10 +318,10 @@ def test_it_rests_and_leaves_where_its_workspace_cannot_be_opened(forked: Path, 
     assert process  # it looks after the memory once what was there has rested, ten minutes from now
     (root / "memfs.toml").write_text("[history\n", encoding="utf-8")
     until = time.monotonic() + LONG
-    while io.lives(process) and time.monotonic() < until:  # it may not have begun to watch at the first time
+    while io.is_running(process) and time.monotonic() < until:  # it may not have begun to watch at the first time
         (root / "ContextMemory/memories/semantic/new.yaml").write_text("content: It sleeps.\n", encoding="utf-8")
         time.sleep(0.3)
-    assert not io.lives(process)
+    assert not io.is_running(process)
 
 
 def test_who_takes_memfs_out_of_a_repository_is_not_stopped_by_it(root: Path, resident: int) -> None:
@@ -418,7 +418,7 @@ def forced(forked: Path, root: Path) -> Iterator[Callable[[str], int]]:
 
 def test_what_ends_a_child_is_told_by_status(ask: Asked, root: Path, forced: Callable[[str], int]) -> None:
     """Whatever it is, and whoever raised it: nobody else would hear of it."""
-    forced("upkeep.tend = lambda *_: 1 / 0")
+    forced("upkeep.maintain = lambda *_: 1 / 0")
     assert until(lambda: b"ZeroDivisionError" in (done := ask("status", alone=True)).stdout + done.stderr)
 
 
@@ -433,7 +433,7 @@ def test_who_stops_a_resident_that_indexes_does_not_wait_for_the_index(
     )
     assert until(lambda: child.exists() and child.read_text())
     assert place.stop(root)
-    assert not io.lives(int(child.read_text()))
+    assert not io.is_running(int(child.read_text()))
     assert not place.files_of(root).socket.exists()
 
 
@@ -465,7 +465,7 @@ def test_what_is_due_stays_so_where_no_process_can_be_forked(root: Path, monkeyp
             resident._open(opened)
             monkeypatch.setattr(server, "fork_alone", refused)
             resident._commit_at = resident._tend_at = began = time.monotonic()
-            resident._tend()
+            resident._maintain()
             assert all(at is not None and at > began for at in (resident._commit_at, resident._tend_at))
             assert resident._learn_at is not None
     finally:

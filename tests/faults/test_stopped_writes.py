@@ -223,7 +223,7 @@ class Stage:
     def verify(self, possible: list[State], closely: bool) -> None:
         """Reopen as a person would next: one of the states that are possible, whole, and with nothing lying about."""
         root = self._beginning.root
-        with mock.patch.object(io, "lives", return_value=False):  # to whoever looks, the stopped process is dead
+        with mock.patch.object(io, "is_running", return_value=False):  # to whoever looks, the stopped process is dead
             found = aftermath.look(root).state
         assert found in possible, aftermath.lost(found, possible)
         if closely:

@@ -18,7 +18,7 @@ from memfs.errors import GitBusy, MemfsError
 from memfs.fs import io
 from memfs.git import busy, transaction
 from memfs.git import busy as processes
-from memfs.git import process as tether
+from memfs.git import process as child_lock
 from memfs.git.commit_object import CommitChange
 from memfs.git.commits import commit, recover
 from memfs.git.repository import Repository
@@ -280,18 +280,18 @@ def test_recovery_waits_for_the_git_process_of_the_dead(stage, monkeypatch):
     """While a dead process's git still runs nothing is undone under it."""
     repository = stage.fresh()
     die_when(repository, stage.groups, "rename", ".git/index")
-    monkeypatch.setattr(tether, "CHILD_PATIENCE", 0.05)
-    with tether.tether(repository.state), pytest.raises(MemfsError, match="still runs"):
+    monkeypatch.setattr(child_lock, "CHILD_PATIENCE", 0.05)
+    with child_lock.child_lock(repository.state), pytest.raises(MemfsError, match="still runs"):
         recover(repository)
     stage.verify(repository)
 
 
 def test_47_a_child_forked_beside_a_commit_keeps_nobody_waiting(tmp_path, monkeypatch):
     """A program that forks in one thread while another commits: its child is no git of ours, and may live for long."""
-    monkeypatch.setattr(tether, "CHILD_PATIENCE", 0.0)
-    with tether.tether(tmp_path):
+    monkeypatch.setattr(child_lock, "CHILD_PATIENCE", 0.0)
+    with child_lock.child_lock(tmp_path):
         end = linger()
-    tether.wait_for_children(tmp_path)
+    child_lock.wait_for_children(tmp_path)
     end()
 
 

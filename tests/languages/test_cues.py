@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memfs.learning.corrections import corrections
-from memfs.recall.cues import cues, spoken
+from memfs.recall.cues import all_cues, cues
 from memfs.resources import language_names, language_text
 from memfs.sessions.extract import facts_in, intention, statements
 
@@ -64,7 +64,7 @@ def test_labelled_messages_are_told_apart(language: str, record_property: pytest
 def test_every_language_with_cues_has_labelled_messages() -> None:
     """A language does not join untested (D3)."""
     tested = {path.stem for path in HERE.glob("*.txt")}
-    assert {one.language for table in ("statements", "corrections") for one in spoken(table)} == tested
+    assert {one.language for table in ("statements", "corrections") for one in all_cues(table)} == tested
 
 
 @pytest.mark.parametrize("language", language_names())

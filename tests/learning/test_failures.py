@@ -11,8 +11,8 @@ import pytest
 
 from memfs.learning.failures import (
     MOST_FOUND,
-    Casebook,
     FailureCondition,
+    RuleEvidence,
     RuleVerdict,
     advise,
     look,
@@ -60,12 +60,12 @@ def rule(files: tuple[str, ...] = ("db/migrations/*.sql",), pattern: str = "", t
 
 def found_in(rows: Sequence[TriggerRow], known: Sequence[str] = (), threshold: int = 3) -> list[FailureCondition]:
     """What these episodes teach."""
-    return list(look(Casebook(rows), known, threshold))
+    return list(look(RuleEvidence(rows), known, threshold))
 
 
 def weighed(rows: Sequence[TriggerRow], **values: Any) -> RuleVerdict:
     """What these episodes say of the rule about migrations."""
-    book = Casebook(rows)
+    book = RuleEvidence(rows)
     return book.weigh(book.cases(rule()), speaks_for(LOCKED), **values)
 
 
@@ -349,7 +349,7 @@ def test_looking_stops_where_comparing_costs_too_much(monkeypatch: pytest.Monkey
     rows = [row(n, files=(f"src/{n}.py",), error=f"{chr(97 + n // 3) * 4} broke") for n in range(60)]
     rows += [row(100 + n, "success", files=(f"src/{n}.py",)) for n in range(100)]
     monkeypatch.setattr("memfs.learning.failures.MOST_COMPARED", 500)
-    book = Casebook(rows)
+    book = RuleEvidence(rows)
     assert list(look(book, (), 3)) == []
     assert 500 < book.compared < 2_000
 

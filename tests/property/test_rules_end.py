@@ -9,7 +9,7 @@ from memfs.learning.failures import (
     LEAST_CONFIDENCE,
     LEAST_FAILURES,
     MOST_FOUND,
-    Casebook,
+    RuleEvidence,
     advise,
     look,
 )
@@ -53,7 +53,7 @@ def episodes(draw: st.DrawFn) -> list[TriggerRow]:
 @given(rows=episodes(), threshold=st.integers(2, 5))
 def test_looking_for_rules_ends(rows: list[TriggerRow], threshold: int) -> None:
     """Each found condition has its failures, is sure enough, and says so in bounded words."""
-    book = Casebook(rows)
+    book = RuleEvidence(rows)
     found = list(look(book, (), threshold))
     assert len(found) <= MOST_FOUND
     assert found == list(look(book, (), threshold))

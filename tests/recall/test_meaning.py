@@ -275,7 +275,7 @@ def test_what_is_forgotten_or_changed_is_not_found_by_its_old_meaning(workspace:
     assert found(workspace, "automobile") == []
     assert found(workspace, "violin") == ["two"]
     embeddings = embeddings_of(workspace)
-    assert embeddings.standing().embedded == embeddings.standing().items == 1
+    assert embeddings.status().embedded == embeddings.status().items == 1
 
 
 def test_a_question_that_means_nothing_known_finds_nothing(workspace: Workspace) -> None:
@@ -339,9 +339,9 @@ def test_recall_does_not_wait_for_a_slow_embedder_of_items(workspace: Workspace,
     put(workspace, two="A vehicle", three="one more automobile")
     senses.gate.clear()
     assert at_once(workspace, "automobile") == ["three", "one"]
-    assert meaning_of(workspace).embeddings.standing().running
+    assert meaning_of(workspace).embeddings.status().running
     senses.gate.set()
-    assert embeddings_of(workspace).standing().embedded == 3
+    assert embeddings_of(workspace).status().embedded == 3
     assert at_once(workspace, "automobile") == ["three", "one", "two"]
 
 
@@ -377,10 +377,10 @@ def test_an_interrupted_embedding_goes_on_where_it_stopped(workspace: Workspace,
     senses.embed = third_fails  # type: ignore[method-assign]
     with pytest.raises(EndpointFailed):
         embeddings.catch_up()
-    assert embeddings.standing().embedded == 32
+    assert embeddings.status().embedded == 32
     assert embeddings.catch_up(lambda done, total: seen.append((done, total))) == 8
     assert seen == [(8, 8)]
-    assert embeddings.standing().embedded == 40
+    assert embeddings.status().embedded == 40
 
 
 def test_the_model_may_change_while_the_workspace_is_open(workspace: Workspace, senses: Senses) -> None:
@@ -390,7 +390,7 @@ def test_the_model_may_change_while_the_workspace_is_open(workspace: Workspace, 
     choose(workspace, "vector_db", "hashing")
     assert found(workspace, "automobile") == []
     assert found(workspace, "postgersql tunign")[:1] == ["two"]
-    assert embeddings_of(workspace).standing().model == "hashing-512"
+    assert embeddings_of(workspace).status().model == "hashing-512"
     choose(workspace, "file_based", "senses")
     assert workspace.meaning.current() is None
     choose(workspace, "vector_db", "senses")
@@ -425,7 +425,7 @@ def test_the_offline_default_needs_nothing_installed(tmp_path: Path) -> None:
     with open_workspace(tmp_path / "w", create=True, watch=False, settings=settings, memory=memory) as workspace:
         put(workspace, one="postgresql database tuning", two="tomato soup")
         assert found(workspace, "postgersql databse")[:1] == ["one"]
-        assert embeddings_of(workspace).standing().model == "hashing-512"
+        assert embeddings_of(workspace).status().model == "hashing-512"
 
 
 def test_erasing_an_item_takes_its_vectors_too(workspace: Workspace) -> None:
@@ -454,7 +454,7 @@ def test_a_problem_behind_the_scenes_does_not_end_the_process(workspace: Workspa
     assert any(
         isinstance(problem.message, str) and "asleep" in problem.message for problem in workspace.store.problems()
     )
-    assert embeddings.standing().problem == "asleep"
+    assert embeddings.status().problem == "asleep"
 
 
 def test_vectors_that_cannot_be_read_cost_no_answer(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -509,7 +509,7 @@ def test_two_processes_may_embed_at_once(opened: Opened, workspace: Workspace, s
         thread.join()
     assert 40 <= sum(made) <= 80
     for one in (workspace, other):
-        standing = meaning_of(one).embeddings.standing()
+        standing = meaning_of(one).embeddings.status()
         assert (standing.embedded, standing.items) == (40, 40)
         assert len(at_once(one, "automobile")) == 10
 

@@ -246,7 +246,7 @@ def test_fresh_items_are_scored_on_the_scale_of_the_base(folder: Path) -> None:
 
 
 def test_stamps_vouch_without_being_made(opened: Opened) -> None:
-    """``vouches`` compares size, times and inode for base and overlay, and never for what is unknown or gone."""
+    """``matches`` compares size, times and inode for base and overlay, and never for what is unknown or gone."""
     one, two, three = item("one", "alpha"), item("two", "beta"), item("three", "gamma")
     index = opened()
     index.rebuild(pairs(one, two))
@@ -254,9 +254,9 @@ def test_stamps_vouch_without_being_made(opened: Opened) -> None:
     stamps = index.stamps()
     facts = (5, NOW - 10**12, NOW - 10**12, 7)
     for path, known in ((one.path, True), (two.path, False), (three.path, True), ("nowhere", False)):
-        assert stamps.vouches(path, *facts) is known
+        assert stamps.matches(path, *facts) is known
         for place in range(4):
-            assert not stamps.vouches(path, *(value + (place == number) for number, value in enumerate(facts)))
+            assert not stamps.matches(path, *(value + (place == number) for number, value in enumerate(facts)))
     with pytest.raises(KeyError):
         stamps[two.path]
 
@@ -287,7 +287,7 @@ def test_a_view_of_the_stamps_stays_as_it_was(opened: Opened) -> None:
                 path = item(one).path
                 assert (path in old) is (path in expected)
                 facts = expected[path][1][:4] if path in expected else (5, NOW - 10**12, NOW - 10**12, 7)
-                assert old.vouches(path, *facts) is (path in expected)
+                assert old.matches(path, *facts) is (path in expected)
     assert 3 not in index.stamps()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from memfs.model.time import format_time
 from memfs.sessions.event import SessionEvent, parse
-from memfs.sessions.extract import Heard, Task, completed, failure, hear, same_thing
+from memfs.sessions.extract import ExtractedMemories, Task, completed, extract_memories, failure, same_thing
 from memfs.sessions.spool import PendingEvent, SessionNotes
 
 _BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -22,9 +22,9 @@ def _event(name: str, minutes: float = 0, **fields: Any) -> SessionEvent:
     return SessionEvent(name, session="s1", moment=moment, cwd="/w", fields=fields)
 
 
-def _heard(*events: SessionEvent, notes: SessionNotes | None = None, warned: tuple[str, ...] = ()) -> Heard:
+def _heard(*events: SessionEvent, notes: SessionNotes | None = None, warned: tuple[str, ...] = ()) -> ExtractedMemories:
     waiting = [PendingEvent(event, f"{number:016}", number + 1) for number, event in enumerate(events)]
-    return hear(waiting, notes or SessionNotes(), Path("/w"), lambda _: warned)
+    return extract_memories(waiting, notes or SessionNotes(), Path("/w"), lambda _: warned)
 
 
 def _todo_write(now: dict[str, str], before: dict[str, str], minutes: float = 0) -> SessionEvent:

@@ -663,14 +663,14 @@ def test_an_event_that_never_succeeds_is_dropped(opened: Opener, monkeypatch: py
     session = Session(opened())
     for number in range(3):
         session.prompt(f"Where is step {number} of the release described?")
-    hear = draining.hear
+    extract_memories = draining.extract_memories
 
     def dying(events: Any, *rest: Any) -> Any:
         if any("step 0" in one.event.text("prompt") for one in events):
             raise RuntimeError("killed")
-        return hear(events, *rest)
+        return extract_memories(events, *rest)
 
-    monkeypatch.setattr(draining, "hear", dying)
+    monkeypatch.setattr(draining, "extract_memories", dying)
     for _ in range(draining._GIVE_UP):
         with pytest.raises(RuntimeError):
             session.drain()

@@ -19,7 +19,7 @@ from memfs.fs import io
 from memfs.git.layout import discover
 from memfs.model import MemoryItem
 from memfs.private import claim, clones, find, normalised, project_at
-from memfs.sessions.spool import find_place, known_place, whereabouts
+from memfs.sessions.spool import agent_location, find_place, known_place
 from memfs.sessions.store import join
 from memfs.workspace import open_workspace
 
@@ -68,7 +68,7 @@ def test_it_lies_outside_the_repository_and_is_this_users_alone(shop: Path, own_
 def test_looking_makes_nothing(shop: Path, own_world: Path) -> None:
     """Who only reads leaves no key and no folder (C6)."""
     assert memory_of(shop) is None
-    assert known_place(whereabouts(str(shop), {})) is None
+    assert known_place(agent_location(str(shop), {})) is None
     assert not (shop / ".git" / "memfs").exists()
     assert not (own_world / ".local").exists()
 

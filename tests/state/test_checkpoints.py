@@ -412,21 +412,21 @@ def test_one_is_made_by_the_interval(workspace: Workspace) -> None:
     """every_minutes makes one with the first write after it; without either setting none is ever due (S6)."""
     assert at(workspace, NOON).due() == ""
     configure(workspace, CONFIG, checkpoints={"every_minutes": 30})
-    assert at(workspace, NOON).tend()
-    assert not at(workspace, NOON + timedelta(minutes=29)).tend()
+    assert at(workspace, NOON).maintain()
+    assert not at(workspace, NOON + timedelta(minutes=29)).maintain()
     assert at(workspace, NOON + timedelta(minutes=30)).due() == "interval"
 
 
 def test_a_missed_update_and_damage_are_reported(workspace: Workspace) -> None:
     """standing tells the age of the last checkpoint, those that cannot be used, and a late update (S6, S16)."""
     early = NOON + timedelta(hours=1, minutes=5)
-    assert at(workspace, early).standing().update_late == 0
+    assert at(workspace, early).status().update_late == 0
     late = at(workspace, NOON + timedelta(hours=2))
-    assert late.standing().update_late == 3605 - 5
+    assert late.status().update_late == 3605 - 5
     made = late.create()
-    assert late.standing().age == 0
+    assert late.status().age == 0
     (workspace.root / CHECKPOINTS / made.id / PAYLOAD).unlink()
-    assert (late.standing().count, late.standing().damaged) == (1, 1)
+    assert (late.status().count, late.status().damaged) == (1, 1)
 
 
 def test_a_checkpoint_update_creates_one(opened: Opened) -> None:

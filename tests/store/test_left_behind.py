@@ -59,11 +59,11 @@ def test_a_resident_process_commits_what_others_leave(
     other = opened(resident.root)
     other.store.put(MemoryItem("left behind", "knowledge", id="left"))
     monkeypatch.setattr(storing, "_GRACE", 86400.0)
-    resident.store.tend()
+    resident.store.maintain()
     assert not resident.store.pending().late
     assert not in_head(resident, git)
     monkeypatch.setattr(storing, "_GRACE", -1.0)
-    resident.store.tend()
+    resident.store.maintain()
     assert until(lambda: in_head(resident, git))
 
 

@@ -44,7 +44,7 @@ def found(workspace: Workspace, words: str = "house") -> set[str]:
 
 def test_an_unchanged_folder_is_compared_at_once(workspace: Workspace, opened: Opened) -> None:
     """What one process saw spares the next the comparison of each file."""
-    with mock.patch.object(StampTable, "vouches", side_effect=AssertionError("compared")):
+    with mock.patch.object(StampTable, "matches", side_effect=AssertionError("compared")):
         assert not workspace.store.refresh()
         assert found(opened(workspace.root, index__engine="sqlite")) == set(NAMES)
 
@@ -184,13 +184,13 @@ def test_a_fold_keeps_what_is_known_of_other_folders(workspace: Workspace, opene
     workspace.store.put(MemoryItem("A note about the house.", "semantic", id="note"))
     vouch(workspace, workspace.store.locate("note"))
     assert workspace.store.fold()
-    looked, vouches = [], StampTable.vouches
+    looked, matches = [], StampTable.matches
 
     def watched(table: StampTable, path: str, *facts: int) -> bool:
         looked.append(path.rpartition("/")[2].partition(".")[0])
-        return vouches(table, path, *facts)
+        return matches(table, path, *facts)
 
-    with mock.patch.object(StampTable, "vouches", watched):
+    with mock.patch.object(StampTable, "matches", watched):
         assert found(opened(workspace.root, index__engine="sqlite")) == {"note", *NAMES}
     assert looked == ["note"]
     _edit(workspace.root / workspace.store.locate("plough"))

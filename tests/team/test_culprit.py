@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfs.git.repository import Repository, merge_bases
-from memfs.team.bisect import Culprit, Search
+from memfs.team.bisect import FirstBadCommit, Search
 
 ITEM = "ContextMemory/memories/semantic/a.yaml"
 
@@ -61,7 +61,7 @@ def made(folder: Path, line: Line) -> tuple[Repository, list[str]]:
 
 def searched(
     repository: Repository, ids: Sequence[str], held: Sequence[bool | None], good: int = 0, bad: int = -1
-) -> tuple[Culprit, list[str]]:
+) -> tuple[FirstBadCommit, list[str]]:
     """What a search finds, and which commits it tried."""
     tried: list[str] = []
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from codebeside import Git, Said, begin_code
 
 from memfs import private
@@ -288,7 +289,7 @@ def test_private_memory_stays_and_is_found_again(code: Path, memfs: Said) -> Non
     memfs(code, "init", "--yes")
     place = find_place(str(code))
     said = memfs(code, "deinit")
-    assert f'"folder": "{place.root}"' in said
+    assert f"folder: {place.root}" in said
     assert [path.name for path in (code / ".git/memfs").iterdir()] == ["project"]
     assert private.find(private.project_at(code)) == place.root
 
@@ -348,5 +349,5 @@ def test_private_memory_that_another_clone_uses_stays(code: Path, tmp_path: Path
     other = tmp_path / "other"
     git(tmp_path, "clone", "-q", str(code), str(other))
     private.join(private.project_at(other), place.root)
-    assert json.loads(memfs(code, "deinit", "--private"))["private"]["used_by"] == [f"{other}/.git"]
+    assert yaml.safe_load(memfs(code, "deinit", "--private"))["private"]["used_by"] == [f"{other}/.git"]
     assert private.find(private.project_at(other)) == place.root

@@ -300,10 +300,10 @@ def test_a_file_that_no_rule_can_join_is_named(pair: Pair) -> None:
 def test_strangers_are_refused(pair: Pair, git: Git, opened: Opened, tmp_path: Path) -> None:
     """Histories that never met are joined once by git, which the message names."""
     open_workspace(tmp_path / "stranger", create=True, watch=False).close()  # not copied: with a beginning of its own
-    stranger = opened(tmp_path / "stranger")
-    git(pair.ours.root, "fetch", "--quiet", str(stranger.root), "HEAD")
+    first_unknown = opened(tmp_path / "stranger")
+    git(pair.ours.root, "fetch", "--quiet", str(first_unknown.root), "HEAD")
     with pytest.raises(MergeRefused, match="no history in common"):
-        pair.ours.teams.merger.merge(pair.head(stranger), "Merge")
+        pair.ours.teams.merger.merge(pair.head(first_unknown), "Merge")
 
 
 def test_a_commit_that_is_not_here_is_refused(pair: Pair) -> None:

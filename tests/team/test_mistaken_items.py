@@ -226,4 +226,4 @@ def test_only_what_tells_its_creation_is_told_apart(base: str, ours: str, theirs
     """Without ``created``, or a base, nothing is known to be a stranger."""
     merger = FileMerger(Codec(Schemas(), KindTable()))
     versions = (base.encode() or None, ours.encode(), theirs.encode())
-    assert merger.strangers(OTHER, *versions) == expected
+    assert merger.unrelated(OTHER, *versions) == expected

@@ -120,12 +120,12 @@ def test_a_folder_that_claims_anothers_git_folder_is_not_led_to_its_memory(
 ) -> None:
     """A planted .git file that names this repository reaches no memory of it, and writes nothing there (D1)."""
     memfs(code, "init", "--own-branch")
-    stranger = tmp_path / "stranger"
-    stranger.mkdir()
+    first_unknown = tmp_path / "stranger"
+    first_unknown.mkdir()
     for target in (code / ".git", code / ".git/worktrees/memory"):
-        (stranger / ".git").write_text(f"gitdir: {target}\n")
-        assert workspace_location.memory_of(stranger) is None
-    assert not os.path.lexists(stranger / LINK)
+        (first_unknown / ".git").write_text(f"gitdir: {target}\n")
+        assert workspace_location.memory_of(first_unknown) is None
+    assert not os.path.lexists(first_unknown / LINK)
 
 
 def test_a_repository_that_was_moved_or_copied_keeps_its_own_memory(

@@ -266,8 +266,8 @@ def test_a_stolen_name_is_found(opened: Open, configured: Keys, git: Git, monkey
     found = workspace.teams.signatures.verify(f"{commit}~1..{commit}", signers)[0]
     assert (found.verdict, found.principals) == (SignatureVerdict.WRONG_PRINCIPAL, ("mallory@example.org",))
     assert by_git(workspace.root, commit)
-    stranger = workspace.teams.signatures.verify(f"{commit}~1..{commit}", configured.listing())[0]
-    assert stranger.verdict is SignatureVerdict.UNKNOWN_KEY
+    first_unknown = workspace.teams.signatures.verify(f"{commit}~1..{commit}", configured.listing())[0]
+    assert first_unknown.verdict is SignatureVerdict.UNKNOWN_KEY
     assert not by_git(workspace.root, commit)
 
 

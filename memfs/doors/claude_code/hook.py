@@ -188,9 +188,9 @@ class Hook:
 
     def _place_for(self, event: SessionEvent) -> SessionLocation | None:
         """Where an event is kept, made where that is called for; None: nowhere, and it need not be."""
-        from memfs.sessions.spool import known_place, make_place, whereabouts
+        from memfs.sessions.spool import agent_location, known_place, make_place
 
-        found = whereabouts(event.cwd, folder=self._folder)
+        found = agent_location(event.cwd, folder=self._folder)
         place = known_place(found, self._into)
         if place is not None and (event.name not in DRAINS or not place.private):
             return place
@@ -202,10 +202,10 @@ class Hook:
 
     def _place_there(self) -> SessionLocation | None:
         """Where to write down that an input cannot be read; nothing is made for that."""
-        from memfs.sessions.spool import known_place, whereabouts
+        from memfs.sessions.spool import agent_location, known_place
 
         with suppress(MemfsError):
-            return known_place(whereabouts(folder=self._folder), self._into)
+            return known_place(agent_location(folder=self._folder), self._into)
         return None
 
     def _keep(self, event: SessionEvent, place: SessionLocation) -> None:

@@ -127,8 +127,8 @@ def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutPlan:
     except (ValueError, OverflowError):
         raise Unclear(f"{before!r} is no date", "write 2025-01-01, or an age such as '2 years ago'") from None
     with opened() as workspace:
-        if dry_run or not yes or workspace.cutter.ended:  # which may be all that was asked for
-            plan = workspace.cutter.plan(moment)
+        if dry_run or not yes or workspace.history_cut.ended:  # which may be all that was asked for
+            plan = workspace.history_cut.plan(moment)
             if dry_run or not plan.commit:
                 return plan
             if not plan.refused and not yes:
@@ -137,7 +137,7 @@ def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutPlan:
             raise EraseRefused(
                 "what is cut has to be kept somewhere", hint="add --export FILE, outside of the workspace"
             )
-        return workspace.cutter.cut(moment, export.absolute())
+        return workspace.history_cut.cut(moment, export.absolute())
 
 
 # -- reindex ------------------------------------------------------------------------------------------------------
@@ -387,14 +387,14 @@ def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
     if show and revoke:
         raise Unclear("--show and --revoke exclude each other")
     root = _root(path or invocation().workspace)
-    standing, layout = workspace_trust.standing(root), discover(root)
+    standing, layout = workspace_trust.status_of(root), discover(root)
     owners = tuple(sorted(layout.foreign_owners)) if layout is not None else ()
     elsewhere = layout.elsewhere if layout is not None else None
     said: tuple[str, ...]
     changed, wants = False, list(_wants(standing.wants, owners, elsewhere))
     if revoke:
         changed = workspace_trust.revoke(root)
-        standing = workspace_trust.standing(root)
+        standing = workspace_trust.status_of(root)
         said = (f"{root} {'is no longer trusted' if changed else 'was not trusted'}",)
     elif show or not (yes or standing.wants or owners or elsewhere):
         said = (*wants, "trusted" if standing.trusted else f"not trusted: {standing.reason}")

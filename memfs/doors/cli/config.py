@@ -193,7 +193,7 @@ def _own(key: str, value: Any, origin: str) -> NamedSetting:
 
 def note_ignored(root: Path) -> None:
     """Say on standard error which settings do not count, and what would change that."""
-    standing = trust.standing(root)
+    standing = trust.status_of(root)
     if standing.wants and not standing.trusted:
         are = "is" if len(standing.wants) == 1 else "are"
         note(f"{count(len(standing.wants), 'setting')} {are} ignored: {standing.reason}")

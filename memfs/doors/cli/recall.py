@@ -348,7 +348,7 @@ def _query(workspace: Workspace, text: str, limit: int | None, chosen: dict[str,
 
 def _left_out(workspace: Workspace) -> list[Problem]:
     """Why mounts were not asked: they cannot be, or nobody trusted the file that names them."""
-    standing, mounts = trust.standing(workspace.root), workspace.settings.mounts
+    standing, mounts = trust.status_of(workspace.root), workspace.settings.mounts
     named = (want.key for want in standing.wants if want.key.startswith(f"{MOUNTS}."))
     ignored = [key for key in named if key.removeprefix(f"{MOUNTS}.") not in mounts]
     untrusted = standing.problems(*ignored) if ignored else []

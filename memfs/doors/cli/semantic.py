@@ -204,7 +204,7 @@ def _status(workspace: Workspace) -> SemanticStatus:
         return replace(said, problem=". ".join(filter(None, (error.sentence, error.hint))))
     assert meaning is not None  # with a vector_db there is one, or an error
     workspace.store.follow()
-    far = meaning.embeddings.standing()
+    far = meaning.embeddings.status()
     return replace(
         said,
         items=far.items,

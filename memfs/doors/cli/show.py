@@ -156,10 +156,10 @@ def _item_at(workspace: Workspace, named: str, revision: str) -> tuple[Past, Mem
 
 
 def _against(workspace: Workspace, item: MemoryItem) -> tuple[str, ...]:
-    from memfs.intake.contradictions import Neighbourhood
+    from memfs.intake.contradictions import NeighbourSearch
 
     try:
-        return Neighbourhood(workspace.store, workspace.kinds).against(item, workspace.parts.clock())
+        return NeighbourSearch(workspace.store, workspace.kinds).against(item, workspace.parts.clock())
     except (IndexUnavailable, StorageIO):  # the item itself can be shown all the same
         return tuple(disputes([item]).get(item.id, ()))
 

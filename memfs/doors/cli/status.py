@@ -116,7 +116,7 @@ def _resident(workspace: Workspace) -> StatusPart:
 
 def _trust(workspace: Workspace) -> StatusPart:
     """Whether what the workspace's files ask for counts, and what that is."""
-    standing = trust.standing(workspace.root)
+    standing = trust.status_of(workspace.root)
     command = None if standing.trusted or not standing.wants else trust.command(standing.root)
     asked = ", ".join(want.subject for want in standing.wants)  # of a list the names that need trust: the others count
     value = {
@@ -188,7 +188,7 @@ def _states(workspace: Workspace) -> Iterator[StatusPart]:
     """Iterations and checkpoints; a workspace without any does not load the machinery for them."""
     if not has_states(workspace.parts.seen):
         return
-    reading, late = workspace.states.reading, workspace.states.checkpoints.standing()
+    reading, late = workspace.states.reading, workspace.states.checkpoints.status()
     iterations, current = reading.iterations(), reading.open_iteration()
     archived, documents = sum(bool(one.archive) for one in iterations), sum(reading.index.counts().values())
     value: dict[str, Any] = {
@@ -223,7 +223,7 @@ def _storage(workspace: Workspace) -> StatusPart:
 
 
 def _quota(workspace: Workspace) -> StatusPart:
-    found = tuple(standing.facts() for standing in workspace.quota.standings())
+    found = tuple(standing.facts() for standing in workspace.quota.statuses())
     return StatusPart(
         "quota", found, {"quota": "; ".join(map(sentence, found))}, usual=not any(one["level"] for one in found)
     )
@@ -480,7 +480,7 @@ def _private() -> WorkspaceStatus:
 def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> PresentState:
     """How a workspace is now; rows of what is usual only with ``all_``."""
     store = workspace.store
-    store.bring_home()
+    store.fail_back()
     store.notice_commits(thorough=True)
     with store.change_detector.everywhere():
         learned, edits = store.edit_finder.look()  # brings the index in step first

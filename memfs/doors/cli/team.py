@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from memfs.intake.import_service import ImportResult
     from memfs.learning.conventions import Convention
     from memfs.store.access_log import AccessRecord
-    from memfs.team.bisect import BisectResult, Culprit
+    from memfs.team.bisect import BisectResult, FirstBadCommit
     from memfs.team.blame import LearnedFrom
     from memfs.team.verify import CommitCheck
     from memfs.workspace import Workspace
@@ -360,13 +360,13 @@ def _head_line(revision: Revision) -> str:
     return f"{head} {revision.author}: {output.one_line(revision.subject, 0)}"
 
 
-def _whose(culprit: Culprit) -> str:
+def _whose(culprit: FirstBadCommit) -> str:
     """By which agent, in which session, through which door; "" where the commit names none."""
     named = (("agent", culprit.agents), ("session", culprit.sessions), ("through", culprit.sources))
     return ", ".join(f"{word} {' and '.join(values)}" for word, values in named if values)
 
 
-def _or_earlier(culprit: Culprit) -> str:
+def _or_earlier(culprit: FirstBadCommit) -> str:
     """Which commits could not be read, and may have done it instead; "" for none."""
     names = ", ".join(one[:10] for one in culprit.or_earlier[:_EARLIER])
     return names and f"or one of those before it that could not be read: {names}"

@@ -275,7 +275,7 @@ class KnownTypes:
         fresh = sorted(name for name in names if not self._knows(name))
         if not fresh:
             return
-        lines = "".join(f"{module} {name}\n" for module, name in fresh if _is_sound(module, name))
+        lines = "".join(f"{module} {name}\n" for module, name in fresh if _is_intact(module, name))
         with suppress(MemfsError, OSError):
             self._append(lines)
         self._learn(frozenset(fresh))
@@ -327,11 +327,11 @@ class KnownTypes:
 def _names(data: bytes) -> Iterator[Name]:
     for line in data.decode("utf-8", "replace").splitlines():
         module, _, name = line.partition(" ")
-        if module and _is_sound(module, name):
+        if module and _is_intact(module, name):
             yield module, name
 
 
-def _is_sound(module: str, name: str) -> bool:
+def _is_intact(module: str, name: str) -> bool:
     return all(part.isidentifier() for part in (*module.split("."), *name.split(".")))
 
 

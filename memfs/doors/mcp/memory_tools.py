@@ -24,7 +24,7 @@ from memfs.version import __version__
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
-    from memfs.doors.mcp.server import Desk
+    from memfs.doors.mcp.server import WorkspaceSession
     from memfs.facades.agent_tools import Caller
     from memfs.git.log import Revision
     from memfs.model import Problem
@@ -72,13 +72,13 @@ def error_text(error: MemfsError, root: str = "") -> str:
         hint = f" (its sha256 is {error.current}: read it with memory_get, and make the change to what it says)"
     if isinstance(error, SecretDetected):
         hint = " (leave it out, and say where it is kept instead; a person can allow it)"
-    said = discreet(f"{place + ': ' if place else ''}{error.sentence}{hint}", root)
+    said = without_folders(f"{place + ': ' if place else ''}{error.sentence}{hint}", root)
     for by_hand, by_tool in _BY_TOOL.items():
         said = said.replace(by_hand, by_tool)
     return f"{error.code}: {said[:_ERROR]}"
 
 
-def discreet(text: str, root: str = "") -> str:
+def without_folders(text: str, root: str = "") -> str:
     """A sentence as one line, without the folders of this machine: of a path outside its last name is left."""
     within = text.replace(f"{root}/", "").replace(root, ".") if root else text
     return shown_line(_OUTSIDE.sub(lambda found: f".../{found[1]}", within))
@@ -136,22 +136,22 @@ _TO_DO = "Not done yet:"
 
 
 # -- finding --------------------------------------------------------------------------------------------------------
-def memory_search(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def memory_search(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
     """``memory_search``."""
     if revision := given.get("as_of", ""):
-        return _searched_at(desk, given, revision)
-    found = desk.memory.search(given["query"], given["limit"], filters(given), agent=caller.agent)
-    notes = _notes(desk, found)
+        return _searched_at(opened, given, revision)
+    found = opened.memory.search(given["query"], given["limit"], filters(given), agent=caller.agent)
+    notes = _notes(opened, found)
     text = "\n\n".join((found.text or NOTHING, *notes))
     unfit = {"nothing_fits": True} if found.nothing_fits else {}
     data = {"memories": found.text, "ids": list(found.ids), "notes": notes, **unfit}
     return ToolResult(text, data | _passages(found.hits))
 
 
-def _searched_at(desk: Desk, given: Given, revision: str) -> ToolResult:
+def _searched_at(opened: WorkspaceSession, given: Given, revision: str) -> ToolResult:
     from memfs.recall.fence import fence
 
-    found, past = desk.memory.search_at(given["query"], given["limit"], filters(given), revision)
+    found, past = opened.memory.search_at(given["query"], given["limit"], filters(given), revision)
     text = fence(found.hits)
     notes = [f"As of commit {past.commit[:12]}, {format_time(past.time)}.", *past.notes]
     ids = [hit.item.id for hit in found.hits]
@@ -184,10 +184,10 @@ def filters(given: Given) -> Query | None:
     return Query(types=types, tags=tags, since=since, until=until) if types or tags or since or until else None
 
 
-def memory_get(desk: Desk, _: Caller, given: Given) -> ToolResult:
+def memory_get(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult:
     """``memory_get``."""
     revision, offset = given.get("revision", ""), given.get("offset", 0)
-    item = desk.memory.at(given["id"], revision) if revision else desk.memory.get(given["id"])
+    item = opened.memory.at(given["id"], revision) if revision else opened.memory.get(given["id"])
     data = item_data(item, offset) | ({"revision": revision} if revision else {})
     return ToolResult(fenced_item(item, offset), data)
 
@@ -203,14 +203,14 @@ def fenced_item(item: MemoryItem, offset: int = 0) -> str:
     return f"{text}\n\nsha256: {item.sha256}" if item.sha256 else text
 
 
-def memory_list(desk: Desk, _: Caller, given: Given) -> ToolResult:
+def memory_list(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult:
     """``memory_list``."""
     for name in given.get("types", ()):
-        desk.memory.workspace.kinds.get(name)
+        opened.memory.workspace.kinds.get(name)
     within = filters(given)
     revision = given.get("as_of", "")
-    past = desk.memory.past_at(revision) if revision else None
-    page = desk.memory.page(within or Query(), given["limit"], given.get("cursor", ""), past)
+    past = opened.memory.past_at(revision) if revision else None
+    page = opened.memory.page(within or Query(), given["limit"], given.get("cursor", ""), past)
     rows = [brief(item) for item in page.items]
     text = quoted(map(_row, rows)) or ("No memory passes these filters." if within else "Nothing is remembered yet.")
     if page.cursor:
@@ -228,11 +228,11 @@ def _row(row: Mapping[str, Any]) -> str:
 
 
 # -- history --------------------------------------------------------------------------------------------------------
-def memory_history(desk: Desk, _: Caller, given: Given) -> ToolResult:
+def memory_history(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult:
     """``memory_history``."""
-    revisions = desk.memory.log(given.get("id"), given["limit"], moment("since", given.get("since")))
+    revisions = opened.memory.log(given.get("id"), given["limit"], moment("since", given.get("since")))
     rows = [_revision(one) for one in revisions]
-    waiting = desk.memory.workspace.store.pending().count
+    waiting = opened.memory.workspace.store.pending().count
     lines = (f"{row['revision']} {row['time']} {row['author']}: {row['subject']}" for row in rows)
     text = quoted(lines) or "No commit has changed it yet."
     if waiting:
@@ -253,9 +253,9 @@ def _revision(one: Revision) -> dict[str, Any]:
     }
 
 
-def memory_diff(desk: Desk, _: Caller, given: Given) -> ToolResult:
+def memory_diff(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult:
     """``memory_diff``."""
-    patch, start = desk.memory.diff(given.get("id"), given.get("older", ""), given.get("newer"))
+    patch, start = opened.memory.diff(given.get("id"), given.get("older", ""), given.get("newer"))
     cut = len(patch) > LONGEST
     text = quoted(patch[:LONGEST].removesuffix("\n").split("\n") if patch else ()) or "Nothing differs."
     if cut:
@@ -265,39 +265,39 @@ def memory_diff(desk: Desk, _: Caller, given: Given) -> ToolResult:
 
 
 # -- what is delivered---------------------------------------------------------------------------------------------
-def memory_context(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def memory_context(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
     """``memory_context``: the start of a task, unless files or a tool say that this is a step of one."""
     beginning = not (given.get("files") or given.get("tool"))
     parts: list[str] = []
     told: list[DeliveryResult] = []
     if beginning:
-        start, reminders = desk.memory.beginning("" if desk.read_only else caller.agent)
+        start, reminders = opened.memory.beginning("" if opened.read_only else caller.agent)
         told.append(start)
         parts += [start.text, reminded(reminders)]
     if given.get("situation") or not beginning:
-        told.append(_before_step(desk, caller, given))
+        told.append(_before_step(opened, caller, given))
         parts.append(told[-1].text)
-    notes = [note for one in told for note in _notes(desk, one)]
+    notes = [note for one in told for note in _notes(opened, one)]
     said = "\n\n".join(filter(None, parts))
-    text = "\n\n".join((said or _nothing(desk), *notes))
+    text = "\n\n".join((said or _nothing(opened), *notes))
     ids = [item_id for one in told for item_id in one.ids]
     return ToolResult(text, {"memories": said, "ids": ids, "notes": notes})
 
 
-def _nothing(desk: Desk) -> str:
+def _nothing(opened: WorkspaceSession) -> str:
     """What is said where there is nothing to tell unasked, which is not all that is remembered."""
-    more = "; memory_search asks for everything else" if desk.memory.workspace.settings.memory.on_demand else ""
+    more = "; memory_search asks for everything else" if opened.memory.workspace.settings.memory.on_demand else ""
     return f"No preference, warning or rule matters here{more}."
 
 
-def _before_step(desk: Desk, caller: Caller, given: Given) -> DeliveryResult:
+def _before_step(opened: WorkspaceSession, caller: Caller, given: Given) -> DeliveryResult:
     from memfs.model.episode import StateSnapshot  # connecting does without it
 
     told = given.get("situation", ""), given.get("files", ())
     state = StateSnapshot.create(
         told[1], told[0], tool=given.get("tool", ""), agent=caller.agent, session=caller.session
     )
-    return desk.memory.before_step(state)
+    return opened.memory.before_step(state)
 
 
 def reminded(reminders: Iterable[Reminder]) -> str:
@@ -306,25 +306,29 @@ def reminded(reminders: Iterable[Reminder]) -> str:
     return quoted((_TO_DO, *lines)) if lines else ""
 
 
-def _notes(desk: Desk, told: DeliveryResult) -> list[str]:
+def _notes(opened: WorkspaceSession, told: DeliveryResult) -> list[str]:
     notes = [f"{told.left_out} more had no room."] if told.left_out else []
-    return notes + [discreet(problem.message, desk.root) for problem in told.problems[:_PROBLEMS]]
+    return notes + [without_folders(problem.message, opened.root) for problem in told.problems[:_PROBLEMS]]
 
 
 # -- standing -------------------------------------------------------------------------------------------------------
-def memory_status(desk: Desk, caller: Caller, _: Given) -> ToolResult:
+def memory_status(opened: WorkspaceSession, caller: Caller, _: Given) -> ToolResult:
     """``memory_status``."""
-    found = desk.memory.standing()
+    found = opened.memory.status()
     problems: Sequence[Problem] = found.pop("problems")
-    shown = [_problem(desk, problem) for problem in problems[:_PROBLEMS]]
-    data = {**found, "waiting_reason": discreet(found["waiting_reason"], desk.root), "problem_count": len(problems)}
+    shown = [_problem(opened, problem) for problem in problems[:_PROBLEMS]]
+    data = {
+        **found,
+        "waiting_reason": without_folders(found["waiting_reason"], opened.root),
+        "problem_count": len(problems),
+    }
     data |= {"problems": shown, "agent": caller.agent, "session": caller.session, "version": __version__}
     return ToolResult(quoted(json.dumps(data, indent=1, ensure_ascii=False).split("\n")), data)
 
 
-def _problem(desk: Desk, problem: Problem) -> str:
+def _problem(opened: WorkspaceSession, problem: Problem) -> str:
     place = f"{problem.path}: " if problem.path else ""
-    return discreet(f"{problem.severity}: {place}{problem.message}", desk.root)[:300]
+    return without_folders(f"{problem.severity}: {place}{problem.message}", opened.root)[:300]
 
 
 # -- changing ---------------------------------------------------------------------------------------------------------
@@ -332,7 +336,7 @@ WORKING = "working"
 _FIELDS = {"content": "content", "title": "title", "type": "memory_type", "status": "status"}
 
 
-def memory_store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def memory_store(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
     """``memory_store``."""
     draft = MemoryItem(
         given["content"],
@@ -342,10 +346,10 @@ def memory_store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
         expires=moment("expires", given.get("expires")),
         context=given.get("context", {}),
     )
-    result = desk.memory.store(draft, caller)
+    result = opened.memory.store(draft, caller)
     item_id = result.memory_id or ""
-    desk.has_working = desk.has_working or draft.type == WORKING
-    found = desk.memory.workspace.store.get(item_id)
+    opened.has_working = opened.has_working or draft.type == WORKING
+    found = opened.memory.workspace.store.get(item_id)
     data: dict[str, Any] = {"id": item_id, "outcome": "merged" if result.merged_into else "stored"}
     data |= {"near": list(result.near), "contradicts": list(result.contradicts)}
     if found is not None:  # else somebody took it away at this very moment
@@ -367,13 +371,13 @@ def _stored(data: dict[str, Any]) -> list[str]:
     return lines
 
 
-def memory_update(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def memory_update(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
     """``memory_update``."""
     changes: dict[str, Any] = {field: given[name] for name, field in _FIELDS.items() if name in given}
     changes |= {name: given[name] for name in ("tags", "context") if name in given}
     if "expires" in given:
         changes["expires"] = moment("expires", given["expires"] or None)
-    before, after = desk.memory.update(given["id"], changes, caller, given.get("expected"))
+    before, after = opened.memory.update(given["id"], changes, caller, given.get("expected"))
     changed = [name for name, field in _FIELDS.items() if getattr(before, field) != getattr(after, field)]
     changed += [name for name in ("tags", "context", "expires") if getattr(before, name) != getattr(after, name)]
     lines = [f"Changed {', '.join(changed)} of {after.id}." if changed else f"{after.id} says so already."]
@@ -385,9 +389,9 @@ def memory_update(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     return ToolResult("\n".join(lines), data)
 
 
-def memory_delete(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def memory_delete(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
     """``memory_delete``."""
-    gone = desk.memory.delete(given["id"], given.get("reason", ""), caller, given.get("expected"))
+    gone = opened.memory.delete(given["id"], given.get("reason", ""), caller, given.get("expected"))
     revision, uncommitted = gone.revision[:12], gone.revision == RECOVERED
     by_hand = f"memfs restore {gone.item.id} --from {revision}" if revision else ""
     by_hand = f"memfs restore {gone.item.id} --displaced" if uncommitted else by_hand
@@ -399,17 +403,17 @@ def memory_delete(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     return ToolResult("\n".join(lines), {"id": gone.item.id, "revision": revision, "restore": way_back})
 
 
-def memory_restore(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def memory_restore(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
     """``memory_restore``."""
-    back = desk.memory.restore(given["id"], given.get("revision", ""), caller)
+    back = opened.memory.restore(given["id"], given.get("revision", ""), caller)
     said = f"Restored {back.item.id} from {back.origin}." if back.changed else f"{back.item.id} says so already."
     data = {"id": back.item.id, "from": back.origin, "changed": back.changed, "sha256": back.item.sha256}
     return ToolResult(said, data)
 
 
-def memory_feedback(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def memory_feedback(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
     """``memory_feedback``."""
-    item = desk.memory.feedback(given["id"], given["helpful"], given.get("reason", ""), caller)
+    item = opened.memory.feedback(given["id"], given["helpful"], given.get("reason", ""), caller)
     said = "more" if given["helpful"] else "less"
     return ToolResult(
         f"{item.id} counts for {said}: importance {item.importance:g}.", {"id": item.id, "importance": item.importance}
@@ -422,7 +426,7 @@ _NAMED = ("agents", "components", "hypotheses", "iterations", "metrics")
 _KINDS = ("agent_output", "state_update", "meta_review", "hypothesis", "tournament_result")
 
 
-def state_store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def state_store(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
     """``state_store``."""
     kind = given["kind"]
     if kind not in _KINDS:
@@ -434,7 +438,7 @@ def state_store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     base = given.get("base")
     if base is not None and kind != "hypothesis":
         raise QueryInvalid("only a hypothesis has one", field="base", hint="leave it out")
-    states = desk.states
+    states = opened.states
     with signed_by(caller.origin):
         ack: Acknowledgement = getattr(states, f"store_{kind}")(document, **({} if base is None else {"base": base}))
     names = ("path", "sha256", "continuation_token", "checkpoint_id", "checkpoint_problem", "conflicts")
@@ -451,12 +455,12 @@ def state_store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     return ToolResult("\n".join(lines), data)
 
 
-def state_get(desk: Desk, _: Caller, given: Given) -> ToolResult:
+def state_get(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult:
     """``state_get``."""
     named = {name: given[name] for name in _NAMED if given.get(name)}
     if "iterations" in named:
         named["iterations"] = _numbers(named["iterations"])
-    found = desk.states.retrieve_state(
+    found = opened.states.retrieve_state(
         given.get("request", "partial" if named else "summary"),
         start=moment("since", given.get("since")),
         end=moment("until", given.get("until"), end=True),
@@ -470,26 +474,26 @@ def state_get(desk: Desk, _: Caller, given: Given) -> ToolResult:
     return ToolResult(quoted(text.split("\n")), data)
 
 
-def state_save(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def state_save(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
     """``state_save``."""
     agent = given.get("agent") or caller.agent
     with signed_by(caller.origin):
-        token = desk.states.save_continuation(agent, given["task"], given["state"])
+        token = opened.states.save_continuation(agent, given["task"], given["state"])
     return ToolResult(f"Kept under {token}: state_resume gives it back.", {"token": token})
 
 
-def state_resume(desk: Desk, _: Caller, given: Given) -> ToolResult:
+def state_resume(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult:
     """``state_resume``."""
-    state = plain(desk.states.resume(given["token"]))
+    state = plain(opened.states.resume(given["token"]))
     text = json.dumps(state, indent=1, ensure_ascii=False)
     return ToolResult(quoted(text.split("\n")), {"token": given["token"], "state": state})
 
 
-def state_feedback(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def state_feedback(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
     """``state_feedback``."""
     agent = given.get("agent") or caller.agent
-    states = desk.states
-    if desk.read_only:  # that it was given is not recorded
+    states = opened.states
+    if opened.read_only:  # that it was given is not recorded
         told = states.workspace.states.feedback.for_agent(agent, record=False)
     else:
         with signed_by(caller.origin):

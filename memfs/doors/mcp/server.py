@@ -57,7 +57,7 @@ _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(eq=False, repr=False)
-class Desk:
+class WorkspaceSession:
     """Where the calls of one server are done.
 
     Attributes:
@@ -166,18 +166,18 @@ _FAULT = (
 )
 
 
-def _called(desk: Desk, caller: Caller, name: str, given: Mapping[str, Any]) -> CallToolResult:
+def _called(opened: WorkspaceSession, caller: Caller, name: str, given: Mapping[str, Any]) -> CallToolResult:
     row = TOOLS[name]
     arguments = checked(row.arguments, given)
-    if row.asks and not _may_ask(desk):
+    if row.asks and not _may_ask(opened):
         raise SettingInvalid("agents may not ask", field="memory.on_demand", hint="memory_get reads one by its id")
     with served_to(agent=caller.agent, session=caller.session):
-        answer = row.run(desk, caller, arguments)
+        answer = row.run(opened, caller, arguments)
     return CallToolResult(content=[TextContent(type="text", text=answer.text)], structured_content=dict(answer.data))
 
 
-def _may_ask(desk: Desk) -> bool:
-    return desk.memory.workspace.settings.memory.on_demand
+def _may_ask(opened: WorkspaceSession) -> bool:
+    return opened.memory.workspace.settings.memory.on_demand
 
 
 def _failed(text: str) -> CallToolResult:
@@ -205,8 +205,8 @@ class MemoryServer:
             pair of streams.
     """
 
-    def __init__(self, desk: Desk, tools: ToolSet, agent: str) -> None:
-        self._desk, self._tools, self._agent = desk, tools, agent
+    def __init__(self, opened: WorkspaceSession, tools: ToolSet, agent: str) -> None:
+        self._desk, self._tools, self._agent = opened, tools, agent
         self.protocol: Server[Any] = Server(
             "memfs",
             title="memfs",
@@ -242,14 +242,14 @@ class MemoryServer:
         Raises:
             MCPError: there is no such tool.
         """
-        name, names, desk = params.name, self._tools.names, self._desk
+        name, names, opened = params.name, self._tools.names, self._desk
         if name not in names:
             hint = nearest(name, names) or f"the tools are {', '.join(names)}"
             raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {ascii(name)[:80]}: {hint}")
         try:
-            return await desk.aside(_called, desk, self._caller(ctx), name, params.arguments or {})
+            return await opened.aside(_called, opened, self._caller(ctx), name, params.arguments or {})
         except MemfsError as error:
-            return _failed(error_text(error, desk.root))
+            return _failed(error_text(error, opened.root))
         except Exception:  # a fault of ours: the client keeps its connection, and learns no more than that
             log.exception("the tool %s failed", name)
             return _failed(_FAULT)
@@ -274,8 +274,8 @@ def build_server(
         session: under which session they are stored; "" means a new one.
     """
     chosen = tools or ToolSet()
-    desk = Desk(path, opener, session or f"{SOURCE}-{secrets.token_hex(4)}", read_only=chosen.read_only)
-    return MemoryServer(desk, chosen, agent)
+    opened = WorkspaceSession(path, opener, session or f"{SOURCE}-{secrets.token_hex(4)}", read_only=chosen.read_only)
+    return MemoryServer(opened, chosen, agent)
 
 
 def serve(server: MemoryServer) -> None:

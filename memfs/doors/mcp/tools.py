@@ -22,7 +22,7 @@ from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model.kinds import nearest
 
 if TYPE_CHECKING:
-    from memfs.doors.mcp.server import Desk
+    from memfs.doors.mcp.server import WorkspaceSession
     from memfs.facades.agent_tools import Caller
 
 
@@ -206,7 +206,7 @@ class ToolRow:
     about: str
     arguments: Sequence[Argument] = ()
     gives: Mapping[str, str]
-    run: Callable[[Desk, Caller, Mapping[str, Any]], ToolResult]
+    run: Callable[[WorkspaceSession, Caller, Mapping[str, Any]], ToolResult]
     writes: bool = False
     takes_away: bool = False
     repeatable: bool = False

@@ -97,7 +97,7 @@ def claimed(files: ResidentFiles) -> Iterator[int | None]:
                 os.close(fd)
                 fd = own
                 break
-            if ((other := holder(fd)) and io.lives(other)) or time.monotonic() >= until:
+            if ((other := holder(fd)) and io.is_running(other)) or time.monotonic() >= until:
                 yield None
                 return
             time.sleep(0.01)  # it died, and a child that it had just forked has its files for a moment

@@ -212,7 +212,7 @@ class Resident:
             elif any(one.hear() for one in heard if one in ready):
                 # The next command may come at once, and an editor or git may be in the middle of it.
                 look_at = max(time.monotonic() + _SOON, looked + _QUIET_SECONDS)
-            self._tend()
+            self._maintain()
             quiet = self._children <= {self._learning} and look_at is None
             sure = all(one.is_sure for one in self._watchers)
             if self._wants_spare and quiet and sure and threading.active_count() == 1:
@@ -299,7 +299,7 @@ class Resident:
         opened.callback(self._presence.close)
         self._presence.say("")
         self._workspace = workspace
-        self._tend_soon()
+        self._maintain_soon()
         _compact()
 
     def _take_up_index(self) -> None:
@@ -330,7 +330,7 @@ class Resident:
                 self._open(opened)
             return self._workspace
         if each(self._workspace, lambda store: store.follow())[0]:
-            self._tend_soon()
+            self._maintain_soon()
         if self._spare is not None and self._spare.heard != tuple(one.heard for one in self._watchers):
             self._drop_spare()
         by_interval = self._workspace.parts.policy.commit == "interval"
@@ -339,7 +339,7 @@ class Resident:
         return self._workspace
 
     # -- what commands need not do ----------------------------------------------------------------------------------
-    def _tend_soon(self) -> None:
+    def _maintain_soon(self) -> None:
         """Look after the memory once what was changed has rested; where much is to be folded, though more changes."""
         if self._workspace is not None:
             policy, due = self._workspace.parts.policy, self._workspace.store.is_fold_due
@@ -347,7 +347,7 @@ class Resident:
             rested = time.monotonic() + (policy.rest if policy.adopts and not due else 0.0) + _SHORTEST_REST
             self._tend_at = min(self._tend_at or rested, rested) if due else rested
 
-    def _tend(self) -> None:
+    def _maintain(self) -> None:
         """Where it is due, let a child commit what waits and edits that rested, and fold the index; let another one
         make memories of what sessions told, which may take longer.
         """
@@ -357,7 +357,7 @@ class Resident:
         resting = self._tend_at is not None and now >= self._tend_at
         waiting = self._commit_at is not None and now >= self._commit_at
         if not self._tending and (resting or waiting):
-            self._tending = self._forked(partial(upkeep.tend, workspace, resting))
+            self._tending = self._forked(partial(upkeep.maintain, workspace, resting))
             self._commit_at = None if self._tending else now + _SHORTEST_REST
             if resting:
                 self._tend_at = self._commit_at

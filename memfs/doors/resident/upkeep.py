@@ -20,15 +20,15 @@ from memfs.fs import append_log
 from memfs.intake.intake import TrivialFilter
 from memfs.model import MemoryItem, Query
 from memfs.sessions.event import PROMPT, STOP, TOOL_DONE, TOOL_FAILED, SessionEvent
-from memfs.sessions.extract import hear
+from memfs.sessions.extract import extract_memories
 from memfs.sessions.spool import (
     PendingEvent,
     SessionLocation,
     SessionNotes,
+    agent_location,
     known_place,
     note_error,
     noted_sessions,
-    whereabouts,
 )
 from memfs.sessions.store import Drain
 from memfs.startup import compile_all
@@ -52,7 +52,7 @@ def index(root: Path) -> bool:
     return False
 
 
-def tend(workspace: Workspace, resting: bool) -> bool:
+def maintain(workspace: Workspace, resting: bool) -> bool:
     """Commit what waits; true where something is left to do.
 
     Args:
@@ -65,7 +65,7 @@ def tend(workspace: Workspace, resting: bool) -> bool:
         store.adopt_rested()
     store.take_up(at_once=True)
     if resting:
-        each(workspace, lambda one: one.tend())
+        each(workspace, lambda one: one.maintain())
     policy, journal = workspace.parts.policy, workspace.parts.journal
     left = policy.commit == "interval" and bool(journal.operations())
     left = left or (resting and policy.adopts and bool(store.edit_finder.find(include_staged=False).plans))
@@ -103,7 +103,7 @@ def _take_all(workspace: Workspace) -> bool:
     root = workspace.root
     left = _take(workspace, SessionLocation.within(root, workspace.repository.state))
     with suppress(MemfsError):
-        place = known_place(whereabouts(folder=str(root)))
+        place = known_place(agent_location(folder=str(root)))
         if place is not None and _waits(place):
             with open_workspace(place.root, watch=False, one_shot=True) as own:
                 left |= _take(own, place)
@@ -187,7 +187,7 @@ def _hear() -> None:
     told += [(TOOL_FAILED, {**step, "error": "1 failed"}), (TOOL_DONE, {**step, "tool_response": {"stdout": "ok"}})]
     events = [SessionEvent(name, "rehearsal", fields=MappingProxyType(fields)) for name, fields in told]
     waiting = [PendingEvent(event, str(number), number) for number, event in enumerate(events)]
-    hear(waiting, SessionNotes(), Path("/"), lambda _: ())
+    extract_memories(waiting, SessionNotes(), Path("/"), lambda _: ())
     for text in _SAID:
         TrivialFilter().is_trivial(text)
 
