@@ -24,7 +24,7 @@ _TOKEN = regex(
     r"(?P<number>-?(?:0|[1-9][0-9]*)(?P<fraction>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?))",
     re.DOTALL,
 )
-_BEFORE_COLON = regex(r"[ \t\r\n]+(?=:)")
+_BEFORE_COLON = regex(r"[ \r\n]+(?=:)")
 _SURROGATE = regex(r"\\u[dD]([89a-fA-F][0-9a-fA-F]{2})")
 _STRING = regex(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _RUNS = regex(r"[\[{]+|[\]}]+")
@@ -77,10 +77,10 @@ def tree(text: str) -> Node:
 
 
 def _as_yaml(text: str) -> str:
-    """A text of the same length that YAML allows: without escapes of half characters, signs that it has not, and lines
-    between a key and its colon.
+    """A text of the same length that YAML allows: without escapes of half characters, signs that it has not, tabs (none
+    is in quotes), and lines between a key and its colon.
     """
-    plain = _SURROGATE.sub(r"\\u1\1", _BEFORE_COLON.sub(lambda blank: " " * len(blank[0]), text))
+    plain = _SURROGATE.sub(r"\\u1\1", _BEFORE_COLON.sub(lambda blank: " " * len(blank[0]), text.replace("\t", " ")))
     return _ESCAPED.sub(lambda sign: chr(0xE000 + ord(sign[0]) % 4096), plain)
 
 

@@ -322,7 +322,8 @@ def _accepted(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _patterns(part: Any) -> Iterator[str]:
     if isinstance(part, Mapping):
-        yield from part.get("patternProperties", ())
+        named = part.get("patternProperties")
+        yield from named if isinstance(named, Mapping) else ()
         yield from [part["pattern"]] if isinstance(part.get("pattern"), str) else []
     for inner in part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else ():
         yield from _patterns(inner)

@@ -136,7 +136,7 @@ def _guarded(text: str, build: Callable[[Callable[[], Any]], Any], parse: Any = 
             return _guarded(text, build, yaml.SafeLoader)  # newer C parsers refuse before they say where
         raise _syntax_error(error, text) from error
     except ReaderError as error:
-        raise ItemSyntaxError(f"character U+{ord(error.character):04X} is not allowed", hint="remove it") from error
+        raise ItemSyntaxError(f"character U+{error.character:04X} is not allowed", hint="remove it") from error
     finally:
         parser.dispose()
 

@@ -68,7 +68,8 @@ def test_rows_7_and_10_errors_have_line_and_remedy(text: str, words: str, line: 
 
 
 @pytest.mark.parametrize(
-    "text", ['{"a": [1, 2.5, {"b": null}], "c": "\\u00e9"}', "[]", "3", '"x"', "true", ' {"a":{}} ']
+    "text",
+    ['{"a": [1, 2.5, {"b": null}], "c": "\\u00e9"}', "[]", "3", '"x"', "true", ' {"a":{}} ', '\t{\t"a"\t:\n\t1}\n\t'],
 )
 def test_what_is_read_has_places(text: str) -> None:
     """What the standard library reads, the YAML parser finds places for."""

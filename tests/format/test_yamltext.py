@@ -194,6 +194,12 @@ def test_row_8_an_escaped_surrogate_is_not_unicode() -> None:
         yaml_text.load('a: "\\ud800"')
 
 
+def test_row_8_a_control_character_is_named() -> None:
+    """What YAML does not allow is told by its number."""
+    with pytest.raises(ItemSyntaxError, match=r"U\+0001 is not allowed"):
+        yaml_text.load('a: "\x01"')
+
+
 @pytest.mark.parametrize(
     ("text", "words", "line"),
     [
