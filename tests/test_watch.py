@@ -12,6 +12,7 @@ import pytest
 
 from kit.patience import until
 from memfs import MemoryItem, Query
+from memfs.model.ids import stem_of
 from memfs.settings import WatchSettings
 from memfs.watch import FileEvents, NoticedChange, Watcher
 from memfs.workspace import Workspace, open_workspace
@@ -29,7 +30,7 @@ def resident(tmp_path: Path) -> Iterator[Workspace]:
 
 def indexed(workspace: Workspace) -> set[str]:
     """What the index holds at this moment, without looking at any file."""
-    return {item_id for item_id, _ in workspace.parts.index.stamps().values()}
+    return {stem_of(path) for path in workspace.parts.index.stamps()}
 
 
 def write(workspace: Workspace, name: str, text: str = "x") -> Path:

@@ -317,7 +317,7 @@ class Pruner:
     def _since(self, item: MemoryItem) -> datetime:
         """From when on an item counts as old: what was brought back has a new file with what it always said."""
         known = self._parts.index.stamps().get(item.path)
-        here = from_timestamp_ns(known[1].mtime_ns) if known is not None else None
+        here = from_timestamp_ns(known.mtime_ns) if known is not None else None
         return max(filter(None, (item.timestamp, item.created, item.updated, here)), default=self._parts.clock())
 
     def _ranked(self) -> list[tuple[float, Candidate]]:

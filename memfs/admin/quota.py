@@ -133,7 +133,7 @@ def tally(store: Store, parts: Parts) -> MemoryTally:
 def numbers(store: Store, parts: Parts) -> MemoryTally:
     """Count the items as the files are now, and weigh their files."""
     store.follow()
-    return tally_of(((path, stamp.size) for path, (_, stamp) in parts.index.stamps().items()), parts.kinds)
+    return tally_of(((path, stamp.size) for path, stamp in parts.index.stamps().items()), parts.kinds)
 
 
 def tally_of(files: Iterable[tuple[str, int]], kinds: KindTable) -> MemoryTally:

@@ -397,11 +397,7 @@ class RemoteHistory:
         if not noted or seen in noted:
             return ""
         if seen:  # a sync of another working tree may have moved it, along the same line; an erase leaves no such line
-            lines = ((seen, commit) for commit in noted)
-            on_one = (
-                is_ancestor(self._repository, *line) or is_ancestor(self._repository, *line[::-1]) for line in lines
-            )
-            return "" if any(on_one) else noted[-1]
+            return "" if any(self._on_one_line(seen, commit) for commit in noted) else noted[-1]
         # Without its ref an erase is known by what it removed: a sync that was killed has the note alone.
         return "" if holds_commit(self._repository, noted[-1]) else noted[-1]
 

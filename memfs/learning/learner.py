@@ -38,6 +38,7 @@ from memfs.learning.patterns import (
     words_of,
 )
 from memfs.model import Candidate, Hit, MemoryItem, Query
+from memfs.model.ids import stem_of
 from memfs.model.learning import Keep, MemoryConfig, Source, Suggestion, SuggestionDecision
 from memfs.model.query import MOST
 from memfs.model.time import EARLIEST, parse_time
@@ -569,9 +570,8 @@ class Learner:
     def _new(self, now: int) -> list[tuple[int, str]]:
         """The items whose files are new since the last pass, the oldest first, each with when that was."""
         since = self._since(now)
-        stamps = self.parts.index.stamps()
-        fresh = [(stamp.ctime_ns, item_id) for item_id, stamp in stamps.values() if stamp.ctime_ns >= since]
-        return sorted(fresh)
+        stamps = self.parts.index.stamps().items()
+        return sorted((stamp.ctime_ns, stem_of(path)) for path, stamp in stamps if stamp.ctime_ns >= since)
 
     def _since(self, now: int) -> int:
         text = io.read_note(self.parts.repository.state / MARK).strip()

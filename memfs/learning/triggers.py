@@ -360,7 +360,7 @@ class TriggerRows:
         changed: dict[str, TriggerRow | None] = {}
         if self._seen is None or self._seen[0] is not base or self._seen[1] != over:
             self._compare(base, over, changed)
-        lacking = {path: stamps[path][1] for path in self._missed if path in stamps}
+        lacking = stamps.stamps([*self._missed])
         fresh: dict[Key, str] = {}
         for path, item, exact in self._store.load_all(lacking):
             blob = lacking[path].blob

@@ -24,6 +24,7 @@ from memfs.format.secrets import find
 from memfs.fs.executor import Worker
 from memfs.fs.lock import reset_on_fork
 from memfs.model import Candidate, MemoryItem, Query
+from memfs.model.ids import stem_of
 from memfs.model.learning import VECTOR_DB, MemoryConfig
 from memfs.model.tokens import whole
 from memfs.recall.ranking import NOTHING, Shares
@@ -267,7 +268,7 @@ class Embeddings:
                 del self._held[key]
             self._missing = {}
         else:
-            rows = [(key, path, stamp.blob) for path, (key, stamp) in self._index.overlay_stamps().items()]
+            rows = [(stem_of(path), path, stamp.blob) for path, stamp in self._index.overlay_stamps().items()]
         missing = self._missing | {row[0]: row for row in rows if self._held.get(row[0]) != row[2]}
         self._missing = {key: row for key, row in missing.items() if stamps.blob(row[1]) == row[2]}
         if self._brief:  # nobody makes the vector of what a changed item says now before the process ends

@@ -25,7 +25,7 @@ from memfs.search.engine import Index
 from memfs.search.engine import engine as engine_named
 from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
 from memfs.search.memory import MemoryIndex
-from memfs.search.stamps import NO_STAMPS, Entry, Rows, StampTable
+from memfs.search.stamps import NO_STAMPS, Rows, StampTable
 from memfs.search.terms import (
     SLIP_WEIGHT,
     Asked,
@@ -47,21 +47,21 @@ class Changes:
     """A moment's content of an overlay, for making a generation of it.
 
     Attributes:
-        entries: path to (id, stamp) of what was added.
+        stamps: those of what was added, by path.
         items: the added items that the index holds, one for each id.
         gone: base paths that were removed.
         hidden: base ids to take out.
         versions: which version of each path this is.
     """
 
-    entries: Mapping[str, Entry]
+    stamps: Mapping[str, Stamp]
     items: tuple[MemoryItem, ...]
     gone: frozenset[str]
     hidden: frozenset[str]
     versions: Mapping[str, int]
 
     def __bool__(self) -> bool:
-        return bool(self.entries or self.gone)
+        return bool(self.stamps or self.gone)
 
 
 class Overlay:
@@ -74,29 +74,28 @@ class Overlay:
         self._base = base
         self._index, self._waiting = MemoryIndex(), dict[str, MemoryItem]()
         self.items: dict[str, MemoryItem] = {}
-        self.entries: dict[str, Entry] = {}
+        self.stamps: dict[str, Stamp] = {}
         self.gone: dict[str, int] = {}
-        self.restamped: dict[str, Entry] = {}
+        self.restamped: dict[str, Stamp] = {}
         self._hidden: tuple[int, frozenset[str]] = (0, frozenset())
         self._versions: dict[str, int] = {}
         self.clock = 0
 
     def __len__(self) -> int:
-        return len(self.entries) + len(self.gone)
+        return len(self.stamps) + len(self.gone)
 
     def view(self) -> StampTable:
         """Base and overlay together as of now."""
-        rows: Rows = {**self.restamped, **self.entries, **dict.fromkeys(self.gone)}
+        rows: Rows = {**self.restamped, **self.stamps, **dict.fromkeys(self.gone)}
         return self._base.over(rows)
 
     def restamp(self, path: str, stamp: Stamp) -> None:
         """Give a known path another stamp: its content is what it was."""
         self.clock += 1
-        held = self.entries.get(path)
-        if held is not None:
-            self.entries[path] = (held[0], stamp)
+        if path in self.stamps:
+            self.stamps[path] = stamp
         elif path in self._base and path not in self.gone:
-            self.restamped[path] = (self._base[path][0], stamp)
+            self.restamped[path] = stamp
 
     @property
     def index(self) -> MemoryIndex:
@@ -112,15 +111,15 @@ class Overlay:
 
         One that comes back as the base has it is the base's again, so that its words count once.
         """
-        is_back = (item.path in self.gone or item.path in self.entries) and self._is_of_base(item, stamp)
+        is_back = (item.path in self.gone or item.path in self.stamps) and self._is_of_base(item, stamp)
         self._drop(item.path)
         self._touch(item.path)
         self.gone.pop(item.path, None)
         if is_back:
-            self.restamped[item.path] = (item.id, stamp)
+            self.restamped[item.path] = stamp
             return
         self.restamped.pop(item.path, None)
-        self.entries[item.path] = (item.id, stamp)
+        self.stamps[item.path] = stamp
         self.items[item.id] = item
         if later:
             self._index.remove([item.id])
@@ -130,7 +129,7 @@ class Overlay:
 
     def remove(self, path: str) -> None:
         """Forget a path; one that is not known is ignored."""
-        if path in self.entries or path in self._base:
+        if path in self.stamps or path in self._base:
             self._drop(path)
             self._touch(path)
             self.restamped.pop(path, None)
@@ -140,7 +139,7 @@ class Overlay:
     def changes(self) -> Changes:
         """What it holds now."""
         return Changes(
-            dict(self.entries),
+            dict(self.stamps),
             tuple(self.items.values()),
             frozenset(self.gone),
             self.hidden,
@@ -156,17 +155,16 @@ class Overlay:
                 a file later is believed (the next freshness check corrects what clocks got wrong).
         """
         fresh = Overlay(base)
-        for path, (key, stamp) in self.entries.items():
+        for path, stamp in self.stamps.items():
             if self._done(path, done) or (done is None and _known(base, path, stamp)):
                 continue
-            item = self.items.get(key)
-            if item is not None and item.path == path:
+            if (item := self._item_at(path)) is not None:
                 fresh.add(item, stamp)
             else:
-                fresh.entries[path] = (key, stamp)
+                fresh.stamps[path] = stamp
             fresh._versions[path] = self._versions[path]
         for path, when in self.gone.items():
-            covered = self._done(path, done) or (done is None and path in base and base[path][1].checked_ns > when)
+            covered = self._done(path, done) or (done is None and path in base and base[path].checked_ns > when)
             if not covered and path in base:
                 fresh.remove(path)
                 fresh.gone[path] = when
@@ -183,34 +181,34 @@ class Overlay:
 
     def _drop(self, path: str) -> None:
         """Take a path's item out."""
-        key, _ = self.entries.pop(path, ("", None))
-        item = self.items.get(key)
-        if item is not None and item.path == path:
-            del self.items[key]
-            self._waiting.pop(key, None)
-            self._index.remove([key])
+        if self.stamps.pop(path, None) is not None and (item := self._item_at(path)) is not None:
+            del self.items[item.id]
+            self._waiting.pop(item.id, None)
+            self._index.remove([item.id])
+
+    def _item_at(self, path: str) -> MemoryItem | None:
+        """The item that was added at a path, unless another took its id."""
+        item = self.items.get(stem_of(path))
+        return item if item is not None and item.path == path else None
 
     def _is_of_base(self, item: MemoryItem, stamp: Stamp) -> bool:
-        known, holder = self._base.get(item.path), self._base.holder(item.id)
-        same = known is not None and (known[0], known[1].blob, holder) == (item.id, stamp.blob, item.path)
-        return same and self.items.get(item.id, item).path == item.path
+        held = self._base.holder(item.id), self._base.blob(item.path), self.items.get(item.id, item).path
+        return held == (item.path, stamp.blob, item.path)
 
     @property
     def hidden(self) -> frozenset[str]:
         """The base ids that the overlay holds, or whose files are gone or have changed."""
         clock, hidden = self._hidden
         if clock != self.clock:
-            changed = {stem_of(path) for path in (*self.gone, *self.entries) if path in self._base}
+            changed = {stem_of(path) for path in (*self.gone, *self.stamps) if path in self._base}
             hidden = frozenset(changed.union(key for key in self.items if self._base.holder(key) is not None))
             self._hidden = self.clock, hidden
         return hidden
 
 
 def _known(base: StampTable, path: str, stamp: Stamp) -> bool:
-    if path not in base:
-        return False
-    _, theirs = base[path]
-    return theirs.blob == stamp.blob or theirs.checked_ns > stamp.checked_ns
+    theirs = base.stamp(path)
+    return theirs is not None and (theirs.blob == stamp.blob or theirs.checked_ns > stamp.checked_ns)
 
 
 class TermCounts(Protocol):
@@ -355,12 +353,12 @@ class SearchIndex:
 
     # -- what it holds ----------------------------------------------------------------------------------------------
     def base_stamps(self) -> StampTable:
-        """Path to (id, stamp) of the base generation: empty where there is no generation, or none to be trusted."""
+        """Path to stamp of the base generation: empty where there is no generation, or none to be trusted."""
         with self._lock:
             return self._stamps()
 
     def stamps(self) -> StampTable:
-        """Path to (id, stamp) of base and overlay together, as of now."""
+        """Path to stamp of base and overlay together, as of now."""
         with self._lock:
             self._stamps()
             moment = (self._fresh, self._fresh.clock)
@@ -374,8 +372,7 @@ class SearchIndex:
             base, fresh = self._stamps(), self._fresh
             if path in fresh.gone:
                 return None
-            held = fresh.entries.get(path) or fresh.restamped.get(path)
-            return base.stamp(path) if held is None else held[1]
+            return fresh.stamps.get(path) or fresh.restamped.get(path) or base.stamp(path)
 
     def item(self, id: str) -> MemoryItem | None:  # noqa: A002
         """The overlay's own copy of an item; None for one that only the base, or nobody, has."""
@@ -388,10 +385,10 @@ class SearchIndex:
             self._stamps()
             self._fresh.restamp(path, stamp)
 
-    def overlay_stamps(self) -> dict[str, Entry]:
-        """Path to (id, stamp) of what only the overlay holds."""
+    def overlay_stamps(self) -> dict[str, Stamp]:
+        """Path to stamp of what only the overlay holds."""
         with self._lock:
-            return dict(self._fresh.entries)
+            return dict(self._fresh.stamps)
 
     def overlay_size(self) -> int:
         """How many paths differ from the base generation, even if only by their stamp."""
@@ -409,8 +406,8 @@ class SearchIndex:
             size = max(1.0, len(self._stamps()) / _USUAL_SIZE)  # a fold writes the whole base anew
             if not asked:
                 return self.overlay_size() > _MANY_LEFT * size
-            weight = sum(stamp.size for _, stamp in self._fresh.entries.values())
-            again = sum(not stamp.racy for _, stamp in self._fresh.restamped.values())
+            weight = sum(stamp.size for stamp in self._fresh.stamps.values())
+            again = sum(not stamp.racy for stamp in self._fresh.restamped.values())
             return (
                 self.overlay_size() > _MANY_FILES * size
                 or weight > _MANY_BYTES * size
@@ -706,12 +703,12 @@ class SearchIndex:
             table = self._stamps()
             base = self._current
             changes = self._fresh.changes()
-            entries = {**self._fresh.restamped, **changes.entries}
-        made, items = table.changed(changes.gone, entries), changes.items
+            stamps = {**self._fresh.restamped, **changes.stamps}
+        made, items = table.changed(changes.gone, stamps), changes.items
         # What others changed since the items were gathered is in one of the two alone.
         if living and {item.path: stamp.blob for item, stamp in living} == dict(made.blobs()):
             base, items = None, tuple(item for item, _ in living)
-        elif not changes and not entries:
+        elif not changes and not stamps:
             return
 
         def fill(index: Index) -> StampTable:
@@ -776,16 +773,16 @@ def _damaged(reason: object) -> IndexUnavailable:
 
 def filled(index: Index, items: Iterable[tuple[MemoryItem, Stamp]]) -> StampTable:
     """Add all items to an index, one at a time; return the table of their stamps."""
-    entries: dict[str, Entry] = {}
+    stamps: dict[str, Stamp] = {}
 
     def passing() -> Iterator[MemoryItem]:
         for item, stamp in items:
-            entries.pop(item.path, None)
-            entries[item.path] = (item.id, stamp)
+            stamps.pop(item.path, None)
+            stamps[item.path] = stamp
             yield item
 
     index.add(passing())
-    return StampTable.of(entries)
+    return StampTable.of(stamps)
 
 
 def _fitting(found: list[Candidate], table: StampTable) -> list[Candidate]:

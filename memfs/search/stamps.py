@@ -1,4 +1,4 @@
-"""StampTable: which file contents an index describes, as a compact mapping from path to (id, stamp).
+"""StampTable: which file contents an index describes, as a compact mapping from path to stamp.
 
 A table never changes; changes are rows over it. ``UnchangedFolders`` compares many files with it at once.
 """
@@ -22,9 +22,8 @@ from memfs.search import columns
 from memfs.search.columns import Paths
 from memfs.startup import Any
 
-Entry = tuple[str, Stamp]
-Rows = dict[str, Entry | None]
-"""What lies over a table: entries that were added or replaced, None for what is gone."""
+Rows = dict[str, Stamp | None]
+"""What lies over a table: stamps that were added or replaced, None for what is gone."""
 _NUMBERS = {"size": "q", "mtime": "q", "later": "q", "inode": "Q", "checked": "q"}
 """The columns of a table in their order, each with its widest type; of times but the first how much later each is."""
 _DIGEST = 20  # bytes of git's ids
@@ -73,8 +72,9 @@ class _Rows:
         return made
 
 
-class StampTable(Mapping[str, Entry]):
-    """An unchangeable mapping from path to (id, stamp) that makes its stamps only when asked.
+class StampTable(Mapping[str, Stamp]):
+    """An unchangeable mapping from path to stamp that makes its stamps only when asked. The id of the item in a file is
+    the stem of its path.
 
     ``first_unknown``, ``holder``, ``changed`` and ``pack`` are of the table without the rows over it.
     """
@@ -84,10 +84,10 @@ class StampTable(Mapping[str, Entry]):
         self._over: Rows = {}
 
     @classmethod
-    def of(cls, entries: Mapping[str, Entry]) -> StampTable:
-        """The table of these entries: those of one folder together."""
-        paths = sorted(entries, key=lambda path: path.rpartition("/")[0])
-        stamps = [entries[path][1] for path in paths]
+    def of(cls, known: Mapping[str, Stamp]) -> StampTable:
+        """The table of these stamps by path: those of one folder together."""
+        paths = sorted(known, key=lambda path: path.rpartition("/")[0])
+        stamps = [known[path] for path in paths]
         numbers = (
             [stamp.size for stamp in stamps],
             [stamp.mtime_ns for stamp in stamps],
@@ -99,11 +99,11 @@ class StampTable(Mapping[str, Entry]):
         packed = [columns.pack_numbers(array(code, of)) for code, of in zip(_NUMBERS.values(), numbers, strict=True)]
         return cls(_Rows(parts | dict(zip(_NUMBERS, packed, strict=True))))
 
-    def changed(self, gone: Collection[str], entries: Mapping[str, Entry]) -> StampTable:
-        """A table without the paths in ``gone`` and with the given entries added or replaced."""
-        base, fresh = self._base, StampTable.of(entries)._base
+    def changed(self, gone: Collection[str], stamps: Mapping[str, Stamp]) -> StampTable:
+        """A table without the paths in ``gone`` and with the given stamps added or replaced."""
+        base, fresh = self._base, StampTable.of(stamps)._base
         kept = bytearray(b"\1") * len(base)
-        for path in (*gone, *entries):
+        for path in (*gone, *stamps):
             if (place := base.paths.place(path)) is not None:
                 kept[place] = 0
         paths = base.paths.only(kept).followed_by(fresh.paths)
@@ -124,22 +124,16 @@ class StampTable(Mapping[str, Entry]):
 
     def over_below(self, folder: str) -> dict[str, str]:
         """What lies over it below a folder that ends with "/": content's id by path, "" for what is gone."""
-        return {path: row[1].blob if row else "" for path, row in self._over.items() if path.startswith(folder)}
+        return {path: stamp.blob if stamp else "" for path, stamp in self._over.items() if path.startswith(folder)}
 
     def over_folders(self) -> set[str]:
         """The folders of the paths in which rows lie over it."""
         return {path.rpartition("/")[0] for path in self._over}
 
-    def __getitem__(self, path: str) -> Entry:
-        if path not in self._over:
-            place = self._base.paths.place(path)
-            if place is None:
-                raise KeyError(path)
-            return stem_of(path), self._base.stamp(place)
-        row = self._over[path]
-        if row is None:
+    def __getitem__(self, path: str) -> Stamp:
+        if (found := self.stamp(path)) is None:
             raise KeyError(path)
-        return row
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return (path for path, _ in self.blobs())
@@ -147,7 +141,7 @@ class StampTable(Mapping[str, Entry]):
     def __len__(self) -> int:
         over = self._over.items()
         return len(self._base) + sum(
-            (row is not None) - (self._base.paths.place(path) is not None) for path, row in over
+            (stamp is not None) - (self._base.paths.place(path) is not None) for path, stamp in over
         )
 
     def __contains__(self, path: object) -> bool:
@@ -156,8 +150,7 @@ class StampTable(Mapping[str, Entry]):
     def stamp(self, path: str) -> Stamp | None:
         """The stamp of a path, None where it is unknown."""
         if path in self._over:
-            row = self._over[path]
-            return row[1] if row else None
+            return self._over[path]
         place = self._base.paths.place(path)
         return self._base.stamp(place) if place is not None else None
 
@@ -185,8 +178,8 @@ class StampTable(Mapping[str, Entry]):
         """Whether a file with these facts is known to hold what it held when it was stamped (``Stamp.racy``)."""
         facts = size, mtime_ns, ctime_ns, inode
         if path in self._over:
-            row = self._over[path]
-            return row is not None and row[1][:4] == facts and not row[1].racy
+            stamp = self._over[path]
+            return stamp is not None and stamp[:4] == facts and not stamp.racy
         place = self._base.paths.place(path)
         if place is None:
             return False
@@ -195,11 +188,11 @@ class StampTable(Mapping[str, Entry]):
 
     def blobs(self) -> Iterator[tuple[str, str]]:
         """Every path with its content's id."""
-        return self._each(self._base.blobs, ((path, row[1].blob) for path, row in self._over.items() if row))
+        return self._each(self._base.blobs, ((path, stamp.blob) for path, stamp in self._over.items() if stamp))
 
     def ids(self) -> Iterator[tuple[str, str]]:
         """Every path with its item's id; far quicker than making the stamps."""
-        return self._each(self._base.paths.ids, ((path, row[0]) for path, row in self._over.items() if row))
+        return self._each(self._base.paths.ids, ((path, stem_of(path)) for path, stamp in self._over.items() if stamp))
 
     def _each(self, column: list[str], fresh: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         over, base = self._over, zip(self._base.paths.all, column, strict=True)
@@ -216,7 +209,7 @@ class StampTable(Mapping[str, Entry]):
 
     def owners_over(self) -> dict[str, str]:
         """What lies over it: paths by id in one case."""
-        return {row[0].casefold(): path for path, row in self._over.items() if row}
+        return {stem_of(path).casefold(): path for path, stamp in self._over.items() if stamp}
 
     def owner(self, folded: str) -> str:
         """The path over which nothing lies and whose id this is in one case: of several, the one added last; "" for

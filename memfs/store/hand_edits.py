@@ -173,7 +173,7 @@ class HandEdits:
                     removed += [path] if path in committed and self._parts.journal.latest(path) is None else []
                     continue
                 known = stamps.get(path) if stamps.matches(*entry[:5]) else None
-                if self._differs(path, known[1].blob if known else self._blob(path, entry), committed):
+                if self._differs(path, known.blob if known else self._blob(path, entry), committed):
                     changed.append(path)
         unwanted = repository.left_out(removed) if removed else set()
         return [*changed, *(path for path in removed if path not in unwanted)]

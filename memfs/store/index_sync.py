@@ -120,9 +120,7 @@ class RejectedFile(NamedTuple):
 class ScanResult:
     """What one look at files gathers before the index is updated."""
 
-    def __init__(
-        self, known: Mapping[str, tuple[str, Stamp]], witness: Mapping[str, tuple[str, Stamp]] | None = None
-    ) -> None:
+    def __init__(self, known: Mapping[str, Stamp], witness: Mapping[str, Stamp] | None = None) -> None:
         """``witness``: the stamps by which rot is recognised, where they are not the known ones."""
         self.known = known
         self.witness = known if witness is None else witness
@@ -131,7 +129,7 @@ class ScanResult:
 
     def outdated(self, path: str, newest: bytes | None) -> bool:
         """Whether what is known of a file is not what history has of it, so that it cannot be brought back."""
-        return newest is not None and self.known[path][1].blob != blob_id(newest)
+        return newest is not None and self.known[path].blob != blob_id(newest)
 
     def retract(self, path: str) -> None:
         """Take back an item whose id turned out to belong to another file."""
@@ -434,7 +432,7 @@ class IndexSync:
         """
         living = self._living() if self.index.worn else ()
         with self._lock:
-            fresh = sorted(path for path, (_, stamp) in self.index.overlay_stamps().items() if stamp.racy)
+            fresh = sorted(path for path, stamp in self.index.overlay_stamps().items() if stamp.racy)
             with self.files.holding_folders():
                 self._look_at({path: self.files.entry(path) for path in fresh}, None)
             before, changed = self.index.base, self.index.stamps().over_folders()
@@ -447,7 +445,7 @@ class IndexSync:
     # -- internal -------------------------------------------------------------------------------------------------
     def _living(self) -> Sequence[tuple[MemoryItem, Stamp]]:
         """All items as the index has them; none where a file holds something else and nobody knows what it held."""
-        stamps = {path: stamp for path, (_, stamp) in self.index.stamps().items()}
+        stamps = dict(self.index.stamps())
         try:
             items = self._items.known(stamps)
             for path in stamps.keys() - items.keys():
@@ -588,10 +586,9 @@ class IndexSync:
                 raise content
             if self._is_known(path, content, outcome):
                 self.index.restamp(path, content.stamp)
-                self._ids().claim(outcome.known[path][0], path)  # a writer could never plan for an id nobody owns
+                self._ids().claim(stem_of(path), path)  # a writer could never plan for an id nobody owns
                 return
-            before = outcome.witness.get(path)
-            refuse_rot(path, before[1] if before else None, content, self.files.root)
+            refuse_rot(path, outcome.witness.get(path), content, self.files.root)
             from memfs.format.secrets import refuse_file  # what only reads does without
 
             refuse_file(content.data, path)
@@ -605,8 +602,8 @@ class IndexSync:
         self._ids().give(item.id, path)
 
     def _is_known(self, path: str, content: Content, outcome: ScanResult) -> bool:
-        row = outcome.known.get(path)
-        return row is not None and row[1].blob == content.stamp.blob and path not in self._rejected
+        stamp = outcome.known.get(path)
+        return stamp is not None and stamp.blob == content.stamp.blob and path not in self._rejected
 
     def _read(self, entry: ScanEntry) -> Content | None:
         if not entry.regular:
@@ -662,7 +659,7 @@ class IndexSync:
 
     def _outdated(self, path: str, outcome: ScanResult) -> bool:
         """Whether history has a later version than the index: another process wrote it, and folded nothing."""
-        held = self.index.item(outcome.known[path][0])
+        held = self.index.item(stem_of(path))
         return (held is None or held.path != path) and outcome.outdated(path, self.last_good(path))
 
     def last_good(self, path: str) -> bytes | None:
@@ -688,7 +685,7 @@ class IndexSync:
 
     def _stand_in(self, path: str, entry: ScanEntry, outcome: ScanResult) -> tuple[MemoryItem, Stamp]:
         """What a new index holds in place of rot, so that the stamp that proves it is not forgotten."""
-        stamp = outcome.witness[path][1]
+        stamp = outcome.witness[path]
         item, earlier = self._earlier(path, entry)
         if item is not None and earlier.blob == stamp.blob:
             return item, stamp

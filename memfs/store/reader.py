@@ -720,7 +720,7 @@ class Extracts(Generic[Extract]):
         Of a file that is invalid at present, that of its last good version.
         """
         paths, stamps = [one.path for one in self._store.every(query)], self._store.index_sync.index.stamps()
-        return self._extracts((path, row[1].blob) for path in paths if (row := stamps.get(path)) is not None)
+        return self._extracts((path, stamp.blob) for path, stamp in stamps.stamps(paths).items())
 
     def every(self, kind: Kind) -> list[Extract]:
         """The extracts of all items of a kind, in no order; as ``of``, without asking the index."""
@@ -733,8 +733,7 @@ class Extracts(Generic[Extract]):
             self._kept = {}
         kept, blobs, passing = self._kept, dict(held), dict[str, Extract]()
         changed = [path for path, blob in blobs.items() if path not in kept or kept[path][0] != blob]
-        stamps = self._store.index_sync.index.stamps()
-        lacking = {path: row[1] for path in changed if (row := stamps.get(path)) is not None}
+        lacking = self._store.index_sync.index.stamps().stamps(changed)
         for path in changed:
             kept.pop(path, None)
         for path, item, exact in self._store.load_all(dict(lacking)):

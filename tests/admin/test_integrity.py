@@ -139,7 +139,7 @@ def test_an_edit_in_the_same_tick_as_the_last_look_is_an_edit(workspace: Workspa
     (workspace.root / path).write_bytes((workspace.root / path).read_bytes().replace(b"cat", b"cow"))
     facts = workspace.parts.tree.entry(path)
     assert facts is not None
-    stamp = workspace.parts.index.stamps()[path][1]
+    stamp = workspace.parts.index.stamps()[path]
     young = stamp._replace(mtime_ns=facts.mtime_ns, ctime_ns=facts.ctime_ns, checked_ns=facts.ctime_ns + 1)
     workspace.parts.index.restamp(path, young)
     assert [hit.item.id for hit in workspace.recaller.search("cow").hits] == ["cat"]

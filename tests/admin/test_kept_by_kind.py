@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from memfs import MemoryItem
+from memfs.model.ids import stem_of
 from memfs.model.time import utc_now
 from memfs.workspace import Workspace
 
@@ -35,7 +36,7 @@ def later(workspace: Workspace, days: float) -> Workspace:
 
 def ids(workspace: Workspace) -> set[str]:
     """The ids of what is remembered."""
-    return {name for name, _ in workspace.parts.index.stamps().values()}
+    return {stem_of(path) for path in workspace.parts.index.stamps()}
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from kit.corpus import FILTERS, NOW, WORDS, brute_force, corpus, item, pairs, st
 from kit.faults import DISK_FULL, Fault, injected
 from memfs.errors import IndexUnavailable, LockTimeout, SettingInvalid, StorageFull, StorageIO
 from memfs.model import MemoryItem, Query
+from memfs.model.ids import stem_of
 from memfs.search import search_index, terms
 from memfs.search.generations import LOCK
 from memfs.search.memory import MemoryIndex
@@ -73,7 +74,7 @@ def test_updates_are_found_at_once_and_stamped(opened: Opened) -> None:
     one = item("one", "alpha")
     index.update(pairs(one))
     assert (ids(index, "alpha"), index.item("one"), index.overlay_size()) == (["one"], one, 1)
-    assert dict(index.stamps()) == {one.path: ("one", stamp_of(one))} == index.overlay_stamps()
+    assert dict(index.stamps()) == {one.path: stamp_of(one)} == index.overlay_stamps()
     assert one.path in index.stamps()
     assert dict(index.base_stamps()) == {}
 
@@ -106,7 +107,7 @@ def test_what_goes_and_comes_back_counts_once(opened: Opened) -> None:
     index.update(pairs(items[9].replace(content="something else")))
     index.update(pairs(*items[:7], items[9]))
     assert [index.search(Query(text=word, limit=50)) for word in WORDS] == before
-    twin = items[0].replace(content="alpha", path="ContextMemory/memories/semantic/elsewhere/twin.yaml")
+    twin = items[0].replace(content="alpha", path=f"ContextMemory/memories/semantic/elsewhere/{items[0].id}.yaml")
     index.update(pairs(twin), [items[0].path])
     index.update((), [twin.path])
     index.update(pairs(items[0]))
@@ -160,7 +161,7 @@ def test_base_items_that_changed_or_went_are_hidden(opened: Opened) -> None:
         assert ids(index, "alpha") == ["three"]
         assert ids(index, "beta") == ["one"]
         assert set(ids(index)) == {"one", "three"}
-        assert {entry[0] for entry in index.stamps().values()} == {"one", "three"}
+        assert {stem_of(path) for path in index.stamps()} == {"one", "three"}
         assert index.count(Query()) == 2
         index.fold()
 
@@ -227,7 +228,7 @@ def test_base_and_overlay_together_find_what_brute_force_finds(opened: Opened, n
         assert [hit.id for hit in index.search(listing)] == [key for key, _ in brute_force(truth.values(), listing)][
             :20
         ]
-        assert dict(index.stamps()) == {path: (one.id, stamp_of(one)) for path, one in truth.items()}
+        assert dict(index.stamps()) == {path: stamp_of(one) for path, one in truth.items()}
         assert len(index.stamps()) == len(truth)
 
 
@@ -281,12 +282,12 @@ def test_a_view_of_the_stamps_stays_as_it_was(opened: Opened) -> None:
             assert (dict(old.items()), len(old), dict(old.blobs())) == (
                 expected,
                 len(expected),
-                {path: stamp.blob for path, (_, stamp) in expected.items()},
+                {path: stamp.blob for path, stamp in expected.items()},
             )
             for one in names:
                 path = item(one).path
                 assert (path in old) is (path in expected)
-                facts = expected[path][1][:4] if path in expected else (5, NOW - 10**12, NOW - 10**12, 7)
+                facts = expected[path][:4] if path in expected else (5, NOW - 10**12, NOW - 10**12, 7)
                 assert old.matches(path, *facts) is (path in expected)
     assert 3 not in index.stamps()
 
@@ -300,10 +301,10 @@ def test_a_file_that_was_looked_at_again_has_its_new_stamp(opened: Opened) -> No
         index.restamp(item(name).path, stamp_of(item(name), NOW + 7))
     view = index.stamps()
     for name in ("base", "fresh"):
-        assert view[item(name).path] == (name, stamp_of(item(name), NOW + 7))
+        assert view[item(name).path] == stamp_of(item(name), NOW + 7)
     assert set(view) == {item("base").path, item("fresh").path}
     index.fold()
-    assert index.stamps()[item("base").path][1].checked_ns == NOW + 7
+    assert index.stamps()[item("base").path].checked_ns == NOW + 7
 
 
 @pytest.mark.parametrize("engine", STORED)
@@ -315,7 +316,7 @@ def test_rebuild_drops_what_was_there(opened: Opened) -> None:
     index.update(pairs(item("older", "alpha")))
     index.rebuild(iter(pairs(item("new", "alpha"))))
     assert (ids(index, "alpha"), index.overlay_size()) == (["new"], 0)
-    assert [key for key, _ in index.stamps().values()] == ["new"]
+    assert [stem_of(path) for path in index.stamps()] == ["new"]
 
 
 def test_threads_update_search_and_fold_at_once(opened: Opened) -> None:

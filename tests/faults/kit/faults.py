@@ -93,7 +93,7 @@ def rot(workspace: Workspace, path: str, bit: int = 0, data: bytes | None = None
 def vouch(workspace: Workspace, path: str) -> None:
     """Let the index know the file by the facts it has now, as of a time at which they can be relied on."""
     index = workspace.parts.index
-    before = index.stamps()[path][1]
+    before = index.stamps()[path]
     facts = workspace.parts.tree.entry(path)
     assert facts is not None
     checked = max(facts.mtime_ns, facts.ctime_ns) + RACY_NS
