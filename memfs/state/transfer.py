@@ -41,7 +41,7 @@ from memfs.model.state_facts import StateQuery, as_number, names_of, numbers_of
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path, document_kind, iteration_of
 from memfs.state.reader import StateReader
 from memfs.store import Store
-from memfs.store.parts import CONTENT, Parts
+from memfs.store.parts import CONTENT, Parts, below_content, is_item
 from memfs.store.plan import FilePlan, Planner
 from memfs.store.state_files import State
 
@@ -806,10 +806,10 @@ class _Import:
 
     def _text(self, record: ExportRecord, item: MemoryItem) -> bytes | None:
         """The bytes to restore, None where the fields count."""
-        kind = self._parts.kinds.at(record.path.removeprefix(f"{CONTENT}/"))
+        kind = self._parts.kinds.at(below_content(record.path)) if is_item(record.path, self._parts.kinds) else None
         if not record.text or kind is None or kind.name != item.type or stem_of(record.path) != item.id:
             return None
-        data = record.text.encode()
+        data = record.text.encode("utf-8", "surrogatepass")
         there = self._parts.codec.read(data, record.path, item.timestamp or self._parts.clock())
         return data if _values(there) == _values(item) else None
 

@@ -355,6 +355,7 @@ def record(**changes: Any) -> dict[str, Any]:
         ({"document": {"id": "h", "content": "t", "importance": "high"}}, "importance"),
         ({"document": "text"}, "keys and values"),
         ({"text": 7}, "expected text"),
+        ({"text": "content: \ud800\n"}, "not UTF-8"),
         ({"extra": 1}, "no such key"),
         ({"document": {"id": "h", "content": "AKIA" + "QX3ZP7LM2WNB4RTY"}}, "looks like"),
         ({"path": "x", "document": {"id": "../../x", "type": "semantic", "content": "t"}}, "id"),
@@ -376,14 +377,21 @@ def test_a_record_that_is_none_is_refused_with_its_line(
 
 
 @pytest.mark.parametrize(
-    "path", ["ContextMemory/iterations/../../../etc/h.yaml", "/etc/h.yaml", "ContextMemory/.git/h.yaml"]
+    "path",
+    [
+        "ContextMemory/iterations/../../../etc/h.yaml",
+        "/etc/h.yaml",
+        "ContextMemory/.git/h.yaml",
+        "ContextMemory/memories/semantic/.hidden/h.yaml",
+        "memories/semantic/h.yaml",
+    ],
 )
 def test_a_record_names_no_place_of_its_own(opened: Open, path: str) -> None:
     """A path that is none of a memory's counts for nothing: the memory lies where its type and time say."""
     workspace = opened()
     line = json.dumps(record(path=path, text="content: t\n", document={"id": "h", "content": "t"}))
     assert workspace.states.importer.read(io.BytesIO(line.encode())).stored == 1
-    assert workspace.store.locate("h").startswith("ContextMemory/memories/semantic/")
+    assert workspace.store.locate("h").startswith("ContextMemory/memories/semantic/2")
 
 
 @pytest.mark.parametrize(
