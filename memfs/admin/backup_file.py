@@ -108,7 +108,7 @@ def opened(path: Path) -> Iterator[tuple[BackupManifest, Contents]]:
     try:
         fd = io.open_file(path, os.O_RDONLY | os.O_NONBLOCK)
     except (FileNotFoundError, MemfsError) as error:
-        raise BackupInvalid("there is no backup to be read", path=str(path), hint="name the file") from error
+        raise BackupInvalid("no backup can be read here", path=str(path), hint="name the file of one") from error
     try:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
@@ -263,7 +263,7 @@ def snapshot_of(manifest: BackupManifest) -> RepositorySnapshot:
 
 
 def _invalid(reason: str) -> BackupInvalid:
-    return BackupInvalid(f"this is no sound backup: {reason}", hint="use another backup")
+    return BackupInvalid(f"this is not a sound backup: {reason}", hint="use another backup")
 
 
 _STATE_NAMES = frozenset({"journal", "usage.db", INBOX, FALLBACK})

@@ -378,9 +378,9 @@ class Checker:
             done.append("installed the merge driver")
         if self.store.take_up(at_once=True):
             done.append("committed what was left by a process that ended before it could")
-        index = Repair(
-            path="", what="index", sentence=f"rebuilt the index over {self.store.reindex()} item(s)", done=True
-        )
+        items = self.store.reindex()
+        sentence = f"rebuilt the index over {items:,} item{'s' * (items != 1)}"
+        index = Repair(path="", what="index", sentence=sentence, done=True)
         return [*told, *(Repair(path="", what="workspace", sentence=sentence, done=True) for sentence in done), index]
 
     def item_problems(self) -> list[Problem]:

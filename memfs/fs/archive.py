@@ -332,7 +332,7 @@ def _named(block: bytes, stream: Stream) -> tuple[str, int]:
             extended, block = stream.read(length + -length % BLOCK), stream.read(BLOCK)
             whole += extended + block
         if block[_SORT] != _REGULAR:
-            raise CorruptRecord(f"it holds {_SORTS.get(block[_SORT], 'something that is no file')}")
+            raise CorruptRecord(f"it holds {_SORTS.get(block[_SORT], 'something that is not a file')}")
         said = _records(extended)
         name = said.get(b"path", block[_NAME].rstrip(b"\0")).decode(*_NAMES)
         size = int(said[b"size"]) if b"size" in said else int(block[_SIZE], 8)

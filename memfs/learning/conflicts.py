@@ -348,7 +348,7 @@ class Conflicts:
             raise QueryInvalid(f"both names mean {first.id!r}", field="other", hint="name two memories")
         for item in (first, second):
             if not item.sha256:
-                raise ItemNotFound(f"no memory has the id {item.id!r}", hint="memfs list shows what there is")
+                raise ItemNotFound(f"no memory has the id {item.id!r}", hint="'memfs list' shows what there is")
         return first, second
 
 

@@ -233,7 +233,7 @@ class Feedback:
             """Where somebody else's change came between, that is kept, and the signal applied to it."""
             item = self._store.get(item_id)
             if item is None:
-                raise ItemNotFound(f"no memory has the id {item_id!r}", hint="memfs list shows what there is")
+                raise ItemNotFound(f"no memory has the id {item_id!r}", hint="'memfs list' shows what there is")
             changed = item.replace(importance=moved(item.importance, positive))
             message = of_items(f"{sign} feedback", [item], told)
             return self._store.put(changed, expected=item.sha256, message=message, source=source)

@@ -173,7 +173,7 @@ class Planner:
         path = self._index_sync.locate_surely(check_id(item_id))
         content = self._read(path)
         if content is None:
-            raise ItemNotFound(f"no memory has the id {item_id!r}", hint="memfs list shows what there is")
+            raise ItemNotFound(f"no memory has the id {item_id!r}", hint="'memfs list' shows what there is")
         self._check_expected(item_id, path, content, expected)
         existing = self._decode(path, content)
         return FilePlan(path=path, before=content.data, after=None, item=existing, expected=expected or "")

@@ -128,7 +128,7 @@ def not_found(reference: str, ids: Collection[str]) -> ItemNotFound:
 
         names = {one[: len(reference) + 1]: one for one in ids} | {one: one for one in ids}  # most are longer than said
         close = get_close_matches(reference, names, n=1)
-        hint = f"did you mean {names[close[0]]!r}?" if close else "memfs list shows what there is"
+        hint = f"did you mean {names[close[0]]!r}?" if close else "'memfs list' shows what there is"
         if (mount := of_mount(reference)) and not any(map(of_mount, ids)):  # asked for where mounts are not looked at
             hint = f"what is mounted is only read and shown: change it in the workspace that {mount!r} names"
     return ItemNotFound(f"no memory is called {reference!r}", hint=hint)

@@ -781,10 +781,9 @@ class Resolver:
             found = [one for one in opened if any(_means(reference, path) for path in one.paths)]
             decide = f"'memfs team conflicts resolve {reference}"
             if not found and (number := self._recorded(reference)):
-                message = f"a merge recorded {number} conflict(s) in {reference!r}: say what holds"
-                raise errors.ItemNotFound(
-                    message, hint=f"{decide} --keep kept' lets that stand, '--keep lost' the other"
-                )
+                message = f"a merge left {number} field{'s' * (number > 1)} of {reference!r} undecided: say what holds"
+                hint = f"{decide} --keep kept' lets the value there stand, '--keep lost' takes the other"
+                raise errors.ItemNotFound(message, hint=hint)
             if not found:
                 hint = f"{decide} --keep kept' (or lost) decides a field, {decide} OTHER --keep ID' which memory holds"
                 raise errors.ItemNotFound(f"no merge left {reference!r} open", hint=hint)

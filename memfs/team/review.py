@@ -262,7 +262,7 @@ def _records(before: Side, after: Side, changed: ChangedPaths) -> Iterator[Revie
     """Records of conflicts between state documents that came, and wait for a decision."""
     for path in changed.others:
         if document_kind(path) == "conflict" and path in after.entries and path not in before.entries:
-            hint = "memfs team conflicts lists what waits"
+            hint = "'memfs team conflicts' lists what waits"
             yield finding("MergeConflict", "a record of what a merge could not decide", path=path, hint=hint)
 
 

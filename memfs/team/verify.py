@@ -136,7 +136,7 @@ class Signatures:
         named = os.fspath(given) if given else self._settings().get("gpg.ssh.allowedsignersfile", "")
         if not named:
             raise SigningFailed(
-                "nobody says who may sign",
+                "no list says who may sign",
                 hint="give --allowed-signers FILE, or git config --global gpg.ssh.allowedSignersFile FILE",
             )
         path = Path(os.path.expanduser(named))

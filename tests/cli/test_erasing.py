@@ -84,6 +84,7 @@ def test_a_backup_elsewhere_is_named_with_its_remedy(memfs: Memfs, item: str, tm
     assert done.code == 1
     assert "hits" not in yaml.safe_load(done.out)["proof"]
     assert yaml.safe_load(done.out)["backups_left"] == [path]
+    assert "delete them yourself" in done.err
 
 
 def test_a_dry_run_that_would_be_refused_fails(memfs: Memfs, root: Path, item: str) -> None:

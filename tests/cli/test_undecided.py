@@ -59,7 +59,7 @@ def test_who_says_what_to_decide_but_not_how_is_told_how(contested: Path, memfs:
     assert contested
     told = memfs("team", "conflicts", "resolve", "deploy")
     assert told.code == 1
-    assert "a merge recorded 1 conflict(s) in 'deploy': say what holds" in told.err
+    assert "a merge left 1 field of 'deploy' undecided: say what holds" in told.err
     assert "'memfs team conflicts resolve deploy --keep kept'" in told.err
     assert "no merge left" in memfs("team", "conflicts", "resolve", "other").err
 

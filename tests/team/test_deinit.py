@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from codebeside import Git, Said, begin_code
 
 from memfs import private
@@ -349,5 +348,5 @@ def test_private_memory_that_another_clone_uses_stays(code: Path, tmp_path: Path
     other = tmp_path / "other"
     git(tmp_path, "clone", "-q", str(code), str(other))
     private.join(private.project_at(other), place.root)
-    assert yaml.safe_load(memfs(code, "deinit", "--private"))["private"]["used_by"] == [f"{other}/.git"]
+    assert f"used_by:\n  - {other}/.git" in memfs(code, "deinit", "--private")
     assert private.find(private.project_at(other)) == place.root

@@ -104,7 +104,11 @@ def gc(workspace: Workspace) -> GcReport:
 
 
 # -- cut ----------------------------------------------------------------------------------------------------------
-@verb("cut", text=document, exit_code=lambda plan: bool(plan.refused))
+def _cut_text(plan: CutPlan) -> Text:
+    return document(plan) if plan.commit or plan.refused else (f"No history before {plan.before.date()}",)
+
+
+@verb("cut", text=_cut_text, exit_code=lambda plan: bool(plan.refused))
 @click.argument("before", metavar="DATE")
 @click.option("--export", type=click.Path(path_type=Path), metavar="FILE", help="Where what is cut goes: a git bundle.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be cut.")
@@ -229,6 +233,7 @@ def erase(workspace: Workspace, id: str, dry_run: bool, yes: bool, rewrite_share
                 return planned
             confirm_rewrite("Erase it?", document(planned))
         done = workspace.eraser.erase(named, is_path(named), rewrite_shared=rewrite_shared_history)
+    remark("backups that are left may still hold it: delete them yourself" if done.backups_left else "")
     return Erasure(done.plan.reference, done.plan, done)
 
 
@@ -252,7 +257,7 @@ class PruneReport:
     revision: str | None = None
 
 
-@verb("prune", text=document)
+@verb("prune", text=lambda report: document(report) if report.away.items else ())
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would go.")
 def prune(workspace: Workspace, dry_run: bool) -> PruneReport:
     """Move weak items into the archive: those above the number kept, and those that count for next to nothing.

@@ -13,7 +13,7 @@ from memfs import private
 from memfs.dataclass import dataclass, field, replace
 from memfs.doors.claude_code.settings_file import FileResult, InstallScope, SettingsChange
 from memfs.doors.cli.command import invocation, verb
-from memfs.doors.cli.output import count, document, merge
+from memfs.doors.cli.output import Text, as_json, count, document, merge
 from memfs.doors.cli.private import counts
 from memfs.doors.cli.team import block_of
 from memfs.doors.clients import CLIENTS, uninstall
@@ -69,7 +69,14 @@ class Deinitialization:
     installed_for_all: tuple[str, ...]
 
 
-@verb("deinit", text=document, exit_code=lambda done, dry_run, force: dry_run and bool(done.plan.refused) and not force)
+def _text(done: Deinitialization, dry_run: bool) -> Text:
+    yield f"{'Would take' if dry_run else 'Took'} memfs out of {done.plan.root}"
+    yield from document(
+        {key: value for key, value in as_json(done).items() if value is not False and key != "workspace"}
+    )
+
+
+@verb("deinit", text=_text, exit_code=lambda done, dry_run, force: dry_run and bool(done.plan.refused) and not force)
 @click.option("--purge", is_flag=True, help="Remove the files, too: ContextMemory/, memfs.toml, blocks in AGENTS.md.")
 @click.option("--private", "with_private", is_flag=True, help="Remove your private memory of the repository, too.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go, what would stay, and what stands in the way.")

@@ -127,6 +127,9 @@ _ESC = f"\x1b{os.urandom(8).hex()}"
 # what a runner of GitHub Actions obeys in a line of its log
 _COMMAND = regex(r"^\s*:(?=:)|#(?=#\[)")
 _UNITS = ("bytes", "KB", "MB", "GB", "TB")
+_WEIGHTS = frozenset(
+    ("archived", "free", "growth_of_an_iteration", "packed", "quota")
+)  # fields in bytes, by their names
 Step = Callable[[int, int], None]
 
 
@@ -436,10 +439,10 @@ Text: TypeAlias = "Iterable[str | Table | Block | Document | Note | MemfsError |
 
 
 def document(result: Any) -> Text:
-    """A result as people read it where no sentence says it better: its fields as YAML, without the empty ones."""
+    """A result as people read it where no sentence says it better: its fields as YAML, without what is empty or 0."""
     from memfs.format import yaml_text
 
-    found = _filled(as_json(result))
+    found = _readable(as_json(result))
     if not found:
         yield "none"
     elif isinstance(found, Mapping):
@@ -448,10 +451,16 @@ def document(result: Any) -> Text:
         yield from (line for one in found for line in yaml_text.element(one, 0))
 
 
-def _filled(value: Any) -> Any:
+def _readable(value: Any, weighs: bool = False) -> Any:
     if isinstance(value, dict):
-        return {key: part for key, one in value.items() if (part := _filled(one)) not in (None, "", [], {})}
-    return [_filled(one) for one in value] if isinstance(value, list) else value
+        read = {key: _readable(one, weighs or "bytes" in key or key in _WEIGHTS) for key, one in value.items()}
+        return {key: one for key, one in read.items() if one not in (None, "", [], {}) and (one or one is False)}
+    if isinstance(value, list):
+        row = (
+            len(value) > 1 and all(one.__class__ is int for one in value) and value == [*range(value[0], value[-1] + 1)]
+        )
+        return f"{value[0]} to {value[-1]}" if row else [_readable(one, weighs) for one in value]
+    return size(value) if weighs and value.__class__ is int and value else value
 
 
 def facts(rows: Mapping[str, str], width: int = 11) -> Iterator[str]:

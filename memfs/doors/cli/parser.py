@@ -94,6 +94,11 @@ class Actions(click.Group):
         """The actions, in their own order."""
         return list(self.commands)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The actions with their first sentences, whole."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(200)) for name, one in self.commands.items()])
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Let options without an action be those of the first."""
         if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):

@@ -471,7 +471,16 @@ def analyze(workspace: Workspace, agent: str, iterations: int) -> Analysis:
 
 
 # -- trends -------------------------------------------------------------------------------------------------------
-@verb("trends", text=document)
+def _trends_text(report: TrendReport) -> Text:
+    yield Table(
+        [
+            (one.direction, count(one.reviews, "review"), f"iterations {one.first_seen} to {one.last_seen}", one.name)
+            for one in report.patterns
+        ]
+    )
+
+
+@verb("trends", text=_trends_text)
 @click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many patterns.")
 @as_of
 def trends(workspace: Workspace, limit: int, as_of: str | None) -> TrendReport:

@@ -389,7 +389,7 @@ def _text(found: WorkspaceStatus, mine: bool) -> output.Text:
             if name == _TO_COMMIT:
                 yield from _waiting(found.now)
     if found.counts is not None and found.weights is not None:
-        yield output.Document({**output.as_json(found.counts), **output.as_json(found.weights)})
+        yield from output.document({**output.as_json(found.counts), **output.as_json(found.weights)})
     yield from found.problems
 
 

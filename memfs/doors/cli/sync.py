@@ -88,7 +88,7 @@ def _joined_text(joined: MergeResult, where: str, dry_run: bool) -> Text:
         place = f"{clash.path} {clash.field or 'the whole file'}"
         yield f"{styled('Both changed', fg='yellow')} {place}: {kept} stands, {lost} is kept aside"
     if joined.conflicts and not dry_run:
-        yield "memfs team conflicts lists them and decides."
+        yield "'memfs team conflicts' lists what is to be decided"
 
 
 def _remark_edits(edits: Sequence[str], invalid: Sequence[str], fate: str, hint: str) -> None:

@@ -647,7 +647,7 @@ class AccessReport:
     kept: bool
 
 
-@verb("access", text=output.document)
+@verb("access", text=lambda told: output.document(told if told.served or not told.kept else ()))
 @click.argument("id", required=False, metavar="[ID]", shell_complete=complete_ids)
 @click.option("--agent", default="", metavar="NAME", help="Only what this agent was given.")
 @click.option("--session", default="", metavar="NAME", help="Only what this session was given.")

@@ -43,7 +43,7 @@ _LISTED = (
 _OUTSIDE = re.compile(r"(?<![\w.:/~])~?/(?:[^\s/'\":,;()]+/)+([^\s/'\":,;()]*)")
 # what the command line calls something, and what a client can do instead
 _BY_TOOL = {
-    "memfs list shows": "memory_list shows",
+    "'memfs list' shows": "memory_list shows",
     "memfs log lists": "memory_history lists",
     "memfs log shows": "memory_history shows",
     "see memfs log": "see memory_history",
