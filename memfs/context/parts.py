@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from memfs.context.mounts import Mounts
     from memfs.context.plugins import Plugins
     from memfs.learning.conventions import Agreements, Conventions
-    from memfs.learning.exchange import ConventionExchange
     from memfs.learning.inbox import Inbox
     from memfs.learning.preferences import Preferences
     from memfs.learning.rules import Rules
@@ -101,13 +100,6 @@ class Sources:
         from memfs.learning.conventions import Agreements
 
         return Agreements(self.store, self.conventions, self.parts.clock)
-
-    @shared_property
-    def sharing(self) -> ConventionExchange:
-        """Takes conventions to other workspaces, and in from them."""
-        from memfs.learning.exchange import ConventionExchange
-
-        return ConventionExchange(self.store, self.parts, self.conventions)
 
     @shared_property
     def mounts(self) -> Mounts:

@@ -57,8 +57,8 @@ _MAX_WORK = 1_000_000
 _MAX_PARTS = 10_000
 _MAX_DEPTH = 80
 _BODY = ".body"
-# handed back by calls, in no file; or in a file that goes from one workspace to another
-_ANSWERS = ("retrieved_state", "feedback_data", "recovery_state", "shared_conventions")
+# handed back by calls, in no file
+_ANSWERS = ("retrieved_state", "feedback_data", "recovery_state")
 
 
 class Schemas:

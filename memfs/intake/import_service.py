@@ -20,7 +20,7 @@ from memfs.intake.contradictions import Neighbours, NeighbourSearch
 from memfs.model import MemoryItem
 from memfs.model.ids import slug
 from memfs.model.item import VOUCHED, Link
-from memfs.model.kinds import CONVENTION
+from memfs.model.kinds import CONVENTION, RETIRED
 from memfs.model.tokens import gist
 from memfs.recall.similarity import normalised
 from memfs.store import Store
@@ -209,10 +209,9 @@ class _ImportBatch:
 
     def _again(self, one: Arrival, existing: MemoryItem, batch: Batch) -> ImportResult:
         """What becomes of an arrival that was taken in before."""
-        recorded = existing.metadata.get(FROM)
-        known = recorded if isinstance(recorded, dict) else {}
+        known = taken_from(existing)
         facts = self._facts(one)
-        edited = known.get("kept") != _digest(existing)
+        edited = is_edited(existing)
         if known.get("seen") == facts["seen"] and not (edited and self._replace):
             return self._vouched_for(one, existing, batch)
         if edited and not self._replace:
@@ -258,6 +257,17 @@ class _ImportBatch:
         return {"source": self._source, **one.facts, "seen": seen, "kept": kept}
 
 
+def taken_from(item: MemoryItem) -> Mapping[str, Any]:
+    """What an import noted on an item of where it comes from; empty where none did."""
+    recorded = item.metadata.get(FROM)
+    return recorded if isinstance(recorded, Mapping) else {}
+
+
+def is_edited(item: MemoryItem) -> bool:
+    """Whether an item says something else than an import left, or none did."""
+    return taken_from(item).get("kept") != _digest(item)
+
+
 def id_of(source: str, one: Arrival) -> str:
     """The id of an arrival, the same forever: what it is called, and what follows from its key."""
     if one.id:
@@ -286,8 +296,8 @@ def _metadata(one: Arrival) -> dict[str, Any]:
 
 
 def _status(ours: MemoryItem, existing: MemoryItem) -> str:
-    """The status after another import: to a convention of other words nobody has agreed yet."""
-    return ours.status if ours.type == CONVENTION else existing.status
+    """The status after another import: to a convention of other words nobody has agreed yet; one retired stays so."""
+    return ours.status if ours.type == CONVENTION and existing.status != RETIRED else existing.status
 
 
 def _digest(item: MemoryItem) -> str:

@@ -410,6 +410,7 @@ class StateQuery:
         tasks, names, states: as in ``StateFacts``.
         components, hypotheses, parents, metrics: about one of these at least.
         start, end: with a time from and until these, both included.
+        items: of memories, only these types.
         newest: the newest first; else the oldest.
         limit: at most so many; None for all.
     """
@@ -426,6 +427,7 @@ class StateQuery:
     metrics: tuple[str, ...] = ()
     start: datetime | None = None
     end: datetime | None = None
+    items: tuple[str, ...] = ()
     newest: bool = False
     limit: int | None = None
 

@@ -434,6 +434,7 @@ def export_query(
     iterations: Iterable[int] = (),
     since: datetime | str | None = None,
     until: datetime | str | None = None,
+    items: Iterable[str] = (),
 ) -> StateQuery:
     """What of the workspace to export; without arguments everything below ``iterations/``.
 
@@ -442,6 +443,7 @@ def export_query(
         agents: by name, verbatim: who made it, or whom it says something about.
         iterations: by number; memories belong to none.
         since, until: the first and the last moment, both included; text as recall takes it.
+        items: of memories, only these types.
 
     Raises:
         QueryInvalid: a value is of the wrong sort; ``field`` names it.
@@ -452,6 +454,7 @@ def export_query(
         iterations=numbers_of(iterations),
         start=moment("since", since),
         end=moment("until", until, end=True),
+        items=names_of(items, "items"),
     )
 
 
@@ -599,7 +602,7 @@ def record_of_item(item: MemoryItem, text: str) -> ExportRecord:
 
 
 def _wanted(item: MemoryItem, query: StateQuery) -> bool:
-    if query.agents and item.origin.agent not in query.agents:
+    if (query.agents and item.origin.agent not in query.agents) or (query.items and item.type not in query.items):
         return False
     at = item.timestamp or item.created
     if at is None:
@@ -775,7 +778,7 @@ class _Import:
             ContentError: it is not valid.
             Conflict: it is there with other content, and is not to be replaced.
         """
-        item, secret = allowed(self._described(record), self._allow_secret)
+        item, secret = allowed(item_of(record, self._parts), self._allow_secret)
         data = self._text(record, item)
         existing = self._store.get(item.id)
         if existing is not None:
@@ -793,16 +796,6 @@ class _Import:
         stored, reason = item.replace(path=record.path, sha256=sha256(data)), allowed(item)[1]
         plans = self._store.plan_restore({record.path: data})
         return [plan._replace(item=stored, vetted=False, reason=reason) for plan in plans]
-
-    def _described(self, record: ExportRecord) -> MemoryItem:
-        """The item that the fields describe, read as the file it could be: one home for what a valid item is."""
-        own = {key: value for key, value in record.document.items() if key not in _GIVEN_BY_PLACE}
-        own = {key: value for key, value in own.items() if value not in (None, "", [], {})}
-        kind = self._parts.kinds.get(str(record.document.get("type") or "semantic"))
-        place = f"{CONTENT}/{kind.folder}/{check_id(str(_id_of(record)))}.json"
-        data = json.dumps(own, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        item: MemoryItem = self._parts.codec.read(data, place, self._parts.clock())
-        return item.replace(path="", sha256="")
 
     def _text(self, record: ExportRecord, item: MemoryItem) -> bytes | None:
         """The bytes to restore, None where the fields count."""
@@ -851,6 +844,21 @@ def _interrupted(error: errors.MemfsError, before: int) -> errors.MemfsError:
     stored = f"{before:,} memories before this one are stored; " if before else ""
     error.hint = f"{stored}{(error.hint or 'try again').rstrip('.')}, then import again: it goes on from there"
     return error
+
+
+def item_of(record: ExportRecord, parts: Parts) -> MemoryItem:
+    """The item that a record's fields describe, read as the file it could be: one home for what a valid item is.
+
+    Raises:
+        ContentError: they describe none.
+    """
+    own = {key: value for key, value in record.document.items() if key not in _GIVEN_BY_PLACE}
+    own = {key: value for key, value in own.items() if value not in (None, "", [], {})}
+    kind = parts.kinds.get(str(record.document.get("type") or "semantic"))
+    place = f"{CONTENT}/{kind.folder}/{check_id(str(_id_of(record)))}.json"
+    data = json.dumps(own, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    item: MemoryItem = parts.codec.read(data, place, parts.clock())
+    return item.replace(path="", sha256="")
 
 
 def _values(item: MemoryItem) -> Mapping[str, Any]:

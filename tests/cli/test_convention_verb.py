@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.cli.conftest import Memfs, git
 
@@ -81,58 +80,37 @@ def test_a_convention_is_proposed_accepted_and_replaced(memfs: Memfs, accepted: 
 
 
 def test_a_team_decides_and_shares(memfs: Memfs, bare: Memfs, accepted: Path, root: Path, tmp_path: Path) -> None:
-    """accept, export, import into another workspace, once (P7)."""
+    """accept, export, import into another workspace as proposals, once (P7)."""
     assert "accepted flags" in memfs("team", "convention", "accept", "flags", "--reason", "review of May").out
     assert "Accept flags: review of May" in git(root, "log", "-1", "--format=%s")
     assert "already" in memfs("team", "convention", "accept", "flags").err
 
-    file = tmp_path / "team.yaml"
-    assert len(yaml.safe_load(memfs("team", "convention", "export", str(file)).out)["conventions"]) == 2
-    assert memfs("team", "convention", "export", str(file)).code == 1
-    assert memfs("team", "convention", "export", str(file), "--replace", "--json").json["conventions"] == [
-        "flags",
-        "times-utc",
-    ]
-    printed = memfs("team", "convention", "export", "-", "--name", "platform").out
-    assert "workspace: platform" in printed
-
+    file = tmp_path / "platform.jsonl"
+    assert memfs("export", "--type", "convention", str(file)).code == 0
+    assert memfs("export", "--type", "nothing").code == 2
     other = tmp_path / "other"
     assert bare("init", str(other)).code == 0
-    tried = bare("-C", str(other), "team", "convention", "import", str(file), "--dry-run")
-    assert [one["became"] for one in yaml.safe_load(tried.out)] == ["stored"] * 2
-    done = bare("-C", str(other), "team", "convention", "import", str(file))
-    assert [one["became"] for one in yaml.safe_load(done.out)] == ["stored"] * 2
+    tried = bare("-C", str(other), "import", "--from", "conventions", str(file), "--dry-run")
+    assert "Would import 2 memories (2 convention) from conventions of platform" in tried.out
+    done = bare("-C", str(other), "import", "--from", "conventions", str(file))
     assert "'memfs team convention accept ID'" in done.err
-    assert "Import conventions of W" in git(other, "log", "-1", "--format=%s")
-    from_input = bare("-C", str(other), "team", "convention", "import", "-", "--json", stdin=printed)
-    assert {one["became"] for one in from_input.json["conventions"]} == {"same"}
-    accepted.write_text(TIMES.format(status="accepted").replace("hold UTC", "hold UTC, always"))
-    mine = other / "ContextMemory" / "conventions" / "times-utc.yaml"
-    mine.write_text(mine.read_text().replace("hold UTC", "hold local time"))
-    memfs("team", "convention", "export", str(file), "--replace")
-    kept = bare("-C", str(other), "team", "convention", "import", str(file))
-    assert "times-utc was edited here, and differs from the source" in kept.out
-    assert "always" not in mine.read_text()
-    assert "became: updated" in bare("-C", str(other), "team", "convention", "import", str(file), "--replace").out
-    assert "always" in mine.read_text()
+    assert "Import from conventions of platform: platform.jsonl" in git(other, "log", "-1", "--format=%s")
+    again = bare("-C", str(other), "import", "--from", "conventions", str(file), "--json")
+    assert (again.json["stored"], again.json["same"]) == (0, 2)
 
 
-def test_options_belong_to_their_action(memfs: Memfs, tmp_path: Path) -> None:
+def test_options_belong_to_their_action(memfs: Memfs) -> None:
     """With the usual exit codes."""
     for words in (
         ("list", "x"),
         ("list", "--accepted"),
         ("accept",),
         ("accept", "x", "--status", "accepted"),
-        ("export",),
-        ("export", "x", "--reason", "y"),
-        ("import", "x", "y"),
         ("propose", "flags", "--owner", "backend"),
         ("propose", "flags", "--id", "other"),
         ("accept", "x", "--title", "y"),
     ):
         assert memfs("team", "convention", *words).code == 2, words
-    assert "cannot be read" in memfs("team", "convention", "import", str(tmp_path / "nowhere.yaml")).err
     assert memfs("team", "convention", "accept", "nobody").code == 1
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfs.doors.cli.import_ import detect
-from memfs.doors.importers import STORES, agents_md, claude_code, markdown
+from memfs.doors.importers import STORES, agents_md, claude_code, conventions, markdown
 from memfs.doors.importers.markdown import Passage, front_matter, passages
 from memfs.doors.importers.source_files import SourceContent, pages
 from memfs.errors import ContentError
@@ -31,7 +31,7 @@ def skipped(taken: SourceContent) -> list[str]:
 
 def test_the_command_line_knows_the_formats_there_are() -> None:
     """The names that --from takes are those of the table."""
-    assert set(STORES) == {claude_code.NAME, agents_md.NAME, markdown.NAME}
+    assert set(STORES) == {claude_code.NAME, agents_md.NAME, markdown.NAME, conventions.NAME}
 
 
 # -- Markdown -----------------------------------------------------------------------------------------------------

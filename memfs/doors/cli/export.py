@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import opened, options, verb
+from memfs.doors.cli.command import complete_types, opened, options, verb
 from memfs.doors.cli.options import span, when
 from memfs.doors.cli.output import Note, Text, count, listed, merge, styled, write
 
@@ -75,6 +75,14 @@ def _text(done: ExportReport) -> Text:
 
 @verb("export", text=_text, exit_code=incomplete)
 @export_options
+@click.option(
+    "--type",
+    "items",
+    multiple=True,
+    metavar="TYPE",
+    shell_complete=complete_types,
+    help="Only this type of memory; repeat it.",
+)
 def export(**given: Any) -> ExportReport:
     """Write memories into FILE, or to standard output, as JSON Lines that 'memfs import' reads back.
 
@@ -88,6 +96,7 @@ def export(**given: Any) -> ExportReport:
     Examples:
         memfs export memories.jsonl
         memfs export --since 7d | jq .document.title
+        memfs export --type convention platform.jsonl
         memfs -C old export | memfs -C new import -
     """
     return exported(types=(_MEMORY,), **given)
@@ -103,6 +112,7 @@ def exported(
     since: str | None,
     until: str | None,
     replace: bool,
+    items: tuple[str, ...] = (),
 ) -> ExportReport:
     """Write what passes the filters.
 
@@ -119,8 +129,10 @@ def exported(
     if target is None and form == "parquet" and sys.stdout.isatty():
         raise click.UsageError("Parquet is not for a terminal: name a FILE")
     start, end = when(since, "since"), when(until, "until", end=True)
-    query = export_query(types, agents, iterations, start, end)
+    query = export_query(types, agents, iterations, start, end, items)
     with opened() as workspace:
+        for name in items:
+            workspace.kinds.get(name)
         done = workspace.states.exporter.export(target or _Output(), form or "", query, replace=replace)
     return ExportReport(target, done)
 

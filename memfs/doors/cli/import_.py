@@ -21,6 +21,7 @@ from memfs.doors.importers import STORES
 from memfs.errors import ContentError
 from memfs.model import MemoryItem
 from memfs.model.item import VOUCHED, Trust
+from memfs.model.kinds import PROPOSED
 
 if TYPE_CHECKING:
     from memfs.doors.importers.source_files import SkippedSource, SourceContent
@@ -111,6 +112,8 @@ def _store_text(report: ImportReport, dry_run: bool) -> output.Text:
     )
     yield from _named("skipped", ((one.where, one.reason) for one in report.skipped))
     yield from _named("refused", ((one.where, one.reason) for one in report.refused))
+    if any(one.arrival.item.status == PROPOSED for one in by["stored"] + by["updated"]):
+        yield output.Note("what is proposed reaches no agent until 'memfs team convention accept ID'")
     if any(one.arrival.item.trust == "agent" for one in by["stored"]):
         yield output.Note(
             "an agent wrote these; --reviewed says that you looked through them, and lets them be told unasked"
@@ -153,7 +156,8 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
 
     A Markdown file, and each one in a folder, becomes a memory: its title is the front matter's, else the first
     heading, else the file's name; 'tags', 'type' and 'date' become the memory's own. Other memories are Claude Code's
-    memory folder, AGENTS.md and CLAUDE.md. What is there already is passed over, so importing again stores only what
+    memory folder, AGENTS.md and CLAUDE.md; '--from conventions' takes from an export of another workspace what it
+    agreed on, as proposals. What is there already is passed over, so importing again stores only what
     has changed; what was edited here stays, unless --replace. What is refused, such as a memory with a secret, is named
     and left out.
 
@@ -170,6 +174,7 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
         memfs import notes/ --dry-run
         memfs import *.md
         memfs import --from claude-code
+        memfs import --from conventions platform.jsonl
         memfs import CLAUDE.md
     """
     if not files and origin != "claude-code":
@@ -241,9 +246,9 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
         arrivals = [replace(one, item=_vouched_for(one.item)) for one in arrivals]
     arriving = ImportService(workspace.store, workspace.parts)
     fates = arriving.take_in(
-        store,
+        taken.tool,
         arrivals,
-        message=f"Import from {store}: {os.path.basename(os.path.normpath(name))}",
+        message=f"Import from {taken.tool}: {os.path.basename(os.path.normpath(name))}",
         replace=given["replace"],
         allow_secret=given["allow_secret"],
         dry_run=given["dry_run"],
@@ -255,7 +260,7 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
     refused += [SkippedSource(fate.arrival.where, fate.reason) for fate in fates if fate.became == "refused"]
     return ImportReport(
         file=name,
-        source=store,
+        source=taken.tool,
         stored=became["stored"],
         counts=dict(Counter(fate.arrival.item.type for fate in fates if fate.became == "stored")),
         updated=became["updated"],
@@ -267,12 +272,14 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
 
 
 def _read(workspace: Workspace, store: str, files: Sequence[str]) -> tuple[str, SourceContent]:
-    from memfs.doors.importers import agents_md, claude_code, markdown
+    from memfs.doors.importers import agents_md, claude_code, conventions, markdown
 
     if store == MARKDOWN:
         name = files[0] if len(files) == 1 else f"{len(files):,} paths"
         return name, markdown.read(map(Path, files), workspace.repository.work_tree, workspace.kinds)
     path = Path(files[0]) if files else None
+    if store == conventions.NAME and path is not None:
+        return str(path), conventions.read(path, workspace.parts)
     if store == agents_md.NAME and path is not None:
         return str(path), agents_md.read(path)
     if path is None or path.is_dir():

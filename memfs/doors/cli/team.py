@@ -21,7 +21,6 @@ from memfs.model.query import MOST
 if TYPE_CHECKING:
     from memfs.context.agents_md import AgentsBlock, BlockResult, BlockStatus
     from memfs.git.log import Revision
-    from memfs.intake.import_service import ImportResult
     from memfs.learning.conventions import Convention
     from memfs.store.access_log import AccessRecord
     from memfs.team.bisect import BisectResult, FirstBadCommit
@@ -165,95 +164,13 @@ def _convention_retire(ids: tuple[str, ...], reason: str) -> ConventionDecision:
     return _decide(ids, "retired", reason)
 
 
-# -- convention export --------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ConventionExport:
-    """What was written for other workspaces.
-
-    Attributes:
-        file: the file.
-        workspace: what they call this one.
-        conventions: their ids.
-        bytes: how long the file is.
-    """
-
-    file: str
-    workspace: str
-    conventions: tuple[str, ...]
-    bytes: int
-
-
-@verb("export", text=output.document)
-@click.argument("file", metavar="FILE")
-@click.option(
-    "--name", metavar="NAME", default="", help="What other workspaces call this one; its folder's name by default."
-)
-@click.option("--replace", is_flag=True, help="Write over a file that is there.")
-def _convention_export(file: str, name: str, replace: bool) -> ConventionExport | None:
-    """Write what is accepted into one readable file; '-' prints it.
-
-    Examples:
-        memfs team convention export team-conventions.yaml
-    """
-    from memfs.state.transfer import out_file
-
-    with opened() as workspace:
-        sharing = workspace.sources.sharing
-        shared = sharing.export(name)
-        data = sharing.encode(shared, file)
-        if file == "-":
-            output.write(data)
-            return None
-        with out_file(workspace.root, Path(file), replace) as target:
-            target.write(data)
-    return ConventionExport(file, shared.workspace, tuple(one.id for one in shared.conventions), len(data))
-
-
-# -- convention import --------------------------------------------------------------------------------------------
-@verb(
-    "import",
-    text=output.document,
-    key="conventions",
-    exit_code=lambda done: any(one.became == "refused" for one in done),
-)
-@click.argument("file", metavar="FILE")
-@click.option("--accepted", is_flag=True, help="What they accepted is accepted here, too.")
-@click.option("--replace", is_flag=True, help="What was changed here is replaced by theirs.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-def _convention_import(
-    workspace: Workspace, file: str, accepted: bool, replace: bool, dry_run: bool
-) -> tuple[ImportResult, ...]:
-    """Take in a file that another workspace exported, as one commit.
-
-    What is new comes in as 'proposed', what nobody changed here is updated, and where both sides changed one, ours
-    stays without --replace. Importing again changes nothing.
-
-    Exit code 1: something was refused.
-
-    Examples:
-        memfs team convention import ../platform/team-conventions.yaml --dry-run
-    """
-    from memfs.learning.exchange import LARGEST  # --help does without it
-
-    name = "standard input" if file == "-" else file
-    data = output.read_named(file, LARGEST + 1)
-    done = workspace.sources.sharing.take_in(data, name, accepted=accepted, replace=replace, dry_run=dry_run)
-    if not dry_run:
-        land(workspace)
-    if not accepted and any(one.became in ("stored", "updated") for one in done):
-        remark("what comes in is proposed; 'memfs team convention accept ID' makes it one of yours")
-    return tuple(done)
-
-
 convention = Actions(
     "convention",
-    "Show what the team agreed on, decide about it, and share it with other workspaces.",
+    "Show what the team agreed on, and decide about it.",
     _convention_list,
     _convention_propose,
     _convention_accept,
     _convention_retire,
-    _convention_export,
-    _convention_import,
 )
 
 
