@@ -34,7 +34,7 @@ def test_archive_packs_what_is_due_and_unpack_brings_it_back(root: Path, memfs: 
     assert first.exists()
     done = memfs("admin", "archive", "run")
     assert done.code == 0, done.err
-    assert yaml.safe_load(done.out)["iterations"] == "1 to 2"
+    assert yaml.safe_load(done.out)["iterations"] == "from 1 to 2"
     assert not first.exists()
     assert not second.exists()
     assert "archives" not in yaml.safe_load(memfs("admin", "archive", "run").out)

@@ -59,7 +59,7 @@ def test_an_analysis_is_shown_with_its_reasons(worked: Path, memfs: Memfs) -> No
     ran = memfs("state", "analyze", "scout")
     assert ran.code == 0, ran.err
     shown = yaml.safe_load(ran.out)
-    assert (shown["agent"], shown["outputs"], shown["iterations"]) == ("Scout", 6, "1 to 2")
+    assert (shown["agent"], shown["outputs"], shown["iterations"]) == ("Scout", 6, "from 1 to 2")
     assert shown["suggested_weight"] > shown["current_weight"] == 1
     assert [one["name"] for one in shown["strategies"]] == ["swap"]
     found = memfs("state", "analyze", "Scout", "--iterations", "1", "--json").json

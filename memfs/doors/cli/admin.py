@@ -274,8 +274,7 @@ def prune(workspace: Workspace, dry_run: bool) -> PruneReport:
     result = workspace.pruner.prune(dry_run)
     if result.items and not dry_run:
         land(workspace)
-    if not result.items:
-        remark("nothing is due")
+    remark("nothing is due" if not result.items else "a dry run: nothing was changed" if dry_run else "")
     revision = workspace.repository.head().commit
     return PruneReport(result, revision if revision != head else None)
 

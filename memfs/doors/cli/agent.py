@@ -164,7 +164,7 @@ def install(program: str, scope: str | None, dry_run: bool, into: str, server: b
         _remark_recording(project, chosen, into)
     if client.hooks and installed:
         option = "" if chosen is InstallScope.PROJECT else f" --{chosen.value}"
-        remark("in a session, /hooks lists them")
+        remark("in a session, /hooks lists the hooks")
         looks = "memfs status" if into == "repository" else "memfs status --private"
         remark(f"'{looks}' shows where and what it keeps; 'memfs agent uninstall claude-code{option}' turns it off")
     elif installed:
@@ -690,4 +690,6 @@ def consolidate(workspace: Workspace, session: str, dry_run: bool) -> Consolidat
     done = workspace.consolidation.run(session, dry_run=dry_run)
     flushed = workspace.store.flush(adopt=False) if done.cleared and commits else FlushResult()
     note_waiting(flushed.reason)
-    return ConsolidatedSession(done, flushed.commits[-1] if flushed.commits else None)
+    revision = flushed.commits[-1] if flushed.commits else None
+    remark(f"'memfs undo --commit {revision[:12]}' takes it back" if revision else "")
+    return ConsolidatedSession(done, revision)

@@ -12,7 +12,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from memfs.doors.cli.declare import Parameter, click, declared, read
-from memfs.doors.cli.output import Text, as_json, note, render, time_text
+from memfs.doors.cli.output import Text, as_json, document, note, render, time_text
 from memfs.errors import MemfsError
 from memfs.startup import TYPE_CHECKING, Any, TypeVar
 
@@ -124,6 +124,8 @@ class VerbDeclaration:
             if self.text is None or result is None:
                 return result
             more: dict[str, Any] = {name: value for name, value in given.items() if name == "dry_run"}
+            if more.get("dry_run") and self.text is document and not asked.json:
+                remark("a dry run: nothing was changed")
             if self.lands and asked.landed is not None:
                 more |= as_json(asked.landed)
             if (past := asked.past) is not None:

@@ -459,7 +459,7 @@ def _readable(value: Any, weighs: bool = False) -> Any:
         row = (
             len(value) > 1 and all(one.__class__ is int for one in value) and value == [*range(value[0], value[-1] + 1)]
         )
-        return f"{value[0]} to {value[-1]}" if row else [_readable(one, weighs) for one in value]
+        return f"from {value[0]} to {value[-1]}" if row else [_readable(one, weighs) for one in value]
     return size(value) if weighs and value.__class__ is int and value else value
 
 

@@ -247,7 +247,15 @@ def show(
 
 
 # -- search -------------------------------------------------------------------------------------------------------
-@verb("search", text=document, key="hits")
+def _search_text(hits: tuple[StateHit, ...]) -> Text:
+    for hit in hits:
+        yield f"{hit.path}  {hit.kind}"
+        yield f"  {hit.excerpt}"
+    if not hits:
+        yield Note("nothing found")
+
+
+@verb("search", text=_search_text, key="hits")
 @click.argument("words", nargs=-1, required=True, metavar="WORDS...")
 @click.option("-n", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most so many.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only of or about this agent; repeatable.")
