@@ -14,7 +14,7 @@ import numpy as np
 
 import memfs.search
 from memfs.search import analyzer, terms
-from memfs.search.wordllama import WordLlamaEmbedder
+from memfs.search.models import WordLlamaEmbedder
 
 _LEAST, _MOST = 0.35, 10
 _HEAD = (

@@ -142,13 +142,13 @@ def unit(vector: Vector) -> Vector:
 
 
 def _minilm() -> Embedder:
-    from memfs.search.minilm import MiniLmEmbedder
+    from memfs.search.models import MiniLmEmbedder
 
     return MiniLmEmbedder()
 
 
 def _wordllama() -> Embedder:
-    from memfs.search.wordllama import WordLlamaEmbedder
+    from memfs.search.models import WordLlamaEmbedder
 
     return WordLlamaEmbedder()
 

@@ -13,7 +13,7 @@ import pytest
 
 from memfs.errors import CorruptRecord, EndpointFailed, ExtraMissing, SettingInvalid
 from memfs.search.embedder import Embedder, EndpointEmbedder, HashingEmbedder, Vector, embedder
-from memfs.search.wordllama import _PIECES, _TABLE, WordLlamaEmbedder
+from memfs.search.models import _PIECES, _TABLE, WordLlamaEmbedder
 from memfs.testing.embedder_contract import TEXTS, EmbedderContract, cosine
 
 

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -511,6 +512,13 @@ def test_files_count_as_looked_at_only_where_a_client_was_served(
             gone.connect("socket")
         waiting.connect("socket")
         assert [(resident._accept(listener, opened), len(followed)) for _ in range(2)] == [(False, 0), (True, 1)]
+
+
+def test_what_a_resident_imports_ahead_exists() -> None:
+    """Each module that is named for import before anybody asks is one of the package."""
+    named = [f"doors.cli.{name}" for name in upkeep._VERBS]
+    named += [f"{folder}.{name}" for folder, names in upkeep._MORE.items() for name in names.split()]
+    assert [name for name in named if find_spec(f"memfs.{name}") is None] == []
 
 
 def test_what_a_session_told_is_left_until_all_of_it_was_taken(
