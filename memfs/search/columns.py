@@ -113,15 +113,16 @@ class Paths:
     together.
     """
 
-    def __init__(self, heads: Sequence[tuple[str, str]], counts: Sequence[int], stems: str) -> None:
+    def __init__(self, heads: Sequence[tuple[str, str]], counts: Sequence[int], stems: Sequence[str]) -> None:
         """
         Args:
             heads: folder with "/", and suffix, of each run.
             counts: how many stems each has.
-            stems: those of a run parted by NUL, runs parted by "/": no name has either.
+            stems: those of each run, parted by NUL: no name has one.
         """
-        self._heads, self._counts, self._text = heads, counts, stems
+        self._heads, self._counts, self._stems = heads, counts, stems
         self._tables: dict[tuple[str, str], dict[str, int]] = {}
+        self._cut: dict[int, list[str]] = {}
         self._sought: dict[str, int | None] = {}
         self._asked = self._searched = 0
 
@@ -138,39 +139,41 @@ class Paths:
                 heads.append(head)
                 runs.append([])
             runs[-1].append(stem)
-        return cls(heads, list(map(len, runs)), "/".join(map(_NUL.join, runs)))
+        return cls(heads, list(map(len, runs)), list(map(_NUL.join, runs)))
 
     def only(self, kept: Sequence[int]) -> Paths:
         """Those whose place has a 1 in ``kept``, which has a 0 for the others."""
         heads, counts, runs = [], [], []
-        for head, start, run in zip(self._heads, self._starts, self._text.split("/"), strict=False):
+        for head, start, run in zip(self._heads, self._starts, self._stems, strict=False):
             stems = run.split(_NUL)
             if left := list(compress(stems, kept[start : start + len(stems)])):
                 heads.append(head)
                 counts.append(len(left))
                 runs.append(_NUL.join(left))
-        return Paths(heads, counts, "/".join(runs))
+        return Paths(heads, counts, runs)
 
     def followed_by(self, other: Paths) -> Paths:
         """These, and others after them."""
         if not self._heads or not other._heads:
             return self if self._heads else other
-        text = f"{self._text}/{other._text}"
-        return Paths([*self._heads, *other._heads], [*self._counts, *other._counts], text)
+        counts, stems = [*self._counts, *other._counts], [*self._stems, *other._stems]
+        return Paths([*self._heads, *other._heads], counts, stems)
 
     def pack(self) -> bytes:
         """Them as bytes."""
         heads = {head: code for code, head in enumerate(dict.fromkeys(self._heads))}
         codes = [heads[head] for head in self._heads]
         head = json.dumps([list(heads), codes, self._counts]).encode()
-        return len(head).to_bytes(_LENGTH, "big") + head + self._text.encode("utf-8", "surrogatepass")
+        return len(head).to_bytes(_LENGTH, "big") + head + "/".join(self._stems).encode("utf-8", "surrogatepass")
 
     @classmethod
     def unpack(cls, data: bytes | memoryview) -> Paths:
         """Them again."""
         start = _LENGTH + int.from_bytes(data[:_LENGTH], "big")
         heads, codes, counts = json.loads(bytes(data[_LENGTH:start]))
-        return cls([tuple(heads[code]) for code in codes], counts, str(data[start:], "utf-8", "surrogatepass"))
+        return cls(
+            [tuple(heads[code]) for code in codes], counts, str(data[start:], "utf-8", "surrogatepass").split("/")
+        )
 
     def __len__(self) -> int:
         return sum(self._counts)
@@ -183,7 +186,7 @@ class Paths:
     @cached_property
     def all(self) -> list[str]:
         """All paths."""
-        runs = zip(self._heads, self._text.split("/"), strict=False)  # without a head the text is empty
+        runs = zip(self._heads, self._stems, strict=False)  # what was packed without a head has one empty run
         # Replacing takes a third of the time that joining each path would.
         whole = [folder + run.replace(_NUL, f"{suffix}\0{folder}") + suffix for (folder, suffix), run in runs]
         return _NUL.join(whole).split(_NUL) if whole else []
@@ -191,7 +194,7 @@ class Paths:
     @cached_property
     def ids(self) -> list[str]:
         """All ids."""
-        return self._text.replace("/", _NUL).split(_NUL) if self._heads else []
+        return _NUL.join(self._stems).split(_NUL) if self._heads else []
 
     @property
     def few(self) -> bool:
@@ -219,10 +222,10 @@ class Paths:
 
     def places_of(self, key: str) -> Iterator[int]:
         """The places of an id."""
-        stem, at = f"\0{key}\0", -1
         self._searched += 1
-        while (at := self._padded.find(stem, at + 1)) >= 0:
-            yield self._padded.count(_NUL, 0, at)
+        for start, run in zip(self._starts, self._stems, strict=False):
+            if key in run:
+                yield from (place for place, stem in enumerate(run.split(_NUL), start) if stem == key)
 
     def last_of(self, folded: str) -> int | None:
         """The last place of an id, compared without case; few are searched for in the text, as by ``places_of``."""
@@ -235,20 +238,23 @@ class Paths:
 
     @cached_property
     def _text_folded(self) -> str:
-        return self._padded.casefold()
+        return f"\0{_NUL.join(self._stems)}\0".casefold()
 
     @cached_property
     def _folded(self) -> dict[str, int]:
         return {key.casefold(): place for place, key in enumerate(self.ids)}
 
-    def path(self, place: int) -> str:
-        """One of the paths; a few are had without making them all."""
-        folder, suffix = self._heads[bisect_right(self._starts, place) - 1]
-        return folder + self.ids[place] + suffix
+    def id(self, place: int) -> str:
+        """One of the ids; a few are had without making them all."""
+        run = bisect_right(self._starts, place) - 1
+        if run not in self._cut:
+            self._cut[run] = self._stems[run].split(_NUL)
+        return self._cut[run][place - self._starts[run]]
 
-    @cached_property
-    def _padded(self) -> str:
-        return f"\0{self._text.replace('/', _NUL)}\0"
+    def path(self, place: int) -> str:
+        """One of the paths, had likewise."""
+        folder, suffix = self._heads[bisect_right(self._starts, place) - 1]
+        return folder + self.id(place) + suffix
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -258,7 +264,7 @@ class Paths:
     def _runs(self) -> dict[tuple[str, str], list[tuple[int, str]]]:
         """The stems of each folder and suffix, parted by NUL, with the place of the first."""
         found: dict[tuple[str, str], list[tuple[int, str]]] = {}
-        for head, start, run in zip(self._heads, self._starts, self._text.split("/"), strict=False):
+        for head, start, run in zip(self._heads, self._starts, self._stems, strict=False):
             found.setdefault(head, []).append((start, run))
         return found
 
@@ -459,7 +465,11 @@ class DocumentColumns:
     # -- rows -------------------------------------------------------------------------------------------------------
     def candidates(self, rows: Iterable[tuple[int, float, int]]) -> list[Candidate]:
         """Items as answers, given the number of each, its similarity and its best passage."""
-        ids, path, new = self.ids, self._paths.path, tuple.__new__  # of all fields, without a call of Python's own
+        id_, path, new = (
+            self._paths.id,
+            self._paths.path,
+            tuple.__new__,
+        )  # of all fields, without a call of Python's own
         times, importances, sequences = self.times, self._importances, self._sequences
         contexts, asks, pinned = self._contexts, self._asks, self._pinned
         type_, agent, session, speaker, role, _ = self._coded.values()
@@ -467,7 +477,7 @@ class DocumentColumns:
             new(
                 Candidate,
                 (
-                    ids[number],
+                    id_(number),
                     path(number),
                     similarity,
                     type_[0][type_[1][number]],
@@ -565,8 +575,7 @@ class DocumentColumns:
         if len(numbers) > limit:
             least = nlargest(limit, map(scores.__getitem__, numbers))[-1]
             numbers = [number for number in numbers if scores[number] >= least]
-        ids = self.ids
-        numbers.sort(key=lambda number: (-scores[number], ids[number]))
+        numbers.sort(key=lambda number: (-scores[number], self._paths.id(number)))
         best = found.best
         return self.candidates([(number, scores[number], best(number) - number) for number in numbers[:limit]])
 

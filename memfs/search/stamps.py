@@ -203,7 +203,7 @@ class StampTable(Mapping[str, Stamp]):
         """The path whose content the index holds under this id: of several, the one added last."""
         paths = self._base.paths
         place = paths.last_of(id.casefold())
-        if place is not None and paths.ids[place] != id:
+        if place is not None and paths.id(place) != id:
             place = max(paths.places_of(id), default=None)
         return None if place is None else paths.path(place)
 
