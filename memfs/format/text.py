@@ -183,6 +183,8 @@ def findings(text: str) -> Iterator[HiddenCharacter]:
 
 def shown(text: str) -> str:
     """The text with every unseen or terminal-controlling character written as ``\\u{202E}``; tabs and newlines stay."""
+    if text.isascii() and text.isprintable():
+        return text
     return UNSHOWN.sub(lambda match: f"\\u{{{ord(match[0]):X}}}", text)
 
 

@@ -6,7 +6,6 @@ and says where it may be incomplete.
 
 from __future__ import annotations
 
-import copy
 import time
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -421,7 +420,9 @@ class Recaller:
 
     def reviewed_by(self, relevance: Relevance) -> Recaller:
         """This one with other judges of its answers; what both run in the background is one."""
-        other = copy.copy(self)
+        from copy import copy  # most answers have no judges of their own
+
+        other = copy(self)
         other._helpers = self._helpers._replace(relevance=lambda: relevance)
         return other
 

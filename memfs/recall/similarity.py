@@ -42,8 +42,9 @@ def normalised(text: str) -> str:
     """A text without what does not change its meaning: letter case, blanks, hidden characters, and the punctuation
     around words. Punctuation within words stays, and every sign that may be part of a name (``C++``, ``C#``, ``-5``).
     """
-    plain = _HIDDEN.sub("", unicodedata.normalize("NFKC", text.translate(_RAISED))).translate(_QUOTES).casefold()
-    return " ".join(word.lstrip(_BEFORE).rstrip(_AFTER) or word for word in plain.split())
+    if not text.isascii():
+        text = _HIDDEN.sub("", unicodedata.normalize("NFKC", text.translate(_RAISED))).translate(_QUOTES)
+    return " ".join(word.lstrip(_BEFORE).rstrip(_AFTER) or word for word in text.casefold().split())
 
 
 def likeness(one: str, other: str) -> float:

@@ -163,8 +163,11 @@ class StampTable(Mapping[str, Stamp]):
 
     def blob(self, path: str) -> str:
         """The id of a path's content, "" where it is unknown."""
-        found = self.stamp(path)
-        return found.blob if found is not None else ""
+        if path in self._over:
+            stamp = self._over[path]
+            return stamp.blob if stamp else ""
+        place = self._base.paths.place(path)
+        return self._base.blob(place) if place is not None else ""
 
     def first_unknown(self, found: Sequence[Candidate]) -> str | None:
         """The id of the first of these whose path it does not have under this id; None where it has all."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from memfs import trust
 from memfs.dataclass import dataclass, field, replace
@@ -221,10 +221,20 @@ def _first_lines(text: str, most: int) -> list[str]:
     room = max((width() or 100) - 2, 30)
     lines: list[str] = []
     for paragraph in text.lstrip().splitlines():
-        lines += textwrap.wrap(clean(paragraph.replace("\t", " ")), room)
+        lines += islice(_wrapped(clean(paragraph.replace("\t", " ")).rstrip(), room), most + 1)
         if len(lines) > most:
             return [*lines[: most - 1], one_line(lines[most - 1], room - 2).rstrip("…") + " …"]
     return lines
+
+
+def _wrapped(text: str, room: int) -> Iterator[str]:
+    """A text in lines that end between words, where they can. To load ``textwrap`` takes longer than this."""
+    while text:
+        cut = text.rfind(" ", 0, room + 1)
+        if len(text) <= room or cut <= 0 or text[:cut].isspace():
+            cut = room
+        yield text[:cut].rstrip()
+        text = text[cut:].lstrip()
 
 
 def _limits(answer: Recall) -> Iterator[str]:
