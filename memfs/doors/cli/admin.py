@@ -356,10 +356,6 @@ class TrustReport:
     said: tuple[str, ...] = field(metadata=TEXT_ONLY)
 
 
-def _trust_text(report: TrustReport) -> Text:
-    return report.said
-
-
 def _wants(enables: tuple[PluginTrust, ...], owners: tuple[int, ...], elsewhere: Path | None) -> Iterator[str]:
     for want in enables:
         place = f"{want.file}:{want.line}" if want.line else want.file
@@ -372,7 +368,7 @@ def _wants(enables: tuple[PluginTrust, ...], owners: tuple[int, ...], elsewhere:
         yield "Nothing in this workspace asks for trust; a setting that does will need it again"
 
 
-@verb("trust", text=_trust_text)
+@verb("trust", text=lambda report: report.said)
 @click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
 @click.option("--show", is_flag=True, help="Show what would be trusted, and change nothing.")
 @click.option("--revoke", is_flag=True, help="Take the trust back.")

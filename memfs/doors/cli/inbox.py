@@ -231,11 +231,7 @@ class RefusedSuggestions:
     refused: tuple[str, ...]
 
 
-def _refused_text(done: RefusedSuggestions) -> Text:
-    return (f"Refused {one}: it is not suggested again" for one in done.refused)
-
-
-@verb("refuse", text=_refused_text)
+@verb("refuse", text=lambda done: [f"Refused {one}: it is not suggested again" for one in done.refused])
 @_ids
 def refuse(ids: tuple[str, ...]) -> RefusedSuggestions:
     """Never suggest these again; an ID may be shortened.

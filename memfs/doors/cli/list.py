@@ -6,7 +6,7 @@ from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import remark, verb, wants_json
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.options import as_of, filters, note_served, past_at, query
-from memfs.doors.cli.output import MERGE, OMIT, Table, Text, count, day, one_line, partial_note, problems_note
+from memfs.doors.cli.output import MERGE, OMIT, Table, count, day, one_line, partial_note, problems_note
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.startup import TYPE_CHECKING, Any
@@ -50,17 +50,13 @@ class ItemList:
     partial: bool = False
 
 
-def _text(listed: ItemList) -> Text:
-    yield Table([_row(one.item) for one in listed.items], dim=(1, 2))
-
-
 def _row(item: MemoryItem) -> tuple[str, ...]:
     """Its row in a table: id, type, day, and what it says."""
     left, title = unresolved_note(item), item.title or one_line(item.content[:500], 100)
     return item.id, item.type, day(item), f"({left}) {title}" if left else title
 
 
-@verb("list", text=_text)
+@verb("list", text=lambda listed: [Table([_row(one.item) for one in listed.items], dim=(1, 2))])
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most this many; 100 by default, all with --json.")
 @click.option("--archived", "pruned", is_flag=True, help="List what was pruned instead; no other filter applies.")
 @filters

@@ -205,11 +205,7 @@ def _mapping(text: str, number: int) -> dict[str, Any]:
 
 
 # -- show ---------------------------------------------------------------------------------------------------------
-def _show_text(shown: RetrievedState) -> Text:
-    yield Document(as_json(shown))
-
-
-@verb("show", text=_show_text)
+@verb("show", text=lambda shown: [Document(as_json(shown))])
 @click.option("--request", type=click.Choice(["full", "partial", "summary"]), help="How much of it.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent; repeatable.")
 @click.option("--component", "components", multiple=True, metavar="NAME", help="Only this part; repeatable.")
@@ -292,11 +288,7 @@ class KeptState:
     state: Any
 
 
-def _resume_text(kept: KeptState) -> Text:
-    yield Document(kept.state)
-
-
-@verb("resume", text=_resume_text)
+@verb("resume", text=lambda kept: [Document(kept.state)])
 @click.argument("token", metavar="TOKEN")
 def resume(workspace: Workspace, token: str) -> KeptState:
     """Print the state that an agent kept under a continuation token, as JSON.
