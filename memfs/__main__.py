@@ -25,11 +25,11 @@ def run() -> int:
     return command()
 
 
-def _driven(words: list[str]) -> int | None:
+def _drive_merge(words: list[str]) -> int | None:
     """The exit code of a call of git's to the merge driver; None where it is not in git's form."""
     from memfs.doors.cli import merge_driver
 
-    call = merge_driver.called(words)
+    call = merge_driver.parse_call(words)
     try:
         return None if call is None else merge_driver.answer(call)
     except KeyboardInterrupt:  # as the command line has it
@@ -45,7 +45,7 @@ def main() -> None:
     if _HELP.isdisjoint(sys.argv):
         from memfs.doors.resident import client
 
-        if (code := client.answered(sys.argv[1:])) is not None:
+        if (code := client.run_in_resident(sys.argv[1:])) is not None:
             sys.stderr.flush()
             os._exit(code)  # the resident's child printed everything
     gc.set_threshold(_GARBAGE)
@@ -54,7 +54,7 @@ def main() -> None:
         from memfs.doors.claude_code.hook import main as hook
 
         hook(words[1:])
-    code = _driven(words[1:]) if words[:1] == ["merge-driver"] else None
+    code = _drive_merge(words[1:]) if words[:1] == ["merge-driver"] else None
     if code is None:
         code = run()
     _end(0 if words[:1] == ["hook"] and not _HELP & set(words) else code)

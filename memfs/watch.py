@@ -451,7 +451,7 @@ class NoticedChange:
 
 
 class Watcher:
-    """Watches the files of one open store (see ``memfs.store.plan.FileWatcher``)."""
+    """Watches the files of one open store (see ``memfs.store.parts.FileWatcher``)."""
 
     hears_at_once = False
 

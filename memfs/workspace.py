@@ -387,7 +387,7 @@ class Workspace:
             Conflict, StorageIO: nothing was removed.
         """
         from memfs.admin.history import RECOVERED  # a process that only recalls does without these
-        from memfs.store.plan import of_items
+        from memfs.store.plan import message_for_items
 
         head, committed = self.repository.head().commit or "", all(map(self.is_committed, items))
         by_hand = not committed and self.settings.history.commit == "manual"
@@ -397,7 +397,7 @@ class Workspace:
         if len(items) == 1:
             self.store.delete(items[0].id, expected=items[0].sha256, reason=reason, source=source)
         else:
-            with self.store.batch(of_items("Forget", items, reason), source=source) as batch:
+            with self.store.batch(message_for_items("Forget", items, reason), source=source) as batch:
                 for item in items:
                     batch.delete(item.id, expected=item.sha256)
         if committed or by_hand:

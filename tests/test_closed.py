@@ -25,7 +25,7 @@ PARTS = """
 """
 # What takes or gives a value that no file, no git and no other process has to do with.
 VALUES = {
-    "store": {"looking_once", "note_failure"},
+    "store": {"scan_once", "note_failure"},
     "recall": {"fenced", "over", "reviewed_by", "search_async", "submit"},
     "intake": {"reviewed_by"},
     "quota": {"check_room", "wrote", "settle"},

@@ -31,7 +31,7 @@ from memfs.model.learning import MemoryConfig
 from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts
-from memfs.store.plan import of_items
+from memfs.store.plan import message_for_items
 from memfs.store.recovery import all_aside
 from memfs.store.store import retry_on_conflict
 from memfs.usage import NEVER, Usage, Use
@@ -264,7 +264,7 @@ class Pruner:
 
     def _remove(self, weak: Sequence[Weak], action: str) -> None:
         way = "into the archive" if action == "archive" else "for good; history has them"
-        message = of_items("Prune", [one.item for one in weak], f"{way}: {_reasons(weak)}")
+        message = message_for_items("Prune", [one.item for one in weak], f"{way}: {_reasons(weak)}")
         with self._store.batch(message, source=SOURCE, critical=True) as batch:
             for one in weak:
                 batch.delete(one.item.id, expected=one.item.sha256)

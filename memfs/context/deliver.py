@@ -691,7 +691,7 @@ class Deliverer:
 
     def _asked(self, delivery: Delivery, state: StateSnapshot) -> tuple[list[SourceReply], tuple[Problem, ...]]:
         """What each source of a delivery says, and which are left out or gave no answer."""
-        with self._sources.store.looking_once():  # each source of ours would look at every file
+        with self._sources.store.scan_once():  # each source of ours would look at every file
             answers = self.plugins.ask(delivery, state)
         problems = {answer.source.name: _problem(answer) for answer in answers if answer.failure}
         for answer in answers:

@@ -32,7 +32,7 @@ from memfs.search.terms import COMMON_WORDS
 from memfs.settings import ReviewSettings
 from memfs.store import Store
 from memfs.store.parts import Fire, Parts
-from memfs.store.plan import of_items
+from memfs.store.plan import message_for_items
 from memfs.usage import Usage
 
 TRIVIAL = "trivial: "
@@ -459,7 +459,7 @@ class Intake:
             if united == existing:
                 return existing.id
             try:
-                return put(united, expected=existing.sha256, message=of_items("Repeat", [existing])).id
+                return put(united, expected=existing.sha256, message=message_for_items("Repeat", [existing])).id
             except Conflict:  # somebody changed it since the index was asked: it may say something else now
                 self._store.refresh([existing.path])
                 existing = self._neighbours(draft).repeated

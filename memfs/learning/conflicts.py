@@ -22,7 +22,7 @@ from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, DECIDED, OVER, SUPERSEDED, SUPERSEDED_BY, MarkedItems
 from memfs.store import Store
 from memfs.store.parts import Parts
-from memfs.store.plan import excerpt, of_items
+from memfs.store.plan import excerpt, message_for_items
 from memfs.store.reader import Reader
 from memfs.store.store import retry_on_conflict
 
@@ -400,4 +400,4 @@ def _kept(keep: str, pair: tuple[MemoryItem, MemoryItem]) -> str:
 def _sentence(pair: tuple[MemoryItem, MemoryItem], kept: str, reason: str) -> str:
     first, other = pair[::-1] if pair[1].id == kept else pair
     verb, way = ("Decide that both hold", "as does") if kept == BOTH else ("Decide for", "against")
-    return of_items(verb, [first], f"{way}: {excerpt(other)}{'; ' if reason else ''}{reason}")
+    return message_for_items(verb, [first], f"{way}: {excerpt(other)}{'; ' if reason else ''}{reason}")

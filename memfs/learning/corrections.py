@@ -22,7 +22,7 @@ from memfs.recall.cues import Cues, cues_for_text, ends
 from memfs.search.analyzer import folded, is_unspaced
 from memfs.store import Store
 from memfs.store.access_log import HELPED, OFF, REFUSED, ServedLog
-from memfs.store.plan import of_items
+from memfs.store.plan import message_for_items
 from memfs.store.store import retry_on_conflict
 
 _LOOKED_AT = 20_000
@@ -235,7 +235,7 @@ class Feedback:
             if item is None:
                 raise ItemNotFound(f"no memory has the id {item_id!r}", hint="'memfs list' shows what there is")
             changed = item.replace(importance=moved(item.importance, positive))
-            message = of_items(f"{sign} feedback", [item], told)
+            message = message_for_items(f"{sign} feedback", [item], told)
             return self._store.put(changed, expected=item.sha256, message=message, source=source)
 
         stored = retry_on_conflict(given, tries=_TRIES)

@@ -29,7 +29,7 @@ from memfs.search.analyzer import terms
 from memfs.search.terms import weights
 from memfs.store import Store
 from memfs.store.parts import Fire, Parts
-from memfs.store.plan import of_items
+from memfs.store.plan import message_for_items
 from memfs.usage import Usage
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ class Preferences:
         if now <= said or (now - said < _SAID_AGAIN and not disputed):
             return item
         try:
-            message = of_items("Repeat", [item])
+            message = message_for_items("Repeat", [item])
             return self._store.put(item.replace(timestamp=now), expected=item.sha256, message=message, source=source)
         except Conflict:  # somebody changes it right now; what was said is stored
             return item

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from memfs.resources import language_names, language_text
-from memfs.search.analyzer import written
+from memfs.search.analyzer import text_languages
 
 _FRAGMENT = re.compile(r"\{\{(\w+)\}\}")
 _INDENT = re.compile(r"(?m)^ +")
@@ -94,7 +94,7 @@ def all_cues(table: str) -> tuple[Cues, ...]:
 
 def cues_for_text(table: str, text: str) -> tuple[Cues, ...]:
     """The languages that have cues of a sort and that a text may be in, English first: it may always be."""
-    told = dict.fromkeys(("en", *written(text)))
+    told = dict.fromkeys(("en", *text_languages(text)))
     return tuple(found for name in told if name in language_names() and (found := cues(name)).has(table))
 
 

@@ -208,7 +208,7 @@ def times_in(text: str, now: date, *, brief: bool = True) -> NamedTimes | None:
         brief: whether the text is one question: else it is a talk, of whose times months and years alone count.
     """
     text = text if text.isascii() else unicodedata.normalize("NFKC", text)
-    for language in [name for name in analyzer.written(text) if name in _tables()] or ("en",):
+    for language in [name for name in analyzer.text_languages(text) if name in _tables()] or ("en",):
         found = _Sentence(text, language, now, brief=brief).times
         if found.dated or found.event or found.order:
             return found

@@ -58,7 +58,7 @@ class Shares(NamedTuple):
 NOTHING = Shares()
 
 
-def gathered(found: list[Candidate], look_up: LookUp) -> list[tuple[Candidate, Shares]]:
+def with_neighbours(found: list[Candidate], look_up: LookUp) -> list[tuple[Candidate, Shares]]:
     """The candidates, joined by their neighbours, with what each gains.
 
     In a conversation the words of a question are often beside the answer, not in it: a candidate lends a share to its
@@ -198,7 +198,7 @@ class QueryTerms:
 
 def _named_times(text: str, words: frozenset[str], now: datetime, *, brief: bool) -> NamedTimes | None:
     named = not _TIME_WORDS.isdisjoint(words) or any(word[0].isdecimal() for word in words)
-    if not named and not analyzer.written(text):
+    if not named and not analyzer.text_languages(text):
         return None
     from memfs.recall.dates import times_in  # most questions name no time
 

@@ -33,10 +33,10 @@ from memfs.recall.ranking import (
     Ranking,
     Shares,
     Strategy,
-    gathered,
     nothing_fits,
     reranked,
     strategy,
+    with_neighbours,
 )
 from memfs.recall.text_signs import TextSigns, asked_for, asks_for_list, spread
 from memfs.search import terms
@@ -54,18 +54,18 @@ if TYPE_CHECKING:
     from memfs.recall.use_weights import UseWeights
     from memfs.store.parts import LoadedItem
     from memfs.store.reader import Readable
-from memfs.usage import Usage
+    from memfs.usage import Usage
 
 _BREADTH = 20
 """An answer of fewer hits is the beginning of one of so many: what is looked at does not depend on the limit."""
 _PER_HIT = 3
-_IN_TALKS = 150
+_CONVERSATION_BREADTH = 150
 _READ_FOR_LIST = 2
 _EVENTS = 10
 """So many memories are looked at for an event that a question counts from."""
-_OF_TIME = 0.25
+_TIME_SHARE = 0.25
 """What the words of a day count, of those that a question has beside it."""
-_SAYS_THE_DAY, _LATER = 1.6, 1e-5
+_DAY_SCORE, _AGE_STEP = 1.6, 1e-5
 _TRIES = 2
 _LEARNING = PRESETS.keys() - {"default"} | {""}
 """The strategies that a query may name where what use taught still counts: not the plain one, nor a caller's own."""
@@ -108,10 +108,10 @@ class CandidateSet(NamedTuple):
     semantic: bool = False
 
 
-_NAMED = 3
-_AT_ONCE = 100
+_NAMES_SHOWN = 3
+_LOAD_BATCH = 100
 """So many are loaded together at most: between them the deadline is looked at."""
-_NOT_HOLDING = {SUPERSEDED: 0.5, "retired": 0.5, PROPOSED: 0.5}
+_STATUS_FACTORS = {SUPERSEDED: 0.5, "retired": 0.5, PROPOSED: 0.5}
 
 
 class HitCollector:
@@ -221,13 +221,13 @@ class HitCollector:
             breadth: for so many hits texts are looked through for it.
             room: so many hits are wanted at once: they are loaded together with those that their text may lift there.
         """
-        read, most = min(signs.read(breadth), _AT_ONCE), signs.most
+        read, most = min(signs.read(breadth), _LOAD_BATCH), signs.most
         scores = [one.score for one in self._ranked[: max(room, read)]]
         lifted = sum([score * most >= scores[room - 1] for score in scores[room:]])
         if scores[:read] != sorted(scores[:read], reverse=True):  # a strategy has its own order
             most = 0.0
         waiting: list[Hit] = []
-        at_once, found_all = min(room + lifted, _AT_ONCE), [one.match.candidate for one in self._ranked]
+        at_once, found_all = min(room + lifted, _LOAD_BATCH), [one.match.candidate for one in self._ranked]
         starts = range(0, len(found_all), at_once)
         loaded = chain.from_iterable(self._store.load_each(found_all[start : start + at_once]) for start in starts)
         for place, one in enumerate(self._ranked):
@@ -248,7 +248,7 @@ class HitCollector:
                 self._loaded_hits += 1
                 hit = self._hit(one, found, signs if place < read else None)
                 if lifts or hit.score < one.score:
-                    insort(waiting, hit, key=_loss)
+                    insort(waiting, hit, key=_by_score)
                 else:
                     yield hit
         yield from waiting
@@ -262,8 +262,8 @@ class HitCollector:
             for name, factor in signs.factors(item).items():
                 reasons[name] = factor
                 score *= factor
-        if standing := _not_holding(item):
-            factor = reasons[standing] = _NOT_HOLDING[standing]
+        if standing := _void_status(item):
+            factor = reasons[standing] = _STATUS_FACTORS[standing]
             score *= factor
         passage = self._passage(item.content, one.match.candidate.passage)
         return Hit(item=item, score=score, reasons=reasons, stale=found.stale, passage=passage)
@@ -299,22 +299,22 @@ class HitCollector:
             yield f"the deadline of {self._asked.deadline.seconds:g} s passed: {seen}"
         left_out = self.selection.misfits
         if left_out:
-            named = shortlist(left_out, _NAMED)
+            named = shortlist(left_out, _NAMES_SHOWN)
             yield f"the budget of {self._asked.query.max_tokens:,} tokens had no room for {named}"
 
 
-def _loss(hit: Hit) -> float:
+def _by_score(hit: Hit) -> float:
     return -hit.score
 
 
-def _not_holding(item: MemoryItem) -> str:
+def _void_status(item: MemoryItem) -> str:
     """Why an item does not hold: it was replaced or retired, or is a convention that nobody accepted; "" if it does."""
     if not item.status and item.type != CONVENTION:
         return ""
     status = item.status.strip()
     if item.type == CONVENTION and status != ACCEPTED:
-        return status if status in _NOT_HOLDING else PROPOSED
-    return status if status in _NOT_HOLDING and status != PROPOSED else ""
+        return status if status in _STATUS_FACTORS else PROPOSED
+    return status if status in _STATUS_FACTORS and status != PROPOSED else ""
 
 
 Found = TypeVar("Found")
@@ -454,27 +454,27 @@ class Recaller:
     def _search(self, asked: Question, found: CandidateSet | None = None, *, prove: bool = False) -> Recall:
         """``found``: what was found already."""
         query = asked.query
-        answer = self._answered(asked, found).answer(self._store.unread(query))
+        answer = self._answer(asked, found).answer(self._store.unread(query))
         usage = self._helpers.usage if answer.hits and recipient() is not None else None
         if usage is not None:
             usage.hand_out(answer, self._clock())
         return replace(answer, fresh=self._store.freshness()) if prove else answer
 
-    def _answered(self, asked: Question, found: CandidateSet | None = None) -> HitCollector:
+    def _answer(self, asked: Question, found: CandidateSet | None = None) -> HitCollector:
         """What answers a question, of what was ``found``; looked for again where files have changed since, or it is too
         little.
         """
-        collector = self._collected(asked, found or self._found(asked))
+        collector = self._collect(asked, found or self._find_in_time(asked))
         for _ in range(_TRIES - 1):
             missing = set(collector.missing)
             if not missing or asked.deadline.passed or missing <= set(self._store.unread(asked.query)):
                 break
             self._store.refresh(collector.missing)
-            collector = self._collected(asked, self._found(asked))
+            collector = self._collect(asked, self._find_in_time(asked))
         wider = 1
         while collector.short and wider < (_WIDEST if asked.mark is None else _WIDE):
             wider *= _WIDER
-            collector = self._collected(asked, self._found(asked, wider))
+            collector = self._collect(asked, self._find_in_time(asked, wider))
         return collector
 
     # -- what became of one -----------------------------------------------------------------------------------------
@@ -501,19 +501,19 @@ class Recaller:
 
         asked = replace(self._checked(query), seconds=None)
         shared, lacking = absence.words_of(asked.text, item)
-        notes = absence.notes_of(item, _not_holding(item), self._clock())
+        notes = absence.notes_of(item, _void_status(item), self._clock())
         told = WhyNot(id=item.id, reason="", explanation="", shared=shared, lacking=lacking, notes=notes)
         if names := absence.failed_filters(asked, item, self._kinds):
             return replace(told, reason="filter", filters=names, explanation=f"it does not fit {', '.join(names)}")
         if leave_out is not None and leave_out(item):
             return replace(told, reason="trust", explanation="no agent is given it: nobody vouches for it")
         question = Question(query=asked, deadline=Deadline(None, self._tick), fenced=fenced, leave_out=leave_out)
-        collector = self._answered(question)
+        collector = self._answer(question)
         chosen = collector.selection
         every, found = collector.every(), 0
         if all(hit.item.id != item.id for hit in every):  # the index names the best alone
             wide = self._find(replace(asked, limit=MOST))
-            every = self._collected(question, wide, judge=False).every()
+            every = self._collect(question, wide, judge=False).every()
             found = len(wide.matches)
         place = next((place for place, hit in enumerate(every) if hit.item.id == item.id), None)
         if place is None:
@@ -537,10 +537,10 @@ class Recaller:
         free = Query(**{name: getattr(asked, name) for name in ("text", "limit", "context", "strategy")})
         if not any(getattr(asked, name) for name in absence.FILTERS):
             return ()
-        hits = self._answered(Question(query=free, deadline=Deadline(None, self._tick))).selection.hits
+        hits = self._answer(Question(query=free, deadline=Deadline(None, self._tick))).selection.hits
         return tuple(hit.item.id for hit in hits if absence.failed_filters(asked, hit.item, self._kinds))
 
-    def _collected(self, asked: Question, found: CandidateSet | None, *, judge: bool = True) -> HitCollector:
+    def _collect(self, asked: Question, found: CandidateSet | None, *, judge: bool = True) -> HitCollector:
         """The answer to a question, of what was found for it; None where nothing was before the deadline.
 
         Args:
@@ -555,7 +555,7 @@ class Recaller:
             collector.take(self._helpers.relevance() if query.text and judge else None)
         return collector
 
-    def _found(self, asked: Question, wider: int = 1) -> CandidateSet | None:
+    def _find_in_time(self, asked: Question, wider: int = 1) -> CandidateSet | None:
         return self._in_time(asked.deadline.left(), partial(self._find, asked.query, wider))
 
     def _found_together(self, asked: Sequence[Question]) -> Sequence[CandidateSet | None]:
@@ -591,8 +591,8 @@ class Recaller:
         Args:
             named: what it names, where that is known and all else is prepared.
         """
-        asked, wanted = named or self._named(query), max(query.limit, _BREADTH) * _PER_HIT * wider
-        if asked.times is not None and not asked.times.rest and (then := self._all_of(query, asked, wanted)):
+        asked, wanted = named or self._query_terms(query), max(query.limit, _BREADTH) * _PER_HIT * wider
+        if asked.times is not None and not asked.times.rest and (then := self._all_at_times(query, asked, wanted)):
             return CandidateSet(asked, then, len(then) >= wanted)
         meaning = self._helpers.meaning() if query.text else None
         if meaning is not None and meaning.knows_senses:
@@ -600,12 +600,12 @@ class Recaller:
         found, cut = self._candidates(query, asked, wanted)
         if not query.text:
             return CandidateSet(asked, [RankCandidate(one) for one in found], cut)
-        together: Sequence[tuple[Candidate, Shares]] = gathered(found, lambda places: self._store.beside(places, query))
+        near: Sequence[tuple[Candidate, Shares]] = with_neighbours(found, lambda at: self._store.beside(at, query))
         if meaning is None:
-            return CandidateSet(asked, [RankCandidate(*one) for one in together], cut)
+            return CandidateSet(asked, [RankCandidate(*one) for one in near], cut)
         if named is None:
             meaning.prepare([query])
-        matches = [RankCandidate(*one) for one in meaning.joined(together, query)]
+        matches = [RankCandidate(*one) for one in meaning.joined(near, query)]
         return CandidateSet(asked, matches, cut, meaning.behind(), meaning.knows(query))
 
     def _candidates(self, query: Query, asked: QueryTerms, wanted: int) -> tuple[list[Candidate], bool]:
@@ -613,30 +613,30 @@ class Recaller:
         in_talks = bool(query.text) and self._store.has_conversations()
         sought = asked.sought(query.text)
         text = asked_for(sought)
-        wide = replace(query, text=text, limit=min(max(wanted, _IN_TALKS if in_talks else 0), MOST))
+        wide = replace(query, text=text, limit=min(max(wanted, _CONVERSATION_BREADTH if in_talks else 0), MOST))
         found = self._store.candidates(wide)
         cut = len(found) >= wide.limit
         if cut and query.text and not in_talks and self._store.has_conversations():
             return self._candidates(query, asked, wanted)  # the files looked at only now hold the first talk
         if cut and asked.times is not None:
             known = {one.id for one in found}
-            found += [one for one in self._then(wide, asked.times) if one.id not in known]
+            found += [one for one in self._at_times(wide, asked.times) if one.id not in known]
         if sought != query.text and text != (whole := asked_for(query.text)):
             # in a talk a day may be told with some of its words; elsewhere its figures would be found in other places
             loose = in_talks or not (asked.times and asked.times.literal)
             of_time = self._store.candidates(replace(wide, text=whole)) if loose else ()
-            found = _with_times(found, of_time, asked.literal)
+            found = _add_time_scores(found, of_time, asked.literal)
         return found, cut
 
-    def _all_of(self, query: Query, asked: QueryTerms, wanted: int) -> list[RankCandidate]:
+    def _all_at_times(self, query: Query, asked: QueryTerms, wanted: int) -> list[RankCandidate]:
         """What was at the times that a query names, the newest first, and what writes their days."""
         times = asked.times
-        found = self._then(replace(query, text="", limit=min(wanted, MOST)), times) if times is not None else []
-        shares = {one.id: (one, 1.0 - _LATER * place) for place, one in enumerate(found)}
-        shares |= {one.id: (one, _SAYS_THE_DAY) for one in asked.literal}
+        found = self._at_times(replace(query, text="", limit=min(wanted, MOST)), times) if times is not None else []
+        shares = {one.id: (one, 1.0 - _AGE_STEP * place) for place, one in enumerate(found)}
+        shares |= {one.id: (one, _DAY_SCORE) for one in asked.literal}
         return [RankCandidate(one._replace(similarity=0.0), Shares(time=share)) for one, share in shares.values()]
 
-    def _then(self, query: Query, times: NamedTimes) -> list[Candidate]:
+    def _at_times(self, query: Query, times: NamedTimes) -> list[Candidate]:
         """The best candidates of some times."""
         found: list[Candidate] = []
         for first, last in times.spans(self._clock().date()):
@@ -649,7 +649,7 @@ class Recaller:
         """The candidates for several queries, all in one state of the index."""
         if (meaning := self._helpers.meaning()) is not None:
             meaning.prepare(queries)
-        named = [self._named(query) for query in queries]  # this may open files
+        named = [self._query_terms(query) for query in queries]  # this may open files
         for _ in range(_TRIES):
             try:
                 with self._store.held():
@@ -667,11 +667,11 @@ class Recaller:
         uses = usage.of(match.candidate.id for match in found.matches) if usage is not None else {}
         return ranking, reranked(chosen, query, ranking.ranked(ranking.completed(found.matches, uses)))
 
-    def _named(self, query: Query) -> QueryTerms:
+    def _query_terms(self, query: Query) -> QueryTerms:
         """What a query names, with the days that it counts from an event; that is looked up by its words."""
         asked = QueryTerms.of(query, self._clock())
         if asked.times is not None and asked.times.literal:
-            asked = replace(asked, literal=self._written(query, asked.times.literal))
+            asked = replace(asked, literal=self._with_days(query, asked.times.literal))
         if asked.times is None or not asked.times.event:
             return asked
         from memfs.recall.dates import anchor_of  # few questions count from an event
@@ -685,7 +685,7 @@ class Recaller:
         anchor = anchor_of(event.text, self._store.asked_of(event), pairs)
         return asked if anchor is None else replace(asked, times=asked.times.counted_from(anchor.day), anchor=anchor)
 
-    def _written(self, query: Query, days: Iterable[str]) -> list[Candidate]:
+    def _with_days(self, query: Query, days: Iterable[str]) -> list[Candidate]:
         """The best memories that have all the words of a day."""
         having = dict[str, Candidate]()
         for day in dict.fromkeys(days):
@@ -697,7 +697,7 @@ class Recaller:
         return [*having.values()]
 
 
-def _with_times(
+def _add_time_scores(
     found: Iterable[Candidate], whole: Iterable[Candidate], literal: Iterable[Candidate]
 ) -> list[Candidate]:
     """What was found without the words of a time, best first, each worth more by what those add.
@@ -707,7 +707,7 @@ def _with_times(
         literal: what has all the words of a day, found by them alone.
     """
     rows = {one.id: one for one in found}
-    for part, share in (whole, _OF_TIME), (literal, 1.0):
+    for part, share in (whole, _TIME_SHARE), (literal, 1.0):
         for one in part:
             known = rows[one.id].similarity if one.id in rows else 0.0
             more = one.similarity - known if part is whole else one.similarity

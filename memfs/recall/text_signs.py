@@ -49,7 +49,7 @@ _PREFERENCES = frozenset(("always", "prefer", "preference", "preferences", "pref
 def asks_for_list(text: str) -> bool:
     """Whether a question asks how many there are, or for all of them."""
     brief = len(_WORD.findall(text)) <= ONE_QUESTION
-    return brief and any(_lists(code).search(text) for code in ("en", *analyzer.written(text)))
+    return brief and any(_lists(code).search(text) for code in ("en", *analyzer.text_languages(text)))
 
 
 @cache
@@ -61,7 +61,7 @@ def _lists(code: str) -> re.Pattern[str]:
 def _denials(text: str) -> frozenset[str]:
     """The words that deny what stands near them, in English and the languages that a text is in."""
     known = word_lists()["signs"]["denials"]
-    return frozenset(word for code in ("en", *analyzer.written(text)) for word in known.get(code, "").split())
+    return frozenset(word for code in ("en", *analyzer.text_languages(text)) for word in known.get(code, "").split())
 
 
 def asked_for(text: str) -> str:

@@ -195,7 +195,7 @@ def _telling() -> frozenset[str]:
     return _function_words().difference(word_lists()["english_too"].split())
 
 
-class _MayTell(dict[str, bool]):
+class _LanguageWords(dict[str, bool]):
     """Whether a word that was met may tell a language."""
 
     def __missing__(self, word: str) -> bool:
@@ -206,7 +206,7 @@ class _MayTell(dict[str, bool]):
         return tells
 
 
-_may_tell = _MayTell()
+_may_tell = _LanguageWords()
 
 
 def _has_ending(word: str) -> bool:
@@ -298,7 +298,7 @@ def terms(text: str) -> list[str]:
     Stop words are left out, unless nothing else would remain.
     """
     tokens = _tokens(text)
-    return _cut_all(tokens, _spoken(tokens, text), text.isascii(), alone=False) if tokens else []
+    return _cut_all(tokens, _detect_languages(tokens, text), text.isascii(), alone=False) if tokens else []
 
 
 def tokens(text: str) -> Iterator[tuple[str, Iterable[str]]]:
@@ -314,7 +314,7 @@ def words(text: str, languages: tuple[str, ...] | None = None) -> Iterator[Word]
         languages: what ``languages`` told of the text that this one is a part of.
     """
     tokens = _tokens(text)
-    told = _spoken(tokens, text) if languages is None else languages
+    told = _detect_languages(tokens, text) if languages is None else languages
     for token in tokens:
         if is_unspaced(token):
             yield Word(folded(token), tuple(_pairs(folded(token), alone=False)))
@@ -326,7 +326,7 @@ def words(text: str, languages: tuple[str, ...] | None = None) -> Iterator[Word]
 
 def languages(text: str) -> tuple[str, ...]:
     """The languages, by code, whose rules cut the words of a text besides those of English; mostly none or one."""
-    return _spoken(_tokens(text), text)
+    return _detect_languages(_tokens(text), text)
 
 
 def mark(code: str) -> str:
@@ -351,10 +351,10 @@ def has_no_language(text: str) -> bool:
     """Whether a text is a few words, none of which tells a language: ``Verbindung``, ``connection pool``."""
     tokens = _tokens(text)
     few = 0 < len(tokens) <= _FEW and STOP_WORDS.isdisjoint(token.lower() for token in tokens)
-    return few and not _spoken(tokens, text)
+    return few and not _detect_languages(tokens, text)
 
 
-def written(text: str) -> tuple[str, ...]:
+def text_languages(text: str) -> tuple[str, ...]:
     """The languages, by code, that a text is in, those that its scripts tell included; none for English."""
     by_script = () if text.isascii() else _by_script(text)
     return tuple(dict.fromkeys((*languages(text), *by_script)))
@@ -412,7 +412,7 @@ def passage_terms(item: MemoryItem) -> list[PassageTerms]:
     """
     pieces = [item.title, *(item.content[start:end] for start, end in passages(item.content))]
     cut = [*map(_tokens, pieces)]
-    told = _spoken(cut[0] + cut[1] if len(cut) == 2 else [*chain.from_iterable(cut)], "\n".join(pieces))
+    told = _detect_languages(cut[0] + cut[1] if len(cut) == 2 else [*chain.from_iterable(cut)], "\n".join(pieces))
     title, *bodies = (
         _cut_all(found, told, piece.isascii(), alone=True) for found, piece in zip(cut, pieces, strict=True)
     )
@@ -449,7 +449,7 @@ def identity() -> str:
 
 
 # -- from text to tokens ------------------------------------------------------------------------------------------
-def _spoken(tokens: Sequence[str], text: str) -> tuple[str, ...]:
+def _detect_languages(tokens: Sequence[str], text: str) -> tuple[str, ...]:
     """``languages`` of a text that was cut into tokens already."""
     if not text.isascii():
         tokens = [token if token.isascii() else folded(token) for token in tokens]

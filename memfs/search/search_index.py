@@ -30,12 +30,12 @@ from memfs.search.terms import (
     SLIP_WEIGHT,
     Asked,
     TermStatistics,
-    borrowed,
+    combine,
+    english_terms,
     guesses,
     idf,
-    joined,
     marks,
-    nearby,
+    misspellings,
     related,
     weights,
 )
@@ -230,29 +230,29 @@ def asked_of(query: Query, parts: Sequence[TermCounts]) -> Asked:
     worth = weights(query.text)
     languages = marks(query.text)
     asked = {*worth, *languages} if languages else worth
-    shared = joined([part.statistics(asked) for part in parts], asked)
+    shared = combine([part.statistics(asked) for part in parts], asked)
     if there := [code for mark, code in languages.items() if shared.frequencies[mark]]:
         worth = {**guesses(query.text, there), **worth}
-        shared = joined([part.statistics(worth) for part in parts], worth)
+        shared = combine([part.statistics(worth) for part in parts], worth)
     unheld = {term: share for term, share in worth.items() if not shared.frequencies[term]}
-    foreign = borrowed(query.text) if unheld else frozenset()
+    foreign = english_terms(query.text) if unheld else frozenset()
     slips = {
         near: share * SLIP_WEIGHT
         for term, share in unheld.items()
         if term not in foreign
-        for near in nearby(term, {known for part in parts for known in part.terms(term[0])})
+        for near in misspellings(term, {known for part in parts for known in part.terms(term[0])})
         if near not in worth
     }
     if slips:
         worth = {**worth, **slips}
-        shared = joined([part.statistics(worth) for part in parts], worth)
+        shared = combine([part.statistics(worth) for part in parts], worth)
     return _with_related(query.text, worth, shared, parts) if query.related else (worth, shared)
 
 
 def _with_related(text: str, worth: Mapping[str, float], shared: TermStatistics, parts: Sequence[TermCounts]) -> Asked:
     """A query's terms with those that mean nearly the same: none says more than the one it stands for."""
     near = related(text, worth)
-    counted = joined([part.statistics(near) for part in parts], near)
+    counted = combine([part.statistics(near) for part in parts], near)
     frequencies = {**shared.frequencies, **{term: many for term, many in counted.frequencies.items() if many}}
     groups, weights = dict[str, str](), dict(worth)
     for term in near.keys() & frequencies.keys():
@@ -495,7 +495,7 @@ class SearchIndex:
         may count.
         """
         none = TermStatistics(passages=0, average_length=0.0, frequencies=dict.fromkeys(wanted, 1))
-        return self._helped(lambda base: joined([part.statistics(wanted) for part in self._parts(base)], wanted), none)
+        return self._helped(lambda base: combine([part.statistics(wanted) for part in self._parts(base)], wanted), none)
 
     def terms(self, beginning: str) -> Collection[str]:
         """The terms that begin so, as far as is known."""

@@ -80,7 +80,7 @@ def weights(text: str) -> Mapping[str, float]:
     return {term: 1.0 + log(weight) if weight > 1.0 else weight for term, weight in found.items()}
 
 
-def borrowed(text: str) -> frozenset[str]:
+def english_terms(text: str) -> frozenset[str]:
     """The terms by which a question in another language than English asks for its words as English has them.
 
     Mostly nothing holds them, which makes them no slips.
@@ -115,7 +115,7 @@ def held_terms(text: str, item: MemoryItem) -> set[str]:
     return held
 
 
-def nearby(term: str, known: Iterable[str]) -> list[str]:
+def misspellings(term: str, known: Iterable[str]) -> list[str]:
     """Those of the known terms that are one slip of the finger away from a longer term: at most three, in order."""
     if len(term) < _SHORTEST_SLIP or not term.isalpha():
         return []
@@ -209,7 +209,7 @@ def length_terms(average_length: float, b: float = B) -> tuple[float, float]:
     return K1 * (1.0 - b), K1 * b / (average_length or 1.0)
 
 
-def joined(parts: Iterable[TermStatistics], terms: Collection[str]) -> TermStatistics:
+def combine(parts: Iterable[TermStatistics], terms: Collection[str]) -> TermStatistics:
     """The statistics of several collections seen as one."""
     parts = tuple(parts)
     if len(parts) == 1 and parts[0].frequencies.keys() == {*terms}:

@@ -460,7 +460,7 @@ def of_task(task: Task, event: SessionEvent, key: str) -> MemoryItem:
     )
 
 
-def again(known: MemoryItem, told: MemoryItem) -> MemoryItem:
+def repeated_task(known: MemoryItem, told: MemoryItem) -> MemoryItem:
     """A task's item after the task was done once more: its words stay as they are."""
     if known.metadata.get("told_by") == told.metadata["told_by"]:
         return known
@@ -469,7 +469,7 @@ def again(known: MemoryItem, told: MemoryItem) -> MemoryItem:
     return known.replace(metadata={**known.metadata, **told.metadata, "times": count})
 
 
-def finished(task: MemoryItem, intended: Iterable[MemoryItem]) -> list[MemoryItem]:
+def completed_intentions(task: MemoryItem, intended: Iterable[MemoryItem]) -> list[MemoryItem]:
     """The pending intentions that a task clearly carries out: most words of each stand in the other."""
     did = _telling(task.content.partition("\n")[0])
     found = []
@@ -481,14 +481,14 @@ def finished(task: MemoryItem, intended: Iterable[MemoryItem]) -> list[MemoryIte
     return found
 
 
-def reported(sentence: str, intended: Iterable[MemoryItem]) -> list[MemoryItem]:
+def reported_intentions(sentence: str, intended: Iterable[MemoryItem]) -> list[MemoryItem]:
     """The intentions that a sentence reports as done: it names nearly all that was meant, and may tell more."""
     did = _telling(sentence)
     meant = ((item, _telling(item.content)) for item in intended)
     return [item for item, words in meant if len(words & did) >= max(_FEWEST_REPORTED, _REPORTED * len(words))]
 
 
-def closed(item: MemoryItem, by: str) -> MemoryItem:
+def mark_done(item: MemoryItem, by: str) -> MemoryItem:
     """An intention that was carried out. ``by``: the id of the task's item, or ``report``."""
     return item.replace(status=DONE, metadata={**item.metadata, "done_by": by})
 

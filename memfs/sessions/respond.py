@@ -221,7 +221,7 @@ class Responder:
         return told
 
     def _beginning(self) -> str:
-        with self._workspace.store.looking_once(), not_handed_out():
+        with self._workspace.store.scan_once(), not_handed_out():
             return _within(self._start, self._workspace.settings.hooks.start_tokens)
 
     def _start(self, tokens: int) -> str:
@@ -292,7 +292,7 @@ class Responder:
         wanted = workspace.settings.memory.on_demand and settings.prompt_items
         if not wanted or prompt.startswith(_SHELL) or TrivialFilter().is_trivial(prompt):
             return "", []
-        with workspace.store.looking_once(), not_handed_out():
+        with workspace.store.scan_once(), not_handed_out():
             entries = self._fitting(prompt, settings.prompt_items, had)
         told = _within(lambda tokens: _quoted(entries, _RECALLED, tokens, prompt), settings.prompt_tokens, largest)
         return told, _in(entries, told)

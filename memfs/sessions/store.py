@@ -87,7 +87,7 @@ class Keeper:
             StorageIO, LockTimeout: nothing of the commit was stored.
         """
         refused: list[str] = []
-        with self._workspace.store.looking_once():
+        with self._workspace.store.scan_once():
             stored = self._corrections(heard, source, refused)
 
         def carried_out() -> _Attempt:
@@ -139,7 +139,7 @@ class _Attempt:
         message = remembered if count else "Note what a session reports as done"
         items = dict(self._heard.items)
         # One look at the files for all of it; what somebody changes after it, the batch refuses to overwrite.
-        with self._store.looking_once(), self._store.batch(message, source=self._source) as batch:
+        with self._store.scan_once(), self._store.batch(message, source=self._source) as batch:
             for task in self._heard.done.values():
                 self._task(batch, task, items)
             for sentence, event in self._heard.reports:
@@ -179,13 +179,13 @@ class _Attempt:
             if not self._create(batch, task) and task.content.count("\n"):  # without its steps it may be kept
                 self._create(batch, task.replace(content=task.content.partition("\n")[0]))
         else:
-            self._change(batch, extract.again(known, task), known)
-        for item in extract.finished(task, [one for one in items.values() if one.type == PROSPECTIVE]):
-            items[item.id] = extract.closed(item, task.id)
-        self._done += [item.id for item in extract.finished(task, self._wished)]
-        for item in extract.finished(task, self._open):
+            self._change(batch, extract.repeated_task(known, task), known)
+        for item in extract.completed_intentions(task, [one for one in items.values() if one.type == PROSPECTIVE]):
+            items[item.id] = extract.mark_done(item, task.id)
+        self._done += [item.id for item in extract.completed_intentions(task, self._wished)]
+        for item in extract.completed_intentions(task, self._open):
             if item.id not in items and item.context.get("project") == task.context.get("project"):
-                self._change(batch, extract.closed(item, task.id), item)
+                self._change(batch, extract.mark_done(item, task.id), item)
 
     def _report(self, batch: Batch, sentence: str, event: SessionEvent, items: dict[str, MemoryItem]) -> None:
         """Close what was meant in the same session before, and is reported as done."""
@@ -196,12 +196,12 @@ class _Attempt:
             return before and item.origin.session == event.session and item.status not in FINISHED
 
         fresh = [one for one in items.values() if one.type == PROSPECTIVE and meant(one)]
-        for item in extract.reported(sentence, fresh):
-            items[item.id] = extract.closed(item, extract.REPORT)
-        self._done += [item.id for item in extract.reported(sentence, filter(meant, self._wished))]
-        for item in extract.reported(sentence, filter(meant, self._open)):
+        for item in extract.reported_intentions(sentence, fresh):
+            items[item.id] = extract.mark_done(item, extract.REPORT)
+        self._done += [item.id for item in extract.reported_intentions(sentence, filter(meant, self._wished))]
+        for item in extract.reported_intentions(sentence, filter(meant, self._open)):
             if item.id not in items:
-                self._change(batch, extract.closed(item, extract.REPORT), item)
+                self._change(batch, extract.mark_done(item, extract.REPORT), item)
 
     def _create(self, batch: Batch, item: MemoryItem) -> bool:
         """Plan a new item; what is there already says the same. False where it is refused."""

@@ -182,7 +182,7 @@ MEMBER, SUMS = "recovery.json", "SHA256SUMS"
 FOLDERS = (CONFIGURATION, f"{CONTENT}/context", state_paths.AGGREGATES, state_paths.ITERATIONS)
 
 
-def sums(digests: Mapping[str, tuple[int, str]]) -> bytes:
+def checksums(digests: Mapping[str, tuple[int, str]]) -> bytes:
     """The file that ``sha256sum -c`` reads: one line for each document that counts."""
     lines = (f"{digest}  {path}\n" for path, (_, digest) in sorted(digests.items()))
     return "".join(lines).encode("utf-8", "surrogateescape")
@@ -199,7 +199,7 @@ class ProvedCheckpoint:
 
     Attributes:
         payload, checkpoint: where its bytes lie, and what its manifest says.
-        sums: of each document, its sha256.
+        checksums: the sha256 of each document, by path.
         summary: what ``recover`` tells (``StatePacker``).
         places: where in the payload, from 0, the documents are that count: one that changed while it was packed is in
             it twice.
@@ -207,7 +207,7 @@ class ProvedCheckpoint:
 
     payload: Path
     checkpoint: Checkpoint
-    sums: Mapping[str, str]
+    checksums: Mapping[str, str]
     summary: Mapping[str, Any]
     places: Collection[int] = field(repr=False)
 
@@ -223,7 +223,7 @@ class ProvedCheckpoint:
 
     def _checked(self, member: archive.TarMember) -> Iterator[bytes]:
         with _damage_named(self.checkpoint):
-            yield from archive.verified(member.chunks(), (member.size, self.sums[member.name]), member.name)
+            yield from archive.verified(member.chunks(), (member.size, self.checksums[member.name]), member.name)
 
     def document(self, path: str) -> Mapping[str, Any]:
         """What a document holds.
@@ -299,13 +299,13 @@ def prove(payload: Path, checkpoint: Checkpoint) -> ProvedCheckpoint:
             if not is_own(member.name) or not member.name.startswith(tuple(f"{one}/" for one in FOLDERS)):
                 raise invalid(checkpoint.id, f"it holds {member.name!a}, which is no part of a state")
             found[member.name] = place, archive.digest_of(member.chunks())[1]
-    listed = _sums(special.get(SUMS, b""), checkpoint)
+    listed = _parse_checksums(special.get(SUMS, b""), checkpoint)
     wrong = next((path for path, digest in listed.items() if found.get(path, (0, ""))[1] != digest), "")
     if wrong or len(listed) != checkpoint.files:
         raise invalid(checkpoint.id, f"the document {wrong!a} in it is damaged" if wrong else "documents are missing")
     summary = _payload_summary(special.get(MEMBER, b""), checkpoint)
     places = frozenset(found[path][0] for path in listed)
-    return ProvedCheckpoint(payload=payload, checkpoint=checkpoint, sums=listed, summary=summary, places=places)
+    return ProvedCheckpoint(payload=payload, checkpoint=checkpoint, checksums=listed, summary=summary, places=places)
 
 
 def _opened(payload: Path, checkpoint: Checkpoint) -> int:
@@ -324,12 +324,12 @@ def _opened(payload: Path, checkpoint: Checkpoint) -> int:
     raise invalid(checkpoint.id, f"its payload has {facts.st_size:,} bytes, should have {size:,}", hint)
 
 
-def _sums(data: bytes, checkpoint: Checkpoint) -> dict[str, str]:
+def _parse_checksums(data: bytes, checkpoint: Checkpoint) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in data.decode("utf-8", "surrogateescape").split("\n")[:-1]:
         match = _LINE.fullmatch(line)
         if match is None:
-            raise invalid(checkpoint.id, "its list of sums cannot be read")
+            raise invalid(checkpoint.id, "its list of checksums cannot be read")
         found[match[2]] = match[1]
     return found
 
@@ -370,7 +370,7 @@ class CheckpointVerdict:
     bytes: int = 0
 
 
-class Shelf:
+class CheckpointStore:
     """The checkpoints of one workspace, and their payloads.
 
     Attributes:
@@ -541,14 +541,14 @@ class StatePacker(archive.TreePacker):
         with parts.tree.holding_folders():
             for entry in _entries(parts, self.left_out):
                 yield from self.add(entry.path)
-        with self._store.standing_still("checkpoint"), parts.tree.holding_folders():
+        with self._store.exclude_writers("checkpoint"), parts.tree.holding_folders():
             self._moment = parts.clock()
             self.left_out.clear()
             yield from self.catch_up(_entries(parts, self.left_out))
             said = json.dumps(self._summary(), ensure_ascii=False, allow_nan=False)
             with suppress(HistoryError):
                 self._revision = parts.repository.head_commit() or ""
-        for name, data in ((MEMBER, said.encode("utf-8", "surrogatepass")), (SUMS, sums(self.files))):
+        for name, data in ((MEMBER, said.encode("utf-8", "surrogatepass")), (SUMS, checksums(self.files))):
             yield from self.put(name, [data], len(data))
         yield from self.end()
 
@@ -580,7 +580,7 @@ class StatePacker(archive.TreePacker):
         for known in self._noted.values():
             known.pop(path, None)  # it is packed again: what it said before no longer counts
         if kind == "state_update" and b'"checkpoint_data"' in data:
-            for one in said_in(path, object_in(data), small=len(data) <= _SMALL):
+            for one in points_in(path, object_in(data), small=len(data) <= _SMALL):
                 self._keep(one.field, one)
         if kind not in _STATEFUL or _STATEFUL[kind] not in data or self._is_old(path):
             return
@@ -609,8 +609,8 @@ class StatePacker(archive.TreePacker):
         """
         paths = self.files.keys()
         noted = [one for known in self._noted.values() for one in known.values() if one.path in paths]
-        said = latest_of(one for one in noted if not one.agent)
-        said |= {one.field: one for one in said_in("", self._update or {})}
+        said = latest_points(one for one in noted if not one.agent)
+        said |= {one.field: one for one in points_in("", self._update or {})}
         agents: dict[str, ResumePoint] = {}
         for one in noted:
             if one.agent and (one.agent not in agents or one.order > agents[one.agent].order):
@@ -637,18 +637,18 @@ class StatePacker(archive.TreePacker):
         if self._update is not None:
             return {"values": self._update}
         path = max(
-            (path for path in self.files if state_paths.document_kind(path) == "state_update"), key=order_of, default=""
+            (one for one in self.files if state_paths.document_kind(one) == "state_update"), key=update_key, default=""
         )
         data = self._bytes_of(path) if path else b""
         return {"path": path, **({"values": object_in(data)} if len(data) <= _SMALL else {})} if path else {}
 
     def _finished(self, said: ResumePoint | None) -> list[int]:
         """Which tasks in flight had their final output after the update that names them; a given one names them now."""
-        moment = moment_of(said.path) if said is not None else None
+        moment = update_time(said.path) if said is not None else None
         if said is None or moment is None:
             return []
-        tasks = said.value if said.small else at(object_in(self._bytes_of(said.path)), said.field)
-        return finished(tasks if isinstance(tasks, list) else [], self.files, self._bytes_of, after=moment)
+        tasks = said.value if said.small else value_at(object_in(self._bytes_of(said.path)), said.field)
+        return finished_tasks(tasks if isinstance(tasks, list) else [], self.files, self._bytes_of, after=moment)
 
     def _bytes_of(self, path: str) -> bytes:
         return self._parts.seen.read(path, READ_LIMIT).data
@@ -705,29 +705,29 @@ def completed(paths: Iterable[str], closed: Mapping[str, bool]) -> dict[str, Any
     }
 
 
-def said_in(path: str, update: Mapping[str, Any], *, small: bool = True) -> Iterator[ResumePoint]:
+def points_in(path: str, update: Mapping[str, Any], *, small: bool = True) -> Iterator[ResumePoint]:
     """What an update says of the parts of ``checkpoint_data``: the tasks in flight, and each component's metadata.
 
     Args:
         path: of the update; "" for one that is given and counts before all others.
         small: whether its values are kept in mind.
     """
-    tasks, metadata = at(update, TASKS), at(update, METADATA)
+    tasks, metadata = value_at(update, TASKS), value_at(update, METADATA)
     found: list[tuple[tuple[str, ...], Any]] = [(TASKS, tasks)] if isinstance(tasks, list) else []
     if isinstance(metadata, Mapping) and KEY in metadata:
         found.append((METADATA, metadata))  # all of it lies in a sidecar
     elif isinstance(metadata, Mapping):
         found += [((*METADATA, str(component)), value) for component, value in metadata.items()]
     for where, value in found:
-        yield ResumePoint(order_of(path), path, where, small, value if small else None)
+        yield ResumePoint(update_key(path), path, where, small, value if small else None)
 
 
-def latest_of(said: Iterable[ResumePoint]) -> dict[tuple[str, ...], ResumePoint]:
+def latest_points(said: Iterable[ResumePoint]) -> dict[tuple[str, ...], ResumePoint]:
     """What was said last of each part of ``checkpoint_data``, by the field."""
     return {one.field: one for one in sorted(said, key=lambda one: one.order)}
 
 
-def order_of(path: str) -> tuple[str, int, int]:
+def update_key(path: str) -> tuple[str, int, int]:
     """What sorts state updates by time, then iteration and turn: their names begin with the time."""
     return (
         path.rpartition("/")[2].split("Z")[0],
@@ -736,7 +736,7 @@ def order_of(path: str) -> tuple[str, int, int]:
     )
 
 
-def moment_of(path: str) -> datetime | None:
+def update_time(path: str) -> datetime | None:
     """When a state update was made, as its name says; None where it says nothing."""
     try:
         stamp = path.rpartition("/")[2].partition("Z")[0]
@@ -754,14 +754,14 @@ def _state_in(path: str, kind: str, values: Mapping[str, Any], small: bool) -> R
             return None
         where = ("state",)
         agent, task, moment = values.get("agent"), values.get("task_id"), values.get("created")
-    state = at(values, where)
+    state = value_at(values, where)
     if state is None or not agent or not isinstance(agent, str):
         return None
     order = (state_paths.iteration_of(path) or 0, _comparable(moment))
     return ResumePoint(order, path, where, small, state if small else None, agent, str(task))
 
 
-def at(values: Any, where: Iterable[str]) -> Any:
+def value_at(values: Any, where: Iterable[str]) -> Any:
     """The value of a field below others, None where there is none."""
     for name in where:
         if not isinstance(values, Mapping):
@@ -803,7 +803,7 @@ def task_id(task: Any) -> str:
     return str(named) if isinstance(named, str | int) and not isinstance(named, bool) else ""
 
 
-def finished(
+def finished_tasks(
     tasks: Sequence[Any], paths: Iterable[str], read: Callable[[str], bytes], after: datetime | None = None
 ) -> list[int]:
     """Which tasks have their final output, by their place in the list.

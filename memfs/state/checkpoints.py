@@ -31,7 +31,7 @@ from memfs.model.state_documents import RecoveryState, StateUpdate
 from memfs.model.state_facts import StateQuery
 from memfs.state import checkpoint_store
 from memfs.state.archives import Archives
-from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict, ProvedCheckpoint, Shelf, StatePacker
+from memfs.state.checkpoint_store import Checkpoint, CheckpointStore, CheckpointVerdict, ProvedCheckpoint, StatePacker
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.plan import FilePlan
@@ -96,7 +96,7 @@ def recovered(proved: ProvedCheckpoint, components: Sequence[str] | None, reject
     agents = {name: noted for name, noted in summary["agents"].items() if components is None or name in components}
     found = _resume_points(metadata, {name: _value(proved, noted, "state") for name, noted in agents.items()})
     completed = dict(summary["completed_work"])
-    by_state = checkpoint_store.at(update, ("system_statistics", "hypotheses_by_state"))
+    by_state = checkpoint_store.value_at(update, ("system_statistics", "hypotheses_by_state"))
     if isinstance(by_state, Mapping) and by_state:
         completed["hypotheses_by_state"] = dict(by_state)
     return RecoveryState(
@@ -132,9 +132,9 @@ def _checkpoint_data(proved: ProvedCheckpoint, update: Mapping[str, Any]) -> tup
     """The tasks in flight, and the metadata by component: what was said last of each."""
     tasks: list[Any] = []
     metadata: dict[str, Any] = {}
-    # The latest update alone counts in a checkpoint that did not gather what was said before it.
-    for said in proved.summary.get("checkpoint_data") or [one.facts() for one in checkpoint_store.said_in("", update)]:
-        where, value = tuple(said["field"]), _value(proved, said, "value")
+    # An older checkpoint has the latest update alone.
+    for row in proved.summary.get("checkpoint_data") or [one.facts() for one in checkpoint_store.points_in("", update)]:
+        where, value = tuple(row["field"]), _value(proved, row, "value")
         if where == checkpoint_store.TASKS:
             tasks = value if isinstance(value, list) else []
         elif where != checkpoint_store.METADATA:
@@ -149,7 +149,7 @@ def _value(proved: ProvedCheckpoint, noted: Mapping[str, Any], name: str) -> Any
     """What a document says of one thing: as it was noted or, where it is large, as the document has it."""
     path = noted["path"]
     return proved.filled(
-        noted[name] if name in noted else checkpoint_store.at(proved.document(path), noted["field"]), path
+        noted[name] if name in noted else checkpoint_store.value_at(proved.document(path), noted["field"]), path
     )
 
 
@@ -216,7 +216,7 @@ _LEVEL = 3  # how hard a payload is compressed
 _AT_CLOSE = 600.0
 
 
-class Checkpoints(Shelf):
+class Checkpoints(CheckpointStore):
     """The checkpoints of one workspace. May be used from several threads and processes."""
 
     def __init__(self, store: Store, parts: Parts, reader: StateReader, archives: Archives) -> None:
@@ -349,7 +349,7 @@ class Checkpoints(Shelf):
         Args:
             files: those of another time: the checkpoints that there were then, and what is here of them now.
         """
-        return (self if files is None else Shelf(self._parts, files)).all()
+        return (self if files is None else CheckpointStore(self._parts, files)).all()
 
     # -- verifying ------------------------------------------------------------------------------------------------
     def verify(self, checkpoint_id: str | None = None) -> Sequence[CheckpointVerdict]:
@@ -432,7 +432,7 @@ class Checkpoints(Shelf):
                     continue
                 known = b"".join(chunks) if size <= READ_LIMIT else b""
                 wanted = names is None or not names.isdisjoint(components_of(path, known))
-                if wanted and not self._is_there(path, proved.sums[path]):
+                if wanted and not self._is_there(path, proved.checksums[path]):
                     yield path, [known] if size <= READ_LIMIT else chunks
 
     def _is_there(self, path: str, sha256: str) -> bool:
@@ -451,8 +451,8 @@ class Checkpoints(Shelf):
     def _without_completed(self, state: RecoveryState, proved: ProvedCheckpoint) -> RecoveryState:
         """The same without the tasks that have their final output since the checkpoint was taken."""
         seen = self._parts.seen
-        later = [entry.path for entry in seen.scan(state_paths.ITERATIONS) if entry.path not in proved.sums]
-        done = checkpoint_store.finished(state.active_tasks, later, lambda path: seen.read(path, READ_LIMIT).data)
+        later = [entry.path for entry in seen.scan(state_paths.ITERATIONS) if entry.path not in proved.checksums]
+        done = checkpoint_store.finished_tasks(state.active_tasks, later, lambda path: seen.read(path, READ_LIMIT).data)
         if not done:
             return state
         tasks = list(enumerate(state.active_tasks))

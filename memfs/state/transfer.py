@@ -681,7 +681,7 @@ class Importer:
                 "an import takes JSON Lines; CSV and Parquet are for other programs", path=name, hint=hint
             )
         # each new id would be looked for among all files; what is written meanwhile, the write itself finds out
-        with _opened(source, name, self._parts.repository.state) as stream, self._store.looking_once():
+        with _opened(source, name, self._parts.repository.state) as stream, self._store.scan_once():
             made = _Import(self._parts, self._store, stream, name, replace, allow_secret)
             return made.store(made.check(skip_refused), dry_run)
 

@@ -23,7 +23,7 @@ from memfs.model.time import utc_now
 from memfs.startup import TYPE_CHECKING
 from memfs.store.hand_edits import HandEdits
 from memfs.store.parts import FlushResult, Parts, is_item
-from memfs.store.plan import FilePlan, and_more, called, gathered
+from memfs.store.plan import FilePlan, and_more, combined_message, item_label
 from memfs.store.recovery import content_now, keep_replaced, set_aside, sweep
 from memfs.store.write import FileWriter, allowed_reasons
 
@@ -138,7 +138,7 @@ class Committer:
             with contextlib.suppress(errors.ContentError):
                 item = self._parts.codec.read(first.after, first.path, utc_now())
                 first = first._replace(item=item)
-        return f"{verb} by hand: {called(first)}{and_more(len(plans))}"
+        return f"{verb} by hand: {item_label(first)}{and_more(len(plans))}"
 
     def _commit_waiting(self, done: _Progress, message: str) -> list[str]:
         with self._parts.lock.hold("copy what waits"):
@@ -366,7 +366,7 @@ def _group(operations: Sequence[Operation], message: str) -> Group:
 
     return Group(
         changes=tuple(CommitChange(path=path, data=data) for path, data in _last(operations).items()),
-        message=gathered([operation.message for operation in operations], message),
+        message=combined_message([operation.message for operation in operations], message),
         writers=tuple(dict.fromkeys(_writer(fields) for operation in operations for fields in operation.writers)),
         time=datetime.fromtimestamp(operations[-1].time, UTC),
         merges=operations[0].merges,

@@ -49,7 +49,7 @@ def speaks(item: MemoryItem, before: MemoryItem | None) -> bool:
     return before is None or item.origin != before.origin or _words(item) != _words(before)
 
 
-def vouched(item: MemoryItem, before: MemoryItem | None) -> MemoryItem:
+def cap_trust(item: MemoryItem, before: MemoryItem | None) -> MemoryItem:
     """The item with no more trust than its words have.
 
     Those who vouched for an item did so for what it said. An agent that signs a write never raises trust, and words
@@ -151,7 +151,7 @@ class Planner:
         existing = self._decode(current_path, current)
         if reason and not allow_secret:
             refuse_new(item, existing)
-        item = vouched(self._settled(item, chosen, existing), existing)
+        item = cap_trust(self._with_times(item, chosen, existing), existing)
         path = current_path if stays else self._place(item)
         before = current.data if stays and current else None
         planned = self._encode(item, path, before, existing if stays else None)
@@ -235,7 +235,7 @@ class Planner:
             hint="read it again, apply your change to that, and store that",
         )
 
-    def _settled(self, item: MemoryItem, chosen: str, existing: MemoryItem | None) -> MemoryItem:
+    def _with_times(self, item: MemoryItem, chosen: str, existing: MemoryItem | None) -> MemoryItem:
         """The item with its id and times."""
         now = self._parts.clock()
         now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # finer than one writes, and shorter to read
@@ -270,7 +270,7 @@ def _same(item: MemoryItem, existing: MemoryItem) -> bool:
     return item.replace(**_IGNORED_IN_COMPARISON) == existing.replace(**_IGNORED_IN_COMPARISON)
 
 
-def take_in(index_sync: IndexSync, plans: Sequence[FilePlan], stamps: Mapping[str, Stamp]) -> None:
+def index_plans(index_sync: IndexSync, plans: Sequence[FilePlan], stamps: Mapping[str, Stamp]) -> None:
     """Let the index know of plans that were carried out, by the stamps of their files."""
     items = [(plan.item, stamps[plan.path]) for plan in plans if plan.item is not None and plan.after is not None]
     index_sync.learn(items, [plan.path for plan in plans if plan.after is None])
@@ -310,10 +310,10 @@ def describe(plans: Sequence[FilePlan]) -> str:
     ids = dict.fromkeys(stem_of(plan.path).casefold() for plan in plans)
     verb = "Forget" if first.after is None else "Remember" if first.before is None and not _moves(plans) else "Update"
     note = " (comments could not be kept)" if first.rewritten else ""
-    return f"{verb}: {called(first)}{and_more(len(ids))}{note}"
+    return f"{verb}: {item_label(first)}{and_more(len(ids))}{note}"
 
 
-def gathered(sentences: Sequence[str], message: str = "") -> str:
+def combined_message(sentences: Sequence[str], message: str = "") -> str:
     """The message of a commit that carries several changes, each with a sentence of its own.
 
     Args:
@@ -325,19 +325,19 @@ def gathered(sentences: Sequence[str], message: str = "") -> str:
     return "\n\n".join(filter(None, (message or f"{sentences[0]}{and_more(len(sentences))}", "\n".join(rows))))
 
 
-def of_items(verb: str, items: Iterable[MemoryItem], reason: str = "") -> str:
+def message_for_items(verb: str, items: Iterable[MemoryItem], reason: str = "") -> str:
     """The sentence for what was done to some items, such as ``Forget: We use tabs and 2 more (outdated)``."""
     found = list(items)
     named = excerpt(found[0]) if found else "nothing"
-    return f"{verb}: {named}{and_more(len(found))}" + because(reason)
+    return f"{verb}: {named}{and_more(len(found))}" + reason_suffix(reason)
 
 
-def because(reason: str) -> str:
+def reason_suffix(reason: str) -> str:
     """How a sentence ends that has a reason, "" where there is none."""
     return f" ({said})" if (said := " ".join(reason.split())) else ""
 
 
-def called(plan: FilePlan) -> str:
+def item_label(plan: FilePlan) -> str:
     """What a plan's item is called: its words, or its id where they cannot be read or are not to be shown."""
     return stem_of(plan.path) if plan.item is None or plan.reason else excerpt(plan.item)
 

@@ -326,14 +326,14 @@ class Store(FolderReader):
         changing = [plan for plan in plans if self.writing.changes(plan, branch)]
         if not changing:
             return {}
-        said, signed = self.writing.said(changing, message, source, reason)
+        text, signatures = self.writing.compose(changing, message, source, reason)
         gate = self._parts.gate
         gate.prepare()
         try:
-            stamps = self.writing.carry_out(changing, said, signed, batch=batch, critical=critical)
+            stamps = self.writing.carry_out(changing, text, signatures, batch=batch, critical=critical)
         except QuotaExceeded as refused:  # once more, after the occasion that may make room for it
             gate.make_room(refused)
-            stamps = self.writing.carry_out(changing, said, signed, batch=batch, critical=critical)
+            stamps = self.writing.carry_out(changing, text, signatures, batch=batch, critical=critical)
         gate.settle()
         self.wrote = True
         policy = self._parts.policy.commit
@@ -383,7 +383,7 @@ class Store(FolderReader):
         head = self._parts.repository.head()
         return head.ref, head.commit
 
-    def looking_once(self) -> contextlib.AbstractContextManager[None]:
+    def scan_once(self) -> contextlib.AbstractContextManager[None]:
         """Within, ``follow`` looks at the files for the first time only: several questions of this thread, one look."""
         return self.change_detector.once()
 
@@ -539,10 +539,10 @@ class Store(FolderReader):
         plans = (self.writing.planner.document(path, data) for path, data in contents.items())
         return [plan._replace(vetted=True) for plan in plans if plan.before != plan.after]
 
-    def standing_still(self, purpose: str) -> contextlib.AbstractContextManager[None]:
+    def exclude_writers(self, purpose: str) -> contextlib.AbstractContextManager[None]:
         """Keep every writer of this workspace out while the block runs; what was interrupted is finished first."""
         self._parts.require_open()
-        return self.writing.standing_still(purpose)
+        return self.writing.exclude_writers(purpose)
 
     @property
     def by_hand(self) -> bool:

@@ -27,7 +27,7 @@ from memfs.store.failover import Secondary, later_contents, plan_return
 from memfs.store.health import Health, spills, stops_everything
 from memfs.store.index_sync import IndexSync
 from memfs.store.parts import CONTENT, READ_LIMIT, Backlog, Parts, PlanOutdated, below_content
-from memfs.store.plan import FilePlan, Planner, because, current_signer, describe, take_in
+from memfs.store.plan import FilePlan, Planner, current_signer, describe, index_plans, reason_suffix
 from memfs.store.recovery import content_now, put_in_place, redo_all, set_aside, sweep
 
 _SYNC_ONCE_ABOVE = 64
@@ -57,7 +57,7 @@ class FileWriter:
         self._health = Health(parts.tree.root, parts.repository.state)
         self._files = JournaledFiles(parts, self._health)
         self._backlog = backlog
-        self._return_home = FailBack(parts, self._health, self._files, backlog)
+        self._failback = FailBack(parts, self._health, self._files, backlog)
         self.noticed: list[Problem] = []
 
     def carry_out(
@@ -93,7 +93,7 @@ class FileWriter:
         """
         refuse_secrets(plans)
         with self._locked("store") as refused, self._parts.tree.holding_folders():
-            refused = refused or self._settled()
+            refused = refused or self._recover_first()
             self._parts.repository.let_moves_end()
             self._refuse_outdated(plans, refused)
             edits = self._check(plans)
@@ -107,38 +107,38 @@ class FileWriter:
             self._hide(local)
             operations = [*recorded, operation]
             stamps = None
-            if refused is None and not self._waits_elsewhere(plans):
+            if refused is None and not self._held_by_secondary(plans):
                 try:
                     stamps = self._on_primary(operations, plans)
                 except errors.StorageIO as error:
                     refused = self._refusal(error, plans)
             if stamps is None:
-                stamps = self._elsewhere(operations, refused)
-            take_in(self._index_sync, plans, stamps)
+                stamps = self._on_secondary(operations, refused)
+            index_plans(self._index_sync, plans, stamps)
             if len(local) == len(plans) and not merges and self._parts.journal.latest(plans[0].path) is not None:
                 self._parts.journal.drop([operation.id])  # no commit waits for it: its files are all there is
         return stamps
 
-    def said(self, plans: Sequence[FilePlan], message: str, source: str, reason: str) -> tuple[str, list[Signature]]:
-        """The sentence of the commit of some plans, with the reasons that let a secret stay, and who signs it.
+    def compose(self, plans: Sequence[FilePlan], message: str, source: str, reason: str) -> tuple[str, list[Signature]]:
+        """The message of the commit of some plans, with the reasons that allow a secret, and who signs it.
 
         Args:
             message: the sentence, "" for a plain one.
             source: which door they came through.
-            reason: why they are written, for the end of the sentence.
+            reason: why they are written, added to the message in parentheses.
 
         Raises:
             SecretDetected: message, reason or source hold a secret; nothing can allow that.
         """
         from memfs.format.secrets import refuse_text
 
-        plain, end = describe(plans), because(reason) if reason else ""
+        plain, end = describe(plans), reason_suffix(reason) if reason else ""
         refuse_text(message.removeprefix(plain) + end, "message")
         refuse_text(source, "source")
         reasons = allowed_reasons([*map(attrgetter("reason"), plans)])
         return (message or plain) + end + reasons, signatures_of(plans, source)
 
-    def _waits_elsewhere(self, plans: Sequence[FilePlan]) -> bool:
+    def _held_by_secondary(self, plans: Sequence[FilePlan]) -> bool:
         """Whether the secondary location has a version of one of these files."""
         secondary = self._parts.secondary
         return secondary is not None and any(plan.path in secondary.held() for plan in plans)
@@ -171,7 +171,7 @@ class FileWriter:
         self._health.reserve_space()
         return stamps
 
-    def _elsewhere(self, operations: Sequence[Operation], refused: errors.StorageIO | None) -> dict[str, Stamp]:
+    def _on_secondary(self, operations: Sequence[Operation], refused: errors.StorageIO | None) -> dict[str, Stamp]:
         """Keep a write in the secondary location."""
         secondary = self._parts.secondary
         assert secondary is not None  # only where there is one is a refused write carried on with
@@ -229,11 +229,11 @@ class FileWriter:
                 if self._parts.tree.entry(path) is None:
                     self._parts.tree.write(path, b"*\n", durable=False)
 
-    def _settled(self) -> errors.StorageIO | None:
+    def _recover_first(self) -> errors.StorageIO | None:
         """Finish what came before; where that cannot be known but another place may take the write, say why."""
         try:
             self._notice(redo_all(self._parts, self._health))
-            self._notice(self._return_home.bring())
+            self._notice(self._failback.bring())
         except errors.StorageIO as error:
             if self._parts.secondary is None or not spills(error):
                 raise
@@ -242,7 +242,7 @@ class FileWriter:
         return None
 
     @contextmanager
-    def standing_still(self, purpose: str) -> Iterator[None]:
+    def exclude_writers(self, purpose: str) -> Iterator[None]:
         """Keep every writer out while the block runs, with what came before finished: files of one moment.
 
         Raises:
@@ -328,7 +328,7 @@ class FileWriter:
                 if refused is not None:
                     raise refused
                 problems += redo_all(self._parts, self._health)
-                problems += self._return_home.bring()
+                problems += self._failback.bring()
             waited, waits = waits, self._backlog.waiting()
             if not 0 < waits < waited:
                 return problems
@@ -453,7 +453,7 @@ class JournaledFiles:
         try:
             return self._place_many(plans) if len(plans) > _SYNC_ONCE_ABOVE else self._place_each(plans)
         except FileChanged as changed:
-            undone = self._undone(operation, plans)
+            undone = self._roll_back(operation, plans)
             if changed.displaced is not None:
                 path = changed.args[0]
                 lone = FileChange(path=path, old="", new=sha256(changed.displaced), data=changed.displaced)
@@ -464,7 +464,7 @@ class JournaledFiles:
                 ) from None
             raise PlanOutdated(changed.args[0]) from None
         except errors.MemfsError as error:
-            if not self._undone(operation, plans):
+            if not self._roll_back(operation, plans):
                 raise errors.WritePending.of(error) from error
             raise
 
@@ -508,7 +508,7 @@ class JournaledFiles:
         for folder in one_of_each({str((self._parts.tree.root / plan.path).parent) for plan in plans}):
             io.sync_everything(folder)
 
-    def _undone(self, operation: Operation, plans: Sequence[FilePlan]) -> bool:
+    def _roll_back(self, operation: Operation, plans: Sequence[FilePlan]) -> bool:
         """Bring back what was replaced already, and take the record back, so that nobody carries it out later.
 
         Returns:

@@ -306,7 +306,7 @@ class Deinit:
             return None, ()
         edited = tuple(name for name in planned.blocks if self._take_block(name, force))
         committed = self._store.edit_finder.committed()
-        with self._store.standing_still("remove the workspace"):
+        with self._store.exclude_writers("remove the workspace"):
             for path in planned.files:
                 self._parts.tree.remove(path, durable=False)
             io.remove_empty(self._root / CONTENT)

@@ -40,7 +40,7 @@ from memfs.recall.conflict_notes import MarkedItems
 from memfs.store import Store
 from memfs.store.hand_edits import is_own_file
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
-from memfs.store.plan import current_signer, of_items, signed_by
+from memfs.store.plan import current_signer, message_for_items, signed_by
 from memfs.store.reader import path_of
 from memfs.store.recovery import keep_aside
 from memfs.store.state_files import DocumentChange
@@ -710,7 +710,7 @@ class Resolver:
         Raises:
             GitFailed, HistoryUnavailable: git's files cannot be read.
         """
-        with self._store.looking_once():
+        with self._store.scan_once():
             documents = self.documents()
             opened, others = self._merges.in_index()
             in_index = {path for one in opened for path in one.paths}
@@ -864,7 +864,7 @@ class Resolver:
             if after is None:
                 self._store.delete(item.id, item.sha256, reason=f"decided for {reason}", source=source)
                 return decided
-            message = of_items("Decide", [after], f"for {reason}")
+            message = message_for_items("Decide", [after], f"for {reason}")
             stored = self._store.put(after, item.sha256, message=message, source=source)
         return replace(decided, path=stored.path, item=stored)
 

@@ -30,12 +30,12 @@ BASE = "title: One\ncontent: We deploy on Fridays\ntags: [deploy]\n"
 )
 def test_b3_what_git_does_not_say_is_for_the_command_line(words: tuple[str, ...]) -> None:
     """Only git's own form goes the short way: everything else is explained or refused by the verb (B3)."""
-    assert merge_driver.called(words) is None
+    assert merge_driver.parse_call(words) is None
 
 
 def test_b3_gits_call_is_understood() -> None:
     """The files, the length of markers and the path, which may look like an option (B3)."""
-    call = merge_driver.called(("b", "o", "t", "--marker-size", "9", "--path", "--path"))
+    call = merge_driver.parse_call(("b", "o", "t", "--marker-size", "9", "--path", "--path"))
     assert call == (Path("b"), Path("o"), Path("t"), 9, "--path")
 
 

@@ -206,7 +206,7 @@ from memfs.doors.resident import client
 from memfs.fs import io
 link = client.ChildConnection.to(folder := client.socket_folder(), client._names(folder, ["show"])[0], 60)
 os.kill(link.process, int(sys.argv[1]))
-print(client._ran(link, ["show", "staging"]))
+print(client._run_in_child(link, ["show", "staging"]))
 """
 """A command whose child gets a signal between its greeting and its request."""
 
@@ -528,12 +528,12 @@ def test_what_a_session_told_is_left_until_all_of_it_was_taken(
     workspace = opened()
     place_of = SessionLocation.within(Path(workspace.root), workspace.repository.state)
     drained = [DrainResult(events=2, left=2), DrainResult(events=1, left=1), DrainResult(left=1)]
-    monkeypatch.setattr(upkeep, "_waits", lambda _: True)
+    monkeypatch.setattr(upkeep, "_has_events", lambda _: True)
     monkeypatch.setattr(upkeep.Drain, "run", lambda *_, **__: drained.pop(0))
-    assert upkeep._take(workspace, place_of)
+    assert upkeep._drain(workspace, place_of)
     assert not drained
     drained.append(DrainResult(events=1))
-    assert not upkeep._take(workspace, place_of)
+    assert not upkeep._drain(workspace, place_of)
 
 
 def test_a_host_is_registered_though_a_resident_looks_for_hosts(root: Path) -> None:
@@ -659,16 +659,16 @@ def test_a_write_counts_as_stored_by_what_came_after_it_was_announced(
         journal.set_witness(None)
     monkeypatch.chdir(workspace.root)
     words = ["update", "foo", "--title", "New title"]
-    assert aftermath.told(words, frames, False) == 0
+    assert aftermath.report_writes(words, frames, False) == 0
     workspace.commit()
     assert "New title" in path.read_text()
     path.write_text("content: edited by hand once more\n")
-    assert aftermath.told(words, frames, False) == 0
+    assert aftermath.report_writes(words, frames, False) == 0
     assert capsys.readouterr().err.count("after this was stored: foo\n") == 2
     tip, rows = json.loads(frames[0][0])
     since = git(workspace.root, "rev-parse", "HEAD").strip()
     assert tip != since
-    assert aftermath.told(words, [(json.dumps([since, rows]).encode(), False)], False) is None
+    assert aftermath.report_writes(words, [(json.dumps([since, rows]).encode(), False)], False) is None
     workspace.close()
 
 
@@ -806,7 +806,9 @@ def test_a_server_and_a_watch_have_a_resident_while_they_run(
     hosting = (
         "import memfs.doors.resident.place as it; it._LOOK_SECONDS = 0.1; import memfs.__main__ as own; own.main()"
     )
-    asking = "import os, sys; from memfs.doors.resident.client import answered; os._exit(answered(sys.argv[1:]) != 0)"
+    asking = (
+        "import os, sys; from memfs.doors.resident import client; os._exit(client.run_in_resident(sys.argv[1:]) != 0)"
+    )
     host = subprocess.Popen([sys.executable, "-c", hosting, *words], cwd=root, stdin=subprocess.PIPE, bufsize=0)
     assert host.stdin is not None
     try:

@@ -200,7 +200,7 @@ for one in range(number):
         os.read(wait[0], 1)
         os.close(1)
         os.dup2(os.open(f"{{sys.argv[2]}}/{{one}}", os.O_WRONLY | os.O_CREAT), 1)
-        code = client.answered(["show", "staging"])
+        code = client.run_in_resident(["show", "staging"])
         os._exit({NOBODY} if code is None else code)
 os.close(wait[1])
 codes = [os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(number)]

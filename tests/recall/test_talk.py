@@ -9,7 +9,16 @@ import pytest
 
 from memfs import MemoryItem, Origin, Query, Workspace
 from memfs.model import Candidate
-from memfs.recall.ranking import FACTORS, LENT, LENT_BY_ANSWER, PRESETS, SESSION_SHARE, RankCandidate, Ranking, gathered
+from memfs.recall.ranking import (
+    FACTORS,
+    LENT,
+    LENT_BY_ANSWER,
+    PRESETS,
+    SESSION_SHARE,
+    RankCandidate,
+    Ranking,
+    with_neighbours,
+)
 
 Opened = Callable[..., Workspace]
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -33,7 +42,7 @@ def test_neighbours_lend_most_to_the_one_after() -> None:
     def look_up(places: object) -> list[Candidate]:
         return [beside[place] for _, place in places]  # type: ignore[attr-defined]
 
-    together = gathered([said("hit", 2.0, 5)], look_up)
+    together = with_neighbours([said("hit", 2.0, 5)], look_up)
     gained = {one.sequence: shares.neighbours for one, shares in together}
     assert gained == {5: 0.0, **{5 + step: share * 2.0 for step, share in LENT.items()}}
     assert max(LENT, key=lambda step: LENT[step]) == 1
@@ -42,7 +51,7 @@ def test_neighbours_lend_most_to_the_one_after() -> None:
 def test_a_session_lends_to_its_items_in_proportion_to_its_best() -> None:
     """Each further match of a session counts less; another session's items gain nothing from it."""
     found = [said("a", 3.0, 1), said("b", 2.0, 50), said("c", 1.0, 1, session="other")]
-    shares = {one.id: share.session for one, share in gathered(found, nobody)}
+    shares = {one.id: share.session for one, share in with_neighbours(found, nobody)}
     assert shares["a"] == shares["b"] == pytest.approx(SESSION_SHARE * (3.0 + 0.6 * 2.0))
     assert shares["c"] == pytest.approx(SESSION_SHARE * 1.0)
 
@@ -50,7 +59,7 @@ def test_a_session_lends_to_its_items_in_proportion_to_its_best() -> None:
 def test_an_answer_of_an_assistant_lends_to_what_was_asked() -> None:
     """In a transcript the person's words before an assistant's matching answer gain half of its score."""
     found = [said("answer", 2.0, 2, role="assistant"), said("asked", 1.0, 1, role="user")]
-    shares = {one.id: share.neighbours for one, share in gathered(found, nobody)}
+    shares = {one.id: share.neighbours for one, share in with_neighbours(found, nobody)}
     assert shares["asked"] == pytest.approx(LENT_BY_ANSWER * 2.0)
 
 
@@ -60,7 +69,7 @@ def test_items_without_a_place_gain_nothing() -> None:
     def never(places: object) -> list[Candidate]:
         raise AssertionError("nothing stands beside")
 
-    together = gathered([said("a", 3.0, None), said("b", 2.0, None)], never)
+    together = with_neighbours([said("a", 3.0, None), said("b", 2.0, None)], never)
     assert [(share.neighbours, share.session) for _, share in together] == [(0.0, 0.0), (0.0, 0.0)]
 
 

@@ -138,7 +138,7 @@ def test_the_mean_length_of_several_collections_is_that_of_all() -> None:
         parts = [
             TermStatistics(passages=n, average_length=m / n, frequencies={}) for n, m in ((few, short), (many, long))
         ]
-        assert terms.joined(parts, ()).average_length == (short + long) / (few + many)
+        assert terms.combine(parts, ()).average_length == (short + long) / (few + many)
 
 
 @pytest.mark.parametrize("engine", STORED)

@@ -9,7 +9,7 @@ import pytest
 from memfs.model import MemoryItem, Query
 from memfs.search.memory import MemoryIndex
 from memfs.search.search_index import asked_of
-from memfs.search.terms import nearby, persons, related, weights
+from memfs.search.terms import misspellings, persons, related, weights
 
 
 def test_words_of_talk_weigh_half() -> None:
@@ -55,12 +55,12 @@ def test_one_line_is_no_transcript() -> None:
 @pytest.mark.parametrize("typed", ["typsecript", "typscript", "typescriptt", "typeskript"])
 def test_one_slip_of_the_finger_is_forgiven(typed: str) -> None:
     """A letter missing, too many, wrong or swapped; more is another word."""
-    assert nearby(typed, ["typescript", "transcript", "type"]) == ["typescript"]
+    assert misspellings(typed, ["typescript", "transcript", "type"]) == ["typescript"]
 
 
 def test_short_words_and_numbers_are_taken_as_they_are() -> None:
     """One slip turns a short word or a number into another one."""
-    assert (nearby("cart", ["card", "carts"]), nearby("20261", ["20262"])) == ([], [])
+    assert (misspellings("cart", ["card", "carts"]), misspellings("20261", ["20262"])) == ([], [])
 
 
 def test_an_english_form_of_a_foreign_word_is_no_slip() -> None:

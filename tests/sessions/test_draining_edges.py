@@ -158,7 +158,7 @@ def test_an_edit_at_the_same_moment_is_kept(opened: Opener, monkeypatch: pytest.
     _tell(workspace, "UserPromptSubmit", prompt="We need to write a guide for the plugin interface")
     Drain(workspace).run("s1")
     [item] = _kept(workspace, "prospective")
-    path, real, edits = workspace.root / item.path, extract.closed, [1]
+    path, real, edits = workspace.root / item.path, extract.mark_done, [1]
 
     def edited(known: MemoryItem, by: str) -> MemoryItem:
         if edits:
@@ -166,7 +166,7 @@ def test_an_edit_at_the_same_moment_is_kept(opened: Opener, monkeypatch: pytest.
             path.write_text(path.read_text().replace("pending", "pending\nimportance: 7"))
         return real(known, by)
 
-    monkeypatch.setattr(extract, "closed", edited)
+    monkeypatch.setattr(extract, "mark_done", edited)
     _tell(workspace, "TaskCompleted", task_id="1", task_subject="Write guide for plugin interface")
     Drain(workspace).run("s1")
     workspace.store.refresh()
@@ -222,21 +222,21 @@ def test_a_task_that_two_events_name_otherwise_is_one(opened: Opener) -> None:
 def test_a_task_carries_out_what_says_nearly_the_same(did: str, meant: str, closes: bool) -> None:
     """C6: most words of each stand in the other; a task that is much more, or much less, is another."""
     task = MemoryItem(did, "procedural", id="t")
-    assert bool(extract.finished(task, [MemoryItem(meant, "prospective", id="p")])) is closes
+    assert bool(extract.completed_intentions(task, [MemoryItem(meant, "prospective", id="p")])) is closes
 
 
 def test_a_report_names_nearly_all_that_was_meant() -> None:
     """C6: two shared words are not enough to call something done."""
     meant = MemoryItem("TODO: update docs", "prospective", id="p")
-    assert extract.reported("I updated the docs of the uploader.", [meant]) == []
+    assert extract.reported_intentions("I updated the docs of the uploader.", [meant]) == []
     longer = MemoryItem("TODO: update the upload docs page", "prospective", id="q")
-    assert extract.reported("I updated the upload docs page.", [longer]) == [longer]
+    assert extract.reported_intentions("I updated the upload docs page.", [longer]) == [longer]
 
 
 def test_what_closed_an_intention_is_known() -> None:
     """C6: ``done_by`` names the task's item, or that the agent reported it."""
     item = MemoryItem("TODO: tag it", "prospective", id="p", metadata={"priority": "low"})
-    done = extract.closed(item, "tag-it-1")
+    done = extract.mark_done(item, "tag-it-1")
     assert (done.status, done.metadata) == ("done", {"priority": "low", "done_by": "tag-it-1"})
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kit import secret_samples
 from memfs.model import MemoryItem
-from memfs.store.plan import excerpt, gathered, of_items
+from memfs.store.plan import combined_message, excerpt, message_for_items
 from memfs.workspace import Workspace
 
 
@@ -75,7 +75,7 @@ def test_a_secret_is_never_in_a_subject(workspace: Workspace) -> None:
     workspace.store.delete("shown")
     assert not any(key in subject for subject in subjects(workspace))
     assert excerpt(MemoryItem(f"key {key}", id="b")) == "b"
-    assert of_items("Forget", [MemoryItem("One", id="a"), MemoryItem("Two", id="b")], "old") == (
+    assert message_for_items("Forget", [MemoryItem("One", id="a"), MemoryItem("Two", id="b")], "old") == (
         "Forget: One and 1 more (old)"
     )
-    assert gathered(["Only one"]) == "Only one"
+    assert combined_message(["Only one"]) == "Only one"

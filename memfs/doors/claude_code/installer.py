@@ -171,7 +171,7 @@ def _settled(text: str, wanted: Groups) -> str | None:
             break
         path, value = change
         after = settings_file.take(after, path) if value is None else settings_file.put(after, path, value)
-    found = {one.event: one.value for one in _ours(settings_file.said(after).get(HOOKS, {}))}
+    found = {one.event: one.value for one in _ours(settings_file.parsed_settings(after).get(HOOKS, {}))}
     _prove(text, after, right=found == {event: group[HOOKS][0] for event, group in wanted.items()})
     return after
 
@@ -191,7 +191,7 @@ def _change(text: str, wanted: Groups) -> tuple[settings_file.JsonPath, Any] | N
             return (*path, HOOKS, one.at), group[HOOKS][0]
     if not missing:
         return None
-    if HOOKS not in settings_file.said(text):
+    if HOOKS not in settings_file.parsed_settings(text):
         return (HOOKS,), {event: [group] for event, group in missing.items()}
     event, group = next(iter(missing.items()))
     return ((HOOKS, event, len(hooks[event])), group) if event in hooks else ((HOOKS, event), [group])
@@ -237,7 +237,7 @@ def _prove(before: str, after: str | None, *, right: bool) -> None:
     Raises:
         ContentError: they do not; nothing may be written.
     """
-    if not right or _others(settings_file.said(before)) != _others(settings_file.said(after)):
+    if not right or _others(settings_file.parsed_settings(before)) != _others(settings_file.parsed_settings(after)):
         raise ContentError("memfs cannot change this file safely", hint="write or remove what is memfs's by hand")
 
 
@@ -283,10 +283,10 @@ def with_server(text: str | None, wanted: dict[str, Any], key: str = SERVERS) ->
         raise error
     after = (
         settings_file.put(text, (key, _NAME), wanted)
-        if key in settings_file.said(text)
+        if key in settings_file.parsed_settings(text)
         else settings_file.put(text, (key,), {_NAME: wanted})
     )
-    _prove(text, after, right=settings_file.said(after).get(key, {}).get(_NAME) == wanted)
+    _prove(text, after, right=settings_file.parsed_settings(after).get(key, {}).get(_NAME) == wanted)
     return after
 
 
@@ -299,7 +299,7 @@ def without_server(text: str | None, key: str = SERVERS) -> str | None:
     if text is None or not is_our_server(settings_file.below(text, key).get(_NAME)):
         return text
     after = settings_file.take(text, (key, _NAME))
-    _prove(text, after, right=_NAME not in settings_file.said(after).get(key, {}))
+    _prove(text, after, right=_NAME not in settings_file.parsed_settings(after).get(key, {}))
     return after
 
 

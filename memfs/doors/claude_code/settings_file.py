@@ -294,7 +294,7 @@ def take(text: str, path: JsonPath) -> str | None:
 
 
 # -- what a text says ---------------------------------------------------------------------------------------------
-def said(text: str | None) -> dict[str, Any]:
+def parsed_settings(text: str | None) -> dict[str, Any]:
     """All that a text says; nothing where it is blank, or there is none."""
     value: dict[str, Any] = {} if text is None or is_blank(text) else json_text.load(text, None)
     return value
@@ -310,7 +310,7 @@ def below(text: str, key: str) -> dict[str, Any]:
         return {}
     if json_text.tree(text).kind != "map":
         raise misshapen(text, (), "an object")
-    found = said(text).get(key, {})
+    found = parsed_settings(text).get(key, {})
     if not isinstance(found, dict):
         raise misshapen(text, (key,), "an object")
     return found

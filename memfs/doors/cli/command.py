@@ -132,9 +132,9 @@ class VerbDeclaration:
                 more["as_of"] = {"commit": past.commit, "time": past.time}
                 for text in (f"as of {time_text(past.time)}, commit {past.commit[:10]}", *past.notes):
                     remark(text)
-            shown = _told(self.text, result, given)
+            shown = _apply(self.text, result, given)
             render({self.key: result} if self.key else result, shown, json=asked.json, more=more)
-            return int(_told(self.exit_code, result, given)) if self.exit_code is not None else 0
+            return int(_apply(self.exit_code, result, given)) if self.exit_code is not None else 0
         finally:
             for text, hint in asked.remarks:
                 note(text, hint)
@@ -144,7 +144,7 @@ class VerbDeclaration:
 _PLACE = "place of the workspace"
 
 
-def _told(function: Callable[..., Any], result: Any, given: Mapping[str, Any]) -> Any:
+def _apply(function: Callable[..., Any], result: Any, given: Mapping[str, Any]) -> Any:
     """What a function makes of a result, and of those options that it takes besides."""
     names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
     return function(result, **{name: given[name] for name in names})

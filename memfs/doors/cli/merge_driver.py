@@ -32,7 +32,7 @@ class MergeRequest(NamedTuple):
     path: str
 
 
-def called(words: Sequence[str]) -> MergeRequest | None:
+def parse_call(words: Sequence[str]) -> MergeRequest | None:
     """The call in ``BASE OURS THEIRS --marker-size N --path PATH``; None where the words are anything else."""
     if len(words) != _WORDS or any(word.startswith("-") for word in words[:_FILES]):
         return None

@@ -291,7 +291,7 @@ def recall(
         memfs recall retries --context project=shop --budget 800 --fenced
         memfs recall deploy --as-of '3 days ago'
     """
-    with opened() as workspace, workspace.store.looking_once():
+    with opened() as workspace, workspace.store.scan_once():
         past = past_at(workspace, as_of)
         asked = _query(workspace, " ".join(question), limit, chosen, past)
         if why_not is not None:

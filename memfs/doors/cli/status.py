@@ -422,7 +422,7 @@ def status(all_: bool, storage: bool, mine: bool) -> WorkspaceStatus:
     """
     if mine:
         return _private()
-    with opened() as workspace, workspace.store.looking_once():  # what follows would look at every file again
+    with opened() as workspace, workspace.store.scan_once():  # what follows would look at every file again
         mine_here = _private_here(workspace)
         now = None if storage else _now(workspace, mine_here, all_)
         problems = [

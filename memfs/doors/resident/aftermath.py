@@ -33,7 +33,7 @@ class _BegunWrite:
     durable: bool
 
 
-def told(words: Sequence[str], written: Sequence[tuple[bytes, bool]], printed: bool) -> int | None:
+def report_writes(words: Sequence[str], written: Sequence[tuple[bytes, bool]], printed: bool) -> int | None:
     """Look whether the write of a child that ended is in the memory, and say what the command would have said.
 
     Args:

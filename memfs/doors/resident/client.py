@@ -41,31 +41,31 @@ what; that this is durable."""
 _PASSED_ON = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
 
 
-def answered(words: Sequence[str]) -> int | None:
+def run_in_resident(words: Sequence[str]) -> int | None:
     """The exit code of a command that a resident ran; None where it is to be run here.
 
     Args:
         words: the arguments of the command.
     """
     try:
-        return _answered(words)
+        return _try_resident(words)
     except KeyboardInterrupt:  # before the child could be told
         return _INTERRUPTED
 
 
-def _answered(words: Sequence[str]) -> int | None:
+def _try_resident(words: Sequence[str]) -> int | None:
     patience = _patience()
     if not patience or not (is_event(words) or (verb_of(words) in READING | WRITING and not _reads_input(words))):
         return None
     folder = socket_folder()
     names = _names(folder, words)
-    if not names or not all(map(_is_open, (0, 1, 2))) or not _kept_input(words):
+    if not names or not all(map(_is_open, (0, 1, 2))) or not _buffer_input(words):
         return None
     for name in names:
         link = ChildConnection.to(folder, name, patience)
         if link is not None:
             try:
-                return _ran(link, words)
+                return _run_in_child(link, words)
             finally:
                 link.close()
                 if is_event(words):
@@ -176,7 +176,7 @@ def _reads_input(words: Sequence[str]) -> bool:
     return any(word == "-" or (word.startswith("--") and word.endswith("=-")) for word in words)
 
 
-def _kept_input(words: Sequence[str]) -> bool:
+def _buffer_input(words: Sequence[str]) -> bool:
     """Keep the event that is piped in, so that it can be read twice; false where that cannot be."""
     if not is_event(words):
         return True
@@ -185,7 +185,7 @@ def _kept_input(words: Sequence[str]) -> bool:
             return False
         kept = os.memfd_create("memfs-input")
         try:
-            _signal.signal(_signal.SIGALRM, _late)  # what does not end in time is taken as far as it came
+            _signal.signal(_signal.SIGALRM, _interrupt)  # what does not end in time is taken as far as it came
             _signal.setitimer(_signal.ITIMER_REAL, _INPUT_SECONDS)
             while piece := os.read(0, 1 << 16):
                 while piece:
@@ -203,7 +203,7 @@ def _kept_input(words: Sequence[str]) -> bool:
     return True
 
 
-def _late(*_: object) -> None:
+def _interrupt(*_: object) -> None:
     raise InterruptedError
 
 
@@ -330,7 +330,7 @@ def _request(words: Sequence[str]) -> bytes:
     return len(data).to_bytes(4, "big") + data
 
 
-def _ran(link: ChildConnection, words: Sequence[str]) -> int | None:
+def _run_in_child(link: ChildConnection, words: Sequence[str]) -> int | None:
     """Let the child run the command; its exit code, or None where it did nothing and the command runs here."""
     try:
         request, here = _request(words), os.open(".", os.O_RDONLY | os.O_DIRECTORY)
@@ -344,7 +344,7 @@ def _ran(link: ChildConnection, words: Sequence[str]) -> int | None:
     passed: list[int] = []
     before = [(one, _signal.getsignal(one)) for one in _PASSED_ON if _signal.getsignal(one) != _signal.SIG_IGN]
     for one, _ in before:
-        _signal.signal(one, _passing(link, passed))
+        _signal.signal(one, _forwarder(link, passed))
     try:
         return _outcome(link, words, passed)
     finally:
@@ -352,7 +352,7 @@ def _ran(link: ChildConnection, words: Sequence[str]) -> int | None:
             _signal.signal(one, handler)
 
 
-def _passing(link: ChildConnection, passed: list[int]) -> Callable[[int, object], None]:
+def _forwarder(link: ChildConnection, passed: list[int]) -> Callable[[int, object], None]:
     def hand_on(number: int, _: object) -> None:
         link.signal(_signal.SIGKILL if number in passed else number)  # who asks twice does not want to wait
         passed.append(number)
@@ -377,10 +377,10 @@ def _outcome(link: ChildConnection, words: Sequence[str], passed: list[int]) -> 
             written[-1] = written[-1][0], True
         if not kind:
             break
-    return _after_its_end(words, written, printed, passed)
+    return _without_exit_code(words, written, printed, passed)
 
 
-def _after_its_end(
+def _without_exit_code(
     words: Sequence[str], written: list[tuple[bytes, bool]], printed: bool, passed: list[int]
 ) -> int | None:
     """The exit code where a child ended without one; None where it had done nothing, and the command runs here."""
@@ -390,9 +390,9 @@ def _after_its_end(
         _signal.signal(passed[-1], _signal.SIG_DFL)
         os.kill(os.getpid(), passed[-1])
     if written and verb_of(words) in WRITING:  # what else was written is kept, and no part of the answer
-        from memfs.doors.resident.aftermath import told
+        from memfs.doors.resident.aftermath import report_writes
 
-        return told(words, written, printed)
+        return report_writes(words, written, printed)
     if not printed:
         return None
     if is_event(words):  # it is kept, and an agent's program is never told of a failure

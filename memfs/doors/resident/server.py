@@ -31,7 +31,7 @@ from memfs.dataclass import NamedTuple
 from memfs.doors.resident import answer, upkeep
 from memfs.doors.resident.client import LONGEST_ADDRESS, identity
 from memfs.doors.resident.place import ResidentFiles, files_of, has_host, name_process, note_listening
-from memfs.doors.resident.upkeep import each, import_verbs, rehearse, warm
+from memfs.doors.resident.upkeep import each_store, import_verbs, rehearse, warm
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import fork_alone
@@ -51,7 +51,7 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class _ForkWatcher:
-    """What the resident saw of the files, for itself and for its children (``memfs.store.plan.FileWatcher``).
+    """What the resident saw of the files, for itself and for its children (``memfs.store.parts.FileWatcher``).
 
     A child must not read events, which are its parent's: where there are any it looks at every file.
     """
@@ -307,7 +307,7 @@ class Resident:
         if self._workspace is not None:
             changed = True
             with suppress(MemfsError):
-                changed = any(each(self._workspace, _took_up))
+                changed = any(each_store(self._workspace, _took_up))
             if changed:
                 self._drop_spare()
                 self._workspace.repository.forget_trees()
@@ -329,7 +329,7 @@ class Resident:
             with suppress(MemfsError):
                 self._open(opened)
             return self._workspace
-        if each(self._workspace, lambda store: store.follow())[0]:
+        if each_store(self._workspace, lambda store: store.follow())[0]:
             self._maintain_soon()
         if self._spare is not None and self._spare.heard != tuple(one.heard for one in self._watchers):
             self._drop_spare()

@@ -48,7 +48,7 @@ def index(root: Path) -> bool:
     """
     with suppress(MemfsError), open_workspace(root, watch=False, one_shot=True) as workspace:
         warm(workspace)
-        each(workspace, lambda store: store.fold_if_large())
+        each_store(workspace, lambda store: store.fold_if_large())
     return False
 
 
@@ -65,7 +65,7 @@ def maintain(workspace: Workspace, resting: bool) -> bool:
         store.adopt_rested()
     store.take_up(at_once=True)
     if resting:
-        each(workspace, lambda one: one.maintain())
+        each_store(workspace, lambda one: one.maintain())
     policy, journal = workspace.parts.policy, workspace.parts.journal
     left = policy.commit == "interval" and bool(journal.operations())
     left = left or (resting and policy.adopts and bool(store.edit_finder.find(include_staged=False).plans))
@@ -79,7 +79,7 @@ def learn(workspace: Workspace) -> bool:
     """
     os.nice(_NICE)
     workspace.store.resume()
-    left = _take_all(workspace)
+    left = _drain_all(workspace)
     found = None if workspace.words_only else workspace.meaning.current()
     if found is not None:
         with suppress(MemfsError):  # the next recall says that some are lacking
@@ -99,27 +99,27 @@ def report(workspace: Workspace | None, error: Exception) -> None:
         note_error(workspace.repository.state, _WHO, sentence)
 
 
-def _take_all(workspace: Workspace) -> bool:
+def _drain_all(workspace: Workspace) -> bool:
     root = workspace.root
-    left = _take(workspace, SessionLocation.within(root, workspace.repository.state))
+    left = _drain(workspace, SessionLocation.within(root, workspace.repository.state))
     with suppress(MemfsError):
         place = known_place(agent_location(folder=str(root)))
-        if place is not None and _waits(place):
+        if place is not None and _has_events(place):
             with open_workspace(place.root, watch=False, one_shot=True) as own:
-                left |= _take(own, place)
+                left |= _drain(own, place)
     return left
 
 
-def _waits(place: SessionLocation) -> bool:
+def _has_events(place: SessionLocation) -> bool:
     folder = place.state / append_log.FOLDER
     return bool(append_log.waiting(folder) or noted_sessions(folder))
 
 
-def _take(workspace: Workspace, place: SessionLocation) -> bool:
+def _drain(workspace: Workspace, place: SessionLocation) -> bool:
     """Whether something is left that a session told."""
     complain = partial(note_error, place.state, _WHO)
     try:
-        left = _waits(place)
+        left = _has_events(place)
         while left:
             done = Drain(workspace, place.folder).run(seconds=_SECONDS)
             for sentence in done.refused:
@@ -176,10 +176,10 @@ def import_verbs() -> None:
         for one in list(vars(module).values()) if name.startswith("memfs.") else ():
             if isinstance(one, type):
                 _ = [getattr(one, made) for made in ("__init__", "__new__")]  # they are compiled when first asked for
-    _hear()
+    _compile_wordings()
 
 
-def _hear() -> None:
+def _compile_wordings() -> None:
     """Read the wordings of the languages, and compile their expressions: a session's events are read with them."""
     told: list[tuple[str, dict[str, Any]]] = [(PROMPT, {"prompt": text}) for text in _SAID]
     told.append((STOP, {"last_assistant_message": _SAID[2]}))
@@ -192,7 +192,7 @@ def _hear() -> None:
         TrivialFilter().is_trivial(text)
 
 
-def each(workspace: Workspace, ask: Callable[[FolderReader], Given]) -> list[Given]:
+def each_store(workspace: Workspace, ask: Callable[[FolderReader], Given]) -> list[Given]:
     """What the store of a workspace answers, and those of what it mounts."""
     mounts = workspace.sources.mounts.each(lambda mount: ask(mount.store)) if workspace.settings.mounts else {}
     return [ask(workspace.store), *mounts.values()]
@@ -200,7 +200,7 @@ def each(workspace: Workspace, ask: Callable[[FolderReader], Given]) -> list[Giv
 
 def warm(workspace: Workspace) -> None:
     """Open and read what questions and events are answered from."""
-    each(workspace, lambda store: store.candidates(_ANY))
+    each_store(workspace, lambda store: store.candidates(_ANY))
     _ = workspace.repository.git.reader
     with suppress(MemfsError):  # a write says so
         workspace.parts.codec.write(_TEXT, f"{CONTENT}/{workspace.kinds.get(_TEXT.type).folder}/{_TEXT.id}.yaml")

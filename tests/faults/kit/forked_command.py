@@ -303,7 +303,7 @@ def _have_resident(log: str) -> None:
     from memfs.errors import MemfsError
     from memfs.fs.workspace_location import find_workspace
 
-    answered = client.answered
+    answered = client.run_in_resident
 
     def noted(words: Sequence[str]) -> int | None:
         code = answered(words)
@@ -312,7 +312,7 @@ def _have_resident(log: str) -> None:
                 file.write(f"{' '.join(words)}\n")
         return code
 
-    client.answered = noted
+    client.run_in_resident = noted
     with suppress(MemfsError):  # there is no workspace, or it cannot be opened
         root = find_workspace(client.start_of(sys.argv[1:]))
         if sys.argv[1:2] != ["serve"] and not place.answering(root):

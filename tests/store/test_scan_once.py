@@ -36,16 +36,16 @@ def test_within_it_only_the_first_question_looks(looks: tuple[Workspace, list[st
     """Also within another one, and after an error; afterwards, and in other threads, each question looks."""
     workspace, found = looks
     store = workspace.store
-    with store.looking_once():
+    with store.scan_once():
         store.follow()
-        with store.looking_once():
+        with store.scan_once():
             store.follow()
         store.follow()
         other = threading.Thread(target=store.follow, name="other")
         other.start()
         other.join()
     assert found == ["MainThread", "other"]
-    with pytest.raises(KeyError), store.looking_once():
+    with pytest.raises(KeyError), store.scan_once():
         raise KeyError
     store.follow()
     store.follow()
@@ -55,7 +55,7 @@ def test_within_it_only_the_first_question_looks(looks: tuple[Workspace, list[st
 def test_what_is_written_within_it_is_known(looks: tuple[Workspace, list[str]]) -> None:
     """A process needs no look to know what it wrote itself."""
     workspace, _ = looks
-    with workspace.store.looking_once():
+    with workspace.store.scan_once():
         workspace.store.follow()
         stored = workspace.store.put(MemoryItem("Deploys are frozen.", "semantic"))
         assert workspace.store.get(stored.id) == stored
