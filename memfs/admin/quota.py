@@ -43,7 +43,7 @@ AREAS: Mapping[str, str] = {
     STATE: "journal, recovered contents and locks",
 }
 DERIVED = frozenset({INDEX, STATE})
-"""What is made anew from the rest, or waits to become part of it: it is weighed, and no memory."""
+"""What is rebuilt from the rest, or waits to become part of it: it is weighed, and no memory."""
 
 _FOLDERS = {
     "memories": "items",

@@ -65,7 +65,7 @@ held: dict[Place, OpenWorkspace] = {}
 _abandoned: list[OpenWorkspace] = []
 
 
-def _began_anew() -> None:
+def _reset_after_fork() -> None:
     """A forked child has none of its parent's open workspaces: it opens its own."""
     global _guard
     _guard = threading.RLock()
@@ -73,7 +73,7 @@ def _began_anew() -> None:
     held.clear()
 
 
-os.register_at_fork(after_in_child=_began_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def take(place: Place, user: object) -> OpenWorkspace:

@@ -133,14 +133,14 @@ def _renew() -> None:
         if not (_alone and getattr(part, "survives_fork", False)):
             getattr(part, _RENEWING, _nothing)()
     if not _alone:
-        _work_out_anew()
+        _recompute()
 
 
 def _nothing() -> None:
     """An object that has nothing but locks."""
 
 
-def _work_out_anew() -> None:
+def _recompute() -> None:
     """Let a forked child work out lazy values, each of which another thread may have been at.
 
     Python 3.11 holds a lock for every ``cached_property`` of a class, which no thread of the child would ever release.

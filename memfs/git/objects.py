@@ -257,7 +257,7 @@ def read_packed(folder: Path, name: str) -> Object | None:
                 with open(folder / "pack" / f"{index[:-4]}.pack", "rb", 0) as pack:
                     return _unpacked(folder, pack.fileno(), place)
     except (OSError, ValueError, LookupError, RecursionError, struct.error, zlib.error):
-        return None  # another form, damaged, or packed anew this moment
+        return None  # another form, damaged, or being repacked
     return None
 
 

@@ -87,7 +87,7 @@ class Index(Protocol):
         """Whether any item has a place in a talk; removed ones may count."""
 
     def worn(self) -> bool:
-        """Whether so much of it is of removed and replaced items that it is better made anew.
+        """Whether so much of it is of removed and replaced items that it is better rebuilt.
 
         Raises:
             IndexUnavailable: as ``search``.
@@ -117,14 +117,14 @@ COLUMNS = "columns"
 _DAMAGE = (FileNotFoundError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, UnboundLocalError)
 MOST_PENDING = 100_000
 _FEW_DEAD = 1_000
-"""So many documents of removed items are no reason yet to make an index anew."""
+"""So many documents of removed items are no reason yet to rebuild an index."""
 
 
 class ColumnIndex(ABC):
     """An index in a folder, all but where its postings lie. See ``Index`` for the promises.
 
     Documents are numbered through. Their rows and lengths are in ``DocumentColumns``, of which filters and answers are
-    made. A removed item's postings stay until the index is made anew, under a number that is nobody's any more.
+    made. A removed item's postings stay until the index is rebuilt, under a number that is nobody's any more.
     """
 
     name: ClassVar[str]

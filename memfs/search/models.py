@@ -79,7 +79,7 @@ class WordLlamaEmbedder:
         self.light = True
         self._lock = threading.RLock()
         reset_on_fork(self)
-        self._cut = lru_cache(_KNOWN_WORDS)(self._cut_anew)
+        self._cut = lru_cache(_KNOWN_WORDS)(self._cut_uncached)
 
     def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         """A vector for each text; what comes after its first 20,000 characters does not count.
@@ -113,7 +113,7 @@ class WordLlamaEmbedder:
         words = _WORD.findall(text[:_TEXT_LIMIT])
         return [piece for word in words for form in (word, word.lower()) for piece in self._cut(form)]
 
-    def _cut_anew(self, word: str) -> tuple[int, ...]:
+    def _cut_uncached(self, word: str) -> tuple[int, ...]:
         """The numbers of the pieces of a word."""
         known, parts = self._vocabulary, ["▁", *word]
         while len(parts) > 1:

@@ -367,7 +367,7 @@ class SearchIndex:
             return self._seen[1]
 
     def stamp(self, path: str) -> Stamp | None:
-        """As that of ``stamps()``, which a writer that changes one file after the other would make anew each time."""
+        """As that of ``stamps()``, which a writer that changes one file after the other would rebuild each time."""
         with self._lock:
             base, fresh = self._stamps(), self._fresh
             if path in fresh.gone:
@@ -403,7 +403,7 @@ class SearchIndex:
             asked: whether the process asked anything; one that only writes leaves the fold to those that do.
         """
         with self._lock:
-            size = max(1.0, len(self._stamps()) / _USUAL_SIZE)  # a fold writes the whole base anew
+            size = max(1.0, len(self._stamps()) / _USUAL_SIZE)  # a fold rewrites the whole base
             if not asked:
                 return self.overlay_size() > _MANY_LEFT * size
             weight = sum(stamp.size for stamp in self._fresh.stamps.values())

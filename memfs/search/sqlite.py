@@ -90,7 +90,7 @@ class SqliteIndex(ColumnIndex):
         if self._pending:
             first, base = self._write_segment(), self._writing()
             base.commit()
-            if first == 0:  # all was written anew, in an order that leaves pages half empty
+            if first == 0:  # all was rewritten, in an order that leaves pages half empty
                 base.execute("VACUUM")
 
     # -- reading ----------------------------------------------------------------------------------------------------
