@@ -405,7 +405,7 @@ class Workspace:
         # what only the files or the journal hold goes into history: else there were no way back
         flushed = self.store.flush(adopt=False)
         if not flushed.commits:
-            return "", flushed.reason or "its commit waits"
+            return "", flushed.reason or "nothing was committed yet"
         return self.repository.resolve(f"{flushed.commits[-1]}~1"), ""
 
     def commit(self, message: str = "") -> FlushResult:

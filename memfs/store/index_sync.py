@@ -299,7 +299,7 @@ class IndexSync:
             return path
 
     def _held_by(self, folded: str) -> str:
-        rejected = [path for path in self._rejected if stem_of(path).casefold() == folded]
+        rejected = sorted(path for path in self._rejected if stem_of(path).casefold() == folded)
         candidates = [self._ids().get(folded), *rejected]
         return next((path for path in candidates if path and self.files.entry(path) is not None), "")
 

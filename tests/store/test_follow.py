@@ -179,6 +179,16 @@ def test_when_the_older_twin_goes_the_other_takes_the_id(opened: Opened) -> None
     assert workspace.store.problems() == []
 
 
+def test_of_invalid_twins_the_same_one_is_named_whichever_came_first(opened: Opened) -> None:
+    """A process that watched them come and one that finds them together name one file."""
+    workspace = opened()
+    write(workspace, "ContextMemory/memories/nonsense/x.yaml", "content: x\n")
+    workspace.store.refresh()
+    write(workspace, "ContextMemory/memories/none/x.yaml", "content: x\n")
+    workspace.store.refresh()
+    assert workspace.store.locate("x") == "ContextMemory/memories/none/x.yaml"
+
+
 def test_a_file_with_an_unsafe_name_or_in_no_types_folder_is_a_problem(opened: Opened) -> None:
     """Such files are named, never silently ignored."""
     workspace = opened()
