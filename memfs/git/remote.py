@@ -233,7 +233,7 @@ class RemoteConnection:
         if aside is not None:
             came = self._run("rev-list", commit, "--not", *known, prepared=True, aside=aside).split()
             if not frozenset(but).isdisjoint(came):
-                self._sweep()
+                self.close()
                 return ""
             self._take_over(aside)
         return commit
@@ -268,6 +268,13 @@ class RemoteConnection:
             raise PushRefused(f"{self._remote.name} does not take the push: {message}", hint=_way_out(reason, branch))
         if not any(line.startswith(("=", "*", " ")) and ref in line for line in said.splitlines()):
             raise self._failure("push", said)
+
+    def close(self) -> None:
+        """Remove the folder, and those of syncs that were killed."""
+        above = self._folder.parent
+        if above.is_symlink() or above.is_file():
+            io.unlink(above)
+        shutil.rmtree(above, ignore_errors=True)
 
     # -- internal -------------------------------------------------------------------------------------------------
     def _run(
@@ -308,7 +315,7 @@ class RemoteConnection:
     def _prepare(self, known: Iterable[str]) -> None:
         """Make the folder that stands for a repository again."""
         folder, remote = self._folder, self._remote
-        self._sweep()
+        self.close()
         io.make_private_folder(folder)
         io.make_folders(folder / "refs")
         tips = sorted(dict.fromkeys(known))
@@ -319,13 +326,6 @@ class RemoteConnection:
         for name, text in files.items():
             io.write_file(folder / name, os.fsencode(text), durable=False)
 
-    def _sweep(self) -> None:
-        """Remove the folder, and those of syncs that were killed."""
-        above = self._folder.parent
-        if above.is_symlink() or above.is_file():
-            io.unlink(above)
-        shutil.rmtree(above, ignore_errors=True)
-
     def _failure(self, verb: str, said: str) -> RemoteUnreachable:
         lines = [without_login(line).strip() for line in said.splitlines() if line.strip()]
         relevant = [line for line in lines if line.startswith(("fatal:", "error:", "ssh:", "remote:"))] or lines
@@ -335,10 +335,6 @@ class RemoteConnection:
         name = self._remote.name
         hint = f"{hint.format(name=name)} (memfs uses your own git configuration, and none of this repository's)"
         return RemoteUnreachable(f"git {verb} with {name} failed: {text}", hint=hint)
-
-    def close(self) -> None:
-        """Remove the folder."""
-        self._sweep()
 
 
 def _config(remote: Remote) -> str:

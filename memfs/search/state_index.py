@@ -110,7 +110,7 @@ class StateIndex:
         """Drop documents; paths that are not known are passed over."""
         self._each(_take, paths)
 
-    def _each(self, act: Callable[[sqlite3.Connection, Value], None], values: Iterable[Value]) -> None:
+    def _each(self, act: Callable[[sqlite3.Connection, Value], object], values: Iterable[Value]) -> None:
         listed = list(values)
 
         def change(base: sqlite3.Connection) -> None:
@@ -122,12 +122,7 @@ class StateIndex:
 
     def clear(self) -> None:
         """Forget everything."""
-
-        def change(base: sqlite3.Connection) -> None:
-            for table in _TABLES:
-                base.execute(f"DELETE FROM {table}")  # noqa: S608
-
-        self._base.change(change)
+        self._each(lambda base, table: base.execute(f"DELETE FROM {table}"), _TABLES)  # noqa: S608
 
     def close(self) -> None:
         """Release the file; the next question opens it again."""
