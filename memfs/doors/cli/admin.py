@@ -31,6 +31,7 @@ from memfs.doors.cli.output import (
     problems_note,
     progress,
     render,
+    size,
     somebody_types,
     styled,
 )
@@ -73,7 +74,16 @@ class GcReport:
     backed_up: bool = False
 
 
-@verb("gc", text=document, exit_code=lambda report: any(step.error for step in report.steps))
+def _gc_text(report: GcReport) -> Text:
+    for step in report.steps:
+        yield f"{size(step.bytes):>16}  {step.what}" + (f": {step.error}" if step.error else "")
+    if not report.steps:
+        yield "Nothing to clean up"
+    if report.backed_up:
+        yield "Made the backup that was due"
+
+
+@verb("gc", text=_gc_text, exit_code=lambda report: any(step.error for step in report.steps))
 def gc(workspace: Workspace) -> GcReport:
     """Make room without losing anything: leftovers, contents kept twice, loose history, surplus backups.
 
@@ -494,7 +504,11 @@ def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
 
 
 # -- migrate ------------------------------------------------------------------------------------------------------
-@verb("migrate", text=document)
+def _migrate_text(done: layout.MigrationResult) -> Text:
+    return document(done) if done.changed else ("The files have the present version already",)
+
+
+@verb("migrate", text=_migrate_text)
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 def migrate(workspace: Workspace, dry_run: bool) -> layout.MigrationResult:
     """Bring the files to the version of the format that this memfs writes, as one commit.

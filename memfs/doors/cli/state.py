@@ -452,7 +452,29 @@ def feedback(workspace: Workspace, agent: str, no_record: bool) -> AgentFeedback
 
 
 # -- analyze ------------------------------------------------------------------------------------------------------
-@verb("analyze", text=document)
+def _analyze_text(analysis: Analysis) -> Text:
+    yield f"{styled(analysis.agent, bold=True)}  {count(analysis.outputs, 'output')}"
+    rows = (
+        ("improvement", analysis.improvement_rate, analysis.improvement_basis),
+        ("diversity", analysis.diversity, analysis.diversity_basis),
+    )
+    yield Table([(f"  {name}", _figure(value), basis) for name, value, basis in rows], (2,))
+    for one in analysis.strategies[:8]:
+        works = "works" if one.successful else "does not stand out"
+        yield f"  strategy {one.name}: {_figure(one.score)} in {count(one.uses, 'use')}, {works}"
+    for effect in analysis.feedback:
+        if any(one.effect is not None for one in effect.metrics):
+            yield f"  feedback of iteration {effect.from_iteration}: {effect.verdict}; {effect.reason}"
+    weights = f"{analysis.current_weight:g} -> {analysis.suggested_weight:g}"
+    yield f"  suggested weight  {styled(weights, bold=True)}  ({analysis.weight_source})"
+    yield from (f"    {reason}" for reason in analysis.reasons)
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+@verb("analyze", text=_analyze_text)
 @click.argument("agent", metavar="AGENT")
 @click.option(
     "--iterations", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How many to look at."
