@@ -322,8 +322,7 @@ def _accepted(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _patterns(part: Any) -> Iterator[str]:
     if isinstance(part, Mapping):
-        named = part.get("patternProperties")
-        yield from named if isinstance(named, Mapping) else ()
+        yield from part["patternProperties"] if isinstance(part.get("patternProperties"), Mapping) else ()
         yield from [part["pattern"]] if isinstance(part.get("pattern"), str) else []
     for inner in part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else ():
         yield from _patterns(inner)
