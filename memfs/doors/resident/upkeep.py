@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from memfs.doors.cli.app import EVERYDAY
 from memfs.doors.resident.client import READING, WRITING
 from memfs.errors import LockTimeout, MemfsError
 from memfs.fs import append_log
@@ -136,7 +137,7 @@ def _drain(workspace: Workspace, place: SessionLocation) -> bool:
 
 # -- what is imported and computed once -----------------------------------------------------------------------------
 Given = TypeVar("Given")
-_VERBS = ("app", "parser", *sorted(READING | WRITING))
+_VERBS = ("app", "parser", *sorted({verb.home or verb.name for verb in EVERYDAY if verb.name in READING | WRITING}))
 _MORE = {
     "admin": "backup prune",
     "context": "builtin_sources mounts plugins",
