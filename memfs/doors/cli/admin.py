@@ -115,7 +115,7 @@ def gc(workspace: Workspace) -> GcReport:
 
 # -- cut ----------------------------------------------------------------------------------------------------------
 def _cut_text(plan: CutPlan) -> Text:
-    return document(plan) if plan.commit or plan.refused else (f"No history before {plan.before.date()}",)
+    return document(plan) if plan.commit or plan.refused or plan.ended else (f"No history before {plan.before.date()}",)
 
 
 @verb("cut", text=_cut_text, exit_code=lambda plan: bool(plan.refused))
