@@ -1,25 +1,20 @@
-"""``undo`` and ``restore``: take back what was written, and bring back an earlier state."""
+"""``undo``: take back what a session, an agent or a commit wrote."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
-from memfs.dataclass import dataclass
-from memfs.doors.cli.command import Unclear, complete_ids, opened, remark, verb
-from memfs.doors.cli.options import land, named, when
-from memfs.doors.cli.output import Note, Table, Text, count, one_line, readable, styled
-from memfs.errors import HistoryUnavailable, ItemNotFound
+from memfs.doors.cli.command import Unclear, opened, verb
+from memfs.doors.cli.options import when
+from memfs.doors.cli.output import Note, Text, count, one_line, readable, styled
+from memfs.errors import HistoryUnavailable
 from memfs.model import Origin
 
 if TYPE_CHECKING:
-    from memfs.admin.history import Recoverable
     from memfs.team.undo import Undone, UntouchedField
-    from memfs.workspace import Workspace
 
-# -- undo -------------------------------------------------------------------------------------------------------------
 _SHORT = 10
 _VALUE = 60
 _STEPS_SHOWN = 20
@@ -32,7 +27,7 @@ _PLANNED = {
 }
 
 
-def _undo_text(done: Undone, dry_run: bool) -> Text:
+def _text(done: Undone, dry_run: bool) -> Text:
     words = _PLANNED if dry_run else _DONE
     for step in done.steps[:_STEPS_SHOWN]:
         commit = styled(step.commit[:_SHORT], fg="yellow")
@@ -71,7 +66,7 @@ def _clash(one: UntouchedField) -> str:
     return f"Kept {one.path} {one.field}: {now} (without the later edit: {undone})"
 
 
-@verb("undo", text=_undo_text, exit_code=lambda done: all(one.action not in _DONE for one in done.files))
+@verb("undo", text=_text, exit_code=lambda done: all(one.action not in _DONE for one in done.files))
 @click.option("--session", default="", metavar="NAME", help="What was written in this session.")
 @click.option("--agent", default="", metavar="NAME", help="What this agent wrote; with --session, in that session.")
 @click.option("--commit", "commits", multiple=True, metavar="REV", help="What this commit changed; may be repeated.")
@@ -96,8 +91,8 @@ def undo(
         memfs undo --commit c92f02c1
         memfs undo --since 1h
     """
-    whose = bool(session or agent)
-    if (commits and whose) or not (commits or whose or since):
+    named = bool(session or agent)
+    if (commits and named) or not (commits or named or since):
         hint = "name --session, --agent or both; --commit HEAD, the newest commit; or --since 1h, what you wrote since"
         raise Unclear("what is to be taken back?", hint)
     from memfs.team.undo import RevertSelection
@@ -108,7 +103,7 @@ def undo(
         done = workspace.teams.undo.run(chosen, message=message, dry_run=dry_run, by=signed)
     if not (done.files or done.left):
         hint = "no commit of this branch matches; 'memfs team blame ID' names agents and sessions"
-        if not (commits or whose):
+        if not (commits or named):
             hint = "you committed nothing since; --agent and --session take back what others wrote"
         if done.waiting:
             hint = f"{done.waiting}: 'memfs commit' first"
@@ -116,99 +111,3 @@ def undo(
             hint = f"{_taken_back(done)}; 'memfs undo --commit REV' of the commit that did so brings it back"
         raise HistoryUnavailable("nothing to undo", hint=hint)
     return done
-
-
-# -- restore ----------------------------------------------------------------------------------------------------------
-_HINT = "name a revision with --from REV ('memfs log' lists them), or give --displaced"
-
-
-@dataclass(frozen=True, slots=True)
-class Restoration:
-    """What was brought back, or would be.
-
-    Attributes:
-        restored: files that are as they were.
-        removed: files that were not there then.
-        commit: the commit that does it; null where there is none.
-        recoverable: what could be brought back, where that was asked; newest first.
-    """
-
-    restored: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    commit: str | None = None
-    recoverable: tuple[Recoverable, ...] = ()
-
-
-def _restore_text(done: Restoration, dry_run: bool) -> Text:
-    for path in done.restored:
-        yield f"{'Would restore' if dry_run else 'Restored'} {path}"
-    for path in done.removed:
-        yield f"{'Would remove' if dry_run else 'Removed'} {path}"
-    if done.commit:
-        yield f"Committed {styled(done.commit[:12], fg='yellow')}"
-    yield Table([(row.name, f"{row.time:%Y-%m-%d %H:%M}", row.path) for row in done.recoverable], dim=(1,))
-
-
-@verb("restore", text=_restore_text)
-@click.argument("target", required=False, metavar="[ID|PATH]", shell_complete=complete_ids)
-@click.option("--from", "revision", metavar="REV", help="As of this revision or date: HEAD~3, a branch, 2026-03-01.")
-@click.option("--displaced", is_flag=True, help="What was written and is in no commit; without ID, list it.")
-@click.option("--dry-run", is_flag=True, help="Only say what would change.")
-@click.option("-m", "--message", default="", help="The commit's message.")
-def restore(target: str | None, revision: str | None, displaced: bool, dry_run: bool, message: str) -> Restoration:
-    """Bring back an item, a folder or the whole memory as it was, as a new commit; history is never rewritten.
-
-    Where history.commit is manual the files are brought back for you to commit. A file edited by hand since its last
-    commit is not overwritten: commit the edit or undo it first. One that was deleted comes back.
-
-    Without --from, ID is an item that was pruned: it comes back from the archive.
-
-    With --displaced it brings back what memfs had written and no commit holds, such as what an edit by hand displaced.
-    A content called damaged-... is the copy of what 'memfs check --fix' replaced: the error names its file.
-    'memfs admin backup restore' recreates a workspace from a backup.
-
-    Examples:
-        memfs restore use-postgresql-for-transactions-7h2k9q --from HEAD~1
-        memfs restore --from 2026-03-01 --dry-run
-        memfs restore --displaced
-    """
-    backup = target is not None and target.endswith(".tar")
-    if displaced == (revision is not None) and (displaced or backup or target is None):
-        raise Unclear("from where?", "'memfs admin backup restore' takes a backup" if backup else _HINT)
-    if revision is None and (dry_run or message):
-        raise Unclear("--dry-run and --message go with --from REV, not with --displaced or what was pruned")
-    with opened() as workspace:
-        if revision is None and target is None:
-            rows = tuple(workspace.recovered.list())
-            remark(count(len(rows), "displaced content"))
-            return Restoration(recoverable=rows)
-        if revision is None:
-            name, pruned = str(target), workspace.pruner.pruned
-            if not displaced and pruned.find(name) is None:
-                raise Unclear("from where?", _way_back(workspace, name) or _HINT)
-            path = workspace.recovered.restore(name) if displaced else pruned.bring_back(name).path
-            land(workspace)
-            return Restoration((path,))
-        aside = len(workspace.recovered.list())
-        done = workspace.history.restore(revision, named(workspace, target, revision), message=message, dry_run=dry_run)
-        waits = workspace.store.by_hand and not dry_run
-        kept = len(workspace.recovered.list()) > aside
-    if not (done.restored or done.removed):
-        remark(f"nothing differs from {revision}")
-    elif waits:
-        remark("commit these files with git, or 'memfs commit'")
-    if kept:
-        remark("what no commit held is set aside: 'memfs restore --displaced' lists it and brings it back")
-    return Restoration(done.restored, done.removed, done.commit)
-
-
-def _way_back(workspace: Workspace, target: str) -> str:
-    """What brings back an item that was forgotten; "" where it is there, or no commit holds it."""
-    with suppress(ItemNotFound, HistoryUnavailable):
-        name = str(named(workspace, target))
-        found = [] if workspace.history.path_of(name) else workspace.history.log(name, 1)
-        for revision in (end for one in found for end in (one.short, f"{one.short}~1")):
-            with suppress(HistoryUnavailable):
-                workspace.history.content(revision, name)
-                return f"it was forgotten: memfs restore {name} --from {revision}"
-    return ""
