@@ -29,7 +29,7 @@ table = {
     "memfs.workspace": [("", "open_workspace", "open")],
     "memfs.store.index_sync": [("IndexSync", "refresh", "files")],
     "memfs.recall.recaller": [("Recaller", "search", "search")],
-    "memfs.doors.resident.client": [("ChildConnection", "to", "greeting"), ("", "_ran", "child")],
+    "memfs.doors.resident.client": [("ChildConnection", "to", "greeting"), ("", "_run_in_child", "child")],
     "memfs.doors.resident.answer": [
         ("", "answer", "become"), ("", "_run", "command"), ("_Announcement", "open", "open")
     ],
