@@ -387,7 +387,7 @@ class Continuations:
         if expires and parse_time(expires) <= self._clock():
             raise TokenInvalid(
                 f"continuation token {token} expired on {expires}",
-                hint="begin the task anew; continuation.expires_hours in system_config says how long tokens last",
+                hint="start the task again; continuation.expires_hours in system_config says how long tokens last",
             )
 
     def _kept(self, agent: str, task: str) -> list[State]:

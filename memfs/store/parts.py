@@ -1,6 +1,6 @@
-"""The parts that the modules of a store share: tree, journal, locks, history, codec, index, quota gate and policy.
+"""What the modules of a store share: tree, journal, locks, history, codec, index, quota gate and policy.
 
-What writes and looks of a store come to are values here, too, and what a reader must know of those who write.
+The results of writes and scans are defined here as well, and what a reader has to know about writers.
 """
 
 from __future__ import annotations

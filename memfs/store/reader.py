@@ -559,7 +559,7 @@ class ChangeDetector:
             raise
 
     def _news(self) -> set[str] | None:
-        """The paths that other processes wrote; None where any file may be among them. In a mere folder nobody does."""
+        """The paths that other processes wrote; None where any file may be among them."""
         return set()
 
     def close(self) -> None:

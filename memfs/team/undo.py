@@ -384,7 +384,7 @@ class Reverter:
         if present is None or present == before:  # somebody took it away, or put it back, already
             return Reversal(result=present)
         if after is None:
-            return Reversal(result=present, clashes=(UntouchedField(field="", now="made anew", undone="brought back"),))
+            return Reversal(result=present, clashes=(UntouchedField(field="", now="restored", undone="brought back"),))
         if before is None:
             if self._is_same(after, present):
                 return Reversal(result=None)

@@ -54,7 +54,7 @@ def test_installing_says_how_to_look_and_how_to_stop(typed: Typed, tmp_path: Pat
     assert "keeps; 'memfs agent uninstall claude-code' turns" in typed("agent", "install", "claude-code")[1]
     into = typed("agent", "install", "claude-code", "--into", "repository")[1]
     assert "'memfs status' shows where and what it keeps" in into
-    assert "started anew; 'memfs agent uninstall cursor' takes it out" in typed("agent", "install", "cursor")[1]
+    assert "restarted; 'memfs agent uninstall cursor' takes it out" in typed("agent", "install", "cursor")[1]
     assert typed("agent", "install", "cursor")[1] == ""
 
 

@@ -168,7 +168,7 @@ def install(program: str, scope: str | None, dry_run: bool, into: str, server: b
         looks = "memfs status" if into == "repository" else "memfs status --private"
         remark(f"'{looks}' shows where and what it keeps; 'memfs agent uninstall claude-code{option}' turns it off")
     elif installed:
-        remark(f"it works when {program} is started anew; 'memfs agent uninstall {program}' takes it out")
+        remark(f"it takes effect once {program} is restarted; 'memfs agent uninstall {program}' takes it out")
     if server and chosen is not InstallScope.PROJECT:
         words = shlex.join((*own_program(chosen).words, "mcp"))
         remark(f"for the server, run: claude mcp add --scope {chosen.value} memfs -- {words}")

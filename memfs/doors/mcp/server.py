@@ -92,7 +92,7 @@ class WorkspaceSession:
 
         with self._guard:
             if self._closed:
-                raise WorkspaceNotFound("this server is closing", hint="connect anew")
+                raise WorkspaceNotFound("this server is closing", hint="connect again")
             if self._memory is None:
                 if self.opener is not None:
                     self._opened = self._opened or self.opener()
@@ -131,7 +131,7 @@ class WorkspaceSession:
         try:
             waiting = asyncio.get_running_loop().run_in_executor(self._threads, partial(_served, work, *arguments))
         except RuntimeError as error:  # the threads were told to end
-            raise WorkspaceNotFound("this server is closing", hint="connect anew") from error
+            raise WorkspaceNotFound("this server is closing", hint="connect again") from error
         return await waiting
 
     def close(self) -> None:
