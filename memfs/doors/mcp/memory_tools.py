@@ -311,18 +311,15 @@ def _notes(opened: WorkspaceSession, told: DeliveryResult) -> list[str]:
     return notes + [without_folders(problem.message, opened.root) for problem in told.problems[:_PROBLEMS]]
 
 
-# -- standing -------------------------------------------------------------------------------------------------------
+# -- status ---------------------------------------------------------------------------------------------------------
 def memory_status(opened: WorkspaceSession, caller: Caller, _: Given) -> ToolResult:
     """``memory_status``."""
     found = opened.memory.status()
     problems: Sequence[Problem] = found.pop("problems")
     shown = [_problem(opened, problem) for problem in problems[:_PROBLEMS]]
-    data = {
-        **found,
-        "waiting_reason": without_folders(found["waiting_reason"], opened.root),
-        "problem_count": len(problems),
-    }
-    data |= {"problems": shown, "agent": caller.agent, "session": caller.session, "version": __version__}
+    reason = without_folders(found["waiting_reason"], opened.root)
+    data = found | {"waiting_reason": reason, "problem_count": len(problems), "problems": shown}
+    data |= {"agent": caller.agent, "session": caller.session, "version": __version__}
     return ToolResult(quoted(json.dumps(data, indent=1, ensure_ascii=False).split("\n")), data)
 
 

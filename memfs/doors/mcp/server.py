@@ -10,15 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import queue
 import secrets
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp.server.context import ServerRequestContext
@@ -284,17 +283,18 @@ def serve(server: MemoryServer) -> None:
     Raises:
         KeyboardInterrupt: somebody pressed Ctrl-C; everything is closed.
     """
-    endings: queue.SimpleQueue[int] = queue.SimpleQueue()
-    with _signals(endings.put):
+    # A descriptor, since a signal that comes just before a thread waits for a lock or a queue does not wake it.
+    ours, wake = socket.socketpair()
+    with ours, wake, _signals(wake):
         # a thread that nobody waits for: it may be waiting for a line when the signal comes
-        threading.Thread(target=_talk, args=(server, endings.put), name="mcp", daemon=True).start()
-        asked_by = endings.get()
+        threading.Thread(target=_talk, args=(server, wake), name="mcp", daemon=True).start()
+        asked_by = ours.recv(1)[0]
         server.close()
     if asked_by == signal.SIGINT:
         raise KeyboardInterrupt
 
 
-def _talk(server: MemoryServer, ended: Callable[[int], None]) -> None:
+def _talk(server: MemoryServer, wake: socket.socket) -> None:
     async def talk() -> None:
         async with stdio_server() as (reading, writing):
             await server.protocol.run(reading, writing, server.protocol.create_initialization_options())
@@ -302,23 +302,25 @@ def _talk(server: MemoryServer, ended: Callable[[int], None]) -> None:
     try:
         asyncio.run(talk())
     finally:
-        ended(0)
+        with suppress(OSError):  # a signal came first
+            wake.send(b"\0")
 
 
 @contextmanager
-def _signals(take: Callable[[int], None]) -> Iterator[None]:
-    """Hand over the signal that asks this process to end, until all is closed; a second one ends it at once."""
+def _signals(wake: socket.socket) -> Iterator[None]:
+    """Send the number of a signal that asks this process to end, until all is closed; a second one ends it at once."""
 
-    def restore() -> None:
+    def restore(*_: object) -> None:
         for one, handler in before.items():
             signal.signal(one, handler)
 
-    def asked(number: int, _: FrameType | None) -> None:
-        restore()
-        take(number)
-
-    before = {one: signal.signal(one, asked) for one in _ENDING}
+    before = {one: signal.getsignal(one) for one in _ENDING}
+    wake.setblocking(False)
+    waker = signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+    for one in _ENDING:
+        signal.signal(one, restore)
     try:
         yield
     finally:
         restore()
+        signal.set_wakeup_fd(waker)
