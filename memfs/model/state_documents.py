@@ -455,14 +455,6 @@ class Analysis(Shape):
     feedback: tuple[FeedbackEffect, ...] = ()
 
 
-AGGREGATES: Mapping[str, str] = {
-    "effectiveness_metrics": "how each agent did, by iteration",
-    "pattern_history": "the patterns of the meta-reviews, by iteration",
-    "research_progress": "how far the research was, by iteration",
-}
-"""The aggregates with what each says."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentClash:
     """Two writers' values of one field of a state document, of which one was overridden.

@@ -1,4 +1,4 @@
-"""Keep ``aggregates/*.json``: metrics by agent, patterns and progress, summed over all iterations.
+"""Keep ``aggregates/*.json``: metrics by agent, patterns and progress, by iteration.
 
 Each follows from the documents alone: bringing one up to date gives the bytes that a rebuild gives. Patterns and
 hypotheses are followed over the iterations, archived ones included.
@@ -23,7 +23,7 @@ from memfs.model.state_documents import PatternTrend, TrendReport
 from memfs.model.state_facts import StateFacts, StateQuery, StateRow, as_mapping, as_number, version_order
 from memfs.model.state_paths import HYPOTHESIS_KINDS, aggregate_path
 from memfs.state import metrics
-from memfs.state.metrics import Load, combined, direction, short, slope, summary
+from memfs.state.metrics import Load, direction, short, slope, summary
 from memfs.store.state_files import DocumentChange
 
 if TYPE_CHECKING:
@@ -310,22 +310,10 @@ def _version(document: StateDocument) -> HypothesisVersion:
 
 
 Entry = Mapping[str, Any]
-Fold = Callable[[Entry, int, Entry], dict[str, Any]]
-"""The sum so far ({} at first), the number and entry of the next iteration; the new sum."""
 
-ROOM = 16_000
-"""So many keys and values at most stand in the entries together: a file of some 200 kB."""
-VERSION = 2
-
-
-def size_of(value: Any) -> int:
-    """How many keys and values stand in a value, about as they are counted when a document is read."""
-    if isinstance(value, Mapping):
-        return 2 + sum(2 + size_of(inner) for inner in value.values())
-    if isinstance(value, list | tuple):
-        return 2 + sum(1 + size_of(inner) for inner in value)
-    return 0
-
+ROOM = 200_000
+"""So many bytes the entries of a file take together at most, unless the newest alone takes more."""
+VERSION = 3
 
 KINDS = ("agent_output", "hypothesis", "meta_review", "system_state", "tournament_result")
 """The documents that an entry follows from."""
@@ -385,80 +373,7 @@ def _text(value: Any) -> bool:
 
 
 _MOST_AGENTS = 200
-_MOST_PATTERNS = 500
-_MOST_IN_ENTRY = 12_000
-
-
-# -- agents -------------------------------------------------------------------------------------------------------
-def fold_agents(total: Entry, iteration: int, entry: Entry) -> dict[str, Any]:
-    """How each agent did in all iterations so far."""
-    agents = dict(as_mapping(total.get("agents")))
-    for name, one in as_mapping(entry.get("agents")).items():
-        before = as_mapping(agents.get(name))
-        made: dict[str, Any] = {
-            "first": before.get("first", iteration),
-            "last": iteration,
-            "iterations": before.get("iterations", 0) + 1,
-            "outputs": before.get("outputs", 0) + one.get("outputs", 0),
-        }
-        for key in ("confidence", "cost", "gains"):
-            if key in before or key in one:
-                made[key] = combined(part[key] for part in (before, one) if key in part)
-        if "better" in before or "better" in one:
-            made["better"] = before.get("better", 0) + one.get("better", 0)
-        agents[name] = made
-    busiest = sorted(agents, key=lambda name: (-agents[name]["outputs"], name))[:_MOST_AGENTS]
-    return {"agents": {name: agents[name] for name in sorted(busiest)}}
-
-
-def fitting(agents: Mapping[str, Any]) -> dict[str, Any]:
-    """The agents that a file has room for, the busiest first, and how many are left out."""
-    kept: list[str] = []
-    room = _MOST_IN_ENTRY
-    for name in sorted(agents, key=lambda name: (-agents[name]["outputs"], name)):
-        room -= 2 + size_of(agents[name])
-        if room < 0:
-            break
-        kept.append(name)
-    made: dict[str, Any] = {"agents": {name: agents[name] for name in sorted(kept)}}
-    return made | ({"left_out": len(agents) - len(kept)} if len(kept) < len(agents) else {})
-
-
-# -- patterns -----------------------------------------------------------------------------------------------------
-def fold_patterns(total: Entry, iteration: int, entry: Entry) -> dict[str, Any]:
-    """When each pattern was first and last seen, how often, and in how many reviews."""
-    patterns = dict(as_mapping(total.get("patterns")))
-    for key, one in as_mapping(entry.get("patterns")).items():
-        before = as_mapping(patterns.get(key))
-        patterns[key] = {
-            "name": one["name"],
-            "first_seen": before.get("first_seen", iteration),
-            "last_seen": iteration,
-            "total": before.get("total", 0) + one["count"],
-            "reviews": before.get("reviews", 0) + 1,
-        }
-    kept = sorted(patterns, key=lambda key: (-patterns[key]["total"], -patterns[key]["last_seen"], key))
-    reviews = total.get("reviews", 0) + (1 if entry.get("reviewed") else 0)
-    return {"reviews": reviews, "patterns": {key: patterns[key] for key in kept[:_MOST_PATTERNS]}}
-
-
-# -- progress -----------------------------------------------------------------------------------------------------
-_COUNTED = ("outputs", "hypotheses", "tournament_results")
-
-
-def fold_progress(total: Entry, iteration: int, entry: Entry) -> dict[str, Any]:
-    """How much was done so far, and the best hypothesis of all."""
-    made: dict[str, Any] = {"first": total.get("first", iteration), "last": iteration}
-    made["iterations"] = total.get("iterations", 0) + 1
-    made["closed"] = total.get("closed", 0) + (1 if entry.get("status") == "closed" else 0)
-    made |= {name: total.get(name, 0) + entry.get(name, 0) for name in _COUNTED}
-    before, best = as_mapping(total.get("best")), as_mapping(entry.get("best"))
-    rating, known = as_number(best.get("rating")), as_number(before.get("rating"))
-    if rating is not None and (known is None or rating > known):
-        before = {"id": best.get("id", ""), "rating": short(rating), "iteration": iteration}
-    return made | ({"best": dict(before)} if before else {})
-
-
+"""So many agents of an iteration stand in a file, the busiest."""
 _SOURCE = "aggregates"
 _MAKER = maker("aggregate", str(VERSION))
 _NAMES_AT_ONCE = 500
@@ -467,11 +382,10 @@ _UNREADABLE = (ContentError, FileNotFoundError, CorruptRecord)
 
 @dataclass(frozen=True, slots=True)
 class _Sort:
-    """One of the aggregates: from which documents it is made, its entry for an iteration, and its sum."""
+    """One of the aggregates: from which documents it is made, and its entry for an iteration."""
 
     name: str
     kinds: tuple[str, ...]
-    fold: Fold
     entry: Callable[[Sequence[StateRow], _Documents], dict[str, Any]]
 
 
@@ -490,9 +404,9 @@ def _progress(rows: Sequence[StateRow], documents: _Documents) -> dict[str, Any]
     return progress(rows, documents.load)
 
 
-_EFFECTIVENESS = _Sort("effectiveness_metrics", metrics.KINDS, fold_agents, _agents)
-_PATTERNS = _Sort("pattern_history", ("meta_review",), fold_patterns, _patterns)
-_SORTS = (_EFFECTIVENESS, _PATTERNS, _Sort("research_progress", KINDS, fold_progress, _progress))
+_EFFECTIVENESS = _Sort("effectiveness_metrics", metrics.KINDS, _agents)
+_PATTERNS = _Sort("pattern_history", ("meta_review",), _patterns)
+_SORTS = (_EFFECTIVENESS, _PATTERNS, _Sort("research_progress", KINDS, _progress))
 _REVIEWED = tuple(sort for sort in _SORTS if "meta_review" in sort.kinds)
 
 
@@ -575,22 +489,26 @@ class Aggregates:
         return [one.path for one in written]
 
     def _document(self, sort: _Sort, numbers: Sequence[int]) -> dict[str, Any]:
-        """What belongs on disk: the sum of all iterations, and the newest one by one, as many as there is room for."""
-        total: Entry = {}
-        shown: dict[int, Entry] = {}
-        for number, entry in self._entries(sort, numbers).items():
-            total = sort.fold(total, number, entry)
-            shown[number] = {**entry, **fitting(entry["agents"])} if sort is _EFFECTIVENESS else entry
-        room = ROOM
+        """What belongs on disk: the newest iterations one by one, as many as there is room for."""
+        entries = self._entries(sort, numbers)
         newest: dict[int, Entry] = {}
-        for number in reversed(shown):
-            room -= size_of(shown[number])
+        room = ROOM
+        for number in reversed(entries):
+            shown = _busiest(entries[number]) if sort is _EFFECTIVENESS else entries[number]
+            room -= len(json.dumps(shown))
             if newest and room < 0:
                 break
-            newest[number] = shown[number]
+            newest[number] = shown
         trends = {"trends": trends_of_entries(newest)} if sort is _PATTERNS else {}
-        ordered = {str(number): dict(newest[number]) for number in reversed(newest)}
-        return {"version": VERSION, "total": dict(total), **trends, "iterations": ordered}
+        return {"version": VERSION, **trends, "iterations": {str(n): newest[n] for n in reversed(newest)}}
+
+
+def _busiest(entry: Entry) -> Entry:
+    """An entry of agents without those for which a file has no room, and how many these are."""
+    agents = entry["agents"]
+    kept = sorted(agents, key=lambda name: (-agents[name]["outputs"], name))[:_MOST_AGENTS]
+    left_out = {"left_out": len(agents) - len(kept)} if len(kept) < len(agents) else {}
+    return {**entry, "agents": {name: agents[name] for name in sorted(kept)}, **left_out}
 
 
 class _Documents:
