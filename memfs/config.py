@@ -892,5 +892,4 @@ def changed(folder: Path, key: str, value: Any, name: str = names.SETTINGS_FILE)
     """
     text = toml_text.read(folder, name)
     table, _, own = key.rpartition(".")
-    made = toml_text.without(text, table, own) if value is None else toml_text.with_value(text, table, own, value)
-    return made.encode()
+    return toml_text.with_value(text, table, own, value).encode()

