@@ -39,7 +39,7 @@ def test_a_page_is_cut_into_what_belongs_together() -> None:
     """Items with their lines below, numbered lists and the rest of a section are passages; comments and rules go."""
     text = (
         "Intro.\n\n# One\n\nText\nof one.\n\n```sh\n# no heading\n- no item\n```\n\n- a\n  more\n\n  - inner\n- b\n"
-        "<!-- gone\n- gone -->\nTwo\n---\n\nWhen testing:\n\n* c\n\nAfter.\n\n1. x\n2. y\n\n***\n"
+        "<!-- gone\n- gone -->\n## Two\n---\n\nWhen testing:\n\n* c\n\nAfter.\n\n1. x\n2. y\n\n***\n"
     )
     found = list(passages(text))
     assert [(one.line, one.heading, one.sort, one.text) for one in found] == [

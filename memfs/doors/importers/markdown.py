@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from memfs.dataclass import dataclass, field
+from memfs.dataclass import NamedTuple, dataclass
 from memfs.doors.importers.source_files import (
     SourceContent,
     SourcePage,
@@ -38,7 +38,9 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _BULLET = re.compile(r"( {0,3}[-*+])[ \t]+(\S.*)$")
 _NUMBER = re.compile(r"( {0,3}\d{1,9}[.)])[ \t]+(\S.*)$")
 _BREAK = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
-_LONGEST_INTRODUCTION = 160
+_LONGEST_LEAD = 160
+_HEAD, _RULE = "heading", "rule"
+_LISTS = frozenset({"item", "steps"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,19 +120,36 @@ def _is_title(row: str, following: str) -> bool:
     return bool(row.strip() and not marked and _UNDERLINE.match(following))
 
 
-@dataclass(slots=True)
-class _Open:
-    """The passage that is being read."""
+class _Block(NamedTuple):
+    """Lines that belong together, and the number of the first."""
 
-    line: int
     sort: str
-    indent: int = 0
-    lines: list[str] = field(default_factory=list)
+    line: int
+    lines: list[str]
 
 
 def passages(text: str, line: int = 1) -> Iterator[Passage]:
-    """The passages of a page whose first line has this number."""
-    yield from _MarkdownReader(line).read(_without_comments(text))
+    """The passages of a page whose first line has this number.
+
+    A short text that ends with a colon belongs to each item of the list below it.
+    """
+    headings: list[tuple[int, str]] = []
+    lead = ""
+    blocks = list(_blocks(_without_comments(text), line))
+    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+        if block.sort == _HEAD and (found := _HEADING.match(block.lines[0])):
+            outer = [one for one in headings if one[0] < len(found[1])]
+            headings, lead = [*outer, (len(found[1]), " ".join(_title(found[2] or "").split()))], ""
+            continue
+        said = _dedented(block)
+        if block.sort == "item":
+            said = f"{lead} {said}".strip()
+        elif block.sort == "text":
+            leads = following is not None and following.sort == "item"
+            said, lead = _lead(said) if leads else (said, "")
+        if said and block.sort != _RULE:
+            names = tuple(title for _, title in headings if title)
+            yield Passage(text=said, line=block.line, headings=names, sort=block.sort)
 
 
 def rows(text: str) -> Iterator[tuple[str, bool]]:
@@ -161,126 +180,56 @@ def _title(written: str) -> str:
     return bare.rstrip(" \t") if not bare or bare[-1] in " \t" else said
 
 
-class _MarkdownReader:
-    """Reads one page line by line."""
+def _blocks(text: str, line: int) -> Iterator[_Block]:
+    """The lines of a page that belong together: a heading, an item, a numbered list, or text."""
+    block, blank = _Block(_RULE, line, []), False
+    for number, (row, is_code) in enumerate(rows(text), line):
+        sort = _begun(row, is_code, block, blank)
+        blank = not row.strip()
+        if sort:
+            yield block
+            block = _Block(sort, number, [])
+        block.lines.append(row)
+    yield block
 
-    def __init__(self, line: int) -> None:
-        self._line = line
-        self._headings: list[tuple[int, str]] = []
-        self._open: _Open | None = None
-        self._introduction = ""
-        self._blank = False
-        self._done: list[Passage] = []
 
-    def read(self, text: str) -> list[Passage]:
-        """All passages of a text."""
-        lines, was_code = list(rows(text)), False
-        for number, (row, is_code) in enumerate(lines):
-            if is_code and was_code:
-                self._add(row, number + self._line)
-            elif is_code:
-                self._leave(row)
-                self._add(row, number + self._line)
-            else:
-                self._take(row, number + self._line, lines[number + 1][0] if number + 1 < len(lines) else "")
-            self._blank, was_code = not row.strip(), is_code
-        self._close()
-        return self._done
+def _begun(row: str, is_code: bool, block: _Block, blank: bool) -> str:
+    """The sort of block that a line begins; "" where it goes on with the one before.
 
-    def _take(self, row: str, line: int, following: str) -> None:
-        if found := _HEADING.match(row):
-            self._head(len(found[1]), _title(found[2] or ""))
-        elif row.strip() and self._is_underlined(row, following):
-            self._head(1 if following.strip()[0] == "=" else 2, row.strip())
-        elif _BREAK.match(row) or (_UNDERLINE.match(row) and not self._text_is_open()):
-            self._close()
-        else:
-            self._take_text(row, line)
+    Args:
+        blank: whether the line before it is.
+    """
+    inside = block.sort in _LISTS and _indent(row) > _indent(block.lines[0])
+    if not is_code:
+        if _HEADING.match(row):
+            return _HEAD
+        if _BREAK.match(row):
+            return _RULE
+        sort = "item" if _BULLET.match(row) else "steps" if _NUMBER.match(row) else ""
+        if sort and not inside:
+            return "" if sort == block.sort == "steps" else sort
+    if block.sort in _LISTS:
+        return "text" if blank and row.strip() and not inside else ""
+    return "text" if block.sort != "text" and row.strip() else ""
 
-    def _is_underlined(self, row: str, following: str) -> bool:
-        stands_apart = self._open is None or self._blank
-        return stands_apart and bool(_UNDERLINE.match(following)) and not _BULLET.match(row)
 
-    def _take_text(self, row: str, line: int) -> None:
-        item = _BULLET.match(row) or _NUMBER.match(row)
-        sort = "item" if _BULLET.match(row) else "steps"
-        if item and not self._is_inside(row):
-            self._begin_item(sort, item, line)
-        else:
-            self._leave(row)
-            self._add(row, line)
-
-    def _is_inside(self, row: str) -> bool:
-        """Whether a line belongs to the item of a list by its indent."""
-        return self._open is not None and self._open.sort != "text" and _indent(row) > self._open.indent
-
-    def _leave(self, row: str) -> None:
-        """End the list before text that is set apart from it."""
-        is_item = self._open is not None and self._open.sort != "text"
-        if is_item and self._blank and row.strip() and not self._is_inside(row):
-            self._close()
-
-    def _begin_item(self, sort: str, item: re.Match[str], line: int) -> None:
-        if sort == "steps" and self._open is not None and self._open.sort == "steps":
-            self._open.lines.append(item[0])
-            return
-        if self._open is not None and self._open.sort == "text":
-            self._introduce()
-        else:
-            self._close()
-        shown = item[0].strip() if sort == "steps" else item[2]
-        self._open = _Open(line, sort, _indent(item[0]), [shown])
-
-    def _introduce(self) -> None:
-        """A short text that ends with a colon belongs to each item below it; any other is a passage of its own."""
-        assert self._open is not None
-        said = "\n".join(self._open.lines).strip()
-        last = said.rpartition("\n\n")[2]
-        if last.endswith(":") and len(last) <= _LONGEST_INTRODUCTION and "\n" not in last:
-            self._open.lines = said.removesuffix(last).split("\n")
-            self._close()
-            self._introduction = last
-        else:
-            self._close()
-
-    def _text_is_open(self) -> bool:
-        return self._open is not None and self._open.sort == "text" and not self._blank
-
-    def _add(self, row: str, line: int) -> None:
-        if self._open is None:
-            if not row.strip():
-                return
-            self._introduction = ""
-            self._open = _Open(line, "text")
-        self._open.lines.append(row)
-
-    def _head(self, level: int, title: str) -> None:
-        self._close()
-        self._introduction = ""
-        self._headings = [row for row in self._headings if row[0] < level]
-        self._headings.append((level, " ".join(title.split())))
-
-    def _close(self) -> None:
-        if self._open is None:
-            return
-        text = _dedented(self._open.lines)
-        if self._open.sort == "item" and self._introduction:
-            text = f"{self._introduction} {text}"
-        if text:
-            names = tuple(title for _, title in self._headings if title)
-            self._done.append(Passage(text=text, line=self._open.line, headings=names, sort=self._open.sort))
-        self._open = None
+def _lead(said: str) -> tuple[str, str]:
+    """A text above a list without the short line that ends with a colon, and that line; "" where there is none."""
+    rest, _, last = said.rpartition("\n\n")
+    is_lead = last.endswith(":") and len(last) <= _LONGEST_LEAD and "\n" not in last
+    return (rest, last) if is_lead else (said, "")
 
 
 def _indent(row: str) -> int:
     return len(row) - len(row.lstrip(" \t"))
 
 
-def _dedented(lines: list[str]) -> str:
-    """The lines of a passage, those after the first without the indent that they share."""
-    rest = [_indent(row) for row in lines[1:] if row.strip()]
-    cut = min(rest, default=0)
-    return "\n".join([lines[0].rstrip(), *(row[cut:].rstrip() for row in lines[1:])]).strip()
+def _dedented(block: _Block) -> str:
+    """The lines of a block without the mark of an item, those after the first without the indent that they share."""
+    first, *rest = block.lines or [""]
+    marked = _BULLET.match(first) if block.sort == "item" else None
+    cut = min((_indent(row) for row in rest if row.strip()), default=0)
+    return "\n".join([marked[2] if marked else first.strip(), *(row[cut:].rstrip() for row in rest)]).strip()
 
 
 # -- notes --------------------------------------------------------------------------------------------------------
