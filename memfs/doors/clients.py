@@ -1,7 +1,7 @@
 """The programs of agents that memfs installs itself in: hooks where a program has them, else its MCP server.
 
-Every file is looked at before the first is written. All else in the files stays, to the byte, and uninstalling leaves
-them as they were before.
+Every file is looked at before the first is written. Other settings stay, to the byte, and uninstalling leaves what was
+there before.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def install(
 def uninstall(
     scope: InstallScope | None, project: Path, name: str = CLAUDE_CODE, *, dry: bool = False
 ) -> tuple[SettingsChange, ...]:
-    """Take memfs out of a program's settings: every other byte is as it was before it came.
+    """Take memfs out of a program's settings; others stay, to the byte, and a file that says nothing else goes.
 
     Raises:
         what ``install`` raises, besides that a server of somebody else's simply stays.

@@ -1,4 +1,4 @@
-"""memfs's hooks go into the text of a settings file, and out of it, without touching another byte."""
+"""memfs's hooks go into the text of a settings file, and out of it, and leave everybody else's settings alone."""
 
 from __future__ import annotations
 
@@ -66,22 +66,54 @@ def _wild(draw: st.DrawFn, blanks: st.SearchStrategy[str], value: Any) -> str:
     return f"{{{inside}}}" if isinstance(value, dict) else f"[{inside}]"
 
 
-def handlers_in(text: str) -> list[installer.Handler]:
-    """memfs's handlers in a settings file."""
-    return list(installer._ours(installer._hooks(text)))
+def handlers_in(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """memfs's handlers in a settings file, each with its event."""
+    return [
+        (event, handler)
+        for event, groups in json.loads(text).get("hooks", {}).items()
+        for group in groups
+        for handler in group["hooks"]
+        if installer.is_ours(handler)
+    ]
+
+
+def stays(text: str) -> bool:
+    """Whether a file says something, and nothing about the events that memfs's hooks are for."""
+    said = json.loads(text)
+    return bool(said) and ("hooks" not in said or (bool(said["hooks"]) and not said["hooks"].keys() & GROUPS.keys()))
+
+
+def said(text: str) -> dict[str, Any]:
+    """All that a file says, without what is empty where memfs's hooks were."""
+    found: dict[str, Any] = json.loads(text)
+    hooks = {event: groups for event, groups in found.pop("hooks", {}).items() if groups or event not in GROUPS}
+    return {**found, **({"hooks": hooks} if hooks else {})}
 
 
 # -- in and out -----------------------------------------------------------------------------------------------------
 @settings(max_examples=25)
 @given(written())
-def test_what_install_puts_in_uninstall_takes_out_to_the_byte(text: str) -> None:
-    """C6: whatever the file says and however it is formatted, it is the same again; twice installed is once."""
+def test_what_install_puts_in_uninstall_takes_out(text: str) -> None:
+    """C6: whatever the file says and however it is formatted, it says the same again; twice installed is once."""
     after = installer.with_hooks(text, GROUPS)
-    assert {one.event: one.value for one in handlers_in(after)} == {
-        event: group["hooks"][0] for event, group in GROUPS.items()
-    }
+    assert dict(handlers_in(after)) == {event: group["hooks"][0] for event, group in GROUPS.items()}
     assert installer.with_hooks(after, GROUPS) == after
-    assert installer.without_hooks(after) == text
+    assert said(installer.without_hooks(after) or "{}") == said(text)
+
+
+@settings(max_examples=25)
+@given(written().filter(stays))
+def test_what_memfs_does_not_join_stays_to_the_byte(text: str) -> None:
+    """C6: other keys and other events are as they were, however they are formatted."""
+    assert installer.without_hooks(installer.with_hooks(text, GROUPS)) == text
+
+
+@pytest.mark.parametrize("indent", [2, 4, "\t"])
+def test_a_list_that_memfs_joins_is_written_as_programs_write_it(indent: int | str) -> None:
+    """C6: groups of others beside memfs's stand again as a program with this indent wrote them."""
+    theirs = {"hooks": [THEIRS]}
+    text = json.dumps({"model": "opus", "hooks": {"Stop": [theirs], "Notification": [theirs]}}, indent=indent) + "\n"
+    assert installer.without_hooks(installer.with_hooks(text, GROUPS)) == text
 
 
 @settings(max_examples=25)
@@ -89,8 +121,8 @@ def test_what_install_puts_in_uninstall_takes_out_to_the_byte(text: str) -> None
 def test_another_place_of_memfs_is_written_over_the_old(text: str) -> None:
     """C6: installed again from elsewhere, each handler is renewed where it stands; uninstall is as exact."""
     after = installer.with_hooks(installer.with_hooks(text, GROUPS), ELSEWHERE)
-    assert [one.value["command"] for one in handlers_in(after)] == ["/opt/py/bin/python"] * len(GROUPS)
-    assert installer.without_hooks(after) == text
+    assert [one["command"] for _, one in handlers_in(after)] == ["/opt/py/bin/python"] * len(GROUPS)
+    assert said(installer.without_hooks(after) or "{}") == said(text)
 
 
 @settings(max_examples=25)
@@ -107,22 +139,18 @@ def test_an_edit_in_between_is_kept(text: str, event: str, first: bool) -> None:
         kept[key] = "changed"
     theirs = {"hooks": [THEIRS]}
     there = json.loads(edited)["hooks"].get(event)
-    edited = settings_file.put(
-        edited, ("hooks", event, len(there)) if there else ("hooks", event), theirs if there else [theirs]
-    )
+    edited = settings_file.put(edited, ("hooks", event), [*(there or []), theirs])
     left = installer.without_hooks(edited)
     assert left is not None
     hooks = {**before.get("hooks", {})}
     hooks[event] = [*hooks.get(event, []), theirs]
-    assert json.loads(left) == {**kept, "hooks": hooks}
+    assert said(left) == said(json.dumps({**kept, "hooks": hooks}))
 
 
-@pytest.mark.parametrize(
-    "text", ["{}", "{ }", "{\n}\n", "", "\n", '{"hooks":{}}', '{"hooks": { }}', '{"hooks":{"Stop":[]}}']
-)
-def test_what_was_empty_is_empty_again(text: str) -> None:
-    """C6: brackets that held nothing stay, with what stood between them; a file without a byte, too."""
-    assert installer.without_hooks(installer.with_hooks(text, GROUPS)) == text
+@pytest.mark.parametrize("text", ["{}", "{\n}\n", "", "\n", '{"hooks":{}}', '{"hooks":{"Stop":[]}}'])
+def test_a_file_that_says_nothing_else_goes(text: str) -> None:
+    """C6: what holds nothing once memfs is out is taken away; without memfs in it, it is left alone."""
+    assert installer.without_hooks(installer.with_hooks(text, GROUPS)) is None
     assert installer.without_hooks(text) == text
 
 
@@ -147,7 +175,7 @@ def test_a_handler_of_ours_among_theirs_goes_alone() -> None:
     """C6: somebody who put his own handler into our group keeps his; one whose group is narrower keeps its place."""
     text = json.dumps({"hooks": {"Stop": [{"hooks": [THEIRS, GROUPS["Stop"]["hooks"][0]]}]}}, indent=2)
     after = installer.with_hooks(text, GROUPS)
-    assert [one.event for one in handlers_in(after)].count("Stop") == 1
+    assert [event for event, _ in handlers_in(after)].count("Stop") == 1
     assert json.loads(installer.without_hooks(after) or "") == {"hooks": {"Stop": [{"hooks": [THEIRS]}]}}
 
 
@@ -197,7 +225,7 @@ def test_what_is_no_settings_file_is_refused(text: str, error: type[ContentError
 
 # -- the server -----------------------------------------------------------------------------------------------------
 @settings(max_examples=25)
-@given(written().filter(lambda text: "mcpServers" not in text), st.booleans())
+@given(written().filter(lambda text: "mcpServers" not in text and json.loads(text)), st.booleans())
 def test_the_server_goes_in_and_out_to_the_byte(text: str, others: bool) -> None:
     """C6: so it is with the server in .mcp.json, beside servers of others and alone."""
     if others:

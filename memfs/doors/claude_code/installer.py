@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memfs.dataclass import NamedTuple, dataclass
+from memfs.dataclass import dataclass
 from memfs.doors.claude_code import settings_file
 from memfs.doors.claude_code.settings_file import InstallScope
-from memfs.errors import Conflict, ContentError, WorkspaceNotFound
+from memfs.errors import Conflict, WorkspaceNotFound
 from memfs.format import json_text, plain
 from memfs.fs.workspace_location import MEMORY_FOLDER, code_of
 
@@ -123,19 +123,7 @@ def _by_module(arguments: list[Any]) -> int:
 
 
 HOOKS = "hooks"
-_MOST_STEPS = 500
 Groups = dict[str, dict[str, Any]]
-
-
-class Handler(NamedTuple):
-    """One handler of memfs's in a file: its event, where its group is and where it is in there, and what they say."""
-
-    event: str
-    group: int
-    at: int
-    matcher: str
-    alone: bool
-    value: dict[str, Any]
 
 
 # -- hooks --------------------------------------------------------------------------------------------------------
@@ -149,8 +137,6 @@ def with_hooks(text: str | None, wanted: Groups) -> str:
     Raises:
         ContentError: it is no JSON, or no settings of Claude Code, with line and remedy.
     """
-    if text is None:
-        return settings_file.made(HOOKS, {event: [group] for event, group in wanted.items()})
     return _settled(text, wanted) or ""
 
 
@@ -160,61 +146,41 @@ def without_hooks(text: str | None) -> str | None:
     Raises:
         what ``with_hooks`` raises.
     """
-    return text if text is None or settings_file.is_blank(text) else _settled(text, {})
+    return _settled(text, {})
 
 
-def _settled(text: str, wanted: Groups) -> str | None:
-    """The text after as many single changes as it takes; each changes what is read next."""
-    after: str | None = text
-    for _ in range(_MOST_STEPS):
-        if after is None or (change := _change(after, wanted)) is None:
-            break
-        path, value = change
-        after = settings_file.take(after, path) if value is None else settings_file.put(after, path, value)
-    found = {one.event: one.value for one in _ours(settings_file.parsed_settings(after).get(HOOKS, {}))}
-    _prove(text, after, right=found == {event: group[HOOKS][0] for event, group in wanted.items()})
-    return after
+def _settled(text: str | None, wanted: Groups) -> str | None:
+    """The text with these groups, and no other handler of memfs's; events that need no change stay as they are."""
+    hooks = _hooks(text or "")
+    for event in dict.fromkeys((*hooks, *wanted)):
+        before = hooks.get(event, [])
+        groups = list(_groups(before, wanted.get(event)))
+        if groups and groups != before:
+            text = settings_file.put(text, (HOOKS, event), groups)
+        elif before and not groups:
+            text = settings_file.take(text or "", (HOOKS, event))
+    return text
 
 
-def _change(text: str, wanted: Groups) -> tuple[settings_file.JsonPath, Any] | None:
-    """The next change: what is to be put at a path, or None to take it away; None where none is left to make."""
-    hooks = _hooks(text)
-    missing = dict(wanted)
-    for one in _ours(hooks):
-        group = missing.pop(one.event, None)
-        path: settings_file.JsonPath = (HOOKS, one.event, one.group)
-        if group is None or (not one.alone and one.matcher != _matcher(group)):
-            return path if one.alone else (*path, HOOKS, one.at), None
-        if one.matcher != _matcher(group):
-            return path, group
-        if one.value != group[HOOKS][0]:
-            return (*path, HOOKS, one.at), group[HOOKS][0]
-    if not missing:
-        return None
-    if HOOKS not in settings_file.parsed_settings(text):
-        return (HOOKS,), {event: [group] for event, group in missing.items()}
-    event, group = next(iter(missing.items()))
-    return ((HOOKS, event, len(hooks[event])), group) if event in hooks else ((HOOKS, event), [group])
-
-
-def _ours(hooks: dict[str, list[Any]]) -> Iterator[Handler]:
-    for event, groups in hooks.items():
-        for number, group in enumerate(groups):
-            listed = _handlers(group)
-            ours = [at for at, handler in enumerate(listed) if is_ours(handler)]
-            for at in ours:
-                yield Handler(event, number, at, _matcher(group), len(listed) == 1, listed[at])
+def _groups(before: list[Any], wanted: dict[str, Any] | None) -> Iterator[Any]:
+    """The groups of an event: those of others without memfs's handlers, and the wanted one where memfs's was first."""
+    for group in before:
+        listed = _handlers(group)
+        theirs = [handler for handler in listed if not is_ours(handler)]
+        if len(theirs) == len(listed):
+            yield group
+        elif theirs:
+            yield {**group, HOOKS: theirs}
+        elif wanted is not None:
+            yield group if group == wanted else wanted
+            wanted = None
+    if wanted is not None:
+        yield wanted
 
 
 def _handlers(group: Any) -> list[Any]:
     listed = group.get(HOOKS) if isinstance(group, dict) else None
     return listed if isinstance(listed, list) else []
-
-
-def _matcher(group: dict[str, Any]) -> str:
-    """What a group says of tools; one that says nothing, or a star, means all."""
-    matcher = group.get("matcher")
-    return "" if matcher in (None, "*") else str(matcher)
 
 
 def _hooks(text: str) -> dict[str, list[Any]]:
@@ -230,32 +196,7 @@ def _hooks(text: str) -> dict[str, list[Any]]:
     return hooks
 
 
-# -- proof -------------------------------------------------------------------------------------------
-def _prove(before: str, after: str | None, *, right: bool) -> None:
-    """Prove that two texts differ in what is memfs's alone, and that the second has what is wanted (``right``).
-
-    Raises:
-        ContentError: they do not; nothing may be written.
-    """
-    if not right or _others(settings_file.parsed_settings(before)) != _others(settings_file.parsed_settings(after)):
-        raise ContentError("memfs cannot change this file safely", hint="write or remove what is memfs's by hand")
-
-
-def _others(value: Any) -> Any:
-    """What a file says besides memfs's handlers and server, in its order, without collections that hold nothing."""
-    if isinstance(value, dict):
-        parts = [(key, _others(part)) for key, part in value.items() if key != COMMAND or not is_our_server(part)]
-        return [pair for pair in parts if pair[1] != []]
-    if isinstance(value, list):
-        left = (_others(part) for part in value if not is_ours(part) and not _is_our_group(part))
-        return [part for part in left if part != []]
-    return value
-
-
-def _is_our_group(group: Any) -> bool:
-    return bool(listed := _handlers(group)) and all(map(is_ours, listed))
-
-
+# -- the server ---------------------------------------------------------------------------------------------------
 SERVERS = "mcpServers"
 _NAME = COMMAND
 
@@ -272,22 +213,12 @@ def with_server(text: str | None, wanted: dict[str, Any], key: str = SERVERS) ->
         Conflict: a server of that name is somebody else's.
         ContentError: it is no JSON, or not of the program's shape, with line and remedy.
     """
-    if text is None:
-        return settings_file.made(key, {_NAME: wanted})
-    there = settings_file.below(text, key).get(_NAME)
-    if there == wanted:
-        return text
-    if there is not None and not is_our_server(there):
+    there = settings_file.below(text or "", key).get(_NAME)
+    if text is not None and there is not None and not is_our_server(there):
         error = Conflict(f"a server named {_NAME} is there already", hint="give it another name")
         error.line = plain.place(json_text.tree(text), text, (key, _NAME), of_key=True).line
         raise error
-    after = (
-        settings_file.put(text, (key, _NAME), wanted)
-        if key in settings_file.parsed_settings(text)
-        else settings_file.put(text, (key,), {_NAME: wanted})
-    )
-    _prove(text, after, right=settings_file.parsed_settings(after).get(key, {}).get(_NAME) == wanted)
-    return after
+    return text if text is not None and there == wanted else settings_file.put(text, (key, _NAME), wanted)
 
 
 def without_server(text: str | None, key: str = SERVERS) -> str | None:
@@ -296,11 +227,8 @@ def without_server(text: str | None, key: str = SERVERS) -> str | None:
     Raises:
         ContentError: as ``with_server``.
     """
-    if text is None or not is_our_server(settings_file.below(text, key).get(_NAME)):
-        return text
-    after = settings_file.take(text, (key, _NAME))
-    _prove(text, after, right=_NAME not in settings_file.parsed_settings(after).get(key, {}))
-    return after
+    ours = text is not None and is_our_server(settings_file.below(text, key).get(_NAME))
+    return settings_file.take(text, (key, _NAME)) if text is not None and ours else text
 
 
 _TOPS = (MEMORY_FOLDER, ".git")

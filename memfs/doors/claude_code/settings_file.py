@@ -1,6 +1,6 @@
 """Change values in the JSON settings files of an agent's program.
 
-All else in a file stays byte for byte, its encoding and byte order mark included. Links are followed to the real
+Other values in a file stay byte for byte, its encoding and byte order mark included. Links are followed to the real
 file, and the files of other users are left alone.
 """
 
@@ -227,17 +227,8 @@ def user_folder() -> Path:
     return Path(named).expanduser() if named else home() / _FOLDER
 
 
-JsonPath = tuple[str | int, ...]
+JsonPath = tuple[str, ...]
 _BLANK = " \t\r\n"
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of a collection: where its text begins (with its key, if it has one) and ends."""
-
-    start: int
-    end: int
-    value: Node
 
 
 def is_blank(text: str) -> bool:
@@ -245,52 +236,106 @@ def is_blank(text: str) -> bool:
     return not text.strip(_BLANK)
 
 
-def put(text: str, path: JsonPath, value: Any) -> str:
-    """The text with a value at a path: in the place of what is there, else at the end of its collection.
+def put(text: str | None, path: JsonPath, value: Any) -> str:
+    """The text with a value below a path of keys: in the place of what is there, else at the end of its object.
+
+    All else stays as it is written; what is put in is indented and ended as the lines around it.
 
     Args:
-        text: JSON; blanks alone, or none, where there is nothing yet, and then the path has one key.
+        text: JSON; None, or blanks alone, where there is nothing yet.
 
     Raises:
         ItemSyntaxError, DuplicateKey, ItemTooDeep: the text cannot be read, with line and remedy.
-        KeyError: the collection that the path leads into is not there.
+        ContentError: it cannot be changed safely.
     """
-    newline, unit = _newline(text), _unit(text)
-    if is_blank(text):
-        return _first(text, str(path[0]), value)
-    root = json_text.tree(text)
-    there = _found(root, path)
-    if there is not None:
-        shown = _rendered(value, newline, unit, _indent(text, there.value.start))
-        return text[: there.value.start] + shown + text[there.value.end :]
-    home = _found(root, path[:-1])
-    if home is None:
-        raise KeyError(path)
-    return _appended(text, home.value, path[-1], value, newline, unit)
+    if text is None or is_blank(text):
+        text = "{}\n"
+    home = json_text.tree(text)
+    newline, found = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n", json_text.indentation(text)
+    unit = found if isinstance(found, str) else " " * found
+    for depth, key in enumerate(path):
+        entry = home.entry(key)
+        if entry is None:
+            added = value
+            for inner in reversed(path[depth + 1 :]):
+                added = {inner: added}
+            return _proved(text, _appended(text, home, key, added, newline, unit), path, value)
+        home = entry.value
+    shown = _rendered(value, newline, unit, _indent(text, home.start))
+    return _proved(text, text[: home.start] + shown + text[home.end :], path, value)
 
 
 def take(text: str, path: JsonPath) -> str | None:
-    """The text without the value at a path, and without the collections that were made for it; None if that is all.
+    """The text without the value below a path, and without the objects that hold nothing else; None if that is all.
 
     Raises:
-        what ``put`` raises.
+        what ``put`` raises; KeyError: nothing is there.
     """
-    root = json_text.tree(text)
-    home, there = _found(root, path[:-1]), _found(root, path)
-    if home is None or there is None:
-        raise KeyError(path)
-    parts = _parts(home.value)
-    at = parts.index(there)
-    if at > 0:
-        return text[: parts[at - 1].end] + text[there.end :]
-    if len(parts) > 1:
-        return text[: there.start] + text[parts[1].start :]
-    between = text[home.value.start + 1 : there.start]
-    if not between:
-        return text[: there.start] + text[there.end :]
-    if len(path) > 1:
-        return take(text, path[:-1])
-    return text[: root.start] + text[root.end :] if between == " " else None
+    home, entry = json_text.tree(text), None
+    cut: tuple[int, int] | None = None
+    for key in path:
+        entry = home.entry(key)
+        if entry is None:
+            raise KeyError(path)
+        at, siblings = home.entries.index(entry), home.entries
+        if at:
+            cut = siblings[at - 1].value.end, entry.value.end
+        elif len(siblings) > 1:
+            cut = entry.start, siblings[1].start
+        home = entry.value
+    return None if cut is None else _proved(text, text[: cut[0]] + text[cut[1] :], path, None)
+
+
+def _appended(text: str, home: Node, key: str, value: Any, newline: str, unit: str) -> str:
+    """The text with one more key at the end of an object."""
+    outer = _indent(text, home.start)
+    indent = outer + unit
+    last = home.entries[-1] if home.entries else None
+    if last is not None and not (before := _before(text, last.start)).strip(" \t"):
+        indent = before
+    shown = f"{newline}{indent}{json.dumps(key, ensure_ascii=False)}: {_rendered(value, newline, unit, indent)}"
+    if last is not None:
+        return f"{text[: last.value.end]},{shown}{text[last.value.end :]}"
+    return f"{text[: home.start + 1]}{shown}{newline}{outer}{text[home.end - 1 :]}"
+
+
+def _rendered(value: Any, newline: str, unit: str, indent: str) -> str:
+    return (newline + indent).join(json.dumps(value, ensure_ascii=False, indent=unit).split("\n"))
+
+
+def _before(text: str, at: int) -> str:
+    """What precedes a position in its line."""
+    return text[text.rfind("\n", 0, at) + 1 : at]
+
+
+def _indent(text: str, at: int) -> str:
+    """The blanks with which the line of a position begins."""
+    before = _before(text, at)
+    return before[: len(before) - len(before.lstrip(" \t"))]
+
+
+def _proved(before: str, after: str, path: JsonPath, value: Any) -> str:
+    """The changed text, which says what it said before but for what is below the path.
+
+    Raises:
+        ContentError: it does not.
+    """
+    wanted = parsed_settings(before)
+    _set(wanted, path, value)
+    if parsed_settings(after) != wanted:
+        raise ContentError("memfs cannot change this file safely", hint="write or remove what is memfs's by hand")
+    return after
+
+
+def _set(values: dict[str, Any], path: JsonPath, value: Any) -> None:
+    """Set what is below a path; None takes it away, and with it what holds nothing else."""
+    key, *inner = path
+    if inner:
+        _set(values.setdefault(key, {}), tuple(inner), value)
+    elif value is not None:
+        values[key] = value
+    if value is None and (not inner or not values[key]):
+        del values[key]
 
 
 # -- what a text says ---------------------------------------------------------------------------------------------
@@ -319,89 +364,7 @@ def below(text: str, key: str) -> dict[str, Any]:
 def misshapen(text: str, path: JsonPath, wanted: str) -> ContentError:
     """What is wrong with a value that is of another sort than a program expects there."""
     where = plain.place(json_text.tree(text), text, path)
-    field = ".".join(str(part) for part in path) or None
     message = f"this is to be {wanted}"
-    return ContentError(message, line=where.line, column=where.column, field=field, hint="correct it, or remove it")
-
-
-# -- reading ------------------------------------------------------------------------------------------------------
-def _found(root: Node, path: JsonPath) -> _Part | None:
-    part: _Part | None = _Part(root.start, root.end, root)
-    for step in path:
-        if part is None:
-            return None
-        part = _step(part.value, step)
-    return part
-
-
-def _step(node: Node, step: str | int) -> _Part | None:
-    if isinstance(step, int):
-        there = 0 <= step < len(node.items)
-        return _parts(node)[step] if there else None
-    entry = node.entry(step)
-    return _Part(entry.start, entry.value.end, entry.value) if entry is not None else None
-
-
-def _parts(node: Node) -> list[_Part]:
-    if node.kind == "map":
-        return [_Part(entry.start, entry.value.end, entry.value) for entry in node.entries]
-    return [_Part(item.start, item.end, item) for item in node.items]
-
-
-# -- writing ------------------------------------------------------------------------------------------------------
-def _appended(text: str, home: Node, key: str | int, value: Any, newline: str, unit: str) -> str:
-    parts = _parts(home)
-    own = _own_line(text, parts[-1].start) if parts else None
-    indent = _indent(text, home.start) + unit if own is None else own
-    shown = _rendered(value, newline, unit, indent)
-    if home.kind == "map":
-        shown = f"{_quoted(key)}: {shown}"
-    if not parts:
-        return text[: home.start + 1] + shown + text[home.start + 1 :]
-    return f"{text[: parts[-1].end]},{newline}{indent}{shown}{text[parts[-1].end :]}"
-
-
-def _first(text: str, key: str, value: Any) -> str:
-    """A whole object, where there was no file (an empty text stands for a file without a byte)."""
-    newline, unit = _newline(text), "  "
-    return f"{text}{{ {_quoted(key)}: {_rendered(value, newline, unit, '')} }}"
-
-
-def made(key: str, value: Any) -> str:
-    """The text of a file that is made for one key."""
-    return f"{{\n  {_quoted(key)}: {_rendered(value, chr(10), '  ', '  ')}\n}}\n"
-
-
-def _rendered(value: Any, newline: str, unit: str, indent: str) -> str:
-    return (newline + indent).join(json.dumps(value, ensure_ascii=False, indent=unit).split("\n"))
-
-
-def _quoted(key: object) -> str:
-    return json.dumps(str(key), ensure_ascii=False)
-
-
-def _newline(text: str) -> str:
-    """How most lines end."""
-    return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
-
-
-def _unit(text: str) -> str:
-    found = json_text.indentation(text)
-    return found if isinstance(found, str) else " " * found
-
-
-def _line(text: str, at: int) -> str:
-    """What precedes a position in its line."""
-    return text[text.rfind("\n", 0, at) + 1 : at]
-
-
-def _indent(text: str, at: int) -> str:
-    """The blanks with which the line of a position begins."""
-    before = _line(text, at)
-    return before[: len(before) - len(before.lstrip(" \t"))]
-
-
-def _own_line(text: str, at: int) -> str | None:
-    """The blanks before a position, None where something else precedes it in its line."""
-    before = _line(text, at)
-    return before if not before.strip(" \t") else None
+    return ContentError(
+        message, line=where.line, column=where.column, field=".".join(path) or None, hint="correct it, or remove it"
+    )

@@ -135,7 +135,7 @@ def install(program: str, scope: str | None, dry_run: bool, into: str, server: b
     should see. With '--into repository' what sessions teach goes into the repository's memory instead, where all who
     can read the repository can read it; what quotes a person is suggested in that person's inbox instead.
 
-    The rest of these settings stays as it is, to the byte; installing again brings memfs's part up to date. No
+    Other settings in these files stay as they are, to the byte; installing again brings memfs's part up to date. No
     workspace is needed, and memfs commits none of these files. 'memfs status --private' shows what is kept,
     'memfs agent uninstall PROGRAM' turns it off.
 
@@ -221,7 +221,8 @@ def _lines(data: bytes | None) -> list[str]:
 def uninstall(program: str, scope: str | None, dry_run: bool) -> Installation:
     """Take memfs's hooks, and its server, out of a program's settings again.
 
-    Every other byte is as it was before they came; a file that was made for them goes. What was remembered stays.
+    Other settings stay as they are, to the byte; a list that others' hooks share with memfs's is indented anew. A file that
+    says nothing else goes. What was remembered stays.
 
     Examples:
         memfs agent uninstall claude-code --dry-run

@@ -79,7 +79,7 @@ GROUPS: Mapping[str, Family] = {
         "Connect agents and give them their memory.",
         (
             Verb("install", "Let an agent's program use this memory."),
-            Verb("uninstall", "Take out what install put in, to the byte."),
+            Verb("uninstall", "Take out what install put in."),
             Verb("hook", "Answer an event of an agent's session.", "hook"),
             Verb("mcp", "Serve this memory over MCP.", "mcp"),
             Verb("inject", "Print what belongs into an agent's system prompt."),
