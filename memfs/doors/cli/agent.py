@@ -221,8 +221,8 @@ def _lines(data: bytes | None) -> list[str]:
 def uninstall(program: str, scope: str | None, dry_run: bool) -> Installation:
     """Take memfs's hooks, and its server, out of a program's settings again.
 
-    Other settings stay as they are, to the byte; a list that others' hooks share with memfs's is indented anew. A file that
-    says nothing else goes. What was remembered stays.
+    Other settings stay as they are, to the byte; a list that others' hooks share with memfs's is indented anew. A file
+    that says nothing else goes. What was remembered stays.
 
     Examples:
         memfs agent uninstall claude-code --dry-run
