@@ -2,9 +2,8 @@
 
 Documents come in a fixed order. What cannot be read is reported and left out, and an export that fails leaves the
 target as it was. CSV and Parquet have one row per document and a column per dotted name. A memory that is written as
-JSON Lines and read again is the same file. An import checks everything before it stores the first memory, and each
-batch is stored whole or not at all; one that was cut short is finished by importing again. Memory is bounded however
-many documents there are.
+JSON Lines and read again is the same file. An import checks and stores up to 5,000 memories at a time, whole or not at
+all; one that was cut short is finished by importing again. Memory is bounded however many documents there are.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ import csv
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,14 +19,14 @@ from datetime import datetime
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol
 
 from memfs import errors
 from memfs.dataclass import dataclass, field, replace
 from memfs.format import item_fields, json_text
 from memfs.format.plain import canonical
 from memfs.format.secrets import allowed
-from memfs.format.text import BOM, shortlist, utf8
+from memfs.format.text import BOM, utf8
 from memfs.fs import io
 from memfs.fs.archive import batches
 from memfs.fs.atomic_replace import sha256
@@ -44,6 +41,7 @@ from memfs.store import Store
 from memfs.store.parts import CONTENT, Parts, below_content, is_item
 from memfs.store.plan import FilePlan, Planner
 from memfs.store.state_files import State
+from memfs.store.store import retry_on_conflict
 
 MOST_COLUMNS = 1_000
 FIXED = ("path", "type", "iteration", "sha256")
@@ -618,8 +616,6 @@ _TELLING = ("type", "title", "content", "tags", "timestamp", "origin")
 """What makes a line without an id the memory that an earlier import stored."""
 _BATCH = 5_000  # each is a commit, which writes the trees of whole folders again
 _BATCH_BYTES = 8 << 20
-_KEPT_BYTES = 16 << 20
-"""Of so many bytes of records, what the check found to be done is kept; of the rest it is found once more."""
 _SOURCE = "import"
 _NAMED = 20
 _SKIP = "--skip-refused leaves out what cannot be imported"
@@ -669,8 +665,9 @@ class Importer:
             allow_secret: why memories may hold what looks like a secret.
 
         Raises:
-            Conflict: memories are there with other content. Nothing was stored.
-            ContentError: records are no valid memories; ``also`` has the first of them. Nothing was stored.
+            Conflict: memories are there with other content.
+            ContentError: records are no valid memories; ``also`` has the first of them. Nothing of them or after them
+                was stored: of at most 5,000 records, nothing at all.
             QueryInvalid: by its name it is CSV or Parquet.
             StorageIO: the file cannot be read; or a batch could not be stored, those before it are.
         """
@@ -681,25 +678,18 @@ class Importer:
                 "an import takes JSON Lines; CSV and Parquet are for other programs", path=name, hint=hint
             )
         # each new id would be looked for among all files; what is written meanwhile, the write itself finds out
-        with _opened(source, name, self._parts.repository.state) as stream, self._store.scan_once():
+        with _opened(source, name) as stream, self._store.scan_once():
             made = _Import(self._parts, self._store, stream, name, replace, allow_secret)
-            return made.store(made.check(skip_refused), dry_run)
+            return made.run(skip_refused, dry_run)
 
 
 @contextmanager
-def _opened(source: str | os.PathLike[str] | BinaryIO, name: str, beside: Path) -> Iterator[BinaryIO]:
-    """The file, so that it can be read twice: a pipe is copied into the folder ``beside``, under no name."""
+def _opened(source: str | os.PathLike[str] | BinaryIO, name: str) -> Iterator[BinaryIO]:
     with ExitStack() as stack:
-        stream = source
-        if isinstance(stream, str | os.PathLike):
+        if isinstance(source, str | os.PathLike):
             with io.operation("open", name):
-                stream = stack.enter_context(open(stream, "rb"))  # a person names it, so links are followed
-        if not stream.seekable():
-            with io.operation("read", name):
-                copy = stack.enter_context(tempfile.TemporaryFile(dir=beside))
-                shutil.copyfileobj(stream, copy)
-            stream = cast(BinaryIO, copy)
-        yield stream
+                source = stack.enter_context(open(source, "rb"))  # a person names it, so links are followed
+        yield source
 
 
 class _Import:
@@ -712,27 +702,53 @@ class _Import:
         self._planner = Planner(parts, store.index_sync)
         self._stream, self._name = stream, name
         self._replace, self._allow_secret = replace, allow_secret
-        self._refused: dict[int, errors.MemfsError] = {}
+        self._seen: dict[str, tuple[int | None, str]] = {}
 
-    def check(self, skip_refused: bool) -> Iterable[Due]:
-        """What is to be done for the records, each by its number, but for those that cannot be imported.
+    def run(self, skip_refused: bool, dry_run: bool) -> ImportCounts:
+        """Check and store the records, batch by batch.
 
         Raises:
-            ContentError, Conflict: one cannot, and none is to be left out for that.
+            ContentError, Conflict: one cannot be imported, and none is to be left out for that.
         """
-        made: dict[int, Due] = {}
-        number = room = 0
-        seen: dict[str, tuple[int | None, str]] = {}
+        stored = replaced = same = 0
+        refused: list[errors.MemfsError] = []
         self._store.follow()
-        for number, record in enumerate(self._records(), 1):
+        for batch in batches(self._records(), lambda one: getattr(one, "size", 0), _BATCH_BYTES, _BATCH):
+            due, found = self._check(batch)
+            refused += found
+            if found and not skip_refused:
+                raise _summary(found, len(batch), stored)
+            wanted = [row for row in due if row[1]]
+            done = wanted if dry_run or not wanted else self._carried_out(wanted, stored)
+            stored += len(done)
+            same += len(due) - len(done)
+            replaced += sum(any(plan.before is not None for plan in plans) for _, plans in done)
+        return ImportCounts(stored=stored, replaced=replaced, same=same, refused=tuple(refused))
+
+    def _records(self) -> Iterator[ExportRecord | errors.ContentError]:
+        """The records of the file in their order, or why one is none.
+
+        Raises:
+            ContentError: a line is too long to be read; with the file's name.
+        """
+        try:
+            yield from read_json_lines(self._stream)
+        except errors.ContentError as error:
+            raise error.located(self._name) from None
+        except OSError as error:
+            raise io.storage_error(error, "read", self._name) from error
+
+    def _check(
+        self, records: Iterable[ExportRecord | errors.ContentError]
+    ) -> tuple[list[Due], list[errors.MemfsError]]:
+        """What is to be done for the records, and why the others cannot be imported."""
+        due: list[Due] = []
+        refused: list[errors.MemfsError] = []
+        for record in records:
             try:
                 if isinstance(record, errors.ContentError):
                     raise record
-                repeated = _is_repeated(record, seen)
-                plans = () if repeated else self._plans(record)
-                room += record.size
-                if repeated or room < _KEPT_BYTES:
-                    made[number] = record, plans
+                due.append((record, () if _is_repeated(record, self._seen) else self._plans(record)))
             except errors.StorageIO:  # the disk's doing, not the record's
                 raise
             except errors.MemfsError as error:
@@ -741,32 +757,8 @@ class _Import:
                     if isinstance(record, ExportRecord):
                         one.line, one.column = record.place, None
                         one.message = f"{record.path}: {one.message}" if record.path else one.message
-                self._refused[number] = error
-        if self._refused and not skip_refused:
-            raise _summary(list(self._refused.values()), number)
-        # a file of which all is known is not read again
-        return made.values() if len(self._refused) + len(made) == number else self._again(made)
-
-    def _again(self, made: dict[int, Due]) -> Iterator[Due]:
-        for number, record in enumerate(self._records(), 1):
-            if number in made:
-                yield made.pop(number)
-            elif number not in self._refused and isinstance(record, ExportRecord):
-                yield record, self._plans(record)
-
-    def _records(self) -> Iterator[ExportRecord | errors.ContentError]:
-        """The records of the file from its beginning, in their order, or why one is none.
-
-        Raises:
-            ContentError: a line is too long to be read; with the file's name.
-        """
-        self._stream.seek(0)
-        try:
-            yield from read_json_lines(self._stream)
-        except errors.ContentError as error:
-            raise error.located(self._name) from None
-        except OSError as error:
-            raise io.storage_error(error, "read", self._name) from error
+                refused.append(error)
+        return due, refused
 
     def _plans(self, record: ExportRecord) -> Sequence[FilePlan]:
         """What stores a memory; nothing where it is there already.
@@ -807,43 +799,27 @@ class _Import:
         return data if _values(there) == _values(item) else None
 
     # -- storing --------------------------------------------------------------------------------------------------
-    def store(self, due: Iterable[Due], dry_run: bool) -> ImportCounts:
-        """Store what is due, batch by batch."""
-        stored = replaced = same = 0
-        for batch in batches(due, lambda row: row[0].size, _BATCH_BYTES, _BATCH):
-            wanted = [row for row in batch if row[1]]
-            done = wanted if dry_run or not wanted else self._carried_out(wanted, stored)
-            stored += len(done)
-            same += len(batch) - len(done)
-            replaced += sum(any(plan.before is not None for plan in plans) for _, plans in done)
-        return ImportCounts(stored=stored, replaced=replaced, same=same, refused=tuple(self._refused.values()))
-
     def _carried_out(self, batch: Sequence[Due], before: int) -> Sequence[Due]:
         """Store a batch as one commit; what somebody else stored of it at the same moment is left out of it."""
         number = len(batch)
         message = f"Import {number:,} {'memory' if number == 1 else 'memories'} from {os.path.basename(self._name)}"
-        for left in reversed(range(_TRIES)):
-            try:
-                plans = [plan for _, some in batch for plan in some]
-                if plans:
-                    self._store.carry_out(plans, message, source=_SOURCE, critical=False)
-                return batch
-            except (errors.StorageIO, errors.Conflict) as error:
-                if isinstance(error, errors.StorageIO) or not left:
-                    raise _interrupted(error, before) from None
-            self._store.refresh()
-            try:
-                again = [(record, self._plans(record)) for record, _ in batch]
-            except errors.Conflict as error:
-                raise _interrupted(error, before) from None
-            batch = [(record, plans) for record, plans in again if plans]
-        return batch
+        tried: list[Sequence[Due]] = []
 
+        def attempt() -> Sequence[Due]:
+            if tried:
+                self._store.refresh()
+            again = ((record, self._plans(record)) for record, _ in batch) if tried else batch
+            tried.append([row for row in again if row[1]])
+            if plans := [plan for _, some in tried[-1] for plan in some]:
+                self._store.carry_out(plans, message, source=_SOURCE, critical=False)
+            return tried[-1]
 
-def _interrupted(error: errors.MemfsError, before: int) -> errors.MemfsError:
-    stored = f"{before:,} memories before this one are stored; " if before else ""
-    error.hint = f"{stored}{(error.hint or 'try again').rstrip('.')}, then import again: it goes on from there"
-    return error
+        try:
+            return retry_on_conflict(attempt, tries=_TRIES)
+        except (errors.StorageIO, errors.Conflict) as error:
+            stored = f"{before:,} memories before this one are stored; " if before else ""
+            error.hint = f"{stored}{(error.hint or 'try again').rstrip('.')}, then import again: it goes on from there"
+            raise
 
 
 def item_of(record: ExportRecord, parts: Parts) -> MemoryItem:
@@ -909,21 +885,16 @@ def _is_repeated(record: ExportRecord, seen: dict[str, tuple[int | None, str]]) 
     raise errors.DuplicateId(f"it stands in line {place} already", hint="keep one of the two")
 
 
-def _summary(refused: Sequence[errors.MemfsError], total: int) -> errors.MemfsError:
-    """One error for all that is wrong with a file."""
+def _summary(refused: Sequence[errors.MemfsError], total: int, stored: int) -> errors.MemfsError:
+    """One error for all that is wrong with a batch."""
     found = refused[0]
     if len(refused) > 1:
-        alike: dict[tuple[str, str | None], list[errors.MemfsError]] = {}
-        for error in refused:
-            alike.setdefault((error.message, error.hint), []).append(error)
+        said = f"those before them, {stored:,}, are stored" if stored else "nothing was stored"
+        many = f"{len(refused):,} of {total:,} records cannot be imported; {said}"
         sort = errors.Conflict if all(isinstance(error, errors.Conflict) for error in refused) else errors.ContentError
-        many = f"{len(refused):,} of {total:,} records cannot be imported; nothing was stored"
-        message = f"{many}. The first: {found.message}"
-        if len(alike) == 1:
-            message += f"; likewise line {shortlist(str(error.line) for error in refused[1:] if error.line)}"
-        line = found.line
-        found = sort(message, path=found.path, hint=found.hint)
-        found.line = line
-        found.also = tuple([same[0] for same in alike.values()][:_NAMED]) if len(alike) > 1 else ()
+        distinct = {error.message: error for error in reversed(refused)}
+        line, also = found.line, tuple(reversed(distinct.values()))[:_NAMED] if len(distinct) > 1 else ()
+        found = sort(f"{many}. The first: {found.message}", path=found.path, hint=found.hint)
+        found.line, found.also = line, also
     found.hint = "; ".join(filter(None, (found.hint, _SKIP)))
     return found

@@ -161,10 +161,10 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
     has changed; what was edited here stays, unless --replace. What is refused, such as a memory with a secret, is named
     and left out.
 
-    Of an export nothing is stored if anything in it cannot be, unless --skip-refused leaves that out. What is there
-    with other content is refused, unless --replace; history keeps the other. A line such as {"content": "...",
-    "tags": ["x"]} is a memory, too. To copy a whole memory, pipe 'memfs export' into 'memfs import -'; 'memfs list
-    --json' prints one document instead of lines.
+    Of an export nothing is stored if anything in it cannot be, unless --skip-refused leaves that out; of a long one,
+    5,000 memories are checked and stored at a time. What is there with other content is refused, unless --replace;
+    history keeps the other. A line such as {"content": "...", "tags": ["x"]} is a memory, too. To copy a whole
+    memory, pipe 'memfs export' into 'memfs import -'; 'memfs list --json' prints one document instead of lines.
 
     Exit code 1: something was refused.
 
