@@ -13,7 +13,7 @@ import re
 import secrets
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -446,38 +446,32 @@ class Backups:
     def _all_places(self) -> Sequence[Path]:
         return list(dict.fromkeys([*self.places(), *map(Path, self._record().places)]))
 
-    def renew(self, failed: Callable[[errors.MemfsError], None]) -> tuple[int, list[Path]]:
+    def renew(self) -> tuple[list[Path], errors.MemfsError | None]:
         """Put a new backup in the place of all there are, those that killed processes left unfinished among them.
 
         One that is being made ends first: it may hold what was there before.
 
-        Args:
-            failed: called with the reason why no new one could be made.
-
         Returns:
-            How many went, and those that could not.
-
-        Raises:
-            LockTimeout: the one that is being made does not end.
+            Those that are left, as they lie where no new one was made, and why none could be made.
         """
         self._parts.require_open()
-        with self._lock.hold("backup", timeout=60):
-            try:
+        made: set[Path] = set()
+        failed = None
+        try:
+            with self._lock.hold("backup", timeout=60):
                 old = self.kept()
                 for place in self._all_places():
                     io.sweep(place, _OURS, folders=True)
-            except errors.MemfsError:  # a place that is none any more holds nothing that could be found
-                return 0, []
-            made: set[Path] = set()
-            try:
-                made = {found.path for found in self._make(self.places())} if old else set()
-            except errors.MemfsError as error:
-                failed(error)
-            for path in old:
-                if path.parent in {found.parent for found in made} and path not in made:
-                    io.unlink(path, missing_ok=True)
-            left = [path for path in old if path.exists()]
-            return len(old) - len(left), left
+                if old:
+                    made = {found.path for found in self._make(self.places())}
+                for path in old:
+                    if path.parent in {found.parent for found in made}:
+                        io.unlink(path, missing_ok=True)
+        except errors.MemfsError as error:
+            failed = error
+        with suppress(errors.MemfsError):  # a place that is none any more holds nothing that could be found
+            return [path for path in self.kept() if path not in made], failed
+        return [], failed
 
     def surplus(self) -> list[Path]:
         """Those beyond ``copies`` in each place, oldest first."""

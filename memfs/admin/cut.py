@@ -27,7 +27,6 @@ from memfs.model.time import format_time
 from memfs.store import Store
 from memfs.store.parts import Parts
 
-_AGAIN = "commits wait until then; the next memfs command tries again"
 _TAGS = "refs/tags/"
 _STAYS = (HEADS, "refs/stash", "refs/notes/")
 
@@ -43,7 +42,6 @@ class CutPlan:
         cut: how many commits go into the bundle and out of the repository, that one included.
         rewritten: how many later ones get a new id.
         tags: tags of commits that go; they go, too.
-        unsigned: how many commits and tags lose a signature, which would be wrong.
         elsewhere: remotes; they keep the old history until it is replaced there.
         refused: why it could not be done now, "" when nothing stands in the way.
         export: the bundle, None of a plan.
@@ -58,7 +56,6 @@ class CutPlan:
     cut: int = 0
     rewritten: int = 0
     tags: tuple[str, ...] = ()
-    unsigned: int = 0
     elsewhere: tuple[str, ...] = ()
     refused: str = ""
     export: Path | None = None
@@ -67,18 +64,20 @@ class CutPlan:
     ended: str = ""
 
 
-class HistoryCut:
+class HistoryCut(HistoryRewrite[tuple[datetime, Path], CutPlan]):
     """Cuts the history of one repository.
 
     Attributes:
         ended: what the interrupted cut was that this has ended, "" where there was none.
     """
 
+    what = "cut of history"
+    code = "CutUnfinished"
+    again = "commits wait until then; the next memfs command tries again"
+
     def __init__(self, store: Store, parts: Parts) -> None:
-        self._store, self._parts = store, parts
-        self._repository = parts.repository
-        self._rewrite = HistoryRewrite(parts, "cut of history", code="CutUnfinished")
-        self._begun: CutPlan | None = None  # what this one is carrying out, once its record is written
+        super().__init__(store, parts)
+        self._under_way: CutPlan | None = None  # what this one is carrying out, once its record is written
         self.ended = ""
 
     def plan(self, before: datetime) -> CutPlan:
@@ -87,7 +86,7 @@ class HistoryCut:
         plan = replace(look.plan, ended=self.ended)
         if plan.commit:
             done = rewrite.Rewriter(self._repository, look.survey, look.removal(""))
-            plan = replace(plan, rewritten=done.commits, unsigned=done.unsigned)
+            plan = replace(plan, rewritten=done.commits)
         try:
             self._require_own()
             refuse_kind(self._repository)
@@ -122,7 +121,7 @@ class HistoryCut:
         try:
             return replace(self._carry_out((before, export), LOCK_WAIT), ended=self.ended)
         except MemfsError:
-            if not self._rewrite.begun:
+            if not self._begun():
                 io.unlink(export, missing_ok=True)
             raise
 
@@ -134,12 +133,11 @@ class HistoryCut:
         """
         if self._known() is None:
             return False
-        self._rewrite.end_at_opening(self._store, self._end, _AGAIN)
+        self._end_at_opening()
         return True
 
     # -- the steps ------------------------------------------------------------------------------------------------
     def _end(self, patience: float) -> None:
-        """End the interrupted cut, and note what it was."""
         known = self._known()
         self._carry_out(None, patience)
         if known is not None:
@@ -149,22 +147,25 @@ class HistoryCut:
             self._store.notes.append(Problem.warning("", "CutEnded", message, ""))
 
     def _carry_out(self, wanted: tuple[datetime, Path] | None, patience: float) -> CutPlan:
-        self._begun = None
-        with self._rewrite.alone(patience):
-            done = self._rewrite.attempts(lambda: self._attempt(wanted), patience)
-            self._rewrite.clear(ended=True)
+        self._under_way = None
+        done = self._alone(wanted, patience)
         self._store.refresh()
         return done
 
     def _attempt(self, wanted: tuple[datetime, Path] | None) -> CutPlan:
+        done = self._cut(wanted)
+        self._clear(ended=True)
+        return done
+
+    def _cut(self, wanted: tuple[datetime, Path] | None) -> CutPlan:
         """Cut, or end what a killed process had begun to cut."""
-        if wanted is not None and self._begun is None and self._rewrite.begun:
+        if wanted is not None and self._under_way is None and self._begun():
             raise EraseRefused(
                 "an erase or a cut of history was interrupted", hint="the next memfs command here ends it"
             )
         known = self._known()
-        survey, left_out = self._rewrite.survey(known)
-        plan = self._begun or CutPlan(before=datetime.now(UTC))
+        survey, left_out = self._survey(known)
+        plan = self._under_way or CutPlan(before=datetime.now(UTC))
         if known is not None:
             removal = replace(known, gone=left_out or _content_of(self._parts, survey, known))
         elif wanted is not None:
@@ -176,15 +177,15 @@ class HistoryCut:
             removal = look.removal(f"{export.name}, sha256 {plan.sha256}")
         else:  # another process ended it meanwhile
             return plan
-        with self._rewrite.swapped(survey, removal, {}) as done:
-            if self._begun is None:  # a second attempt would count only what the first has left
-                self._begun = plan = replace(plan, rewritten=done.commits, unsigned=done.unsigned)
+        with self._swapped(survey, removal, {}) as done:
+            if self._under_way is None:  # a second attempt would count only what the first has left
+                self._under_way = plan = replace(plan, rewritten=done.commits)
         return replace(plan, head=self._repository.head_commit())
 
     def _known(self) -> rewrite.HistoryRemoval | None:
         """What the cut that has begun removes; None where none has. What no cut wrote is left to erase, which tells."""
         try:
-            found = self._rewrite.record()
+            found = self._recorded()
         except MemfsError:
             return None
         return found[0] if found and found[0].commits else None

@@ -12,11 +12,11 @@ import re
 import secrets
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from memfs import errors
 from memfs.admin.erase_purge import (
@@ -36,7 +36,7 @@ from memfs.fs import append_log, io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
-from memfs.git import maintenance, rewrite
+from memfs.git import rewrite
 from memfs.git.busy import running_git, situation
 from memfs.git.commit_object import SOURCE, parse_commit
 from memfs.git.commits import recover
@@ -57,25 +57,57 @@ LOCK_WAIT = 60.0
 _PATIENCE_AT_OPENING = 0.2
 _ATTEMPTS = 4
 
-T = TypeVar("T")
+Wanted = TypeVar("Wanted")
+Done = TypeVar("Done")
 
 
-class HistoryRewrite:
-    """Rewrites the history of one repository.
+class HistoryRewrite(Generic[Wanted, Done]):
+    """What rewrites the history of one repository.
 
-    ``what`` names the reason to processes that wait meanwhile, ``code`` is that of one that cannot be ended.
+    Attributes:
+        what: the reason for processes that wait meanwhile.
+        code: of the problem that an interrupted one cannot be ended; ``again`` is what is to be known then.
     """
 
-    def __init__(self, parts: Parts, what: str, code: str) -> None:
-        self._parts = parts
+    what: str
+    code: str
+    again: str
+
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store, self._parts = store, parts
         self._repository = parts.repository
-        self._what, self._code = what, code
         self._folder = parts.repository.state / ERASE_FOLDER
         self._record = parts.repository.state / ERASE_RECORD
 
-    @contextmanager
-    def alone(self, patience: float) -> Iterator[None]:
-        """Hold ``commit.lock``, and what keeps all workspaces of the repository from syncing, for the block.
+    def _attempt(self, wanted: Wanted | None) -> Done:
+        """Do what is wanted, or what a dead process had begun to do, while all locks are held.
+
+        Raises:
+            MovedRef: the repository changed meanwhile.
+            EraseRefused: it cannot be rewritten as things stand.
+        """
+        raise NotImplementedError
+
+    def _end(self, patience: float) -> None:
+        """End what was interrupted, and note among the store's notes what it was."""
+        raise NotImplementedError
+
+    def _end_at_opening(self) -> None:
+        """End what a killed process began when a workspace is opened.
+
+        Where it cannot be done, that is among the store's notes; not where another process is at it.
+        """
+        try:
+            self._end(_PATIENCE_AT_OPENING)
+        except errors.LockTimeout:
+            return
+        except (errors.MemfsError, OSError) as error:
+            message = f"an interrupted {self.what} cannot be ended: {error}"
+            hint = (error.hint if isinstance(error, errors.CorruptRecord) else "") or self.again
+            self._store.notes.append(Problem(path="", code=self.code, message=message, hint=hint))
+
+    def _alone(self, wanted: Wanted | None, patience: float) -> Done:
+        """Attempt it while no workspace of the repository writes or syncs; again where the repository changes.
 
         A process that read a session's events before they were removed would store it after the proof of an erase.
 
@@ -84,51 +116,42 @@ class HistoryRewrite:
 
         Raises:
             LockTimeout: somebody held one for longer.
+            EraseRefused: it cannot be done, or the repository changes again and again; where nothing was begun, nothing
+                was changed.
         """
-        states = states_of(self._parts)
-        spools = [state / append_log.FOLDER for state in states]
+        own, states = self._parts.lock, states_of(self._parts)
+        spools = (state / append_log.FOLDER for state in states)
         locked = [*(state / LOCK for state in states), *(one / append_log.LOCK for one in spools if one.is_dir())]
+        others = (state / own.path.name for state in states if state != self._repository.state)
+        writers = [own, *(FileLock(path) for path in others if os.path.lexists(path))]
         with ExitStack() as locks:
             for path in locked:
                 try:
-                    locks.enter_context(FileLock(path).hold(self._what, timeout=patience))
+                    locks.enter_context(FileLock(path).hold(self.what, timeout=patience))
                 except errors.StorageIO:
                     if path.parent.exists():  # else its branch was dropped meanwhile, and nobody syncs there
                         raise
-            locks.enter_context(self._parts.commit_lock.hold(self._what, timeout=patience))
+            locks.enter_context(self._parts.commit_lock.hold(self.what, timeout=patience))
             recover(self._repository)
-            yield
-
-    def attempts(self, attempt: Callable[[], T], patience: float) -> T:
-        """Do what is attempted while no workspace of the repository writes, again where the repository changes.
-
-        Raises:
-            EraseRefused: it is busy, or changes again and again; where nothing was begun, nothing was changed.
-        """
-        own = self._parts.lock
-        others = (state / own.path.name for state in states_of(self._parts) if state != self._repository.state)
-        writers = [own, *(FileLock(path) for path in others if os.path.lexists(path))]
-        for _ in range(_ATTEMPTS):
-            try:
-                with ExitStack() as locks:
-                    for lock in writers:
-                        locks.enter_context(lock.hold(self._what, timeout=patience))
-                    return attempt()
-            except rewrite.MovedRef:
-                continue
-            except errors.MemfsError as error:
-                with suppress(errors.MemfsError):
-                    self._sweep()
-                if isinstance(error, errors.GitBusy):
-                    raise errors.EraseRefused(error.message, path=error.path, hint=error.hint) from error
-                raise
-        self._sweep()
+            for _ in range(_ATTEMPTS):
+                try:
+                    with ExitStack() as writing:
+                        for lock in writers:
+                            writing.enter_context(lock.hold(self.what, timeout=patience))
+                        return self._attempt(wanted)
+                except rewrite.MovedRef:
+                    continue
+                except errors.MemfsError:
+                    with suppress(errors.MemfsError):
+                        self._sweep()
+                    raise
+            self._sweep()
         raise errors.EraseRefused(
             "the repository changes again and again meanwhile",
             hint="try again when nobody works in it; the next memfs command ends what was begun",
         )
 
-    def survey(self, known: rewrite.HistoryRemoval | None) -> tuple[rewrite.HistorySurvey, frozenset[str]]:
+    def _survey(self, known: rewrite.HistoryRemoval | None) -> tuple[rewrite.HistorySurvey, frozenset[str]]:
         """Look at everything, after removing what an earlier attempt left.
 
         Args:
@@ -138,14 +161,14 @@ class HistoryRewrite:
             The survey, and what of that may be gone already: the survey is without it.
         """
         refuse_kind(self._repository)
-        self.clear(ended=False)
+        self._clear(ended=False)
         refuse_busy(self._repository)
         RemoteHistory(self._repository).note_all()
         survey = rewrite.HistorySurvey(self._repository)
         return survey, survey.leave_out(known.gone) if known else frozenset()
 
     @contextmanager
-    def swapped(
+    def _swapped(
         self, survey: rewrite.HistorySurvey, removal: rewrite.HistoryRemoval, record: Mapping[str, Any]
     ) -> Iterator[rewrite.Rewriter]:
         """Take something out of the repository; the block removes its files, while all locks are held.
@@ -156,13 +179,17 @@ class HistoryRewrite:
 
         Raises:
             MovedRef: the repository changed meanwhile.
-            EraseRefused: the new repository is not what it should be; nothing was begun.
-            GitBusy: somebody holds a lock; nothing was begun.
+            EraseRefused: the new repository is not what it should be, or somebody holds a lock; nothing was begun.
         """
-        strict = refuse_damage(self._repository)
+        try:
+            rewrite.fsck(self._repository)
+        except errors.GitFailed as error:
+            raise errors.EraseRefused(
+                f"the repository is damaged: {error.message}", hint="'git fsck --full' names what is missing"
+            ) from error
         # Never a folder that an earlier attempt's git could still be writing to.
         rewriter = rewrite.Rewriter(self._repository, survey, removal, self._folder / f"new-{secrets.token_hex(4)}")
-        rewriter.build(strict)
+        rewriter.build()
         RemoteHistory(self._repository).note_erased(rewriter.first_replaced())
         with rewriter.locked():
             self._begin({**record, **_noted(removal), "gone": sorted(rewriter.gone)})
@@ -174,38 +201,13 @@ class HistoryRewrite:
         for journal in journals_of(self._parts):
             if os.path.lexists(journal.path):
                 journal.drop([], tip=head)  # the commit behind the last drop has a new id
-        with suppress(errors.GitFailed):  # a cache, and somebody else may be writing it
-            maintenance.write_graph(self._repository, rewrite.PATIENCE)
-
-    def end_at_opening(self, store: Store, end: Callable[[float], T], hint: str) -> T | None:
-        """End what a killed process began when a workspace is opened; None where that is not done.
-
-        Where it cannot be done, that is among the store's notes; not where another process is at it.
-
-        Args:
-            end: given how many seconds to wait for locks.
-            hint: what is to be known where it cannot be ended.
-        """
-        try:
-            return end(_PATIENCE_AT_OPENING)
-        except errors.LockTimeout:
-            return None
-        except (errors.MemfsError, OSError) as error:
-            message = f"an interrupted {self._what} cannot be ended: {error}"
-            if isinstance(error, errors.CorruptRecord):
-                hint = error.hint or hint
-                if error.path == str(self._record):  # of which nobody can say whether it was an erase's
-                    message = str(error)
-            store.notes.append(Problem(path="", code=self._code, message=message, hint=hint))
-            return None
 
     # -- the record -----------------------------------------------------------------------------------------------
-    @property
-    def begun(self) -> bool:
+    def _begun(self) -> bool:
         """Whether one has begun here and not ended; nothing is removed before that is durable."""
         return os.path.lexists(self._record)
 
-    def record(self) -> tuple[rewrite.HistoryRemoval, dict[str, Any]] | None:
+    def _recorded(self) -> tuple[rewrite.HistoryRemoval, dict[str, Any]] | None:
         """What the one that has begun removes, and all that it noted; None where none has.
 
         Raises:
@@ -213,22 +215,18 @@ class HistoryRewrite:
         """
         try:
             found = dict(json.loads(io.read_file(self._record)))
-            made_here = found["folder"] == self._inode()
-            removal = _removal_of(found)
+            if found["folder"] == self._inode():
+                return _removal_of(found), found
+            reason = "was not made here: it came with a copy of the repository"
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            hint = f"remove {self._record}, then erase or cut again"
-            message = "the record of an interrupted erase or cut of history is damaged"
-            raise errors.CorruptRecord(message, path=str(self._record), hint=hint) from None
-        if not made_here:
-            raise errors.CorruptRecord(
-                "the record of an interrupted erase or cut of history was not made here: it came with a copy of the "
-                "repository",
-                path=str(self._record),
-                hint=f"remove {self._record}, then erase or cut again",
-            )
-        return removal, found
+            reason = "is damaged"
+        raise errors.CorruptRecord(
+            f"the record of an interrupted erase or cut of history {reason}",
+            path=str(self._record),
+            hint=f"remove {self._record}, then erase or cut again",
+        )
 
     def _begin(self, record: Mapping[str, Any]) -> None:
         io.write_file(self._record, json.dumps({"folder": self._inode(), **record}).encode("ascii"))
@@ -236,7 +234,7 @@ class HistoryRewrite:
     def _inode(self) -> int:
         return os.stat(self._folder).st_ino
 
-    def clear(self, ended: bool) -> None:
+    def _clear(self, ended: bool) -> None:
         """Remove what one left: its locks and its half-made repository; with ``ended`` the record, first of all.
 
         The caller holds ``commit.lock``: the process that began is dead or has ended.
@@ -252,15 +250,15 @@ class HistoryRewrite:
             if name != self._record.name:
                 with suppress(errors.StorageIO):
                     io.remove_all(self._folder / name)
-        if not self.begun:
+        if not self._begun():
             with suppress(errors.StorageIO):
                 io.remove_all(self._folder)
             io.sync_folder(self._folder.parent)
 
     def _sweep(self) -> None:
         """Take away what was prepared, where nothing was begun."""
-        if not self.begun:
-            self.clear(ended=True)
+        if not self._begun():
+            self._clear(ended=True)
 
 
 def _noted(removal: rewrite.HistoryRemoval) -> dict[str, Any]:
@@ -319,25 +317,6 @@ def refuse_kind(repository: Repository) -> None:
     """
     for reason, hint in chain(_shared(repository), _borrowed(repository)):
         raise errors.EraseRefused(reason, hint=hint)
-
-
-def refuse_damage(repository: Repository) -> bool:
-    """Refuse a damaged repository; return whether it passes git's strict check, which old ones may not.
-
-    Raises:
-        EraseRefused: it is damaged.
-    """
-    try:
-        rewrite.fsck(repository, strict=True)
-    except errors.GitFailed:
-        try:
-            rewrite.fsck(repository, strict=False)
-        except errors.GitFailed as error:
-            raise errors.EraseRefused(
-                f"the repository is damaged: {error.message}", hint="'git fsck --full' names what is missing"
-            ) from error
-        return False
-    return True
 
 
 def refuse_busy(repository: Repository) -> None:
@@ -438,7 +417,6 @@ def is_shared(repository: Repository) -> bool:
 
 _LARGEST = 1 << 31
 _NEVER = (SETTINGS_FILE, CONTENT, f"{CONTENT}/.gitattributes")
-_AGAIN = "what is to go may still be in history; the next memfs command tries again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -454,8 +432,7 @@ class ErasePlan:
         quotes: files that hold a line of it and stay.
         shared: whether memfs did not make the repository, so that rewriting it must be asked for.
         unreachable: where it may be and memfs cannot go.
-        backups: those made before, which a new one replaces.
-        backups_elsewhere: those that a person has to delete.
+        backups: those made before: a new one replaces them where it can be made in the same folder.
         refused: why it could not be done now, "" when nothing stands in the way.
     """
 
@@ -469,7 +446,6 @@ class ErasePlan:
     unreachable: tuple[str, ...]
     refused: str = ""
     backups: tuple[Path, ...] = ()
-    backups_elsewhere: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -478,32 +454,31 @@ class EraseResult:
 
     Attributes:
         plan: as it was carried out.
-        unsigned: how many commits and tags lost their signature, which would be wrong now.
-        purged: how many pieces each other place held.
         proof: what was read afterwards, and every hit in it.
         head: HEAD's commit now.
         backups_left: backups made before that no new one could replace; they may hold it until a person deletes them.
     """
 
     plan: ErasePlan
-    unsigned: int
-    purged: Mapping[str, int]
     proof: EraseProof
     head: str | None
     backups_left: tuple[Path, ...] = ()
 
 
-class Eraser:
+class Eraser(HistoryRewrite[EraseName, "tuple[Target, ErasePlan] | None"]):
     """Erases from one workspace and its repository.
 
     Attributes:
         ended: the interrupted erase that was ended when the workspace was opened, None where there was none.
     """
 
+    what = "erase"
+    code = "EraseUnfinished"
+    again = "what is to go may still be in history; the next memfs command tries again"
+
     def __init__(self, store: Store, parts: Parts, backups: Backups, usage: Usage) -> None:
-        self._store, self._parts, self._backups, self._usage = store, parts, backups, usage
-        self._repository = parts.repository
-        self._rewrite = HistoryRewrite(parts, "erase", code="EraseUnfinished")
+        super().__init__(store, parts)
+        self._backups, self._usage = backups, usage
         self.ended: EraseResult | None = None
 
     def plan(self, reference: str, is_path: bool = False) -> ErasePlan:
@@ -516,8 +491,8 @@ class Eraser:
         target = TargetFinder(self._parts, survey, _named(reference, is_path)).find()
         self._require_found(target)
         plan = self._plan(target, rewrite.Rewriter(self._repository, survey, target.removal))
-        served, elsewhere = self._backups_by_reach()
-        plan = replace(plan, backups=served, backups_elsewhere=elsewhere)
+        with suppress(errors.MemfsError):  # a place that cannot be read
+            plan = replace(plan, backups=tuple(self._backups.kept()))
         try:
             refuse_kind(self._repository)
             refuse_busy(self._repository)
@@ -540,7 +515,7 @@ class Eraser:
             MemfsError: it was interrupted; where it had begun, the next opening of the workspace ends it.
         """
         self._parts.require_open()
-        if self._rewrite.begun:
+        if self._begun():
             self._carry_out(None, LOCK_WAIT)
         named = _named(reference, is_path)
         refuse_kind(self._repository)
@@ -561,7 +536,11 @@ class Eraser:
     def take_up(self) -> None:
         """End an interrupted erase when a workspace is opened; what came of it is among the store's notes."""
         self._parts.require_open()
-        self.ended = self._rewrite.end_at_opening(self._store, lambda wait: self._carry_out(None, wait), _AGAIN)
+        self._end_at_opening()
+
+    # -- the steps ------------------------------------------------------------------------------------------------
+    def _end(self, patience: float) -> None:
+        self.ended = self._carry_out(None, patience)
         if self.ended is not None:
             traces = len(self.ended.proof.hits) + len(self.ended.backups_left)
             message = f"an interrupted erase was ended; {traces} trace(s) of it are left"
@@ -569,49 +548,40 @@ class Eraser:
             hint = f"delete {left}" if left else "nothing is to be done"
             self._store.notes.append(Problem.warning("", "EraseEnded", message, hint))
 
-    # -- the steps ------------------------------------------------------------------------------------------------
     def _carry_out(self, named: EraseName | None, patience: float) -> EraseResult | None:
         """Erase what is named, or what a dead process had begun to; None where neither is."""
-        with self._rewrite.alone(patience):
-            done = self._rewrite.attempts(lambda: self._attempt(named), patience)
+        done = self._alone(named, patience)
         if done is None:
             return None
-        target, plan, unsigned, purged = done
-        purged["backups"], left = self._replace_backups()
+        target, plan = done
+        left, failed = self._backups.renew()
+        if failed is not None:
+            self._store.note_failure(failed)
         with self._parts.commit_lock.hold("erase", timeout=patience):
             proof = Prover(self._parts, target).prove()
-            self._rewrite.clear(ended=True)
+            self._clear(ended=True)
         self._store.refresh()
         head = self._repository.head_commit()
-        return EraseResult(
-            plan=plan, unsigned=unsigned, purged=purged, proof=proof, head=head, backups_left=tuple(left)
-        )
+        return EraseResult(plan=plan, proof=proof, head=head, backups_left=tuple(left))
 
-    def _attempt(self, named: EraseName | None) -> tuple[Target, ErasePlan, int, dict[str, int]] | None:
-        """Take the target out of history and the stores; the record stays until all else is done.
-
-        Returns:
-            The target, what was done, how many signatures were lost, and how many pieces each store held.
-
-        Raises:
-            MovedRef: the repository changed meanwhile.
-            EraseRefused, GitBusy: it cannot be rewritten as things stand.
-        """
-        known, wanted = self._known() or (None, named)
-        if wanted is None:
-            self._rewrite.clear(ended=True)
+    def _attempt(self, wanted: EraseName | None) -> tuple[Target, ErasePlan] | None:
+        """Take the target out of history and the stores; the record stays until all else is done."""
+        known, named = self._known() or (None, wanted)
+        if named is None:
+            self._clear(ended=True)
             return None
-        survey, left_out = self._rewrite.survey(known)
-        target = TargetFinder(self._parts, survey, wanted, known).find()
+        survey, left_out = self._survey(known)
+        target = TargetFinder(self._parts, survey, named, known).find()
         if known is None:
             self._require_found(target)
         self._refuse_edited(target)
         removal = replace(target.removal, gone=left_out)
-        record = {"reference": wanted.reference, "is_path": wanted.is_path}
-        with self._rewrite.swapped(survey, removal, record) as rewriter:
+        record = {"reference": named.reference, "is_path": named.is_path}
+        with self._swapped(survey, removal, record) as rewriter:
             self._remove_files(target)
         plan = self._plan(target, rewriter)
-        return target, plan, rewriter.unsigned, purge(self._parts, target)
+        purge(self._parts, target)
+        return target, plan
 
     def _known(self) -> tuple[rewrite.HistoryRemoval, EraseName] | None:
         """What an erase that was interrupted is about.
@@ -620,7 +590,7 @@ class Eraser:
             CorruptRecord: nobody can tell.
             EraseRefused: it was a cut of history that was interrupted.
         """
-        if (found := self._rewrite.record()) is None:
+        if (found := self._recorded()) is None:
             return None
         removal, record = found
         if removal.commits:
@@ -646,16 +616,6 @@ class Eraser:
             folders = {self._repository.full(folder) for folder in below if folder}
             for folder in folders | {path.rpartition(b"/")[0] for path in {*target.removal.paths, *target.copies}}:
                 tree.sweep(os.fsdecode(folder))
-
-    def _replace_backups(self) -> tuple[int, list[Path]]:
-        """Put a new backup in the place of the old ones; return how many went, and those that could not."""
-        try:
-            return self._backups.renew(self._store.note_failure)
-        except errors.LockTimeout as error:
-            self._store.note_failure(error)
-            with suppress(errors.MemfsError):  # a place that cannot be read is no reason to hide what was done
-                return 0, self._backups.kept()
-            return 0, []
 
     # -- conditions -----------------------------------------------------------------------------------------------
     def _require_found(self, target: Target) -> None:
@@ -732,15 +692,6 @@ class Eraser:
             shared=is_shared(self._repository),
             unreachable=tuple(out_of_reach(self._parts)),
         )
-
-    def _backups_by_reach(self) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-        """The backups that exist: those in whose folders a new one would be made, and all others."""
-        try:
-            kept, places = self._backups.kept(), self._backups.places()
-        except errors.MemfsError:
-            return (), ()
-        served = tuple(path for path in kept if path.parent in places)
-        return served, tuple(path for path in kept if path.parent not in places)
 
 
 def _named(reference: str, is_path: bool) -> EraseName:

@@ -1,7 +1,7 @@
 """Find every version of an item, remove it from every place besides files and git, and prove that it is nowhere.
 
-Texts that only quote the item are no versions. Each row of the table removes what it can and says what it did; a new
-store of content adds a row. Places that memfs cannot reach, such as remotes and clones, are listed. The proof reads
+Texts that only quote the item are no versions. Each row of the table removes what it can; a new store of content adds a
+row. Places that memfs cannot reach, such as remotes and clones, are listed. The proof reads
 everything that could hold the item once more, and changes nothing.
 """
 
@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
 from memfs.admin.archive_file import INDEX_LIMIT, PAYLOAD_SUFFIX, Archive, ArchiveMember, decode, index_path
 from memfs.dataclass import dataclass, replace
-from memfs.errors import ArchiveInvalid, CorruptRecord, MemfsError
+from memfs.errors import ArchiveInvalid, CorruptRecord, FormatUnsupported, MemfsError
 from memfs.fs import append_log, io
 from memfs.fs.archive import decompressed, file_chunks
 from memfs.fs.atomic_replace import is_temporary
@@ -256,24 +255,19 @@ def _long(values: Iterable[str]) -> list[bytes]:
     return [value.encode("utf-8", "surrogatepass") for value in sorted(found, key=len, reverse=True)[:_MOST_PHRASES]]
 
 
-def purge_archives(parts: Parts, target: Target) -> int:
-    """Remove the payloads that hold a version of what is erased, or nobody knows what; return how many."""
-    count = 0
+def _archives(parts: Parts, target: Target) -> None:
+    """A payload that holds a version of what is erased, or nobody knows what, goes."""
     for entry in list(parts.tree.scan(ARCHIVE, hidden=True)):
         name = entry.path.removeprefix(f"{ARCHIVE}/")
         if not entry.regular or not (name.endswith(PAYLOAD_SUFFIX) or is_temporary(name)):
             continue
         path = index_path(name.removesuffix(PAYLOAD_SUFFIX))
-        archive = None
         with suppress(FileNotFoundError, ArchiveInvalid):  # then nobody can tell what the payload holds
             archive = Archive(parts.tree, decode(parts.tree.read(path, INDEX_LIMIT).data, path))
-        if archive is not None:
             if not _holds(archive, target):
                 continue
             _lay_back(parts, archive, target)
         parts.tree.remove(entry.path)
-        count += 1
-    return count
 
 
 def _holds(archive: Archive, target: Target) -> bool:
@@ -315,7 +309,6 @@ def journals_of(parts: Parts) -> Iterator[Journal]:
                 yield journal
 
 
-Purge = Callable[[Parts, Target], int]
 TOLD = "told"
 """Where it is recorded which items each session got, by id."""
 _LARGEST = 1 << 31
@@ -323,85 +316,72 @@ _LOCK_SECONDS = 10.0
 _PIECE = 1 << 22
 
 
-def purge(parts: Parts, target: Target) -> dict[str, int]:
-    """Take the item out of every place; return how many pieces each one held. The store's lock is held."""
-    found = Counter({place: remove(parts, target) for place, remove in PLACES.items()})
-    found["caches"] = sum(map(empty, caches_of(parts)))  # whole: all in them is made again from files and history
-    found.update(dict.fromkeys((*_RECORDS.values(), _SECONDARY, _REMEMBERED), 0))
-    for place, path, within in _records(parts):
+def purge(parts: Parts, target: Target) -> None:
+    """Take the item out of every place. The store's lock is held."""
+    for remove in PLACES:
+        remove(parts, target)
+    for cache in caches_of(parts):
+        empty(cache)  # whole: all in them is made again from files and history
+    for path, within in _records(parts):
         with suppress(FileNotFoundError):  # another process removed it
             if _goes(path, within, target):
                 io.unlink(path, missing_ok=True)
-                found[place] += 1
-    return dict(found)
 
 
 # -- records that are reduced -----------------------------------------------------------------------------------------
-def _journals(parts: Parts, target: Target) -> int:
+def _journals(parts: Parts, target: Target) -> None:
     """What waits here is committed before; this finds what an interrupted erase left, and what waits elsewhere."""
-    return sum(_journal(journal, parts, target) for journal in journals_of(parts))
+    for journal in journals_of(parts):  # one's file was renewed when history was
+        touched = [found for found in journal.operations() if any(map(target.holds, found.changes))]
+        reduced = ((found, tuple(one for one in found.changes if not target.holds(one))) for found in touched)
+        kept = [replace(found, id=f"{found.id}-e", changes=changes) for found, changes in reduced if changes]
+        if kept:
+            journal.append(kept)
+            for found in kept:
+                journal.mark_applied(found.id)
+        if touched:
+            journal.drop([found.id for found in touched], tip=parts.repository.head_commit() or "")
 
 
-def _journal(journal: Journal, parts: Parts, target: Target) -> int:
-    """One journal; its file was renewed when history was."""
-    touched = [found for found in journal.operations() if any(map(target.holds, found.changes))]
-    reduced = ((found, tuple(one for one in found.changes if not target.holds(one))) for found in touched)
-    kept = [replace(found, id=f"{found.id}-e", changes=changes) for found, changes in reduced if changes]
-    if kept:
-        journal.append(kept)
-        for found in kept:
-            journal.mark_applied(found.id)
-    if touched:
-        journal.drop([found.id for found in touched], tip=parts.repository.head_commit() or "")
-    return len(touched)
-
-
-def _uses(parts: Parts, target: Target) -> int:
+def _uses(parts: Parts, target: Target) -> None:
     """An id can tell what its item was about."""
-    ids = target.ids
-    counted = 0
     for path in _of_states(parts, USES):
         with closing(Usage(path)) as usage:
-            counted += len(usage.of(ids))
-            usage.forget(ids)
+            usage.forget(target.ids)
     for name in ASIDE:  # nobody can tell what is in it
         for path in _of_states(parts, name):
             io.unlink(path)
-    return counted
 
 
-def _suggestions(parts: Parts, target: Target) -> int:
+def _suggestions(parts: Parts, target: Target) -> None:
     """What was suggested of the item, accepted or refused; suggestions that nobody can read may hold anything."""
-    count = 0
     for path in _of_states(parts, INBOX):
         with FileLock(path.with_suffix(".lock"), home=parts.repository.common_dir).hold("erase", _LOCK_SECONDS):
             try:
                 kept, gone = erased(io.read_file(path, _LARGEST), target.traces.quoted_in, target.ids)
+                if gone:
+                    io.write_file(path, kept)
             except FileNotFoundError:
                 continue
-            except MemfsError:
+            except (CorruptRecord, FormatUnsupported):
                 io.unlink(path, missing_ok=True)
-                count += 1
-                continue
-            if gone:
-                io.write_file(path, kept)
-            count += gone
-    return count
 
 
-def _served(parts: Parts, target: Target) -> int:
+def _served(parts: Parts, target: Target) -> None:
     """When the item was handed out, and questions that quote it."""
 
     def quotes(text: str) -> bool:
         return target.traces.quoted_in(text.encode("utf-8", "replace"))
 
-    return sum(ServedLog(folder).forget(target.ids, quotes) for folder in _of_states(parts, SERVED))
+    for folder in _of_states(parts, SERVED):
+        ServedLog(folder).forget(target.ids, quotes)
 
 
-def _events(parts: Parts, target: Target) -> int:
+def _events(parts: Parts, target: Target) -> None:
     """Pending events of sessions."""
-    waiting = (path for spool in _of_states(parts, append_log.FOLDER) for path in append_log.waiting(spool))
-    return sum(append_log.keep_only(path, lambda text: not _told_in(text, target)) for path in waiting)
+    for spool in _of_states(parts, append_log.FOLDER):
+        for path in append_log.waiting(spool):
+            append_log.keep_only(path, lambda text: not _told_in(text, target))
 
 
 def _told_in(text: bytes, target: Target) -> bool:
@@ -419,35 +399,24 @@ def _of_states(parts: Parts, name: str) -> list[Path]:
 
 
 # -- records that go as a whole ---------------------------------------------------------------------------------------
-_REST, _SECONDARY, _REMEMBERED = "other records", "secondary location", "remembered conflicts"
-_RECORDS = {
-    RECOVERED_FOLDER: "set aside",
-    WARNINGS: "what agents were warned with",
-    TOLD: "events that wait",
-    append_log.FOLDER: "events that wait",
-    MERGES: "conflicts that a merge left",
-    SERVED: "record of what was handed out",
-    "": _REST,
-}
-"""The place of a record, by the name at the top of a state folder."""
 _RESOLUTIONS = "rr-cache"
 """Where git remembers how conflicts were resolved, with the texts."""
 
 
-def _records(parts: Parts) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
+def _records(parts: Parts) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """Whatever else memfs and git have written down outside of history; no journal in use.
 
-    Each with its place, and the folders of a workspace's state that it lies in.
+    Each with the folders of a workspace's state that it lies in.
     """
     for state in states_of(parts):
         for path in files_below(state):
-            top, *inner = path.relative_to(state).parts
-            if top not in (parts.journal.path.name, ERASE_FOLDER):
-                yield _RECORDS.get(top, _REST), path, (top, *inner)[:-1]
-    if parts.secondary is not None:
-        kept = parts.secondary.journal.path
-        yield from ((_SECONDARY, path, ()) for path in files_below(parts.secondary.folder) if path != kept)
-    yield from ((_REMEMBERED, path, ()) for path in files_below(parts.repository.common_dir / _RESOLUTIONS))
+            within = path.relative_to(state).parts
+            if within[0] not in (parts.journal.path.name, ERASE_FOLDER):
+                yield path, within[:-1]
+    secondary = parts.secondary
+    if secondary is not None:
+        yield from ((path, ()) for path in files_below(secondary.folder) if path != secondary.journal.path)
+    yield from ((path, ()) for path in files_below(parts.repository.common_dir / _RESOLUTIONS))
 
 
 def _goes(path: Path, within: tuple[str, ...], target: Target) -> bool:
@@ -484,17 +453,14 @@ def caches_of(parts: Parts) -> list[Cache]:
     return [cache for cache in caches(parts.repository.state.parent) if concerns(cache)]
 
 
-def _sidecars(parts: Parts, target: Target) -> int:
+def _sidecars(parts: Parts, target: Target) -> None:
     """Large values of state documents lie beside them, outside of git."""
-    count = 0
     for root in (parts.tree.root, *abandoned(parts)):
         with closing(Tree(root)) as tree:
             for entry in list(tree.scan(CONTENT)):
                 document = document_of_sidecar(entry.path)
                 if document and target.means(parts.repository.full(document)):
                     tree.remove(entry.path)
-                    count += 1
-    return count
 
 
 def abandoned(parts: Parts) -> list[Path]:
@@ -510,14 +476,11 @@ def _in_no_repository(root: Path) -> bool:
         return False
 
 
-def _checkpoints(parts: Parts, target: Target) -> int:
+def _checkpoints(parts: Parts, target: Target) -> None:
     """A payload that holds a version goes: its checkpoint then has none, as in a clone."""
-    count = 0
     for entry in list(parts.tree.scan(CHECKPOINTS)):
         if entry.regular and entry.path.endswith(f"/{PAYLOAD}") and _packed_in(parts, entry.path, target):
             parts.tree.remove(entry.path)
-            count += 1
-    return count
 
 
 def _packed_in(parts: Parts, path: str, target: Target) -> bool:
@@ -528,16 +491,9 @@ def _packed_in(parts: Parts, path: str, target: Target) -> bool:
         return True
 
 
-PLACES: dict[str, Purge] = {
-    "journal": _journals,
-    "counts of uses": _uses,
-    "record of what was handed out": _served,
-    "events that wait": _events,
-    "suggestions": _suggestions,
-    "archives": purge_archives,
-    "large values": _sidecars,
-    "checkpoints": _checkpoints,
-}
+PLACES: tuple[Callable[[Parts, Target], None], ...] = (
+    _journals, _uses, _served, _events, _suggestions, _archives, _sidecars, _checkpoints,
+)  # fmt: skip
 
 
 def out_of_reach(parts: Parts) -> list[str]:

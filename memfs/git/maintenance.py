@@ -56,22 +56,13 @@ def maintain(repository: Repository) -> int:
     # One pack of all lets git store each version as a difference; what is unreachable is kept, as without joining.
     join = ("-a", "-k") if packs >= PACKS_JOINED else ()
     repository.git.run("repack", "-d", "-q", *join, timeout=PATIENCE)
-    write_graph(repository)
+    if repository.head_commit() is not None:
+        options = ("write", "--reachable", "--changed-paths", "--split", "--no-progress")
+        repository.git.run("commit-graph", *options, timeout=PATIENCE)
     for name in ("pack", "info", "info/commit-graphs"):
         if (top / name).is_dir():
             io.sync_folder(top / name)
     return max(0, before - io.weigh(top))
-
-
-def write_graph(repository: Repository, seconds: float = PATIENCE) -> None:
-    """Write git's cache of the graph, with the paths that each commit changed.
-
-    Raises:
-        GitFailed: git refused, or took longer than so many seconds.
-    """
-    if repository.head_commit() is not None:
-        options = ("write", "--reachable", "--changed-paths", "--split", "--no-progress")
-        repository.git.run("commit-graph", *options, timeout=seconds)
 
 
 def intact(repository: Repository, blobs: Iterable[str]) -> set[str]:

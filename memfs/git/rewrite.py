@@ -16,7 +16,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 from memfs.dataclass import dataclass, field
-from memfs.errors import EraseRefused, GitBusy, GitFailed
+from memfs.errors import EraseRefused, GitFailed
 from memfs.fs import io
 from memfs.git import objects
 from memfs.git.busy import lock_reason
@@ -159,14 +159,6 @@ def edit_object(data: bytes, replaced: Mapping[str, str], traces: Traces, names:
     kept = [line for line in new if line.split(b" ", 1)[0] not in _SIGNED and line != _NO_PARENT]
     signature = _SIGNATURE.search(plain) if rows[0].startswith(b"object ") else None  # of a tag
     return b"\n".join(kept) + b"\n\n" + (plain[: signature.start()] if signature else plain)
-
-
-def is_signed(data: bytes) -> bool:
-    """Whether a commit or tag carries a signature."""
-    rows, message = headers(data)
-    return any(line.startswith(b"gpgsig") for line in rows) or (
-        rows[0].startswith(b"object ") and _SIGNATURE.search(message) is not None
-    )
 
 
 def edit_reflog(data: bytes, replaced: Mapping[str, str], traces: Traces) -> bytes:
@@ -539,7 +531,7 @@ class Rewriter:
     Attributes:
         mapped: new id by old one, of every object that is replaced; ``NULL`` where nothing takes its place.
         gone: every object that is to disappear: what is removed, and what is replaced.
-        commits: how many commits were replaced; ``unsigned``: how many of them, and of tags, lost a signature.
+        commits: how many commits were replaced.
     """
 
     def __init__(
@@ -561,7 +553,7 @@ class Rewriter:
         self._held: dict[str, frozenset[str]] = {}
         self.mapped: dict[str, str] = dict.fromkeys((*removal.commits, *removal.gone), NULL)
         self.gone = {*removal.blobs, *removal.commits, *removal.gone}
-        self.commits = self.unsigned = 0
+        self.commits = 0
         if folder is not None:
             io.make_private_folder(folder)
             for name in ("refs", "objects", "objects/pack", "objects/info", "made", "made/pack"):
@@ -627,7 +619,6 @@ class Rewriter:
             after = edit_object(data, self.mapped, self._removal.traces, self._touches(commit))
             if after != data:
                 self.commits += 1
-                self.unsigned += is_signed(data)
                 if named_in_commit(after)[0] == EMPTY_TREE and commits[commit][0] != EMPTY_TREE:
                     self._make("tree", b"")
             self._replace(commit, "commit", data, after)
@@ -650,7 +641,6 @@ class Rewriter:
                 self.gone.add(name)
                 continue
             after = edit_object(data, self.mapped, self._removal.traces)
-            self.unsigned += after != data and is_signed(data)
             self._replace(name, "tag", data, after)
 
     def first_replaced(self) -> list[str]:
@@ -659,11 +649,8 @@ class Rewriter:
         return sorted(commit for commit in replaced if replaced.isdisjoint(self._survey.commits[commit][1]))
 
     # -- the second repository ------------------------------------------------------------------------------------
-    def build(self, strict: bool) -> None:
+    def build(self) -> None:
         """Complete the second repository, and check that nothing is missing in it but what was to go.
-
-        Args:
-            strict: whether it has to pass git's strict check.
 
         Raises:
             EraseRefused: it is not what it should be; the old repository is as it was.
@@ -681,11 +668,11 @@ class Rewriter:
         io.write_file(self._folder / "packed-refs", rows, durable=False)
         self._compare()
         try:
-            fsck(self._repository, strict, {"GIT_DIR": str(self._folder)})
+            fsck(self._repository, {"GIT_DIR": str(self._folder)})
         except GitFailed as error:
             raise EraseRefused(
                 f"the rewritten history did not pass its check: {error.message}",
-                hint="nothing was changed; run 'git fsck --full --strict' and report this",
+                hint="nothing was changed; run 'git fsck --full' and report this",
             ) from error
 
     def _pack(self) -> None:
@@ -751,7 +738,7 @@ class Rewriter:
 
         Raises:
             MovedRef: something changed since the survey.
-            GitBusy: somebody holds a lock.
+            EraseRefused: somebody holds a lock.
         """
         repository, own = self._repository, self._folder.parent / SWAP_LOCK
         index, common = index_of(repository.git_dir), repository.common_dir
@@ -765,7 +752,7 @@ class Rewriter:
                 except FileExistsError:
                     reason = lock_reason(repository.layout, lock) or f"{lock.name} was held a moment ago"
                     hint = "nothing was changed; try again when it is gone"
-                    raise GitBusy(reason, path=str(lock), hint=hint) from None
+                    raise EraseRefused(reason, path=str(lock), hint=hint) from None
                 taken.append(lock)
             if read_names(repository) != self._survey.names or facts_of(index) != self._survey.index:
                 raise MovedRef
@@ -824,14 +811,13 @@ def _target(tag: bytes) -> str:
     return tag.split(b"\n", 1)[0].removeprefix(b"object ").decode("ascii", "replace")
 
 
-def fsck(repository: Repository, strict: bool, variables: Mapping[str, str] | None = None) -> None:
+def fsck(repository: Repository, variables: Mapping[str, str] | None = None) -> None:
     """Check a whole repository.
 
     Raises:
         GitFailed: it is damaged.
     """
-    options = ("--full", "--no-dangling", "--no-progress", *(("--strict",) if strict else ()))
-    repository.git.run("fsck", *options, variables=variables, timeout=PATIENCE)
+    repository.git.run("fsck", "--full", "--no-dangling", "--no-progress", variables=variables, timeout=PATIENCE)
 
 
 def release(repository: Repository, own: Path) -> None:

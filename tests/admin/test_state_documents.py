@@ -143,7 +143,7 @@ def test_a_document_is_erased_everywhere(opened: Open, monkeypatch: pytest.Monke
 
     done = workspace.eraser.erase(path, is_path=True)
 
-    assert (done.proof.hits, done.purged["large values"]) == ((), 1)
+    assert done.proof.hits == ()
     assert not list(workspace.root.rglob("*.zst"))
     assert not files_of(workspace).exists(path)
     assert files_of(workspace).exists(hypothesis_path(1, "kept"))
@@ -166,7 +166,6 @@ def test_checkpoints_that_hold_it_lose_their_payload(opened: Open) -> None:
 
     done = workspace.eraser.erase(PATH, is_path=True)
 
-    assert done.purged["checkpoints"] == 2
     assert [payload.exists() for payload in payloads] == [False, True, False]
     assert any("archives of iterations" in place for place in done.plan.unreachable)
 

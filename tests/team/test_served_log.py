@@ -335,8 +335,7 @@ def test_an_erase_takes_the_record_along(workspace: Workspace) -> None:
         workspace.recaller.search(Query(text="apple", limit=3))
     log = ServedLog(workspace.repository.state / FOLDER, questions=True)
     log.note("recall", ["b"], datetime.now(UTC), question="is it an apple called a")
-    erased = workspace.eraser.erase("a")
-    assert erased.purged["record of what was handed out"] == 3
+    workspace.eraser.erase("a")
     rows = workspace.usage.served.find()
     assert {one for row in rows for one in row.ids} == {"b", "c"}
     assert {row.question for row in rows} == {""}

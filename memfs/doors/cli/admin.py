@@ -190,7 +190,7 @@ def reindex(workspace: Workspace) -> IndexReport:
 
 
 # -- erase --------------------------------------------------------------------------------------------------------
-_PLAN = "paths copies versions commits quotes shared unreachable backups backups_elsewhere refused"
+_PLAN = "paths copies versions commits quotes shared unreachable backups refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class Erasure:
 
     id: str
     plan: ErasePlan = field(metadata=merge(_PLAN))
-    done: EraseResult | None = field(metadata=merge("unsigned purged head backups_left proof"))
+    done: EraseResult | None = field(metadata=merge("head backups_left proof"))
 
 
 def _erase_code(erasure: Erasure) -> bool:
