@@ -213,6 +213,19 @@ class StateIndex:
         sql = f"SELECT kind, count(*) FROM documents{where.sql} GROUP BY kind ORDER BY kind"  # noqa: S608
         return dict(self._all(sql, where.values))
 
+    def work_by_agent(self) -> dict[str, tuple[int, int]]:
+        """By agent, how many outputs it stored, of how many tasks."""
+        sql = (
+            "SELECT n.name, count(*), count(DISTINCT d.task) FROM names n JOIN documents d ON d.id = n.id"
+            " WHERE n.role = 'agent' AND n.kind = 'agent_output' GROUP BY n.name ORDER BY n.name"
+        )
+        return {agent: (outputs, tasks) for agent, outputs, tasks in self._all(sql)}
+
+    def hypotheses(self) -> int:
+        """How many hypotheses there are, each counted once."""
+        sql = "SELECT count(DISTINCT name) FROM names WHERE role = 'name' AND kind = 'hypothesis'"
+        return int(self._all(sql)[0][0])
+
     def counts_by_iteration(self) -> dict[int, dict[str, int]]:
         """How many documents of each kind each iteration has."""
         sql = "SELECT iteration, kind, count(*) FROM documents WHERE iteration IS NOT NULL GROUP BY iteration, kind"

@@ -13,10 +13,10 @@ import os
 import re
 import secrets
 import stat
-from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,14 +30,14 @@ from memfs.fs.lock import FileLock
 from memfs.fs.tree import ScanEntry, View
 from memfs.fs.workspace_location import is_own
 from memfs.model import Problem, state_paths
-from memfs.model.state_facts import is_final
-from memfs.model.time import EARLIEST, format_time, parse_time, time_in
+from memfs.model.state_facts import STATEFUL, StateQuery, StateRow, is_final
+from memfs.model.time import EARLIEST, format_time
 from memfs.store import Store, sidecars
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.sidecars import KEY, SIDECAR_LIMIT
 
 if TYPE_CHECKING:
-    from memfs.state.archives import Archives
+    from memfs.state.reader import StateReader
 
 FORMAT = 1
 _ID = re.compile(r"ckpt_(\d{8})_(\d{4})(?:_(\d{1,6}))?")
@@ -478,58 +478,21 @@ class CheckpointStore:
 
 # -- packing ---------------------------------------------------------------------------------------------------------
 _SMALL = 1 << 18
-_KEPT_IN_MIND = 4
+_LOOKED_AT = 16
 TASKS = ("checkpoint_data", "in_flight_tasks")
 METADATA = ("checkpoint_data", "recovery_metadata")
-_STATEFUL = {"agent_output": b'"internal_state"', "continuation": b'"state"'}
-
-
-@dataclass(frozen=True, slots=True)
-class ResumePoint:
-    """What a document says of one thing: where in it, and the value unless it is large.
-
-    That is one part of ``checkpoint_data``, or with ``agent`` and ``task`` where that agent was.
-    """
-
-    order: tuple[Any, ...]
-    path: str
-    field: tuple[str, ...]
-    small: bool = True
-    value: Any = None
-    agent: str = ""
-    task: str = ""
-
-    def facts(self) -> dict[str, Any]:
-        """As the summary has it."""
-        place: dict[str, Any] = {"path": self.path, "field": list(self.field)}
-        if self.agent:
-            place |= {"task": self.task, "timestamp": self.order[1]}
-        return {**place, "state" if self.agent else "value": self.value} if self.small else place
-
-
-def archived_paths(archives: Archives) -> frozenset[str]:
-    """The documents in archives; one whose index is damaged is left out: verifying archives names it."""
-    paths: set[str] = set()
-    for name in archives.stamp():
-        with suppress(CorruptRecord, FileNotFoundError):
-            paths.update(one.path for one in archives.index(name).members if state_paths.document_kind(one.path))
-    return frozenset(paths)
+_STATES = {"agent_output": ("state_data", "internal_state"), "continuation": ("state",)}
 
 
 class StatePacker(archive.TreePacker):
     """Packs the state as it is at one moment; what there is to say of it is known once all of it was taken."""
 
-    def __init__(self, store: Store, parts: Parts, update: Mapping[str, Any] | None, archives: Archives) -> None:
-        """
-        Args:
-            update: the state update whose ``checkpoint_data`` counts; None for the latest in the state.
-            archives: what they hold is reported as work that is done.
-        """
+    def __init__(self, store: Store, parts: Parts, reader: StateReader, update: Mapping[str, Any] | None) -> None:
+        """``update``: the state update whose ``checkpoint_data`` counts; None for the latest in the state."""
         super().__init__(parts.tree, parts.seen)
-        self._store, self._parts, self._update, self._archives = store, parts, update, archives
+        self._store, self._parts, self._reader, self._update = store, parts, reader, update
         self._moment, self._revision = EARLIEST, ""
-        self._closed: dict[str, bool] = {}
-        self._noted: dict[str | tuple[str, ...], dict[str, ResumePoint]] = {}
+        self._said: dict[tuple[str, ...], dict[str, Any]] = {}
 
     def tar(self) -> Generator[bytes, None, None]:
         """The state as a tar, in pieces. Writers wait while its last part is taken: it has to be closed in any case.
@@ -571,87 +534,97 @@ class StatePacker(archive.TreePacker):
             left_out=tuple(f"{path}: {reason}" for path, reason in sorted(self.left_out.items())),
         )
 
-    # -- what is noted on the way ---------------------------------------------------------------------------------
-    def note(self, path: str, data: bytes) -> None:
-        """Look at a document that is being packed, those of newer iterations first."""
-        kind = state_paths.document_kind(path)
-        if kind == "system_state":
-            self._closed[path] = object_in(data).get("status") == "closed"
-        for known in self._noted.values():
-            known.pop(path, None)  # it is packed again: what it said before no longer counts
-        if kind == "state_update" and b'"checkpoint_data"' in data:
-            for one in points_in(path, object_in(data), small=len(data) <= _SMALL):
-                self._keep(one.field, one)
-        if kind not in _STATEFUL or _STATEFUL[kind] not in data or self._is_old(path):
-            return
-        found = _state_in(path, kind, object_in(data), len(data) <= _SMALL)
-        if found is not None:
-            self._keep(found.agent, found)
-
-    def _keep(self, subject: str | tuple[str, ...], one: ResumePoint) -> None:
-        """Keep the last few that an agent, or a part of ``checkpoint_data``, has."""
-        known = self._noted.setdefault(subject, {})
-        known[one.path] = one
-        for surplus in sorted(known.values(), key=lambda each: each.order)[:-_KEPT_IN_MIND]:
-            del known[surplus.path]
-
-    def _is_old(self, path: str) -> bool:
-        """Whether the agent's newer iterations have reported it already; a token's document names its agent inside."""
-        agent, number = state_paths.agent_of(path), state_paths.iteration_of(path) or 0
-        return bool(agent) and any(one.order[0] > number for one in self._noted.get(agent, {}).values())
-
     # -- what a recovery reports ----------------------------------------------------------------------------------
+    def note(self, path: str, data: bytes) -> None:
+        """Note where the parts of ``checkpoint_data`` are said last, of a state update that is being packed."""
+        if state_paths.document_kind(path) == "state_update" and b'"checkpoint_data"' in data:
+            for where, value in points_in(object_in(data)):
+                if where not in self._said or update_key(self._said[where]["path"]) <= update_key(path):
+                    self._said[where] = _told(path, where, "value", value, small=len(data) <= _SMALL)
+
     def _summary(self) -> dict[str, Any]:
         """All that ``recover`` tells, for the documents that are in the checkpoint; archived work is done, too.
 
-        That are the latest state update, by its path where it is too large, what was said last of each part of
-        ``checkpoint_data``, which of the tasks in flight had their final output by then, and where each agent was.
+        That are the latest state update, what was said last of each part of ``checkpoint_data``, which of the tasks in
+        flight had their final output by then, and where each agent was. Of a large document only the place is noted.
         """
-        paths = self.files.keys()
-        noted = [one for known in self._noted.values() for one in known.values() if one.path in paths]
-        said = latest_points(one for one in noted if not one.agent)
-        said |= {one.field: one for one in points_in("", self._update or {})}
-        agents: dict[str, ResumePoint] = {}
-        for one in noted:
-            if one.agent and (one.agent not in agents or one.order > agents[one.agent].order):
-                agents[one.agent] = one
-        told = sorted(said.values(), key=lambda one: (not one.path, one.order))
-        archived = archived_paths(self._archives)
-        closed = {state_paths.system_state_path(number): True for number in self._archives.iterations()}
-        done = completed({*paths, *archived}, {**closed, **self._closed})
-        away = {state_paths.iteration_of(path) or 0 for path in archived} - {
-            state_paths.iteration_of(path) for path in paths
-        }
+        self._reader.catch_up()
+        said = {where: one for where, one in self._said.items() if one["path"] in self.files}
+        said |= {where: _told("", where, "value", value) for where, value in points_in(self._update or {})}
+        agents = self._reader.index.agents(tuple(_STATES))
         return {
             "format": 1,
             "update": self._latest_update(),
-            "checkpoint_data": [one.facts() for one in told],
+            "checkpoint_data": sorted(said.values(), key=lambda one: (not one["path"], update_key(one["path"]))),
             "finished": self._finished(said.get(TASKS)),
             "system_configuration": read_object(self._bytes_of, SYSTEM_CONFIG),
-            "agents": {agent: one.facts() for agent, one in sorted(agents.items())},
-            "completed_work": done | ({"archived_iterations": sorted(away)} if away else {}),
+            "agents": {agent: found for agent in agents if (found := self._state_of(agent))},
+            "completed_work": self._completed(),
         }
 
     def _latest_update(self) -> dict[str, Any]:
         """``values`` of the latest state update, or its ``path`` where it is too large; empty where there is none."""
         if self._update is not None:
             return {"values": self._update}
-        path = max(
-            (one for one in self.files if state_paths.document_kind(one) == "state_update"), key=update_key, default=""
-        )
-        data = self._bytes_of(path) if path else b""
-        return {"path": path, **({"values": object_in(data)} if len(data) <= _SMALL else {})} if path else {}
+        found = self._newest(StateQuery(kinds=("state_update",)))
+        if not found:
+            return {}
+        data = self._bytes_of(found[0].path)
+        return {"path": found[0].path, **({"values": object_in(data)} if len(data) <= _SMALL else {})}
 
-    def _finished(self, said: ResumePoint | None) -> list[int]:
+    def _finished(self, said: Mapping[str, Any] | None) -> list[int]:
         """Which tasks in flight had their final output after the update that names them; a given one names them now."""
-        moment = update_time(said.path) if said is not None else None
-        if said is None or moment is None:
+        row = self._reader.index.row(said["path"]) if said is not None else None
+        if said is None or row is None or row.facts.timestamp is None:
             return []
-        tasks = said.value if said.small else value_at(object_in(self._bytes_of(said.path)), said.field)
-        return finished_tasks(tasks if isinstance(tasks, list) else [], self.files, self._bytes_of, after=moment)
+        tasks = said["value"] if "value" in said else value_at(object_in(self._bytes_of(row.path)), TASKS)
+        return finished_tasks(self._reader, tasks, after=row.facts.timestamp)
+
+    def _state_of(self, agent: str) -> dict[str, Any]:
+        """Where an agent was: its newest state, with an output or under a token that no newer one superseded."""
+        outputs = self._newest(StateQuery(kinds=("agent_output",), agents=(agent,), states=(STATEFUL,)))
+        kept = self._newest(StateQuery(kinds=("continuation",), agents=(agent,)))
+        live = (row for row in kept if not read_object(self._bytes_of, row.path).get("superseded_by"))
+        found = max(
+            [*outputs[:1], *islice(live, 1)], key=lambda row: (row.facts.iteration, row.facts.moment), default=None
+        )
+        if found is None:
+            return {}
+        where, data = _STATES[found.facts.kind], self._bytes_of(found.path)
+        place = _told(found.path, where, "state", value_at(object_in(data), where), small=len(data) <= _SMALL)
+        moment = found.facts.timestamp
+        return {**place, "task": found.facts.task, "timestamp": format_time(moment) if moment else ""}
+
+    def _completed(self) -> dict[str, Any]:
+        """What was done by then."""
+        index, there = self._reader.index, {state_paths.iteration_of(path) for path in self.files}
+        counts, iterations, work = index.counts(), index.iterations(), index.work_by_agent()
+        archived = [one.number for one in iterations if one.number not in there]
+        return {
+            "iterations": [one.number for one in iterations],
+            "closed_iterations": [one.number for one in iterations if one.status == "closed"],
+            "agent_outputs": counts.get("agent_output", 0),
+            "outputs_by_agent": {agent: outputs for agent, (outputs, _) in work.items()},
+            "tasks_by_agent": {agent: tasks for agent, (_, tasks) in work.items()},
+            "hypotheses": index.hypotheses(),
+            "tournament_results": counts.get("tournament_result", 0),
+            "meta_reviews": index.iterations_with("meta_review"),
+            "state_updates": counts.get("state_update", 0),
+            **({"archived_iterations": archived} if archived else {}),
+        }
+
+    def _newest(self, question: StateQuery) -> list[StateRow]:
+        """Of the documents in the checkpoint that agree with a question, the newest few."""
+        found = self._reader.index.find(replace(question, newest=True, limit=_LOOKED_AT))
+        return [row for row in found if row.path in self.files]
 
     def _bytes_of(self, path: str) -> bytes:
         return self._parts.seen.read(path, READ_LIMIT).data
+
+
+def _told(path: str, where: tuple[str, ...], name: str, value: Any, *, small: bool = True) -> dict[str, Any]:
+    """What a document says of one thing: where in it, and the value unless it is large."""
+    return {"path": path, "field": list(where), **({name: value} if small else {})}
 
 
 def _entries(parts: Parts, left_out: dict[str, str]) -> list[ScanEntry]:
@@ -673,92 +646,21 @@ def _entries(parts: Parts, left_out: dict[str, str]) -> list[ScanEntry]:
     return sorted(found, key=place)
 
 
-def completed(paths: Iterable[str], closed: Mapping[str, bool]) -> dict[str, Any]:
-    """What was done by then, from the names of the documents and the status of the iterations."""
-    kinds: Counter[str] = Counter()
-    outputs: Counter[str] = Counter()
-    tasks: dict[str, set[str]] = {}
-    hypotheses, iterations, reviews = set(), set(), set()
-    for path in paths:
-        kind, number = state_paths.document_kind(path), state_paths.iteration_of(path)
-        kinds[kind] += 1
-        if number is not None:
-            iterations.add(number)
-        if kind == "agent_output":
-            outputs[state_paths.agent_of(path)] += 1
-            tasks.setdefault(state_paths.agent_of(path), set()).add(state_paths.task_and_turn(path)[0])
-        elif kind == "hypothesis":
-            hypotheses.add(state_paths.task_and_turn(path)[0])
-        elif kind == "meta_review":
-            reviews.add(number)
-    done = {state_paths.iteration_of(path) for path, is_closed in closed.items() if is_closed}
-    return {
-        "iterations": sorted(iterations),
-        "closed_iterations": sorted(iterations & done),
-        "agent_outputs": sum(outputs.values()),
-        "outputs_by_agent": dict(sorted(outputs.items())),
-        "tasks_by_agent": {agent: len(names) for agent, names in sorted(tasks.items())},
-        "hypotheses": len(hypotheses),
-        "tournament_results": kinds["tournament_result"],
-        "meta_reviews": sorted(number for number in reviews if number is not None),
-        "state_updates": kinds["state_update"],
-    }
-
-
-def points_in(path: str, update: Mapping[str, Any], *, small: bool = True) -> Iterator[ResumePoint]:
-    """What an update says of the parts of ``checkpoint_data``: the tasks in flight, and each component's metadata.
-
-    Args:
-        path: of the update; "" for one that is given and counts before all others.
-        small: whether its values are kept in mind.
-    """
+def points_in(update: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Any]]:
+    """What an update says of the parts of ``checkpoint_data``: the tasks in flight, and each component's metadata."""
     tasks, metadata = value_at(update, TASKS), value_at(update, METADATA)
     found: list[tuple[tuple[str, ...], Any]] = [(TASKS, tasks)] if isinstance(tasks, list) else []
     if isinstance(metadata, Mapping) and KEY in metadata:
-        found.append((METADATA, metadata))  # all of it lies in a sidecar
-    elif isinstance(metadata, Mapping):
+        return [*found, (METADATA, metadata)]  # all of it lies in a sidecar
+    if isinstance(metadata, Mapping):
         found += [((*METADATA, str(component)), value) for component, value in metadata.items()]
-    for where, value in found:
-        yield ResumePoint(update_key(path), path, where, small, value if small else None)
-
-
-def latest_points(said: Iterable[ResumePoint]) -> dict[tuple[str, ...], ResumePoint]:
-    """What was said last of each part of ``checkpoint_data``, by the field."""
-    return {one.field: one for one in sorted(said, key=lambda one: one.order)}
+    return found
 
 
 def update_key(path: str) -> tuple[str, int, int]:
     """What sorts state updates by time, then iteration and turn: their names begin with the time."""
-    return (
-        path.rpartition("/")[2].split("Z")[0],
-        state_paths.iteration_of(path) or 0,
-        state_paths.task_and_turn(path)[1],
-    )
-
-
-def update_time(path: str) -> datetime | None:
-    """When a state update was made, as its name says; None where it says nothing."""
-    try:
-        stamp = path.rpartition("/")[2].partition("Z")[0]
-        return datetime.strptime(stamp, "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
-    except ValueError:
-        return None
-
-
-def _state_in(path: str, kind: str, values: Mapping[str, Any], small: bool) -> ResumePoint | None:
-    where: tuple[str, ...] = ("state_data", "internal_state")
-    if kind == "agent_output":
-        agent, task, moment = values.get("agent_type"), values.get("task_id"), values.get("timestamp")
-    else:
-        if values.get("superseded_by"):
-            return None
-        where = ("state",)
-        agent, task, moment = values.get("agent"), values.get("task_id"), values.get("created")
-    state = value_at(values, where)
-    if state is None or not agent or not isinstance(agent, str):
-        return None
-    order = (state_paths.iteration_of(path) or 0, _comparable(moment))
-    return ResumePoint(order, path, where, small, state if small else None, agent, str(task))
+    moment = path.rpartition("/")[2].split("Z")[0]
+    return moment, state_paths.iteration_of(path) or 0, state_paths.task_and_turn(path)[1]
 
 
 def value_at(values: Any, where: Iterable[str]) -> Any:
@@ -768,13 +670,6 @@ def value_at(values: Any, where: Iterable[str]) -> Any:
             return None
         values = values.get(name)
     return values
-
-
-def _comparable(moment: Any) -> str:
-    try:
-        return f"{parse_time(moment):%Y%m%dT%H%M%S.%f}"
-    except (ValueError, TypeError, AttributeError):
-        return ""
 
 
 def object_in(data: bytes) -> dict[str, Any]:
@@ -804,42 +699,40 @@ def task_id(task: Any) -> str:
 
 
 def finished_tasks(
-    tasks: Sequence[Any], paths: Iterable[str], read: Callable[[str], bytes], after: datetime | None = None
+    reader: StateReader, tasks: Any, after: datetime | None = None, known: Collection[str] = ()
 ) -> list[int]:
-    """Which tasks have their final output, by their place in the list.
+    """Which tasks have their final output in the tree, by their place in the list.
 
     An output completes the task of its id, of an agent that the task names, or of any where it names none. One that
     cannot be read completes nothing: a task that is done twice is better than one that is never done.
 
     Args:
         tasks: as ``in_flight_tasks`` has them.
-        paths: where outputs may lie, other documents among them.
-        read: the bytes of one of them.
         after: only outputs of a later time count.
+        known: outputs that do not count, by path.
     """
-    named: dict[str, list[int]] = {}
-    for place, task in enumerate(tasks):
+    places: dict[str, list[int]] = {}
+    for place, task in enumerate(tasks if isinstance(tasks, list | tuple) else ()):
         if name := task_id(task):
-            named.setdefault(state_paths.decode_name(state_paths.encode_name(name)), []).append(place)
+            places.setdefault(name, []).append(place)
     found: set[int] = set()
-    for path in paths if named else ():
-        if state_paths.document_kind(path) != "agent_output":
-            continue
-        places = [place for place in named.get(state_paths.task_and_turn(path)[0], ()) if place not in found]
-        if places and (output := read_object(read, path)) and is_final(output) and _is_later(output, after):
-            found.update(place for place in places if _is_of(output, tasks[place]))
+    for row in reader.index.find(StateQuery(kinds=("agent_output",), tasks=tuple(places))) if places else ():
+        late = after is None or (row.facts.timestamp is not None and row.facts.timestamp > after)
+        mine = [place for place in places[row.facts.task] if _may_complete(row.facts.agent, tasks[place])]
+        if late and not row.archive and row.path not in known and not found.issuperset(mine) and _is_final(reader, row):
+            found.update(mine)
     return sorted(found)
 
 
-def _is_of(output: Mapping[str, Any], task: Any) -> bool:
+def _may_complete(agent: str, task: Any) -> bool:
     own = {name.casefold() for name in owners(task)}
-    agent = str(output.get("agent_type")).casefold()
-    return task_id(task) == output.get("task_id") and (not own or agent in own)
+    return not own or agent.casefold() in own
 
 
-def _is_later(output: Mapping[str, Any], after: datetime | None) -> bool:
-    moment = time_in(output.get("timestamp")) if after is not None else None
-    return after is None or (moment is not None and moment > after)
+def _is_final(reader: StateReader, row: StateRow) -> bool:
+    with suppress(MemfsError, FileNotFoundError):
+        return is_final(reader.load(row))
+    return False
 
 
 def read_object(read: Callable[[str], bytes], path: str) -> Mapping[str, Any]:

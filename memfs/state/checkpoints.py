@@ -30,14 +30,12 @@ from memfs.model.shape import plain
 from memfs.model.state_documents import RecoveryState, StateUpdate
 from memfs.model.state_facts import StateQuery
 from memfs.state import checkpoint_store
-from memfs.state.archives import Archives
 from memfs.state.checkpoint_store import Checkpoint, CheckpointStore, CheckpointVerdict, ProvedCheckpoint, StatePacker
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.plan import FilePlan
 
 if TYPE_CHECKING:
-    from memfs.state.archives import Archives
     from memfs.state.reader import StateReader
 
 
@@ -133,8 +131,8 @@ def _checkpoint_data(proved: ProvedCheckpoint, update: Mapping[str, Any]) -> tup
     tasks: list[Any] = []
     metadata: dict[str, Any] = {}
     # An older checkpoint has the latest update alone.
-    for row in proved.summary.get("checkpoint_data") or [one.facts() for one in checkpoint_store.points_in("", update)]:
-        where, value = tuple(row["field"]), _value(proved, row, "value")
+    rows = [(tuple(row["field"]), _value(proved, row, "value")) for row in proved.summary.get("checkpoint_data", ())]
+    for where, value in rows or checkpoint_store.points_in(update):
         if where == checkpoint_store.TASKS:
             tasks = value if isinstance(value, list) else []
         elif where != checkpoint_store.METADATA:
@@ -219,10 +217,9 @@ _AT_CLOSE = 600.0
 class Checkpoints(CheckpointStore):
     """The checkpoints of one workspace. May be used from several threads and processes."""
 
-    def __init__(self, store: Store, parts: Parts, reader: StateReader, archives: Archives) -> None:
-        """``archives``: what they hold belongs to the work that is done, and a restore leaves it there."""
+    def __init__(self, store: Store, parts: Parts, reader: StateReader) -> None:
         super().__init__(parts)
-        self._store, self._reader, self._archives = store, reader, archives
+        self._store, self._reader = store, reader
         self._given = parts.repository.state / "checkpoint.last"
         self._last: tuple[int, datetime | None] = (-1, None)
         self._worker = Worker("memfs-checkpoints", self.maintain, store.note_failure)
@@ -253,7 +250,7 @@ class Checkpoints(CheckpointStore):
         self._parts.tree.make_folders(state_paths.CHECKPOINTS)
         self._sweep()
         chosen = self._free_id()
-        packer = StatePacker(self._store, self._parts, update, self._archives)
+        packer = StatePacker(self._store, self._parts, self._reader, update)
         target = self.payload(chosen)
         try:
             with closing(packer.tar()) as state:
@@ -439,7 +436,7 @@ class Checkpoints(CheckpointStore):
         """Whether a file is as a checkpoint has it, or in an archive."""
         entry = self._parts.seen.entry(path)
         if entry is None:
-            return bool(self._archives.period_of(path))
+            return self._reader.archived(path)
         if not entry.regular:
             raise Conflict("something else stands in its place", path=path, hint="move it away and try again")
         with suppress(FileNotFoundError):
@@ -450,9 +447,8 @@ class Checkpoints(CheckpointStore):
 
     def _without_completed(self, state: RecoveryState, proved: ProvedCheckpoint) -> RecoveryState:
         """The same without the tasks that have their final output since the checkpoint was taken."""
-        seen = self._parts.seen
-        later = [entry.path for entry in seen.scan(state_paths.ITERATIONS) if entry.path not in proved.checksums]
-        done = checkpoint_store.finished_tasks(state.active_tasks, later, lambda path: seen.read(path, READ_LIMIT).data)
+        self._reader.catch_up()
+        done = checkpoint_store.finished_tasks(self._reader, state.active_tasks, known=proved.checksums)
         if not done:
             return state
         tasks = list(enumerate(state.active_tasks))

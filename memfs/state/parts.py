@@ -105,7 +105,7 @@ class States:
         """Creates, verifies and recovers checkpoints."""
         from memfs.state.checkpoints import Checkpoints
 
-        return Checkpoints(self.store, self.parts, self.reading, self.archives)
+        return Checkpoints(self.store, self.parts, self.reading)
 
     # -- graphs ---------------------------------------------------------------------------------------------------
     @shared_property

@@ -112,7 +112,7 @@ def checkpoints(workspace: Workspace) -> Checkpoints:
 def at(workspace: Workspace, moment: datetime) -> Checkpoints:
     """Checkpoints whose clock stands still."""
     states, parts = workspace.states, replace(workspace.parts, clock=lambda: moment)
-    return Checkpoints(workspace.store, parts, states.reading, states.archives)
+    return Checkpoints(workspace.store, parts, states.reading)
 
 
 def test_a_checkpoint_is_verified_listed_and_in_git(
