@@ -21,8 +21,6 @@ import memfs.config_names as names
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import (
     MemfsError,
-    NotRegularFile,
-    PathEscape,
     SchemaInvalid,
     SettingInvalid,
     StorageIO,
@@ -155,30 +153,6 @@ def with_memory(settings: Settings, config: Mapping[str, Any], added: Iterable[s
     return found.settings()
 
 
-def elsewhere(text: str, told: Settings) -> Settings:
-    """The settings that another ``memfs.toml`` than the workspace's own says, such as that of another commit.
-
-    Args:
-        text: what the file says. What needs trust does not count: that is given to the file in the folder.
-        told: settings of which those of an argument or variable go before: they are this process's, not the file's.
-
-    Raises:
-        SettingInvalid: as ``load``.
-    """
-    return _elsewhere(_Table(text), told)
-
-
-def _elsewhere(written: _Table, told: Settings) -> Settings:
-    found = _ConfigSource(Settings())
-    for key, value, line in written.entries():
-        found.from_file(key, value, line)
-    for key, origin in told.origins.items():
-        if key in SPECS and is_of_the_process(origin):
-            found.put(key, told.get(key), origin)
-    written.check_sources(found.named())
-    return found.settings()
-
-
 def recall_elsewhere(data: bytes | None, told: Settings) -> RecallSettings:
     """How the ``[recall]`` of another revision's ``memfs.toml`` sets recall; nothing else in that file counts.
 
@@ -193,8 +167,12 @@ def recall_elsewhere(data: bytes | None, told: Settings) -> RecallSettings:
         then = toml_text.parse((data or b"").decode("utf-8-sig")).get("recall", {})
     except UnicodeDecodeError as error:
         raise SettingInvalid("not UTF-8 text", path=names.SETTINGS_FILE, hint="ask at another revision") from error
-    known = {name: then[name] for name in RecallSettings.defaults if isinstance(then, Mapping) and name in then}
-    return _elsewhere(_Table("", {"recall": known}), told).recall
+    values = {name: told.get(f"recall.{name}") for name in RecallSettings.defaults}
+    for name, default in RecallSettings.defaults.items():
+        if not is_of_the_process(told.origins[f"recall.{name}"]):
+            written = isinstance(then, Mapping) and name in then
+            values[name] = checked(then[name], spec_of(f"recall.{name}")) if written else default
+    return RecallSettings(**values)
 
 
 def is_of_the_process(origin: str) -> bool:
@@ -588,7 +566,6 @@ def load_memory_context(tree: View, name: str = "") -> MemoryConfig:
     Raises:
         ContentError: a file does not obey its schema; with line and field.
         SettingInvalid: there is no such context, or what it extends is missing, unending or too deep.
-        PathEscape: it extends a file outside the workspace.
     """
     chain = _layers(tree, name)
     return _filled(tree, chain) if chain else MemoryConfig()
@@ -611,7 +588,7 @@ class FollowedContext:
         """How the workspace learns at present.
 
         Raises:
-            ContentError, SettingInvalid, PathEscape: as ``load_memory_context``, and there is no good version before.
+            ContentError, SettingInvalid: as ``load_memory_context``, and there is no good version before.
         """
         if self._known is None or self._changed():
             try:
@@ -728,10 +705,10 @@ class _Layer(NamedTuple):
     def extends(self) -> str:
         return str(self.table("intent_context").get("extends", ""))
 
-    def wrong(self, message: str, hint: str, sort: type[MemfsError] = SettingInvalid) -> MemfsError:
+    def wrong(self, message: str, hint: str) -> SettingInvalid:
         """An error about what it extends, with the line."""
         spot = parse(self.data, self.path).place(("intent_context", "extends"))
-        return sort(message, path=self.path, line=spot.line, field="intent_context.extends", hint=hint)
+        return SettingInvalid(message, path=self.path, line=spot.line, field="intent_context.extends", hint=hint)
 
 
 def _layers(tree: View, name: str) -> list[_Layer]:
@@ -756,15 +733,11 @@ def _layers(tree: View, name: str) -> list[_Layer]:
 
 
 def _base(tree: View, layer: _Layer) -> _Layer:
-    """What a context extends: one that comes with memfs, one of the workspace by name, or a file by path."""
-    named = layer.extends
-    if built_in := _built_in(_LEADING.sub("", named)):
-        return built_in
-    by_name = "/" not in named and not named.endswith(SUFFIXES)
-    found = _named(tree, named) if by_name else _at(tree, layer, named)
+    """What a context extends: one that comes with memfs, or one of the workspace, by name."""
+    found = _named(tree, _LEADING.sub("", layer.extends))
     if found is None:
         known = [*memory_context_names(tree), *_built_in_names()]
-        raise layer.wrong(f"there is no memory context {named!r} to extend", _meant(named, known))
+        raise layer.wrong(f"there is no memory context {layer.extends!r} to extend", _meant(layer.extends, known))
     return found
 
 
@@ -772,34 +745,16 @@ def _meant(name: str, known: Sequence[str]) -> str:
     return nearest(name, known) or f"write {names.MEMORY_CONTEXTS}/<name>.yaml; there is: {', '.join(known)}"
 
 
-def _at(tree: View, layer: _Layer, written: str) -> _Layer | None:
-    """The context in a file named by its path from the folder of the one that extends it."""
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(layer.path), written))
-    if posixpath.isabs(written) or "\\" in written or path == ".." or path.startswith("../"):
-        raise layer.wrong(
-            f"{written!r} leads out of the workspace", "name a context, or a file inside the workspace", PathEscape
-        )
-    try:
-        return _first(tree, path)
-    except (PathEscape, NotRegularFile) as error:
-        raise layer.wrong(f"{written!r}: {error.message}", error.hint or "", type(error)) from error
-
-
 def _named(tree: View, name: str) -> _Layer | None:
     if built_in := _built_in(name):
         return built_in
-    return _first(tree, f"{names.MEMORY_CONTEXTS}/{name}") if is_id(name) else None
+    found = (_read(tree, place) for place in _places(name)) if is_id(name) else ()
+    return next((one for one in found if one is not None), None)
 
 
 def _places(name: str) -> list[str]:
     """Where the context of a name may lie."""
     return [f"{names.MEMORY_CONTEXTS}/{name}{suffix}" for suffix in SUFFIXES] if name else [names.MEMORY_CONTEXT]
-
-
-def _first(tree: View, path: str) -> _Layer | None:
-    """The context at a path whose ending may be left out."""
-    paths = (path,) if path.endswith(SUFFIXES) else tuple(path + suffix for suffix in SUFFIXES)
-    return next((found for one in paths if (found := _read(tree, one)) is not None), None)
 
 
 def _read(tree: View, path: str) -> _Layer | None:

@@ -590,7 +590,7 @@ class Reactions:
         """Do what the memory context says about an occasion; return how many rules were carried out.
 
         Raises:
-            ContentError, SettingInvalid, PathEscape: the memory context is invalid; nothing was learned.
+            ContentError, SettingInvalid: the memory context is invalid; nothing was learned.
         """
         self.store.require_open()
         trigger = Trigger(occasion)
