@@ -277,7 +277,7 @@ GENERIC = frozenset(terms(word_lists()["steps"]))
 
 KINDS = frozenset({EPISODIC, RULE})
 """The types whose items may be episodes or rules."""
-_VERSION = 1
+_VERSION = 2
 _TEXT = 300
 _MOST_IDS = 100
 _UNTOLD = 0.5

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from math import floor, inf, log
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from memfs.catalog.facts import Key
@@ -57,8 +58,6 @@ _GENERIC_SHARE = 0.25
 _MOST_PER_FILE = 300
 _MOST_CANDIDATES = 400
 _MOST_APPLYING = 1_000
-_SETTLE_AT = 1.5
-_WITHIN = 0.2  # rules apply from a third on; less, for what words are worth changes
 _CHEAP = 8
 _DEEPEST = 32
 _LAST_SIGN = re.compile(r".*[*?\]]", re.DOTALL)
@@ -110,8 +109,6 @@ class TriggerTable:
         self.failures, self.others, self.rules = Pool(), Pool(), Pool()
         self._where: dict[str, tuple[Pool, int]] = {}
         self._worths: dict[str, float] = {}
-        self._settled = 0
-        self._filling = False
         self._replaced: Counter[tuple[str, int]] = Counter()
         self.changes = 0
 
@@ -137,33 +134,14 @@ class TriggerTable:
             return
         words: Iterable[str]
         if row.sort == RULE:
-            pool = self.rules
-            words, names = ((), set()) if self._filling else (self._telling(row), rule_names(row))  # else once settled
+            pool, words, names = self.rules, row.words, rule_names(row)
         else:
             pool = self.failures if row.outcome == _FAILURE else self.others
             names = {file.rpartition("/")[2] for file in row.files}
             words = dict.fromkeys((*row.words, *row.deeds))
         self._where[row.path] = pool, pool.add(row, words, names)
-        if len(self._where) > self._settled * _SETTLE_AT and not self._filling:
-            self.settle()
         for one in row.supersedes:
             self._replaced[one, trust_rank(row.trust)] += 1
-
-    def fill(self, rows: Iterable[TriggerRow]) -> None:
-        """Add many rows."""
-        self._filling = True
-        for row in rows:
-            self.put(row)
-        self._filling = False
-        self.settle()
-
-    def settle(self) -> None:
-        """Choose the words by which rules are found again: what words are worth has changed since."""
-        self._settled = len(self._where)
-        before, self.rules = self.rules, Pool()
-        for row in before.rows:
-            if row is not None:
-                self._where[row.path] = self.rules, self.rules.add(row, self._telling(row), rule_names(row))
 
     def remove(self, path: str) -> None:
         """Forget the row of a file; one that is not known is passed over."""
@@ -193,19 +171,6 @@ class TriggerTable:
         self._worths[word] = found = found * _GENERIC_SHARE if word in self._generic else found
         return found
 
-    def _telling(self, rule: TriggerRow) -> list[str]:
-        """The rule's words by which it is found: a situation that has enough of all of them has one of these."""
-        by_worth = sorted([(self.worth(word), word) for word in rule.words], reverse=True)
-        rest = sum([weight for weight, _ in by_worth])
-        least = _WITHIN * rest
-        chosen = []
-        for weight, word in by_worth:
-            if rest < least:
-                break
-            chosen.append(word)
-            rest -= weight
-        return chosen
-
     # -- candidates -------------------------------------------------------------------------------------------------
     def candidates(
         self, pool: Pool, names: Iterable[str], weights: Mapping[str, float], share: float, most: int = _MOST_CANDIDATES
@@ -222,7 +187,7 @@ class TriggerTable:
         return [row for place in newest if (row := pool.rows[place]) is not None]
 
     def applying(self, files: Sequence[str], words: Sequence[str], tool: str) -> Iterator[TriggerRow]:
-        """The rules that may apply: by file, by telling word, by tool; of more than 1,000 the ones added last."""
+        """The rules that may apply: by file, by word, by tool; of more than 1,000 the ones added last."""
         names = [name for file in files for name in file_keys(file)]
         places = set(self.rules.named((*names, f"tool {tool}"), most=2_000))
         for word in words:
@@ -278,41 +243,22 @@ def _ending(name: str) -> str:
 
 
 # -- as a fact ------------------------------------------------------------------------------------------------------
-_LISTS = {"files", "warned", "supersedes"}
-_TERMS = {"words", "deeds"}
-_PLACES = {name: place for place, name in enumerate(TriggerRow._fields)}
-_LIST_PLACES = sorted(_PLACES[name] for name in _LISTS)
-_SORTS = tuple(map(type, TriggerRow(id="", path="", blob="", sort="")))
-_TERM_PLACES = sorted(_PLACES[name] for name in _TERMS)
-_DECIDED, _ASKED = _PLACES["sort"], _PLACES["similarity"]
+_DECIDED = TriggerRow._fields.index("sort")
 
 
 def packed(row: TriggerRow) -> str:
     """What the bytes of a row's file decide of it, as JSON: all but the first three fields and the last."""
-    values: list[Any] = list(row)
-    for place in _TERM_PLACES:
-        values[place] = " ".join(values[place])
-    return json.dumps(values[_DECIDED:_ASKED], separators=(",", ":"))
+    return json.dumps(row[_DECIDED:-1], separators=(",", ":"))
 
 
-def unpacked(id: str, path: str, blob: str, fact: Any, known: dict[str, str]) -> TriggerRow:  # noqa: A002
+def unpacked(id: str, path: str, blob: str, fact: Any) -> TriggerRow:  # noqa: A002
     """The row of a file again; equal words of all rows are one text in memory.
 
-    Args:
-        known: the words of the rows before.
-
     Raises:
-        ValueError, TypeError, LookupError: the fact holds something else.
+        ValueError, TypeError: the fact holds something else.
     """
-    values: list[Any] = [id, path, blob, *fact, 0.0]
-    for place in _LIST_PLACES:
-        values[place] = tuple(values[place])
-    for place in _TERM_PLACES:
-        words = str(values[place]).split(" ") if values[place] else []
-        values[place] = tuple(map(known.setdefault, words, words))
-    if tuple(map(type, values)) != _SORTS:
-        raise ValueError("a row is damaged")
-    return TriggerRow._make(values)
+    values = (tuple(map(intern, value)) if isinstance(value, list) else value for value in fact)
+    return TriggerRow._make((id, path, blob, *values, 0.0))
 
 
 THRESHOLD = 0.7
@@ -380,10 +326,10 @@ class TriggerRows:
             del self.rows[path]
             changed[path] = None
         keys = {path: self._store.items.key(path, blob) for path, blob in held.items() if path not in self.rows}
-        facts, known = self._catalog.found(self._maker, keys.values()), dict[str, str]()
+        facts = self._catalog.found(self._maker, keys.values())
         for path, key in keys.items():
             with suppress(ValueError, TypeError, LookupError):
-                self.rows[path] = changed[path] = unpacked(stem_of(path), path, key[0], facts[key], known)
+                self.rows[path] = changed[path] = unpacked(stem_of(path), path, key[0], facts[key])
         self._missed = {path for path in keys if path not in self.rows}
         self._seen = base, over
 
@@ -559,7 +505,8 @@ class Triggers:
         self._after.clear()
         self._rows.update()
         table = TriggerTable(GENERIC)
-        table.fill(sorted(self._rows.rows.values(), key=lambda row: row.time))
+        for row in sorted(self._rows.rows.values(), key=lambda row: row.time):
+            table.put(row)
         self._table = table
         return table
 

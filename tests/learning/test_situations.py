@@ -255,7 +255,6 @@ def test_no_rule_that_applies_is_overlooked(seed: int) -> None:
             chance.choice(("", "", "bash")),
         )
         table.put(made._replace(path=f"{number}.yaml"))
-    table.settle()
     applying = 0
     for _ in range(60):
         named = " ".join(

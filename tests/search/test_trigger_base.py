@@ -33,7 +33,7 @@ def row(name: str = "one", **values: object) -> TriggerRow:
 
 def again(made: TriggerRow, fact: Any) -> TriggerRow:
     """The row of a fact in the place of another row."""
-    return unpacked(made.id, made.path, made.blob, fact, {})
+    return unpacked(made.id, made.path, made.blob, fact)
 
 
 @pytest.mark.parametrize("made", [row(), row("two", sort=RULE, pinned=True, confidence=0.25), row("three", blob="c")])
@@ -84,7 +84,7 @@ def test_p1_what_has_nothing_in_common_is_not_looked_at() -> None:
 
 
 def test_rules_are_found_by_file_word_and_tool() -> None:
-    """A rule is kept under the words that tell most, under its files, or under its tool where it has nothing else."""
+    """A rule is kept under its words, under its files, or under its tool where it has nothing else."""
     table = TriggerTable(frozenset())
     rules = {
         "words": {"words": ("deploy", "friday"), "files": (), "tool": ""},
