@@ -43,7 +43,6 @@ from memfs.settings import (
     SOURCE_TABLES,
     SPECS,
     TABLES,
-    RecallSettings,
     Settings,
     checked,
     from_text,
@@ -153,26 +152,29 @@ def with_memory(settings: Settings, config: Mapping[str, Any], added: Iterable[s
     return found.settings()
 
 
-def recall_elsewhere(data: bytes | None, told: Settings) -> RecallSettings:
-    """How the ``[recall]`` of another revision's ``memfs.toml`` sets recall; nothing else in that file counts.
+def elsewhere(table: str, data: bytes | None, told: Settings) -> Any:
+    """A table of settings as the ``memfs.toml`` of another revision has it; nothing else in that file counts.
 
     Args:
+        table: such as ``recall``.
         data: the file, None where there was none.
-        told: settings of which those of an argument or variable go before.
+        told: settings of which those of an argument or variable go before: they are this process's, not the file's.
 
     Raises:
         SettingInvalid: the file or the table is invalid.
     """
     try:
-        then = toml_text.parse((data or b"").decode("utf-8-sig")).get("recall", {})
+        then = toml_text.parse((data or b"").decode("utf-8-sig")).get(table, {})
     except UnicodeDecodeError as error:
         raise SettingInvalid("not UTF-8 text", path=names.SETTINGS_FILE, hint="ask at another revision") from error
-    values = {name: told.get(f"recall.{name}") for name in RecallSettings.defaults}
-    for name, default in RecallSettings.defaults.items():
-        if not is_of_the_process(told.origins[f"recall.{name}"]):
-            written = isinstance(then, Mapping) and name in then
-            values[name] = checked(then[name], spec_of(f"recall.{name}")) if written else default
-    return RecallSettings(**values)
+    values = dict(TABLES[table].defaults)
+    for name in values:
+        key = f"{table}.{name}"
+        if is_of_the_process(told.origins[key]):
+            values[name] = told.get(key)
+        elif isinstance(then, Mapping) and name in then:
+            values[name] = checked(then[name], spec_of(key))
+    return TABLES[table](**values)
 
 
 def is_of_the_process(origin: str) -> bool:

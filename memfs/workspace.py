@@ -26,11 +26,10 @@ from memfs.admin.store_builder import (
     secondary_problems,
     usage_of,
 )
-from memfs.config import FollowedContext, checked_values, load
+from memfs.config import FollowedContext, checked_values, elsewhere, load
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ContentError, HistoryError, ItemNotFound, MemfsError, SettingInvalid, WorkspaceClosed
-from memfs.format import toml_text
 from memfs.fs.lock import reset_on_fork, shared_property
 from memfs.git.layout import ERASE_FOLDER
 from memfs.git.repository import Repository
@@ -792,8 +791,7 @@ def open_left(root: Path) -> Workspace:
     repository, _ = repository_at(root, create=False, allow_detached=False, own=False)
     head = repository.head_commit()
     text = repository.read(head, SETTINGS_FILE) if head is not None else None
-    said = toml_text.parse(text.decode("utf-8", "replace")) if text is not None else {}
-    settings = load(root, {"history.commit": said.get("history", {}).get("commit", "manual")})
+    settings = load(root, {"history.commit": elsewhere("history", text, load(root)).commit})
     return _opened(Foundation(root, settings, repository, create=False, repository_made=False), False, None, True, None)
 
 

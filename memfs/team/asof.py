@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from memfs.admin.store_builder import check_format
 from memfs.catalog.facts import Catalog, ItemCatalog
-from memfs.config import load_kinds, recall_elsewhere
+from memfs.config import elsewhere, load_kinds
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
 from memfs.errors import ContentError, DuplicateId, HistoryError, ItemTooLarge, MemfsError
@@ -421,7 +421,7 @@ class Travel:
         try:
             check_format(files)
             kinds, schemas = load_kinds(files)
-            settings = recall_elsewhere(files.get(SETTINGS_FILE), self._settings)
+            settings: RecallSettings = elsewhere("recall", files.get(SETTINGS_FILE), self._settings)
         except MemfsError as error:
             error.message = f"{error.message} (at {files.commit[:10]})"
             raise
