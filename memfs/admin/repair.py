@@ -28,6 +28,7 @@ from memfs.git.repository import Repository
 from memfs.model import Problem, Stamp
 from memfs.model.state_facts import StateQuery, StateRow
 from memfs.model.state_paths import ITERATIONS
+from memfs.search.columns import DocumentColumns
 from memfs.search.engine import engine
 from memfs.search.generations import NOBODY, Generations
 from memfs.search.state_index import StateIndex
@@ -167,7 +168,9 @@ def index_damaged(parts: Parts) -> bool:
     if generations.pointer() == NOBODY:
         return False
     try:
-        return (found := generations.current()) is None or not found.stamps()
+        if (found := generations.current()) is not None:
+            DocumentColumns.read(found.files)  # by its checksum
+        return found is None
     except (errors.MemfsError, OSError):
         return True
 

@@ -9,7 +9,7 @@ import json
 import zlib
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
 from itertools import accumulate, compress, count
@@ -19,16 +19,17 @@ from types import MappingProxyType
 from memfs.dataclass import NamedTuple
 from memfs.errors import IndexUnavailable
 from memfs.fs import io
-from memfs.model import Candidate
+from memfs.model import Candidate, Stamp
 from memfs.search.documents import EVERYTHING, Filter, IndexRow, Place, moment
 from memfs.search.terms import PassageScores
 from memfs.startup import Any
 
-_MAGIC = b"memfs-columns-4\n"
+COLUMNS = "columns"
+"""In an engine's folder, the file with what is known of its documents."""
+_MAGIC = b"memfs-columns-5\n"
 _CHECKSUM = _LENGTH = 4
 _NUL = "\0"
-_MOST_SEARCHED, _MOST_SOUGHT, _MOST_ASKED = 2, 32, 2_000
-_MOST_RUNS, _FEW_RUNS = 4, 64
+_MOST_SOUGHT, _MOST_ASKED, _MOST_MADE = (4, 32), 2_000, 4096
 _SQUEEZED, _PLAIN = b"z", b"-"
 _SMALL = 64
 
@@ -123,8 +124,8 @@ class Paths:
         self._heads, self._counts, self._stems = heads, counts, stems
         self._tables: dict[tuple[str, str], dict[str, int]] = {}
         self._cut: dict[int, list[str]] = {}
-        self._sought: dict[str, int | None] = {}
-        self._asked = self._searched = 0
+        self._sought: tuple[dict[str, int | None], ...] = ({}, {})
+        self._asked = 0
 
     @classmethod
     def of(cls, paths: Iterable[str]) -> Paths:
@@ -140,17 +141,6 @@ class Paths:
                 runs.append([])
             runs[-1].append(stem)
         return cls(heads, list(map(len, runs)), list(map(_NUL.join, runs)))
-
-    def only(self, kept: Sequence[int]) -> Paths:
-        """Those whose place has a 1 in ``kept``, which has a 0 for the others."""
-        heads, counts, runs = [], [], []
-        for head, start, run in zip(self._heads, self._starts, self._stems, strict=False):
-            stems = run.split(_NUL)
-            if left := list(compress(stems, kept[start : start + len(stems)])):
-                heads.append(head)
-                counts.append(len(left))
-                runs.append(_NUL.join(left))
-        return Paths(heads, counts, runs)
 
     def followed_by(self, other: Paths) -> Paths:
         """These, and others after them."""
@@ -178,11 +168,6 @@ class Paths:
     def __len__(self) -> int:
         return sum(self._counts)
 
-    @property
-    def scattered(self) -> bool:
-        """Whether many runs could be one."""
-        return len(self._heads) > _MOST_RUNS * len(set(self._heads)) + _FEW_RUNS
-
     @cached_property
     def all(self) -> list[str]:
         """All paths."""
@@ -196,13 +181,10 @@ class Paths:
         """All ids."""
         return _NUL.join(self._stems).split(_NUL) if self._heads else []
 
-    @property
-    def few(self) -> bool:
-        """Whether so few ids were looked for that searching the text takes less than making a table of all."""
-        return self._searched < _MOST_SEARCHED
-
     def place(self, path: str) -> int | None:
-        """Where a path is, None where it is not. Of few that are asked for only their folders are looked at."""
+        """The last place of a path, None where it has none. Of few that are asked for only their folders are looked
+        at.
+        """
         if self._asked >= _MOST_ASKED:
             return self._places.get(path)
         self._asked += 1
@@ -216,29 +198,32 @@ class Paths:
                 table.update(zip(run.split(_NUL), count(start)))
         return table.get(stem)
 
-    def places(self, paths: Iterable[str]) -> list[int | None]:
-        """Where each of some paths is."""
-        return list(map(self._places.get if self._asked >= _MOST_ASKED else self.place, paths))
+    def last_of(self, key: str, *, folded: bool = False) -> int | None:
+        """The last place of an id, None where it has none. Few are searched for in the text: a table of all takes more.
 
-    def places_of(self, key: str) -> Iterator[int]:
-        """The places of an id."""
-        self._searched += 1
-        for start, run in zip(self._starts, self._stems, strict=False):
-            if key in run:
-                yield from (place for place, stem in enumerate(run.split(_NUL), start) if stem == key)
+        Args:
+            folded: compare without case; ``key`` has none.
+        """
+        sought = self._sought[folded]
+        if len(sought) > _MOST_SOUGHT[folded]:
+            return (self._folded if folded else self._by_id).get(key)
+        if key not in sought:
+            text = self._text_folded if folded else self._text
+            at = text.rfind(f"\0{key}\0") if key else -1
+            sought[key] = text.count(_NUL, 0, at) if at >= 0 else None
+        return sought[key]
 
-    def last_of(self, folded: str) -> int | None:
-        """The last place of an id, compared without case; few are searched for in the text, as by ``places_of``."""
-        if len(self._sought) > _MOST_SOUGHT:
-            return self._folded.get(folded)
-        if folded not in self._sought:
-            at = self._text_folded.rfind(f"\0{folded}\0") if folded else -1
-            self._sought[folded] = self._text_folded.count(_NUL, 0, at) if at >= 0 else None
-        return self._sought[folded]
+    @cached_property
+    def _text(self) -> str:
+        return f"\0{_NUL.join(self._stems)}\0"
 
     @cached_property
     def _text_folded(self) -> str:
-        return f"\0{_NUL.join(self._stems)}\0".casefold()
+        return self._text.casefold()
+
+    @cached_property
+    def _by_id(self) -> dict[str, int]:
+        return dict(zip(self.ids, count(), strict=False))
 
     @cached_property
     def _folded(self) -> dict[str, int]:
@@ -276,7 +261,13 @@ class Paths:
 _CODED = ("type", "agent", "session", "speaker", "role", "phase")
 _NUMBERS = {"time": "q", "importance": "d", "sequence": "q", "asks": "B", "pinned": "B"}
 """What a row has as a number, each with its widest type."""
+_STAMPED = {"size": "q", "mtime": "q", "later": "q", "inode": "Q", "checked": "q"}
+"""The numbers of a stamp, likewise; of times but the first how much later each is."""
+_TYPES = _NUMBERS | _STAMPED
 _OWN = ("passage", "length", "dead", "newest", "talks")
+_DIGEST = 20  # bytes of git's ids
+UNSTAMPED = Stamp(0, 0, 0, 0, "0" * 2 * _DIGEST, 0)
+"""Of an item whose file nobody looked at."""
 _NO_SEQUENCE = -(1 << 62)
 _CHUNK = 2048
 _MOST_FILTERS = 16
@@ -284,11 +275,18 @@ _NO_CONTEXT: Mapping[str, Any] = MappingProxyType({})
 
 
 class DocumentRow(NamedTuple):
-    """One document: a passage of an item, and how many terms it has."""
+    """One document: a passage of an item, how many terms it has, and the stamp of the item's file."""
 
     row: IndexRow
     passage: int
     length: int
+    stamp: Stamp = UNSTAMPED
+
+
+def _stamp_numbers(stamp: Stamp) -> tuple[int, int, int, int, int]:
+    """The numbers of a stamp in the order of ``_STAMPED``."""
+    size, mtime, ctime, inode, _, checked = stamp
+    return size, mtime, ctime - mtime, inode, checked - ctime
 
 
 def _column(section: str) -> cached_property[array[Any]]:
@@ -306,20 +304,25 @@ class DocumentColumns:
         self._parts = parts
         self._passing: tuple[Filter, frozenset[int]] | None = None
         self._by_filter: dict[Filter, array[int]] = {}
+        self._made: dict[int, Stamp] = {}
 
     @classmethod
-    def read(cls, path: Path) -> DocumentColumns:
-        """The columns in a file, none where there is no file.
+    def read(cls, folder: Path) -> DocumentColumns:
+        """The columns in an engine's folder, none where it has no such file.
 
         Raises:
             IndexUnavailable: it holds something else.
         """
         try:
-            return cls(unpack(io.read_file(path)))
+            return cls(unpack(io.read_file(folder / COLUMNS)))
         except FileNotFoundError:
-            none = array("B")
-            numbers, names = dict.fromkeys((*_NUMBERS, *_OWN, *_CODED), none), dict.fromkeys(_CODED, ())
-            return cls._of(numbers, names, Paths.of(()), {"contexts": (), "tags": ()})
+            return cls.none()
+
+    @classmethod
+    def none(cls) -> DocumentColumns:
+        """The columns of no documents."""
+        numbers, names = dict.fromkeys((*_TYPES, *_OWN, *_CODED), array("B")), dict.fromkeys(_CODED, ())
+        return cls._of(numbers, names, Paths.of(()), {"contexts": (), "tags": ()}, b"")
 
     @classmethod
     def _of(
@@ -328,30 +331,39 @@ class DocumentColumns:
         names: Mapping[str, Iterable[str]],
         paths: Paths,
         lines: Mapping[str, Collection[str]],
+        blobs: bytes,
     ) -> DocumentColumns:
-        parts = {name: pack_numbers(column) for name, column in numbers.items()}
+        parts = {"blobs": blobs} | {name: pack_numbers(column) for name, column in numbers.items()}
         parts |= {f"{name}.names": pack_json(list(values)) for name, values in names.items()}
         parts |= {name: pack_lines(texts) for name, texts in lines.items()} | {"paths": paths.pack()}
         return cls({name: memoryview(data) for name, data in parts.items()})
 
-    def with_changes(self, rows: Sequence[DocumentRow], dead: Iterable[int]) -> DocumentColumns:
+    def with_changes(
+        self, rows: Sequence[DocumentRow], dead: Iterable[int], restamped: Mapping[int, Stamp]
+    ) -> DocumentColumns:
         """New columns: these, and more documents after them.
 
         Args:
             rows: the passages of an item follow each other, from 0.
             dead: numbers of the items that are removed, of these or of the new ones.
+            restamped: the stamps of items of these whose files were looked at again, by number.
         """
         items = [one.row for one in rows]
         added = {name: [getattr(row, name) for row in items] for name in _NUMBERS}
         added["sequence"] = [_NO_SEQUENCE if place is None else place for place in added["sequence"]]
         added["passage"], added["length"] = [one.passage for one in rows], [one.length for one in rows]
+        added |= zip(_STAMPED, map(list, zip(*[_stamp_numbers(one.stamp) for one in rows], strict=True)), strict=False)
         names: dict[str, dict[str, int]] = {}
         for name in _CODED:
             codes = names[name] = {value: code for code, value in enumerate(self._names(name))}
             added[name] = [codes.setdefault(getattr(row, name), len(codes)) for row in items]
-        numbers = {name: array(_NUMBERS.get(name, "I"), self._numbers(name)) for name in added}
-        for name, column in numbers.items():
-            column.extend(added[name])
+        numbers = {name: array(_TYPES.get(name, "I"), self._numbers(name)) for name in (*added, *_STAMPED)}
+        for number, stamp in restamped.items():
+            for name, value in zip(_STAMPED, _stamp_numbers(stamp), strict=True):
+                numbers[name][number] = value
+        for name, column in added.items():
+            numbers[name].extend(column)
+        blobs = bytes(self._parts["blobs"]) + bytes.fromhex("".join([one.stamp.blob for one in rows]))
         ids = [*self.ids, *(row.id for row in items)]
         times, sessions, sequences, gone = (
             numbers["time"],
@@ -370,7 +382,7 @@ class DocumentColumns:
             "contexts": (self._contexts or none) + [_line(row.context) if row.context else "" for row in items],
             "tags": (self._tags or none) + ["".join(map(_tagged, row.tags)) for row in items],
         }
-        return self._of(numbers, names, paths, lines)
+        return self._of(numbers, names, paths, lines, blobs)
 
     def pack(self) -> bytes:
         """The columns as bytes."""
@@ -417,17 +429,30 @@ class DocumentColumns:
         return frozenset(self._numbers("dead"))
 
     @cached_property
-    def numbers(self) -> dict[str, int]:
-        """The number of each live item by id."""
-        ids = self.ids
-        return {ids[number]: number for number in self.newest}
+    def items(self) -> Sequence[int]:
+        """Numbers of live items, in order."""
+        return range(len(self)) if len(self.newest) == len(self) else sorted(self.newest)
 
     def number(self, key: str) -> int | None:
         """The number of the live item with an id, None where there is none."""
-        if not self._paths.few:
-            return self.numbers.get(key)
-        places = self._paths.places_of(key)
-        return next((place for place in places if not self._passages[place] and place not in self.dead), None)
+        return self._live(self._paths.last_of(key))
+
+    def owner(self, folded: str) -> int | None:
+        """The number of the live item with an id that is compared without case; ``folded`` has none."""
+        return self._live(self._paths.last_of(folded, folded=True))
+
+    def number_at(self, path: str) -> int | None:
+        """The number of the live item at a path, None where there is none."""
+        return self._live(self._paths.place(path))
+
+    def _live(self, place: int | None) -> int | None:
+        """The number of the item of which a document is the last passage, None where it was removed."""
+        number = None if place is None else place - self._passages[place]
+        return None if number in self.dead else number
+
+    def path(self, number: int) -> str:
+        """The path of an item."""
+        return self._paths.path(number)
 
     @cached_property
     def firsts(self) -> dict[int, int]:
@@ -461,6 +486,38 @@ class DocumentColumns:
     def has_conversations(self) -> bool:
         """Whether any item has a place in a talk."""
         return len(self._in_talks) > 0
+
+    # -- stamps -----------------------------------------------------------------------------------------------------
+    @cached_property
+    def blobs(self) -> list[str]:
+        """Content ids by document number."""
+        digits, width = self._parts["blobs"].hex(), 2 * _DIGEST
+        return [digits[at : at + width] for at in range(0, len(digits), width)]
+
+    def blob(self, number: int) -> str:
+        """The content id of an item; a few are had without unpacking them all."""
+        return self._parts["blobs"][number * _DIGEST : (number + 1) * _DIGEST].hex()
+
+    @cached_property
+    def _stamped(self) -> list[array[Any]]:
+        return [self._numbers(name) for name in _STAMPED]
+
+    def facts(self, number: int) -> tuple[int, int, int, int, int]:
+        """Size, times and inode of an item's file, and when it was read."""
+        sizes, mtimes, later, inodes, checked = self._stamped
+        mtime = mtimes[number]
+        ctime = mtime + later[number]
+        return sizes[number], mtime, ctime, inodes[number], ctime + checked[number]
+
+    def stamp(self, number: int) -> Stamp:
+        """The stamp of an item's file."""
+        made = self._made.get(number)
+        if made is None:  # a resident is asked for those of some files again and again
+            *facts, checked = self.facts(number)
+            if len(self._made) >= _MOST_MADE:
+                self._made.clear()
+            made = self._made[number] = Stamp._make((*facts, self.blob(number), checked))
+        return made
 
     # -- rows -------------------------------------------------------------------------------------------------------
     def candidates(self, rows: Iterable[tuple[int, float, int]]) -> list[Candidate]:

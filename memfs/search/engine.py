@@ -13,22 +13,27 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from heapq import nsmallest
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 
 from memfs.dataclass import dataclass
 from memfs.errors import IndexUnavailable, SettingInvalid
 from memfs.fs import io
-from memfs.model import Candidate, MemoryItem, Query
+from memfs.model import Candidate, MemoryItem, Query, Stamp
 from memfs.model.kinds import nearest
 from memfs.search import analyzer, terms
-from memfs.search.columns import DocumentColumns, DocumentRow
-from memfs.search.documents import Filter, Place, row_of
+from memfs.search.analyzer import WeightedTerms
+from memfs.search.columns import COLUMNS, UNSTAMPED, DocumentColumns, DocumentRow
+from memfs.search.documents import Filter, IndexRow, Place, row_of
 from memfs.search.terms import Asked, PassageScores, PostingCache, Postings, TermStatistics
 from memfs.startup import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from typing import ClassVar
+
+_NONE: Mapping[str, Stamp] = MappingProxyType({})
 
 
 class Index(Protocol):
@@ -39,8 +44,13 @@ class Index(Protocol):
 
     name: str
 
-    def add(self, items: Iterable[MemoryItem]) -> None:
-        """Add or replace items by id; they are found at once. Items carry ``id``, ``path`` and ``timestamp``."""
+    def add(self, items: Iterable[MemoryItem], stamps: Mapping[str, Stamp] = _NONE) -> None:
+        """Add or replace items by id; they are found at once. Items carry ``id``, ``path`` and ``timestamp``.
+
+        Args:
+            stamps: by path those of the items' files, and of files whose items are known and stay as they are; an
+                engine that keeps no files needs none.
+        """
 
     def remove(self, ids: Iterable[str]) -> None:
         """Forget these ids; unknown ones are ignored."""
@@ -112,7 +122,6 @@ class Index(Protocol):
         """Release files; the engine is not used afterwards."""
 
 
-COLUMNS = "columns"
 # What a damaged file makes of a question, or of the reading of its rows.
 _DAMAGE = (FileNotFoundError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, UnboundLocalError)
 MOST_PENDING = 100_000
@@ -129,13 +138,14 @@ class ColumnIndex(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._columns: DocumentColumns | None = None
+    def __init__(self, folder: Path, columns: DocumentColumns | None = None) -> None:
+        """``columns``: what was read of the folder already."""
+        self._folder, self._columns = folder, columns
         self._held = PostingCache()
         self._rows: list[DocumentRow] = []
         self._numbers: dict[str, int] = {}  # of items that were added since the last flush
         self._dead: set[int] = set()
+        self._restamped: dict[int, Stamp] = {}
         self._unwritten = False  # whether the columns have what the folder does not
 
     # -- postings -----------------------------------------------------------------------------------------------------
@@ -176,8 +186,10 @@ class ColumnIndex(ABC):
         )
 
     # -- writing ----------------------------------------------------------------------------------------------------
-    def add(self, items: Iterable[MemoryItem]) -> None:
+    def add(self, items: Iterable[MemoryItem], stamps: Mapping[str, Stamp] = _NONE) -> None:
         with self.reported():
+            known = ((self.known.number_at(path), stamp) for path, stamp in stamps.items())
+            self._restamped |= {number: stamp for number, stamp in known if number is not None}
             for item in items:
                 self.remove([item.id])
                 row = row_of(item)
@@ -186,7 +198,7 @@ class ColumnIndex(ABC):
                     if not passage:
                         self._numbers[item.id] = number
                     self.put(number, weights)
-                    self._rows.append(DocumentRow(row, passage, length))
+                    self._rows.append(DocumentRow(row, passage, length, stamps.get(item.path, UNSTAMPED)))
                 if len(self._rows) >= MOST_PENDING:
                     self._take_in()
 
@@ -201,11 +213,11 @@ class ColumnIndex(ABC):
 
     def _take_in(self) -> None:
         """Make columns of what was added and removed."""
-        self._columns = self.known.with_changes(self._rows, self._dead)
-        self._rows, self._numbers, self._dead, self._unwritten = [], {}, set(), True
+        self._columns = self.known.with_changes(self._rows, self._dead, self._restamped)
+        self._rows, self._numbers, self._dead, self._restamped, self._unwritten = [], {}, set(), {}, True
 
     def flush(self) -> None:
-        if self._rows or self._dead or self._unwritten:
+        if self._rows or self._dead or self._restamped or self._unwritten:
             with io.operation("index:commit", self._folder), self.reported():
                 self.commit()
                 self._take_in()
@@ -216,7 +228,8 @@ class ColumnIndex(ABC):
     def close(self) -> None:
         self.release()
         self._held.clear()
-        self._columns, self._rows, self._numbers, self._dead, self._unwritten = None, [], {}, set(), False
+        self._columns, self._rows, self._numbers, self._dead = None, [], {}, set()
+        self._restamped, self._unwritten = {}, False
 
     # -- asking -----------------------------------------------------------------------------------------------------
     @property
@@ -228,7 +241,7 @@ class ColumnIndex(ABC):
     def known(self) -> DocumentColumns:
         """The columns of what was flushed."""
         if self._columns is None:
-            self._columns = DocumentColumns.read(self._folder / COLUMNS)
+            self._columns = DocumentColumns.read(self._folder)
         return self._columns
 
     def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
@@ -320,6 +333,132 @@ class ColumnIndex(ABC):
         return self._held.hold(term, numbers, weights)
 
 
+Passage = tuple[str, int]
+"""The id of an item, and the number of a passage of it."""
+
+
+class MemoryIndex:
+    """Every item's terms and row in dictionaries, and nothing on disk; see ``Index`` for the promises.
+
+    The reference for the other engines, and the overlay of fresh items over them.
+    """
+
+    name = "memory"
+
+    def __init__(self, *_: object) -> None:
+        """Every engine is made for a folder; this one does without."""
+        self._rows: dict[str, IndexRow] = {}
+        self._terms: dict[Passage, WeightedTerms] = {}
+        self._postings: dict[str, dict[Passage, float]] = {}
+        self._firsts: dict[Passage, Passage] = {}
+        self._places: dict[Place, list[str]] = {}
+        self._length = 0
+
+    def add(self, items: Iterable[MemoryItem], stamps: Mapping[str, Stamp] = _NONE) -> None:  # noqa: ARG002
+        for item in items:
+            self._forget(item.id)
+            self._rows[item.id] = row = row_of(item)
+            if row.sequence is not None:
+                self._places.setdefault((row.session, row.sequence), []).append(row.id)
+            passages = analyzer.weighted_terms(item)
+            for number, (weights, length) in enumerate(passages):
+                key = item.id, number
+                self._terms[key] = weights, length
+                self._length += length
+                if len(passages) > 1:
+                    self._firsts[key] = item.id, 0
+                for term, weight in weights.items():
+                    self._postings.setdefault(term, {})[key] = weight
+
+    def remove(self, ids: Iterable[str]) -> None:
+        for key in ids:
+            self._forget(key)
+
+    def _forget(self, key: str) -> None:
+        row = self._rows.pop(key, None)
+        if row is None:
+            return
+        if row.sequence is not None:
+            held = self._places[row.session, row.sequence]
+            held.remove(key)
+            if not held:
+                del self._places[row.session, row.sequence]
+        number = 0
+        while (held_terms := self._terms.pop((key, number), None)) is not None:
+            weights, length = held_terms
+            self._length -= length
+            self._firsts.pop((key, number), None)
+            for term in weights:
+                holders = self._postings[term]
+                del holders[key, number]
+                if not holders:
+                    del self._postings[term]
+            number += 1
+
+    def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
+        accepts = Filter.of(query).accepts
+        if not query.text:
+            rows = (row for row in self._rows.values() if row.id not in hidden and accepts(row))
+            newest = nsmallest(query.limit, rows, key=lambda row: (-row.time, row.id))
+            return [row.candidate(0.0) for row in newest]
+        if asked is None:
+            worth = terms.weights(query.text)
+            asked = worth, self.statistics(worth)
+        scores = self._scores(*asked)
+        items = ((-score, key) for (key, _), score in scores.items().items())
+        wanted = ((score, key) for score, key in items if key not in hidden and accepts(self._rows[key]))
+        best = nsmallest(query.limit, wanted)
+        return [self._rows[key].candidate(-score, scores.best((key, 0))[1]) for score, key in best]
+
+    def count(self, query: Query, hidden: Collection[str] = ()) -> int:
+        accepts = Filter.of(query).accepts
+        return sum(row.id not in hidden and accepts(row) for row in self._rows.values())
+
+    def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        accepts = Filter.of(query).accepts
+        keys = [key for place in dict.fromkeys(places) for key in self._places.get(place, ())]
+        return [self._rows[key].candidate(0.0) for key in keys if key not in hidden and accepts(self._rows[key])]
+
+    def among(self, ids: Collection[str], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        accepts = Filter.of(query).accepts
+        rows = [self._rows[key] for key in dict.fromkeys(ids) if key in self._rows and key not in hidden]
+        return [row.candidate(0.0) for row in rows if accepts(row)]
+
+    def has_conversations(self) -> bool:
+        return bool(self._places)
+
+    def worn(self) -> bool:
+        return False
+
+    def _scores(self, worth: Mapping[str, float], statistics: TermStatistics) -> PassageScores[Passage]:
+        first, second = terms.length_terms(statistics.average_length)
+        scores = PassageScores(self._firsts)
+        for term, factor in terms.factors(worth, statistics).items():
+            held = self._postings.get(term, {})
+            shares = [factor * weight / (weight + first + second * self._terms[key][1]) for key, weight in held.items()]
+            scores.add(held, shares, statistics.groups.get(term))
+        return scores
+
+    def statistics(self, wanted: Collection[str]) -> TermStatistics:
+        return TermStatistics(
+            passages=len(self._terms),
+            average_length=self._length / len(self._terms) if self._terms else 0.0,
+            frequencies={term: len(self._postings.get(term, ())) for term in wanted},
+        )
+
+    def terms(self, beginning: str) -> Collection[str]:
+        return [term for term in self._postings if term.startswith(beginning)]
+
+    def flush(self) -> None:
+        """Nothing to write."""
+
+    def release(self) -> None:
+        """Nothing is open."""
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """One engine.
@@ -339,21 +478,21 @@ class Engine:
     stored: bool = True
     rewrites: frozenset[str] = frozenset()
 
-    def open(self, folder: Path) -> Index:
-        """The index in a folder."""
+    def open(self, folder: Path, columns: DocumentColumns | None = None) -> Index:
+        """The index in a folder; ``columns`` is what was read of it already."""
         module, _, name = self.makes.partition(":")
-        made: Index = getattr(import_module(module), name)(folder)
+        made: Index = getattr(import_module(module), name)(folder, columns)
         return made
 
 
 ENGINES = {
     engine.name: engine
     for engine in (
-        Engine(name="memory", form="memory-1", makes="memfs.search.memory:MemoryIndex", stored=False),
-        Engine(name="whoosh", form="whoosh-7", makes="memfs.search.whoosh:WhooshIndex"),
+        Engine(name="memory", form="memory-1", makes="memfs.search.engine:MemoryIndex", stored=False),
+        Engine(name="whoosh", form="whoosh-8", makes="memfs.search.whoosh:WhooshIndex"),
         Engine(
             name="sqlite",
-            form="sqlite-9",
+            form="sqlite-10",
             makes="memfs.search.sqlite:SqliteIndex",
             rewrites=frozenset({"index.sqlite"}),
         ),

@@ -1,6 +1,6 @@
 """Stores generations of an index in the user's cache, safe against crashes, damage and foreign files.
 
-A folder ``gen-<n>/`` holds the engine's files, the stamp table, and a manifest with the digest of every file;
+A folder ``gen-<n>/`` holds the engine's files and a manifest with the digest of every file;
 ``current`` names the generation and its manifest's digest. A generation never changes once it is named; the next one is
 made beside it and named by one rename. One that does not match its manifest to the last byte is never opened, so that a
 pickle planted in it is never loaded. ``verified`` says by which facts about its files it was found to match: while they
@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memfs.dataclass import NamedTuple
-from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, StorageIO
+from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import locked_within, release
 from memfs.fs.tree import tells_edits
@@ -37,39 +37,23 @@ POINTER = "current"
 LOCK = "index.lock"
 VERIFIED = "verified"
 MANIFEST = "manifest.json"
-STAMPS = "stamps"
 FILES = "engine"
 _SMALL = 1 << 20
 _ATTEMPTS = 20
 
 
 class Generation(NamedTuple):
-    """One verified generation: number, folder, the manifest's digest, and that of each file by name below it.
-
-    ``unread``: the files that were not read now, as their facts prove what they hold.
-    """
+    """One verified generation: number, folder, the manifest's digest, and that of each file by name below it."""
 
     number: int
     folder: Path
     digest: str
     digests: Mapping[str, str]
-    unread: Collection[str] = ()
 
     @property
     def files(self) -> Path:
         """The engine's folder."""
         return self.folder / FILES
-
-    def stamps(self) -> bytes:
-        """The packed stamp table.
-
-        Raises:
-            IndexUnavailable: it is no longer what was verified.
-        """
-        data = io.read_file(self.folder / STAMPS)
-        if STAMPS not in self.unread and sha256(data).hexdigest() != self.digests.get(STAMPS):
-            raise IndexUnavailable("the stamps were damaged", path=str(self.folder))
-        return data
 
     def there(self) -> bool:
         """Whether its folder still holds this generation, and not another of the same number."""
@@ -116,11 +100,11 @@ class Generations:
         number, digest = self.pointer()
         folder = self._folder / f"gen-{number}"
         try:
-            return Generation(number, folder, digest, *self._verified(number, folder, digest))
+            return Generation(number, folder, digest, self._verified(number, folder, digest))
         except (_NotOurs, MemfsError, OSError, ValueError, LookupError, TypeError):
             return None
 
-    def _verified(self, number: int, folder: Path, digest: str) -> tuple[Mapping[str, str], Collection[str]]:
+    def _verified(self, number: int, folder: Path, digest: str) -> Mapping[str, str]:
         data = io.read_file(folder / MANIFEST)
         if sha256(data).hexdigest() != digest:
             raise _NotOurs("the manifest is not the one the pointer names")
@@ -141,7 +125,7 @@ class Generations:
                 raise _NotOurs(f"{name} is damaged")
         if len(unread) < len(digests):
             self._note(digest, facts, began)
-        return digests, unread
+        return digests
 
     def _note(self, digest: str, facts: Mapping[str, list[int]], began: int) -> None:
         """Keep by which facts all files were verified, where a later edit would show in them."""
@@ -205,10 +189,9 @@ class Generations:
                     io.link(str(base.folder / name), str(folder / name))
         return folder
 
-    def publish(self, folder: Path, stamps: bytes, base: Generation | None) -> Generation:
+    def publish(self, folder: Path, base: Generation | None) -> Generation:
         """Complete, sync and name the generation begun in ``folder``. Needs the lock."""
         number = number_of(folder.name) or 0
-        io.write_file(folder / STAMPS, stamps)
         digests = {}
         for name in _names(folder):
             if base is not None and name in base.digests and _same(base.folder / name, folder / name):

@@ -20,12 +20,12 @@ from memfs.fs.lock import reset_on_fork
 from memfs.model import Candidate, MemoryItem, Query, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.time import EARLIEST
+from memfs.search.columns import DocumentColumns
 from memfs.search.documents import Place
-from memfs.search.engine import Index
+from memfs.search.engine import Index, MemoryIndex
 from memfs.search.engine import engine as engine_named
 from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
-from memfs.search.memory import MemoryIndex
-from memfs.search.stamps import NO_STAMPS, Rows, StampTable
+from memfs.search.stamps import NO_STAMPS, StampTable
 from memfs.search.terms import (
     SLIP_WEIGHT,
     Asked,
@@ -86,8 +86,7 @@ class Overlay:
 
     def view(self) -> StampTable:
         """Base and overlay together as of now."""
-        rows: Rows = {**self.restamped, **self.stamps, **dict.fromkeys(self.gone)}
-        return self._base.over(rows)
+        return StampTable(self._base.columns, {**self.restamped, **self.stamps, **dict.fromkeys(self.gone)})
 
     def restamp(self, path: str, stamp: Stamp) -> None:
         """Give a known path another stamp: its content is what it was."""
@@ -505,16 +504,12 @@ class SearchIndex:
         return [self._fresh.index] if base is None else [base, self._fresh.index]
 
     def _searched(self, query: Query, base: Index | None, asked: Asked | None) -> list[Candidate]:
-        """The best items of base and overlay, best first, ties by id.
-
-        Raises:
-            IndexUnavailable: the base names what it does not hold.
-        """
+        """The best items of base and overlay, best first, ties by id."""
         fresh = self._fresh
         asked = asked or self._asked_of(query, base)
         if base is None:
             return fresh.index.search(query, (), asked)
-        found = _fitting(base.search(query, fresh.hidden, asked), self._stamps())
+        found = base.search(query, fresh.hidden, asked)
         if not len(fresh):
             return found
         found += fresh.index.search(query, (), asked)
@@ -540,7 +535,7 @@ class SearchIndex:
         """What base and overlay answer; the base is told what the overlay hides."""
 
         def asked(base: Index | None) -> list[Candidate]:
-            below = [] if base is None else _fitting(ask(base, self._fresh.hidden), self._stamps())
+            below = [] if base is None else ask(base, self._fresh.hidden)
             return below + ask(self._fresh.index, ())
 
         return self._helped(asked, [])
@@ -607,7 +602,7 @@ class SearchIndex:
                     raise LockTimeout(
                         "another process is folding the index", path=str(self.folder), hint="try again in a moment"
                     )
-                self._write(None, lambda index: filled(index, items), before)
+                self._write(None, lambda index: _fill(index, items), before)
                 self._made_good = self.lost
 
     def make_good(self, lost: int) -> None:
@@ -669,7 +664,9 @@ class SearchIndex:
         current = self._generations.current() if self._engine.stored else None
         if current is not None and current.digest not in self._refused:
             try:
-                return current, StampTable.unpack(current.stamps())
+                table = StampTable(DocumentColumns.read(current.files))
+                if current.there():
+                    return current, table
             except (MemfsError, OSError):
                 pass  # removed or damaged this very moment, or written by a program gone wrong
         return None, NO_STAMPS
@@ -678,12 +675,12 @@ class SearchIndex:
         """The base's engine; None while there is no base."""
         table = self._stamps()
         if self._index is None and self._current is not None:
-            index = self._engine.open(self._current.files)
+            index = self._engine.open(self._current.files, table.columns)
             try:
-                # Asked for a term, the engine opens all its files; then they are the ones the stamps belong to if the
+                # Asked for a term, the engine opens all its files; then they are the ones the columns belong to if the
                 # manifest still is: a folder that was removed may have been made again under the same number.
-                found = index.statistics(("",)).passages
-                if (len(table) and not found) or not self._current.there():
+                index.statistics(("",))
+                if not self._current.there():
                     raise IndexUnavailable("the generation is gone", path=str(self._current.folder))
             except BaseException:
                 index.close()
@@ -704,23 +701,23 @@ class SearchIndex:
             base = self._current
             changes = self._fresh.changes()
             stamps = {**self._fresh.restamped, **changes.stamps}
-        made, items = table.changed(changes.gone, stamps), changes.items
+            now = self._fresh.view() if living else NO_STAMPS
+        items = changes.items
         # What others changed since the items were gathered is in one of the two alone.
-        if living and {item.path: stamp.blob for item, stamp in living} == dict(made.blobs()):
-            base, items = None, tuple(item for item, _ in living)
+        if living and {item.path: stamp.blob for item, stamp in living} == dict(now.blobs()):
+            base, items, stamps = None, tuple(item for item, _ in living), dict(now)
         elif not changes and not stamps:
             return
 
-        def fill(index: Index) -> StampTable:
+        def fill(index: Index) -> None:
             if base is not None and len(table) and not index.statistics(("",)).passages:
                 raise IndexUnavailable("the generation is gone", path=str(base.folder))
             index.remove(changes.hidden)
-            index.add(sorted(items, key=attrgetter("path")))  # what is together in a folder takes less
-            return made
+            index.add(sorted(items, key=attrgetter("path")), stamps)  # what is together in a folder takes less
 
         self._write(base, fill, changes)
 
-    def _write(self, base: Generation | None, fill: Callable[[Index], StampTable], changes: Changes) -> None:
+    def _write(self, base: Generation | None, fill: Callable[[Index], None], changes: Changes) -> None:
         """Write, name and take up a generation that begins as ``base`` and is filled by ``fill``. Needs the lock.
 
         Raises:
@@ -738,22 +735,23 @@ class SearchIndex:
                 hint="it is rebuilt from the files",
             ) from error
 
-    def _written(self, base: Generation | None, fill: Callable[[Index], StampTable], changes: Changes) -> None:
+    def _written(self, base: Generation | None, fill: Callable[[Index], None], changes: Changes) -> None:
         folder = self._generations.begin(base)
         try:
             with closing(self._engine.open(folder / FILES)) as index:
-                table = fill(index)
+                fill(index)
                 index.flush()
-            made = self._generations.publish(folder, table.pack(), base)
+            made = self._generations.publish(folder, base)
         except BaseException:
             if self._generations.pointer()[0] != number_of(folder.name):
                 self._generations.discard(folder)
             raise
-        before = self._take(made, table, changes)
+        before = self._take(made, changes)
         self._generations.prune({before, made.number})
 
-    def _take(self, made: Generation, table: StampTable, changes: Changes) -> int:
+    def _take(self, made: Generation, changes: Changes) -> int:
         """Make a new generation the base, keeping what was updated since ``changes``; return the old one's number."""
+        table = StampTable(DocumentColumns.read(made.files))
         with self._lock:
             before, overlay = self._current, self._fresh
             self._forget()
@@ -771,25 +769,16 @@ def _damaged(reason: object) -> IndexUnavailable:
     return IndexUnavailable(f"the index was damaged while in use: {reason}", hint="it is rebuilt from the files")
 
 
-def filled(index: Index, items: Iterable[tuple[MemoryItem, Stamp]]) -> StampTable:
-    """Add all items to an index, one at a time; return the table of their stamps."""
+def _fill(index: Index, items: Iterable[tuple[MemoryItem, Stamp]]) -> None:
+    """Add all items to an index, one at a time."""
     stamps: dict[str, Stamp] = {}
 
     def passing() -> Iterator[MemoryItem]:
         for item, stamp in items:
-            stamps.pop(item.path, None)
             stamps[item.path] = stamp
             yield item
 
-    index.add(passing())
-    return StampTable.of(stamps)
-
-
-def _fitting(found: list[Candidate], table: StampTable) -> list[Candidate]:
-    """What a base's engine found, if its stamps know all of it: a damaged file may name anything."""
-    if (first_unknown := table.first_unknown(found)) is not None:
-        raise IndexUnavailable(f"it names what it does not hold: {first_unknown!r}")
-    return found
+    index.add(passing(), stamps)
 
 
 def _worth(candidate: Candidate) -> tuple[float, datetime]:

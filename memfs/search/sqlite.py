@@ -19,6 +19,7 @@ from urllib.parse import quote
 from memfs.fs import io
 from memfs.fs.lock import no_fork
 from memfs.search import analyzer
+from memfs.search.columns import DocumentColumns
 from memfs.search.engine import MOST_PENDING, ColumnIndex
 from memfs.search.terms import Postings
 
@@ -38,8 +39,8 @@ class SqliteIndex(ColumnIndex):
 
     name = "sqlite"
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, columns: DocumentColumns | None = None) -> None:
+        super().__init__(folder, columns)
         self._path = folder / _FILE
         self._open: sqlite3.Connection | None = None
         self._writable = False

@@ -22,6 +22,7 @@ from types import SimpleNamespace
 
 from memfs.errors import MemfsError
 from memfs.fs import io
+from memfs.search.columns import DocumentColumns
 from memfs.search.engine import ColumnIndex
 from memfs.search.terms import Postings
 from memfs.startup import Any
@@ -92,8 +93,8 @@ class WhooshIndex(ColumnIndex):
 
     name = "whoosh"
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, columns: DocumentColumns | None = None) -> None:
+        super().__init__(folder, columns)
         self._leaves: list[tuple[SegmentReader, array[int]]] | None = None
         self._writer: Any = None
         self._first = self._after = 0

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 from index_contract import IndexContract
 
-from memfs.search.engine import Index
-from memfs.search.memory import MemoryIndex
+from memfs.search.engine import Index, MemoryIndex
 
 
 class TestMemoryIndex(IndexContract):

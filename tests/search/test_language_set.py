@@ -9,7 +9,7 @@ from statistics import mean
 from benchmarks.retrieval.contenders import Fts5, Make
 from benchmarks.retrieval.sets import Asked, Entry, read_languages
 from memfs.model import MemoryItem, Query
-from memfs.search.memory import MemoryIndex
+from memfs.search.engine import MemoryIndex
 
 INFLECTED = ("de", "es", "fr", "it", "nl", "pt", "ru")
 UNSPACED = ("ja", "ko", "zh")

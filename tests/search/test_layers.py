@@ -20,8 +20,8 @@ from memfs.errors import IndexUnavailable, LockTimeout, SettingInvalid, StorageF
 from memfs.model import MemoryItem, Query
 from memfs.model.ids import stem_of
 from memfs.search import search_index, terms
+from memfs.search.engine import MemoryIndex
 from memfs.search.generations import LOCK
-from memfs.search.memory import MemoryIndex
 from memfs.search.search_index import SearchIndex
 from memfs.search.terms import TermStatistics
 

@@ -7,7 +7,7 @@ from math import log
 import pytest
 
 from memfs.model import MemoryItem, Query
-from memfs.search.memory import MemoryIndex
+from memfs.search.engine import MemoryIndex
 from memfs.search.search_index import asked_of
 from memfs.search.terms import misspellings, persons, related, weights
 

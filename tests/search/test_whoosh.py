@@ -11,7 +11,7 @@ from kit.corpus import FILTERS, WORDS, corpus, item
 from memfs.errors import IndexUnavailable
 from memfs.model import Query
 from memfs.search import terms, whoosh
-from memfs.search.memory import MemoryIndex
+from memfs.search.engine import MemoryIndex
 from memfs.search.whoosh import WhooshIndex, blocks
 
 
