@@ -48,7 +48,7 @@ from memfs.model.ids import stem_of
 from memfs.model.item import BY_TRUST, Trust, trust_rank
 from memfs.model.rule import ENDED, is_wild
 from memfs.model.time import EPOCH, utc_now
-from memfs.search.stamps import StampTable
+from memfs.search.columns import StampTable
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Fire
 from memfs.store.reader import FolderReader

@@ -29,9 +29,9 @@ from memfs.model.learning import VECTOR_DB, MemoryConfig
 from memfs.model.tokens import whole
 from memfs.recall.ranking import NOTHING, Shares
 from memfs.search import terms
+from memfs.search.columns import StampTable
 from memfs.search.embedder import Embedder, EndpointEmbedder, Vector, embedder
 from memfs.search.search_index import SearchIndex
-from memfs.search.stamps import StampTable
 from memfs.search.vectors import VectorStore, VectorTable
 from memfs.store import Store
 

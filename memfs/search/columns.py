@@ -1,6 +1,7 @@
 """Columns: many rows in one file, each column read when first asked for, so that a cold command pays for what it needs.
 
-A file has a checksum; what has the right one is what was written.
+A file has a checksum; what has the right one is what was written. ``StampTable`` says which file contents an index
+describes: what the columns of its base know of files, with the rows over it.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ import json
 import zlib
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
-from itertools import accumulate, compress, count
+from itertools import accumulate, chain, compress, count
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,6 +21,8 @@ from memfs.dataclass import NamedTuple
 from memfs.errors import IndexUnavailable
 from memfs.fs import io
 from memfs.model import Candidate, Stamp
+from memfs.model.ids import stem_of
+from memfs.model.item import RACY_NS
 from memfs.search.documents import EVERYTHING, Filter, IndexRow, Place, moment
 from memfs.search.terms import PassageScores
 from memfs.startup import Any
@@ -690,3 +693,107 @@ def _line(value: object) -> str:
 def _tagged(tag: str) -> str:
     """How a tag stands in the line of those of an item, and nothing else does."""
     return f",{_line(tag)}"
+
+
+class StampTable(Mapping[str, Stamp]):
+    """An unchangeable mapping from path to stamp that makes its stamps only when asked. The id of the item in a file is
+    the stem of its path.
+    """
+
+    def __init__(self, columns: DocumentColumns, over: Mapping[str, Stamp | None] = MappingProxyType({})) -> None:
+        """
+        Args:
+            columns: of the base.
+            over: stamps that were added or replaced, None for what is gone.
+        """
+        self.columns, self._over = columns, over
+
+    def over_below(self, folder: str) -> dict[str, str]:
+        """What lies over it below a folder that ends with "/": content's id by path, "" for what is gone."""
+        return {path: stamp.blob if stamp else "" for path, stamp in self._over.items() if path.startswith(folder)}
+
+    def over_folders(self) -> set[str]:
+        """The folders of the paths in which rows lie over it."""
+        return {path.rpartition("/")[0] for path in self._over}
+
+    def __getitem__(self, path: str) -> Stamp:
+        if (found := self.stamp(path)) is None:
+            raise KeyError(path)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for path, _ in self.ids())
+
+    def __len__(self) -> int:
+        known = self.columns.number_at
+        return len(self.columns.items) + sum(
+            (stamp is not None) - (known(path) is not None) for path, stamp in self._over.items()
+        )
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and self.stamp(path) is not None
+
+    def stamp(self, path: str) -> Stamp | None:
+        """The stamp of a path, None where it is unknown."""
+        if path in self._over:
+            return self._over[path]
+        number = self.columns.number_at(path)
+        return None if number is None else self.columns.stamp(number)
+
+    def stamps(self, paths: Iterable[str]) -> dict[str, Stamp]:
+        """The stamps of those of the paths that are known."""
+        return {path: stamp for path in paths if (stamp := self.stamp(path)) is not None}
+
+    def blob(self, path: str) -> str:
+        """The id of a path's content, "" where it is unknown."""
+        if path in self._over:
+            stamp = self._over[path]
+            return stamp.blob if stamp else ""
+        number = self.columns.number_at(path)
+        return "" if number is None else self.columns.blob(number)
+
+    def matches(self, path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> bool:
+        """Whether a file with these facts is known to hold what it held when it was stamped (``Stamp.racy``)."""
+        facts = size, mtime_ns, ctime_ns, inode
+        if path in self._over:
+            stamp = self._over[path]
+            return stamp is not None and stamp[:4] == facts and not stamp.racy
+        number = self.columns.number_at(path)
+        if number is None:
+            return False
+        *held, checked = self.columns.facts(number)
+        return (*held,) == facts and checked - max(mtime_ns, ctime_ns) >= RACY_NS
+
+    def blobs(self) -> Iterator[tuple[str, str]]:
+        """Every path with its content's id."""
+        return self._each(self.columns.blobs, ((path, stamp.blob) for path, stamp in self._over.items() if stamp))
+
+    def ids(self) -> Iterator[tuple[str, str]]:
+        """Every path with its item's id; far quicker than making the stamps."""
+        return self._each(self.columns.ids, ((path, stem_of(path)) for path, stamp in self._over.items() if stamp))
+
+    def _each(self, column: Sequence[str], fresh: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        over, known = self._over, self.columns
+        rows: Iterable[tuple[str, str]] = zip(known.paths, column, strict=True)
+        if len(known.items) < len(known):
+            rows = ((known.paths[number], column[number]) for number in known.items)
+        return chain((row for row in rows if row[0] not in over) if over else rows, fresh)
+
+    def holder(self, id: str) -> str | None:  # noqa: A002
+        """The path whose content the base holds under this id."""
+        number = self.columns.number(id)
+        return None if number is None else self.columns.path(number)
+
+    def owners_over(self) -> dict[str, str]:
+        """What lies over it: paths by id in one case."""
+        return {stem_of(path).casefold(): path for path, stamp in self._over.items() if stamp}
+
+    def owner(self, folded: str) -> str:
+        """The path over which nothing lies and whose id this is in one case, "" for none."""
+        number = self.columns.owner(folded)
+        path = "" if number is None else self.columns.path(number)
+        return "" if path in self._over else path
+
+
+NO_STAMPS = StampTable(DocumentColumns.none())
+"""Nothing is known."""

@@ -6,6 +6,8 @@ made beside it and named by one rename. One that does not match its manifest to 
 pickle planted in it is never loaded. ``verified`` says by which facts about its files it was found to match: while they
 have these, and the file system tells of every edit, they are not read again.
 
+``UnchangedFolders`` compares many files with a generation at once.
+
 Also locates the cache folders of a repository's workspaces, and empties or removes them: by the repository's own record
 and by what each cache says of itself, so that those of a workspace that was moved, removed or mounted are found, too.
 """
@@ -17,7 +19,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -290,6 +292,68 @@ def _remove(path: Path) -> None:
     except StorageIO as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
+
+
+class UnchangedFolders:
+    """The folders whose files are all known to the index's base generation, by the digest of their listing.
+
+    One comparison then speaks for all files of a folder. They are kept beside the index for the next process, for one
+    generation: another is looked at file by file first.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """``folder``: that of the index."""
+        self._file = folder / "folders"
+        self._base: list[int | str] = []
+        self._digests: dict[str, str] = {}
+        self._trees: dict[str, str] = {}
+        self._noted = False
+
+    def take_up(self, number: int, digest: str) -> None:
+        """Begin a scan: know what is kept for this base, 0 and "" where there is none."""
+        base: list[int | str] = [number, digest]
+        if base != self._base:
+            kept = io.read_record(self._file)
+            fits = isinstance(kept, dict) and kept.get("base") == base
+            found = [kept.get(name) if fits else None for name in ("digests", "trees")]
+            self._base, (self._digests, self._trees) = base, [one if isinstance(one, dict) else {} for one in found]
+
+    def follow(self, before: tuple[int, str], now: tuple[int, str], changed: Iterable[str]) -> None:
+        """Keep what is known of one base for the next, which was made of it and differs in these folders alone."""
+        if self._base == [*before] and now[0] == before[0] + 1:
+            self._base = [*now]
+            for folder in changed:
+                self._digests.pop(folder, None)
+                self._trees.pop(folder, None)
+            self._noted = True
+            self.keep()
+
+    def holds(self, folder: str, digest: str) -> bool:
+        """Whether nothing in this folder changed since all its files were known."""
+        return self._digests.get(folder) == digest
+
+    def note(self, folder: str, digest: str) -> None:
+        """All that is in this folder was found in the base, as it is."""
+        self._digests[folder] = digest
+        self._trees.pop(folder, None)
+        self._noted = True
+
+    def tree(self, folder: str) -> str:
+        """The id of git's tree of what is in an unchanged folder, "" where nobody noted it."""
+        return self._trees.get(folder, "")
+
+    def note_tree(self, folder: str, tree: str) -> None:
+        """Note that id; it counts until something in the folder changes."""
+        self._trees[folder] = tree
+        self._noted = True
+
+    def keep(self) -> None:
+        """End a scan: keep what was noted, where that is possible."""
+        if self._noted and self._base[0]:
+            self._noted = False
+            record = json.dumps({"base": self._base, "digests": self._digests, "trees": self._trees})
+            with suppress(StorageIO, FileNotFoundError):
+                io.write_file(self._file, record.encode("utf-8", "surrogatepass"), durable=False)
 
 
 SHARED = "past"

@@ -20,12 +20,11 @@ from memfs.fs.lock import reset_on_fork
 from memfs.model import Candidate, MemoryItem, Query, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.time import EARLIEST
-from memfs.search.columns import DocumentColumns
+from memfs.search.columns import NO_STAMPS, DocumentColumns, StampTable
 from memfs.search.documents import Place
 from memfs.search.engine import Index, MemoryIndex
 from memfs.search.engine import engine as engine_named
 from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
-from memfs.search.stamps import NO_STAMPS, StampTable
 from memfs.search.terms import (
     SLIP_WEIGHT,
     Asked,
@@ -49,16 +48,14 @@ class Changes:
     Attributes:
         stamps: those of what was added, by path.
         items: the added items that the index holds, one for each id.
-        gone: base paths that were removed.
+        gone: base paths that were removed, and when.
         hidden: base ids to take out.
-        versions: which version of each path this is.
     """
 
     stamps: Mapping[str, Stamp]
     items: tuple[MemoryItem, ...]
-    gone: frozenset[str]
+    gone: Mapping[str, int]
     hidden: frozenset[str]
-    versions: Mapping[str, int]
 
     def __bool__(self) -> bool:
         return bool(self.stamps or self.gone)
@@ -78,7 +75,6 @@ class Overlay:
         self.gone: dict[str, int] = {}
         self.restamped: dict[str, Stamp] = {}
         self._hidden: tuple[int, frozenset[str]] = (0, frozenset())
-        self._versions: dict[str, int] = {}
         self.clock = 0
 
     def __len__(self) -> int:
@@ -112,7 +108,7 @@ class Overlay:
         """
         is_back = (item.path in self.gone or item.path in self.stamps) and self._is_of_base(item, stamp)
         self._drop(item.path)
-        self._touch(item.path)
+        self.clock += 1
         self.gone.pop(item.path, None)
         if is_back:
             self.restamped[item.path] = stamp
@@ -130,53 +126,39 @@ class Overlay:
         """Forget a path; one that is not known is ignored."""
         if path in self.stamps or path in self._base:
             self._drop(path)
-            self._touch(path)
+            self.clock += 1
             self.restamped.pop(path, None)
             if path in self._base:
                 self.gone[path] = time.time_ns()
 
     def changes(self) -> Changes:
         """What it holds now."""
-        return Changes(
-            dict(self.stamps),
-            tuple(self.items.values()),
-            frozenset(self.gone),
-            self.hidden,
-            dict(self._versions),
-        )
+        return Changes(dict(self.stamps), tuple(self.items.values()), dict(self.gone), self.hidden)
 
-    def rebased(self, base: StampTable, done: Mapping[str, int] | None = None) -> Overlay:
+    def rebased(self, base: StampTable, done: Changes | None = None) -> Overlay:
         """This overlay over another base, less what that base already says.
 
         Args:
             base: the new base's stamps.
-            done: versions of paths that the new base was made from; without it, whichever of base and overlay looked at
-                a file later is believed (the next freshness check corrects what clocks got wrong).
+            done: what the new base was made from; without it, whichever of base and overlay looked at a file later is
+                believed (the next freshness check corrects what clocks got wrong).
         """
         fresh = Overlay(base)
         for path, stamp in self.stamps.items():
-            if self._done(path, done) or (done is None and _known(base, path, stamp)):
+            if _known(base, path, stamp) if done is None else done.stamps.get(path) == stamp:
                 continue
             if (item := self._item_at(path)) is not None:
                 fresh.add(item, stamp)
             else:
                 fresh.stamps[path] = stamp
-            fresh._versions[path] = self._versions[path]
         for path, when in self.gone.items():
-            covered = self._done(path, done) or (done is None and path in base and base[path].checked_ns > when)
-            if not covered and path in base:
+            theirs = base.stamp(path)
+            over = theirs is None or (theirs.checked_ns > when if done is None else done.gone.get(path) == when)
+            if not over:
                 fresh.remove(path)
                 fresh.gone[path] = when
-                fresh._versions[path] = self._versions[path]
         fresh.clock = self.clock + 1
         return fresh
-
-    def _done(self, path: str, done: Mapping[str, int] | None) -> bool:
-        return done is not None and done.get(path) == self._versions[path]
-
-    def _touch(self, path: str) -> None:
-        self.clock += 1
-        self._versions[path] = self.clock
 
     def _drop(self, path: str) -> None:
         """Take a path's item out."""
@@ -757,7 +739,7 @@ class SearchIndex:
             self._forget()
             self._current, self._table = made, table
             self._named = made.number, made.digest
-            self._fresh = overlay.rebased(table, changes.versions)
+            self._fresh = overlay.rebased(table, changes)
         return before.number if before is not None else 0
 
 

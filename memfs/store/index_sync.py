@@ -26,8 +26,9 @@ from memfs.git.repository import Repository
 from memfs.model import Freshness, KindTable, MemoryItem, Problem, Stamp
 from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
+from memfs.search.columns import NO_STAMPS, StampTable
+from memfs.search.generations import UnchangedFolders
 from memfs.search.search_index import SearchIndex
-from memfs.search.stamps import NO_STAMPS, StampTable, UnchangedFolders
 from memfs.startup import sha256
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, below_content
 

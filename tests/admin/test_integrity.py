@@ -543,8 +543,8 @@ def test_a_damaged_index_is_told_and_made_anew(opened: Opened, engine: str) -> N
     first.store.flush()
     first.close()
     (generation,) = first.parts.index.folder.glob("gen-*")
-    stamps = generation / "stamps"
-    stamps.write_bytes(flipped(stamps.read_bytes(), 99))
+    columns = generation / "engine" / "columns"
+    columns.write_bytes(flipped(columns.read_bytes(), 99))
     again = opened(first.root, index__engine=engine)
     assert [problem.code for problem in again.checker.check(integrity=True)] == ["IndexDamaged"]
     assert [hit.item.id for hit in again.recaller.search("cat").hits] == ["cat"]

@@ -487,7 +487,7 @@ def test_45_the_check_notices_young_files_that_are_not_read_again(
         return bool(workspace.recaller.search("after").hits)
 
     assert seen_twice(opened())
-    monkeypatch.setattr("memfs.search.stamps.RACY_NS", 0)
+    monkeypatch.setattr("memfs.search.columns.RACY_NS", 0)
     monkeypatch.setattr("memfs.model.item.RACY_NS", 0)
     root = opened().root
     (root / FOLDER / "a.yaml").unlink()

@@ -424,7 +424,7 @@ class TestStored:
         first.rebuild(pairs(item("old", "alpha")))
         first.close()
         if why == "damaged":
-            (folder / "gen-1" / "stamps").write_bytes(b"")
+            (folder / "gen-1" / "engine" / "columns").write_bytes(b"")
         index = SearchIndex(folder, engine)
         index.update(pairs(item("one", "alpha")))
         view = index.stamps()

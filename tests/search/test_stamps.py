@@ -14,9 +14,8 @@ from memfs.errors import IndexUnavailable
 from memfs.model import MemoryItem, Stamp
 from memfs.model.ids import stem_of
 from memfs.search import columns
-from memfs.search.columns import DocumentColumns, DocumentRow
+from memfs.search.columns import DocumentColumns, DocumentRow, StampTable
 from memfs.search.documents import row_of
-from memfs.search.stamps import StampTable
 
 NUMBERS = st.integers(-(2**61), 2**61)
 BLOBS = st.binary(min_size=20, max_size=20).map(bytes.hex)

@@ -13,7 +13,7 @@ import pytest
 
 from kit.faults import vouch
 from memfs import MemoryItem
-from memfs.search.stamps import StampTable
+from memfs.search.columns import StampTable
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
