@@ -74,8 +74,10 @@ def act(root: Path, action: str) -> dict[str, Any]:
     """Do one thing and say how long it took and how much memory the process had at most."""
     workspace = open_workspace(root, watch=False, settings=SETTINGS)
     began = time.perf_counter()
-    if action == "create":
-        result: Any = workspace.states.checkpoints.create().id
+    if action == "look":
+        result: Any = workspace.states.reading.catch_up()
+    elif action == "create":
+        result = workspace.states.checkpoints.create().id
     elif action == "verify":
         result = [(one.id, one.good) for one in workspace.states.checkpoints.verify()]
     else:
@@ -122,6 +124,7 @@ def main(words: list[str]) -> None:
         documents = build(root, megabytes * 1_000_000)
         os.sync()
         print(f"{megabytes} MB in {documents:,} documents")
+        in_process(root, "look")  # the index knows what agents stored
         print(in_process(root, "create"))
         if "--kill" in words:
             kill_in_the_middle(root, 1.0)

@@ -501,6 +501,7 @@ class StatePacker(archive.TreePacker):
             StorageIO, LockTimeout: the state cannot be read.
         """
         parts = self._parts
+        self._reader.catch_up()  # most of what it has to learn, it learns before writers wait
         with parts.tree.holding_folders():
             for entry in _entries(parts, self.left_out):
                 yield from self.add(entry.path)
