@@ -7,7 +7,6 @@ on a match.
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import json
 import re
@@ -19,7 +18,6 @@ from datetime import datetime
 from math import floor, inf, log
 from pathlib import Path
 from sys import intern
-from typing import Any
 
 from memfs.catalog.facts import Key
 from memfs.catalog.facts import maker as fact_maker
@@ -49,6 +47,7 @@ from memfs.model.item import BY_TRUST, Trust, trust_rank
 from memfs.model.rule import ENDED, is_wild
 from memfs.model.time import EPOCH, utc_now
 from memfs.search.columns import StampTable
+from memfs.startup import Any, sha256
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Fire
 from memfs.store.reader import FolderReader
@@ -276,7 +275,7 @@ _MOST_RULES = 20
 class TriggerRows:
     """What is known of each episode and rule, one row a file, in step with the files. Not safe for several threads.
 
-    The catalog keeps them for the next process.
+    The catalog keeps them for the next process, and which files of the index's base have any.
 
     Attributes:
         rows: by path, as the files were at the last ``update``.
@@ -287,9 +286,11 @@ class TriggerRows:
         self._store, self._index = store, store.index_sync.index
         self._folders = tuple(f"{CONTENT}/{kind.folder}/" for kind in store.kinds if kind.name in KINDS)
         self._catalog, self._maker = store.items.catalog, fact_maker("trigger", maker())
+        self._own: Key = self._index.folder.name, "base"
         self.rows: dict[str, TriggerRow] = {}
         self._seen: tuple[StampTable, Mapping[str, str]] | None = None
         self._below: Mapping[str, str] = {}
+        self._sorted = False
         self._missed: set[str] = set()
 
     def update(self) -> Mapping[str, TriggerRow | None]:
@@ -299,13 +300,12 @@ class TriggerRows:
             The rows that came or changed, by path; None for those that are gone.
         """
         with self._index.held():
-            base, stamps = self._index.base_stamps(), self._index.stamps()
-            over: dict[str, str] = {}
-            for folder in self._folders:
-                over.update(stamps.over_below(folder))
+            base, stamps, named = self._index.base_stamps(), self._index.stamps(), self._index.base[1]
+            rows = (row for folder in self._folders for row in stamps.over_below(folder).items())
+            over = {path: blob for path, blob in rows if blob != base.blob(path)}
         changed: dict[str, TriggerRow | None] = {}
         if self._seen is None or self._seen[0] is not base or self._seen[1] != over:
-            self._compare(base, over, changed)
+            self._compare(base, named, over, changed)
         lacking = stamps.stamps([*self._missed])
         fresh: dict[Key, str] = {}
         for path, item, exact in self._store.load_all(lacking):
@@ -314,13 +314,25 @@ class TriggerRows:
             self._missed.discard(path)
             if exact and item.created is not None:  # else the time of the row may be that of the file
                 fresh[self._store.items.key(path, blob)] = packed(row)
+        if named and not self._sorted and not self._missed and over.keys().isdisjoint(self._below):
+            fresh[self._own] = json.dumps([named, [path for path in self._below if self.rows[path].sort]])
+            self._sorted = True
         self._catalog.keep(self._maker, fresh)
         return changed
 
-    def _compare(self, base: StampTable, over: Mapping[str, str], changed: dict[str, TriggerRow | None]) -> None:
-        """Forget the rows that are no longer what the files hold, and take those that the catalog has."""
+    def _compare(
+        self, base: StampTable, named: str, over: Mapping[str, str], changed: dict[str, TriggerRow | None]
+    ) -> None:
+        """Forget the rows that are no longer what the files hold, and take those that the catalog has.
+
+        Args:
+            named: the digest of the base, "" where there is none.
+        """
         if self._seen is None or self._seen[0] is not base:
-            self._below = {path: blob for path, blob in base.blobs() if path.startswith(self._folders)}
+            kept: Any = self._catalog.found(self._maker, [self._own]).get(self._own) or ["", ()]
+            self._sorted = bool(named) and kept[0] == named
+            files = ((path, base.blob(path)) for path in kept[1]) if self._sorted else base.blobs()
+            self._below = {path: blob for path, blob in files if path.startswith(self._folders)}
         held = {path: blob for path, blob in {**self._below, **over}.items() if blob}
         for path in [path for path, row in self.rows.items() if row.blob != held.get(path)]:
             del self.rows[path]
@@ -647,4 +659,4 @@ def _identities(state: StateSnapshot) -> tuple[str, str]:
 
 
 def _digest(parts: Iterable[str]) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]

@@ -286,6 +286,24 @@ def test_a_new_process_reads_no_file_that_it_knows(opened: OPENED, tmp_path: Pat
     assert made.call_count == 1
 
 
+def test_no_fact_is_asked_of_what_is_neither_episode_nor_rule(opened: OPENED) -> None:
+    """Which files of the index have a row is known as well, until their index is another one."""
+    workspace = opened(index__engine="sqlite")
+    store(workspace, *(episode(error=f"error {number}") for number in range(5)))
+    lunch = workspace.store.put(MemoryItem("Lunch with the customer", "episodic", id="lunch"))
+    workspace.store.reindex()
+    assert triggers(workspace).count() == 5
+    asking = triggers(workspace)
+    with patch.object(module, "unpacked", side_effect=module.unpacked) as taken:
+        assert asking.count() == 5
+    assert taken.call_count == 5
+    workspace.store.put(item_of(episode(error="error 5")).replace(id=lunch.id, path=lunch.path))
+    assert asking.count() == 6
+    workspace.store.reindex()
+    assert asking.count() == 6
+    assert triggers(workspace).count() == 6
+
+
 def test_a_cache_that_cannot_be_had_costs_time_and_nothing_else(opened: OPENED, tmp_path: Path) -> None:
     """Garbage in the cache's place, and a folder where it would be: the files are read."""
     workspace = opened()
