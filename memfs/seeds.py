@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from memfs.facades.pipelines import on_session_stop as on_session_stop
     from memfs.facades.pipelines import on_todo_write_complete as on_todo_write_complete
     from memfs.facades.pipelines import on_user_prompt_submit as on_user_prompt_submit
-    from memfs.intake.intake import TrivialFilter as TrivialFilter
     from memfs.learning.patterns import Pattern as Pattern
     from memfs.model.episode import Action as Action
     from memfs.model.episode import Episode as Episode
@@ -75,6 +74,7 @@ if TYPE_CHECKING:
     from memfs.model.state_documents import RecoveryState as RecoveryState
     from memfs.model.state_documents import RetrievedState as RetrievedState
     from memfs.model.state_documents import StateUpdate as StateUpdate
+    from memfs.recall.cues import TrivialFilter as TrivialFilter
 
 _NAMES = {
     "memfs.context.builtin_sources": "EpisodicMemory PreferencesMemory SemanticMemory",
@@ -86,7 +86,7 @@ _NAMES = {
     "memfs.facades.pipelines": "AgentReview Memory MemoryCoordinator "
     "MemoryStats RetrievalPipeline StoragePipeline TimeWeightedRetrieval consolidate_session_memory on_session_start "
     "on_session_stop on_todo_write_complete on_user_prompt_submit",
-    "memfs.intake.intake": "TrivialFilter",
+    "memfs.recall.cues": "TrivialFilter",
     "memfs.learning.patterns": "Pattern",
     "memfs.model.episode": "Action Episode Outcome StateSnapshot",
     "memfs.model.learning": "MemoryConfig ReviewResult StoreResult",

@@ -6,12 +6,10 @@ Each reads the workspace together with its mounts and private memory, and orders
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, ClassVar
 
 from memfs.admin.store_builder import has_states
 from memfs.context.deliver import ContextEntry, ContextSelection, Delivery, ItemSource, origin_of, vouched
@@ -34,9 +32,12 @@ from memfs.model.time import EARLIEST, utc_now
 from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import FINISHED
 from memfs.settings import SPECS, checked
+from memfs.startup import TYPE_CHECKING, Any
 from memfs.store import Store
 
 if TYPE_CHECKING:
+    from typing import ClassVar
+
     from memfs.context.parts import Sources
     from memfs.learning.preferences import Preference
     from memfs.model.rule import Rule
@@ -139,14 +140,14 @@ def _value(source: str, name: str, value: Any, settings_of: str) -> Any:
 # -- answers ------------------------------------------------------------------------------------------------------
 async def awaited(answer: Any) -> Any:
     """The answer itself, where it has to be awaited too."""
-    return await answer if inspect.isawaitable(answer) else answer
+    return await answer if isinstance(answer, Awaitable) else answer
 
 
 def answered(answer: Any) -> Any:
     """As ``awaited``, for a caller that cannot await: what has to be awaited gets an event loop in a thread of its own,
     as the caller's thread may run one already.
     """
-    if not inspect.isawaitable(answer):
+    if not isinstance(answer, Awaitable):
         return answer
     import asyncio  # the workspace's own stores answer at once, and spare a process what this takes to import
 
@@ -159,6 +160,11 @@ async def _result(answer: Awaitable[Any]) -> Any:
 
 def takes(function: Callable[..., Any], name: str) -> bool:
     """Whether a function has a parameter of that name."""
+    code = getattr(function, "__code__", None)
+    if code is not None and name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        return True
+    import inspect  # takes long, and only functions of others need it
+
     try:
         known = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # of some built-in functions nothing is known

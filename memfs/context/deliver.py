@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from enum import StrEnum
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from memfs.config import with_memory
 from memfs.context.known import KnownText
@@ -33,6 +32,7 @@ from memfs.private import NAME
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import QUOTE, around, enclosed, frame, quoted, withheld
 from memfs.recall.similarity import SAME, TextShape, alike, normalised
+from memfs.startup import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from memfs.store.access_log import not_handed_out
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
 
 from memfs import private, trust
 from memfs.admin.store_builder import check_format
@@ -45,6 +44,7 @@ from memfs.search.generations import index_folder
 from memfs.search.search_index import SearchIndex, asked_of
 from memfs.search.terms import Asked
 from memfs.settings import Settings, WatchSettings
+from memfs.startup import TYPE_CHECKING, TypeVar
 from memfs.store import Store
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import FileWatcher, LoadedItem, Parts

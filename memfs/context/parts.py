@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memfs.dataclass import dataclass
 from memfs.errors import MemfsError
 from memfs.fs.lock import shared_property
 from memfs.fs.workspace_location import code_of
 from memfs.model.ids import of_mount
+from memfs.startup import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memfs.context.agents_md import AgentsBlock

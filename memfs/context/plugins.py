@@ -7,14 +7,11 @@ with a remedy and left out; the others work.
 from __future__ import annotations
 
 import importlib
-import inspect
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.context.deliver import ContextSelection, Delivery, ItemSource, MemoryPlugin
@@ -26,6 +23,7 @@ from memfs.model.episode import StateSnapshot
 from memfs.model.kinds import nearest
 from memfs.recall.foreign import ForeignCode, ForeignFailure, error_line, late
 from memfs.settings import BUILT_IN_SOURCES, MOUNTS, MemorySettings, Settings
+from memfs.startup import Any
 from memfs.trust import status_of
 
 ENTRY_POINTS = "memfs.context"
@@ -117,16 +115,23 @@ def _context_of(plugin: MemoryPlugin, state: StateSnapshot, seconds: float) -> s
     Raises:
         ForeignFailure: it is no text, too long, no text that can be written, or comes too late.
     """
-    import asyncio  # takes long, and only sources of others need it
+    import asyncio  # takes long, as does the other, and only sources of others need them
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    class Daemons(ThreadPoolExecutor):
+        """Gives each piece of work a daemon thread: a pool's are waited for when the process ends."""
+
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            return in_daemon("memfs-foreign-work", partial(fn, *args, **kwargs))
 
     async def asked() -> object:
         loop = asyncio.get_running_loop()
-        loop.set_default_executor(_Daemons())
+        loop.set_default_executor(Daemons())
         loop.set_exception_handler(lambda *_: None)  # what nobody awaits has no say in the answer
         try:
             async with asyncio.timeout(seconds) as limit:
                 found: object = plugin.get_context(state)
-                return await found if inspect.isawaitable(found) else found
+                return await found if isinstance(found, Awaitable) else found
         except TimeoutError:
             if limit.expired():
                 raise late(seconds) from None
@@ -145,14 +150,6 @@ def _context_of(plugin: MemoryPlugin, state: StateSnapshot, seconds: float) -> s
     except UnicodeEncodeError:
         raise ForeignFailure("it gave half characters, which no file or prompt can hold") from None
     return text if text.strip() else ""
-
-
-class _Daemons(ThreadPoolExecutor):
-    """Gives each piece of work a daemon thread: a pool's are waited for when the process ends."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run a function in a thread."""
-        return in_daemon("memfs-foreign-work", partial(fn, *args, **kwargs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +259,7 @@ def configure(plugin: Any, table: Mapping[str, Any]) -> None:
         raise ForeignFailure(f"its settings are refused: {error.sentence}") from error
     except (ValueError, TypeError) as error:
         raise ForeignFailure(f"its settings are refused: {error_line(error)}") from error
-    if inspect.iscoroutine(given):  # whatever it would refuse nobody would hear of
+    if isinstance(given, Coroutine):  # whatever it would refuse nobody would hear of
         given.close()
         raise ForeignFailure("its method configure is asynchronous, and must not be")
 

@@ -18,7 +18,6 @@ from memfs.dataclass import dataclass, field
 from memfs.errors import IdInvalid, ItemNotFound, SchemaInvalid
 from memfs.facades.open_workspaces import Facade, PathName, Where, aside
 from memfs.fs.executor import Pools
-from memfs.intake.intake import TrivialFilter
 from memfs.learning.learner import as_program
 from memfs.model import Hit, MemoryItem, MemoryType, Query, Recall
 from memfs.model.item import Trust
@@ -27,6 +26,7 @@ from memfs.model.time import EARLIEST, Moment, format_time
 from memfs.model.tokens import count_tokens, gist
 from memfs.recall import ranking, reviewers
 from memfs.recall.conflict_notes import unresolved_note
+from memfs.recall.cues import TrivialFilter
 from memfs.recall.fence import withheld
 from memfs.recall.review import Relevance, Review, relevances
 from memfs.sessions.event import PROMPT, SESSION_END, STOP, TASK_DONE, SessionEvent, bounded

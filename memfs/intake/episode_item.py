@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from math import isfinite
-from typing import Any
 
 from memfs.dataclass import replace
 from memfs.errors import SchemaInvalid, SecretDetected
@@ -20,6 +19,7 @@ from memfs.model import MemoryItem, Origin
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
 from memfs.model.item import Trust
 from memfs.model.shape import text_in, texts_in
+from memfs.startup import Any
 
 EPISODIC = "episodic"
 MOST_ERROR = 4_000

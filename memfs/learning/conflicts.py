@@ -7,10 +7,8 @@ then.
 from __future__ import annotations
 
 import builtins
-import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
-from typing import Any
 
 from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid
 from memfs.format.secrets import refuse_text
@@ -20,6 +18,7 @@ from memfs.model.learning import BOTH, Decision, Disagreement
 from memfs.model.time import format_time
 from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, DECIDED, OVER, SUPERSEDED, SUPERSEDED_BY, MarkedItems
+from memfs.startup import Any, sha256
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.plan import excerpt, message_for_items
@@ -32,8 +31,8 @@ _OURS = frozenset({CONTRADICTS, COMPATIBLE, SUPERSEDED_BY})
 
 def texts(one: MemoryItem, other: MemoryItem) -> str:
     """A digest of what the two say, whichever is named first; the rest of them does not count."""
-    parts = sorted(hashlib.sha256(gist(item).strip().encode()).hexdigest() for item in (one, other))
-    return hashlib.sha256("".join(parts).encode()).hexdigest()[:_DIGITS]
+    parts = sorted(sha256(gist(item).strip().encode()).hexdigest() for item in (one, other))
+    return sha256("".join(parts).encode()).hexdigest()[:_DIGITS]
 
 
 def record_of(one: MemoryItem, other: MemoryItem) -> Mapping[str, Any] | None:

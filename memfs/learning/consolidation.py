@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Mut
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from json import dumps
-from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, MemfsError, QueryInvalid
@@ -30,6 +29,7 @@ from memfs.recall.fence import withheld
 from memfs.recall.recaller import Recaller
 from memfs.recall.review import relevances
 from memfs.recall.similarity import SAME, TextShape, alike, normalised
+from memfs.startup import TYPE_CHECKING, Any
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Facts, Fire
 from memfs.store.plan import Batch, current_signer, signed_by

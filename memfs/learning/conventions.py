@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from memfs.dataclass import dataclass
 from memfs.errors import ItemNotFound, QueryInvalid
@@ -18,6 +17,7 @@ from memfs.model.item import VOUCHED, Trust
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, RETIRED, nearest
 from memfs.model.rule import fits, plain
 from memfs.model.tokens import gist
+from memfs.startup import Any
 from memfs.store import Store
 from memfs.store.reader import Reader
 from memfs.store.store import retry_on_conflict

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 from memfs.errors import Conflict, CorruptRecord, FormatUnsupported, IdExists, ItemNotFound, MemfsError
 from memfs.format.secrets import reason_in, refuse_item
@@ -22,6 +21,7 @@ from memfs.model.learning import Source, Suggestion, SuggestionDecision
 from memfs.model.time import EPOCH, format_time, parse_time
 from memfs.model.tokens import gist
 from memfs.recall.similarity import normalised
+from memfs.startup import Any
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Parts
 from memfs.store.plan import signed_by

@@ -17,7 +17,6 @@ from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import KW_ONLY, dataclass, field, replace
 from memfs.errors import IdExists, LockTimeout, MemfsError
@@ -44,6 +43,7 @@ from memfs.model.query import MOST
 from memfs.model.time import EARLIEST, parse_time
 from memfs.model.tokens import gist
 from memfs.settings import Settings
+from memfs.startup import TYPE_CHECKING, Any
 from memfs.store import Store
 from memfs.store.parts import Fire, Parts
 from memfs.store.store import retry_on_conflict

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from math import ceil, prod
-from typing import Any
 
 from memfs.dataclass import dataclass, field
 from memfs.errors import SettingInvalid
@@ -21,6 +20,7 @@ from memfs.model.ids import stable_id
 from memfs.model.time import format_time, parse_time
 from memfs.model.tokens import gist
 from memfs.search.analyzer import STOP_WORDS
+from memfs.startup import Any
 from memfs.store import Store
 
 VARIABLE = "{variable}"

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, zip_longest
 from math import inf, log
-from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import dataclass
 from memfs.errors import Conflict, ContentError, IdExists
@@ -27,6 +26,7 @@ from memfs.recall.conflict_notes import OVER, disputes
 from memfs.recall.similarity import normalised
 from memfs.search.analyzer import terms
 from memfs.search.terms import weights
+from memfs.startup import TYPE_CHECKING, Any
 from memfs.store import Store
 from memfs.store.parts import Fire, Parts
 from memfs.store.plan import message_for_items

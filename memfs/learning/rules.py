@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 from memfs.dataclass import dataclass
 from memfs.errors import Conflict, ContentError, IdExists, LockTimeout, QueryInvalid
@@ -47,6 +46,7 @@ from memfs.model.query import MOST
 from memfs.model.rule import ENDED, RETIRED, Rule
 from memfs.model.shape import count_in, text_in, texts_in
 from memfs.model.time import format_time
+from memfs.startup import Any
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.store import retry_on_conflict

@@ -9,13 +9,13 @@ import os
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
 
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import SchemaInvalid
 from memfs.model.item import unfit
 from memfs.model.kinds import nearest
 from memfs.model.time import Moment, given_time, utc_now
+from memfs.startup import Any
 
 
 class Outcome(StrEnum):

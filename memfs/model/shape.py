@@ -10,11 +10,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cache
-from typing import Any, Self
 
 from memfs.errors import ItemTooDeep, SchemaInvalid
 from memfs.model.kinds import nearest
 from memfs.model.time import Moment, format_time, given_time
+from memfs.startup import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Self
 
 _SIMPLE = frozenset({str, int, float, bool, type(None)})
 

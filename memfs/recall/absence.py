@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from memfs.dataclass import dataclass, field, replace
 from memfs.format.text import shortlist
@@ -13,6 +12,7 @@ from memfs.model.time import format_time
 from memfs.search import analyzer
 from memfs.search.documents import Filter, row_of
 from memfs.search.terms import held_terms
+from memfs.startup import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -5,7 +5,6 @@ Each is named, marked by trust, and quoted so that nothing in it can end the quo
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable
 
@@ -16,6 +15,7 @@ from memfs.model.item import VOUCHED
 from memfs.model.kinds import ACCEPTED, CONVENTION
 from memfs.model.time import format_time
 from memfs.recall.conflict_notes import CONTRADICTS, unresolved_note
+from memfs.startup import sha256
 
 QUOTE = "| "
 """What each quoted line begins with."""
@@ -59,7 +59,7 @@ def enclosed(lines: Iterable[str], introduction: str) -> str:
 
 def around(quotation: str, introduction: str = _INTRODUCTION) -> str:
     """Marks that derive from a quotation, around it; its lines are quoted lines already."""
-    name = hashlib.sha256(quotation.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    name = sha256(quotation.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return _around(quotation, name, introduction)
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from memfs.dataclass import dataclass, field
 from memfs.errors import ItemSyntaxError
 from memfs.model.time import format_time, utc_now
+from memfs.startup import Any
 
 LARGEST = 1 << 16
 """How many bytes one event takes at most, as JSON."""

@@ -15,19 +15,17 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from memfs.dataclass import dataclass, field, replace
 from memfs.format.text import shown
 from memfs.intake.episode_item import clean_text, shortened
-from memfs.intake.intake import TrivialFilter
 from memfs.learning.corrections import corrections, is_correction, passed_over
 from memfs.model import MemoryItem, Origin
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
 from memfs.model.ids import slug
 from memfs.model.item import Trust
 from memfs.model.time import time_in
-from memfs.recall.cues import Cues, all_cues, ends
+from memfs.recall.cues import Cues, TrivialFilter, all_cues, ends
 from memfs.recall.similarity import normalised
 from memfs.search.analyzer import terms
 from memfs.sessions.event import (
@@ -41,6 +39,7 @@ from memfs.sessions.event import (
     SessionEvent,
 )
 from memfs.sessions.spool import PendingEvent, SessionNotes, digest
+from memfs.startup import Any
 
 _COMPLETED, _WORKED_ON = "completed", "in_progress"
 _LONGEST_TASK = 500

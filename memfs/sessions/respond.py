@@ -6,7 +6,6 @@ allow.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 import time
@@ -20,7 +19,6 @@ from memfs.context.known import KnownText
 from memfs.dataclass import dataclass, replace
 from memfs.errors import MemfsError
 from memfs.fs import append_log, io
-from memfs.intake.intake import TrivialFilter
 from memfs.learning.situations import GENERIC
 from memfs.model import Hit, MemoryItem, Query
 from memfs.model.episode import StateSnapshot
@@ -28,6 +26,7 @@ from memfs.model.ids import of_mount
 from memfs.model.time import EARLIEST
 from memfs.model.tokens import count_tokens, gist, whole
 from memfs.recall.conflict_notes import FINISHED, unresolved_note
+from memfs.recall.cues import TrivialFilter
 from memfs.recall.fence import enclosed, withheld
 from memfs.search.analyzer import terms
 from memfs.search.search_index import TermCounts
@@ -36,6 +35,7 @@ from memfs.sessions.event import SESSION_START, SessionEvent
 from memfs.sessions.extract import MEDIUM, PRIORITIES, own_words, situation_of, teaches
 from memfs.sessions.spool import SessionLocation
 from memfs.sessions.store import open_intentions
+from memfs.startup import sha256
 from memfs.store.access_log import not_handed_out
 from memfs.workspace import Workspace
 
@@ -57,7 +57,7 @@ class Response:
             agent: the subagent, where it is one: it knows nothing of what the others got.
         """
         self._folder = state / FOLDER
-        name = hashlib.sha256(f"{session}\0{agent}".encode("utf-8", "replace")).hexdigest()[:32]
+        name = sha256(f"{session}\0{agent}".encode("utf-8", "replace")).hexdigest()[:32]
         self._path = self._folder / f"{name}.txt" if session else None
 
     def names(self) -> frozenset[str]:
@@ -106,7 +106,7 @@ class Response:
 
 def mark_of(text: str) -> str:
     """A name for a text as a whole."""
-    return f"text:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:24]}"
+    return f"text:{sha256(text.encode('utf-8', 'replace')).hexdigest()[:24]}"
 
 
 def _plain(name: str) -> bool:
@@ -189,12 +189,16 @@ class Responder:
     """Delivers memory to the agent of one session. One is made for each event."""
 
     def __init__(
-        self, workspace: Workspace, event: SessionEvent, place: SessionLocation, command: str = "memfs"
+        self,
+        workspace: Workspace,
+        event: SessionEvent,
+        place: SessionLocation,
+        command: Callable[[], str] = lambda: "memfs",
     ) -> None:
         """
         Args:
             workspace: what answers (``place.read``).
-            command: how the agent can call memfs.
+            command: gives how the agent can call memfs.
         """
         self._workspace, self._event, self._folder = workspace, event, place.folder
         self._response = _told_of(event, place)
@@ -202,7 +206,7 @@ class Responder:
         self._handed: list[tuple[str, Iterable[str], str]] = []
         self._hits: list[Hit] = []
         alone = place.private and place.memory is None  # then the folder at hand leads to no workspace
-        self._command = f"{command} -C {shlex.quote(str(place.root))}" if alone else command
+        self._command, self._place = command, f" -C {shlex.quote(str(place.root))}" if alone else ""
 
     # -- at the start -------------------------------------------------------------------------------------------------
     def at_start(self) -> str:
@@ -230,7 +234,7 @@ class Responder:
         known = workspace.store.count() + sum(beside.values())
         if not known and not event.agent:  # what an agent gets for its iteration, is no item
             return ""
-        more = _MORE.format(self._command) if known and workspace.settings.memory.on_demand else ""
+        more = _MORE.format(self._command() + self._place) if known and workspace.settings.memory.on_demand else ""
         # a long path of memfs, or of the workspace, takes no room from what is remembered
         left = tokens - (count_tokens(_MORE.format("memfs")) if more else 0)
         waiting = self._pending()

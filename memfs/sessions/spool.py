@@ -14,9 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from memfs import private
 from memfs.dataclass import dataclass, field
@@ -27,6 +25,7 @@ from memfs.git.layout import Layout, discover, state_folder
 from memfs.model.time import format_time, time_in, utc_now
 from memfs.private import Project
 from memfs.sessions.event import SessionEvent, bounded, encoded, from_record
+from memfs.startup import Any, sha256
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 _UNNAMED = "unnamed"

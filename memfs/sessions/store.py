@@ -14,7 +14,6 @@ from copy import deepcopy
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memfs import private
 from memfs.dataclass import dataclass
@@ -32,6 +31,7 @@ from memfs.recall.conflict_notes import FINISHED
 from memfs.sessions import extract, spool
 from memfs.sessions.event import SessionEvent
 from memfs.sessions.extract import PENDING, PROSPECTIVE, WORKING, ExtractedMemories, extract_memories, pieces
+from memfs.startup import TYPE_CHECKING
 from memfs.store.plan import Batch
 from memfs.store.store import retry_on_conflict
 from memfs.workspace import Workspace, open_workspace

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import dataclass, replace
 from memfs.errors import MemfsError
 from memfs.fs.lock import shared_property
 from memfs.search.state_index import StateIndex
+from memfs.startup import TYPE_CHECKING, Any
 from memfs.state.archives import Archiver, Archives
 from memfs.state.reader import RevisionScan, StateReader, StateScan
 from memfs.store.state_files import StateFiles

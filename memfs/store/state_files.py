@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
 
 from memfs.dataclass import dataclass
 from memfs.errors import (
@@ -35,6 +34,7 @@ from memfs.model.ids import check_id, stem_of
 from memfs.model.state_facts import StateRow, describe
 from memfs.model.state_paths import STATE_FOLDERS, document_kind, iteration_of
 from memfs.search.state_index import StateIndex
+from memfs.startup import Any
 from memfs.store import sidecars
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, FlushResult, Parts
 from memfs.store.plan import FilePlan

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.intake.intake import TrivialFilter
+from memfs.recall.cues import TrivialFilter
 
 DRAFTS = Path(__file__).parents[1] / "intake/drafts"
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -71,7 +70,7 @@ def answer(
             _drain_in(workspace, event, place, complain)
         tell = _TELLS.get(event.name)
         if tell is not None:
-            telling = Responder(workspace, event, place, command())
+            telling = Responder(workspace, event, place, command)
             with served_to("hook", event.agent, event.session):
                 say(output(event, tell(telling)))
                 telling.note()
@@ -108,9 +107,11 @@ def output(event: SessionEvent, text: str) -> str:
 
 def command() -> str:
     """How an agent's shell can call memfs."""
+    import shutil  # only the start of a session wants it, and the others
+
     if shutil.which("memfs"):
         return "memfs"
-    from memfs.doors.claude_code.installer import program  # seldom wanted
+    from memfs.doors.claude_code.installer import program
     from memfs.doors.claude_code.settings_file import InstallScope
 
     return shlex.join(program(InstallScope.LOCAL).words)

@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from memfs.dataclass import dataclass
 from memfs.doors.claude_code import settings_file
@@ -17,6 +16,7 @@ from memfs.doors.claude_code.settings_file import InstallScope
 from memfs.errors import Conflict, WorkspaceNotFound
 from memfs.format import json_text, plain
 from memfs.fs.workspace_location import MEMORY_FOLDER, code_of
+from memfs.startup import Any
 
 COMMAND = "memfs"
 INTO, REPOSITORY = "--into=", "repository"

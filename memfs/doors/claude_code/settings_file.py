@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from memfs.dataclass import dataclass
 from memfs.errors import ContentError, MemfsError, PathEscape, StorageIO, StorageReadOnly
@@ -21,6 +20,7 @@ from memfs.format import json_text, plain
 from memfs.format.plain import Node
 from memfs.fs import atomic_replace, io
 from memfs.fs.workspace_location import home
+from memfs.startup import Any
 
 _BOM = b"\xef\xbb\xbf"
 _FOLDER = ".claude"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memfs import private as private_memories
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, remark
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import clean, count, is_interactive, note
+from memfs.startup import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace

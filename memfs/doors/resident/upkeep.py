@@ -18,8 +18,8 @@ from memfs.doors.cli.app import EVERYDAY
 from memfs.doors.resident.client import READING, WRITING
 from memfs.errors import LockTimeout, MemfsError
 from memfs.fs import append_log
-from memfs.intake.intake import TrivialFilter
 from memfs.model import MemoryItem, Query
+from memfs.recall.cues import TrivialFilter
 from memfs.sessions.event import PROMPT, STOP, TOOL_DONE, TOOL_FAILED, SessionEvent
 from memfs.sessions.extract import extract_memories
 from memfs.sessions.spool import (
