@@ -196,23 +196,38 @@ def test_what_went_wrong_is_told_by_status_and_check(workspace: Workspace, hook:
         assert "limt" in problem["message"]
 
 
+def imported(workspace: Workspace, name: str) -> set[str]:
+    """The modules that a hook's process imports for an event."""
+    code = (
+        "import os, sys; sys.argv = ['memfs', 'hook', sys.argv[1]]\n"
+        "before = set(sys.modules)\n"
+        "import memfs.doors.claude_code.hook as hook\n"
+        f"hook.LIMITS.update(dict.fromkeys(hook.LIMITS, {LONG}))\n"
+        "hook._end = lambda hook: (print('\\n'.join(sys.modules.keys() - before)), sys.stderr.flush(), os._exit(0))\n"
+        "import memfs.__main__; memfs.__main__.main()"
+    )
+    told = json.dumps(event(workspace, name, tool_name="Bash", tool_input={"command": "ls"})).encode()
+    done = subprocess.run([sys.executable, "-c", code, name], input=told, capture_output=True, check=True)
+    return set(done.stderr.decode().split())
+
+
 @pytest.mark.parametrize("name", SPOOLED)
 def test_an_event_that_is_only_kept_imports_nothing_heavy(workspace: Workspace, name: str) -> None:
     """C6: 100 ms from start to end are only met by a process that imports no parser, no git and no search engine."""
-    code = (
-        "import os, sys; sys.argv = ['memfs', 'hook', sys.argv[1]]\n"
-        "import memfs.doors.claude_code.hook as hook\n"
-        f"hook.LIMITS.update(dict.fromkeys(hook.LIMITS, {LONG}))\n"
-        "hook._end = lambda hook: (print('\\n'.join(sys.modules)), sys.stderr.flush(), os._exit(0))\n"
-        "import memfs.__main__; memfs.__main__.main()"
-    )
     place = find_place(str(workspace.root))
-    told = json.dumps(event(workspace, name, tool_name="Bash", tool_input={"command": "ls"})).encode()
-    done = subprocess.run([sys.executable, "-c", code, name], input=told, capture_output=True, check=True)
-    loaded = set(done.stderr.decode().split())
+    loaded = imported(workspace, name)
     assert "memfs.sessions.spool" in loaded
     assert not HEAVY & loaded
     assert (place.state / "spool" / "s1.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", ["UserPromptSubmit", "PreToolUse"])
+def test_an_event_that_is_answered_imports_nothing_slow(workspace: Workspace, name: str) -> None:
+    """C6: an agent waits for the answer at each prompt and step."""
+    loaded = imported(workspace, name)
+    assert "memfs.sessions.respond" in loaded
+    slow = {"asyncio", "concurrent.futures", "inspect", "logging", "tomllib", "typing", "memfs.intake.intake"}
+    assert not (slow | HEAVY - {"memfs.workspace", "sqlite3"}) & loaded
 
 
 def test_a_program_waits_longer_than_a_hook_takes() -> None:
