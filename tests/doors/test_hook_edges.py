@@ -219,7 +219,7 @@ def test_trouble_of_any_sort_is_a_remark(tell: Tell, remarks: list[str], monkeyp
 
 def test_a_hook_without_its_script_finds_memfs_and_not_what_lies_around(monkeypatch: pytest.MonkeyPatch) -> None:
     """C6: the command that an agent is told does not import from the folder it is called in."""
-    monkeypatch.setattr(answer.shutil, "which", lambda _: None)
+    monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr("memfs.doors.claude_code.installer.os.access", lambda *_: False)
     assert answer.command().endswith(" -P -m memfs")
 
