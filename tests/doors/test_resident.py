@@ -26,8 +26,8 @@ from kit.patience import LONG, until
 from kit.residents import ASKING, NOBODY, Asked
 from memfs import open_workspace, trust
 from memfs.doors.cli.app import run
-from memfs.doors.resident import aftermath, client, place, server, upkeep
-from memfs.fs import io, journal
+from memfs.doors.resident import client, place, server, upkeep
+from memfs.fs import io
 from memfs.fs.lock import locked
 from memfs.sessions.spool import SessionLocation
 from memfs.sessions.store import DrainResult
@@ -595,27 +595,28 @@ def _killed(spoilt: Path) -> int:
     return len(Path(f"{spoilt}.killed").read_text())
 
 
-def test_a_write_that_was_only_announced_is_made_by_the_command(
-    forked: Path, ask: Asked, root: Path, fatal: Path
+def test_a_write_that_was_only_announced_is_not_said_to_be_stored(forked: Path, root: Path, fatal: Path) -> None:
+    """A child that was killed while it wrote leaves it to be looked at, with exit code 2; nothing is written twice."""
+    asked = [str(forked), "-c", _ASKED, "update", "staging", "--title", "New title", "--json"]
+    done = subprocess.run(asked, cwd=root, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"ended while it wrote staging: look whether that is stored" in done.stderr
+    assert "New title" not in _file(root, "staging").read_text()
+    assert _killed(fatal) == 1
+
+
+@pytest.mark.parametrize("printed", [False, True])
+@pytest.mark.parametrize(
+    ("words", "said"), [((), "Remembered a, b\n"), (("--json",), '{"ids": ["a", "b"], "stored": true}\n')]
+)
+def test_a_write_that_was_durable_is_said_to_be_stored(
+    words: tuple[str, ...], said: str, printed: bool, capsys: Any
 ) -> None:
-    """Over an edit by hand, and under an id that was used before: neither the edit nor the past passes for it."""
-
-    def served(*words: str) -> dict[str, Any]:
-        command = [str(forked), "-c", _ASKED, *words, "--json"]
-        done = subprocess.run(command, cwd=root, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        assert (done.returncode, b"resident process" in done.stderr) == (0, False), done.stderr
-        return json.loads(done.stdout)
-
-    for name in ("staging", "retries"):
-        _file(root, name).write_text("content: edited by hand\n")
-    assert served("update", "staging", "--title", "New title")["changed"]
-    assert "New title" in _file(root, "staging").read_text()
-    assert served("forget", "retries")["forgotten"][0]["id"] == "retries"
-    assert not list(root.rglob("retries.yaml"))
-    ask("commit", alone=True)
-    assert served("remember", "--id", "retries", "zebras graze")["id"] == "retries"
-    assert "zebras" in _file(root, "retries").read_text()
-    assert _killed(fatal) == 3
+    """Whatever ended the child afterwards; what it printed is not printed again."""
+    assert client._tell_written(["remember", "x", *words], ["a", "b"], False, printed) == 0
+    told = capsys.readouterr()
+    assert told.out == ("" if printed else said)
+    assert told.err == "memfs: the resident process ended after this was stored: a, b\n"
 
 
 def test_a_hook_whose_child_is_killed_while_it_writes_ends_with_0(
@@ -634,42 +635,6 @@ def test_a_hook_whose_child_is_killed_while_it_writes_ends_with_0(
         )
         assert done.returncode == 0, done.stderr
     assert _killed(fatal) == 1
-
-
-def test_a_write_counts_as_stored_by_what_came_after_it_was_announced(
-    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, git: Callable[..., str], capsys: Any
-) -> None:
-    """In the journal, or in a commit since though its file is another by now; what was so before does not count."""
-    workspace = opened()
-    workspace.remember("zebras graze", id="foo")
-    workspace.commit()
-    frames: list[tuple[bytes, bool]] = []
-
-    def witness(operations: Any, durable: bool) -> None:
-        if not durable:
-            rows = [[one.id, one.branch, [[at.path, at.old, at.new] for at in one.changes]] for one in operations]
-            frames.append((json.dumps([git(workspace.root, "rev-parse", "HEAD").strip(), rows]).encode(), False))
-
-    path = _file(Path(workspace.root), "foo")
-    path.write_text("content: edited by hand\n")
-    journal.set_witness(witness)
-    try:
-        workspace.update("foo", title="New title")
-    finally:
-        journal.set_witness(None)
-    monkeypatch.chdir(workspace.root)
-    words = ["update", "foo", "--title", "New title"]
-    assert aftermath.report_writes(words, frames, False) == 0
-    workspace.commit()
-    assert "New title" in path.read_text()
-    path.write_text("content: edited by hand once more\n")
-    assert aftermath.report_writes(words, frames, False) == 0
-    assert capsys.readouterr().err.count("after this was stored: foo\n") == 2
-    tip, rows = json.loads(frames[0][0])
-    since = git(workspace.root, "rev-parse", "HEAD").strip()
-    assert tip != since
-    assert aftermath.report_writes(words, [(json.dumps([since, rows]).encode(), False)], False) is None
-    workspace.close()
 
 
 def test_edits_by_hand_are_committed_while_a_resident_is_up(

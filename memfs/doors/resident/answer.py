@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import io
-import json
 import locale
 import os
 import signal
@@ -32,6 +31,7 @@ from memfs.fs.journal import set_witness
 from memfs.fs.workspace_location import find_workspace
 from memfs.git.layout import ERASE_FOLDER
 from memfs.git.process import git_program
+from memfs.model.ids import stem_of
 from memfs.private import NAME
 from memfs.workspace import Workspace, open_workspace
 
@@ -94,14 +94,14 @@ def answer(link: socket.socket, workspace: Workspace, said: bytes) -> int:
     if git_program() != program or _signs(request, workspace):  # what is imported already knows of the parent's git
         say(link, DECLINED)
         return 0
-    announcement = _Announcement(link, _opener(workspace, request.words) if same else open_workspace)
-    set_witness(announcement.tell)
+    opener = _opener(workspace, request.words) if same else open_workspace
+    set_witness(partial(_announce, link))
     if is_event(request.words):
         notice = _OutputNotice(link)
         root = workspace.root if same else None
-        host = hook.HookHost(root, announcement.open, notice.tell, partial(_end_hook, link))
+        host = hook.HookHost(root, opener, notice.tell, partial(_end_hook, link))
         hook.main(request.words[1:], host=host)
-    command.open_with(announcement.open)
+    command.open_with(opener)
     code = _run(request.words)
     say(link, CODE, code.to_bytes(4, "big"))
     return code
@@ -115,29 +115,14 @@ def _end_hook(link: socket.socket, left: bool) -> None:
     os._exit(SESSION_CODE if left else 0)
 
 
-class _Announcement:
-    """Tells the client what is about to be written, and since when the history may have it."""
+def _announce(link: socket.socket, operations: Sequence[Operation], durable: bool) -> None:
+    """Tell the client which items are about to be written, and once they are durable.
 
-    def __init__(self, link: socket.socket, opener: Callable[..., Workspace]) -> None:
-        self._link, self._opener = link, opener
-        self._workspace: Workspace | None = None
-
-    def open(self, path: Any = None, **given: Any) -> Workspace:
-        """As the opener does."""
-        self._workspace = self._opener(path, **given)
-        return self._workspace
-
-    def tell(self, operations: Sequence[Operation], durable: bool) -> None:
-        """Say that operations are durable; before, the newest commit, and the id, branch and files of each."""
-        if durable:
-            say(self._link, WROTE)
-            return
-        tip = self._workspace.repository.head().commit if self._workspace is not None else None
-        rows = [
-            [one.id, one.branch, [[change.path, change.old, change.new] for change in one.changes]]
-            for one in operations
-        ]
-        say(self._link, WRITES, json.dumps([tip or "", rows]).encode())
+    An edit by hand that is recorded before them changes no file, and is not its own.
+    """
+    changes = [change for one in operations for change in one.changes if change.old != change.new]
+    if names := dict.fromkeys(stem_of(change.path) for change in changes):
+        say(link, WROTE if durable else WRITES, " ".join(names).encode())
 
 
 def _signs(request: Request, workspace: Workspace) -> bool:

@@ -22,8 +22,8 @@ GREETING = b"memfs-resident-1\n"
 """What a resident's child says first; another number is another language."""
 READING = frozenset({"recall", "list", "show", "status", "log", "diff"})
 """Verbs that change nothing that is remembered: they may be run twice."""
-WRITING = frozenset({"remember", "update", "forget"})
-"""Verbs that change one thing, in one step."""
+WRITING = {"remember": "Remembered", "update": "Updated", "forget": "Forgot"}
+"""Verbs that change one thing, in one step; and what they say that they did."""
 OFF = frozenset({"off", "no", "false", "0"})
 _HERE = frozenset({"-h", "--help", "--version", "--edit", "-e", "--review"})
 """What is asked of a person or of a service, or shown without a workspace."""
@@ -34,10 +34,10 @@ _INPUT_SECONDS = 0.5
 LONGEST_ADDRESS = 100
 """Of how many bytes the path of a socket may be; a longer one is reached through its folder."""
 _HEAD = 5
-_INTERRUPTED = 130
+_INTERRUPTED, _CANNOT_TELL = 130, 2
 OUTPUT, CODE, DECLINED, WRITES, WROTE = b"o", b"c", b"d", b"w", b"s"
-"""What a child says: that it prints from here on; the exit code; that it does nothing; that it is about to write, and
-what; that this is durable."""
+"""What a child says: that it prints from here on; the exit code; that it does nothing; which items it is about to
+write; that these are durable."""
 _PASSED_ON = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
 
 
@@ -55,7 +55,9 @@ def run_in_resident(words: Sequence[str]) -> int | None:
 
 def _try_resident(words: Sequence[str]) -> int | None:
     patience = _patience()
-    if not patience or not (is_event(words) or (verb_of(words) in READING | WRITING and not _reads_input(words))):
+    if not patience or not (
+        is_event(words) or (verb_of(words) in READING | WRITING.keys() and not _reads_input(words))
+    ):
         return None
     folder = socket_folder()
     names = _names(folder, words)
@@ -361,8 +363,8 @@ def _forwarder(link: ChildConnection, passed: list[int]) -> Callable[[int, objec
 
 
 def _outcome(link: ChildConnection, words: Sequence[str], passed: list[int]) -> int | None:
-    printed = False
-    written: list[tuple[bytes, bool]] = []
+    printed = unsure = False
+    written: list[str] = []
     while True:
         kind, content = link.next()
         if kind == CODE:
@@ -372,27 +374,41 @@ def _outcome(link: ChildConnection, words: Sequence[str], passed: list[int]) -> 
         if kind == OUTPUT:
             printed = True
         elif kind == WRITES:
-            written.append((content, False))
+            unsure = True
+            written += content.decode().split()
         elif kind == WROTE:
-            written[-1] = written[-1][0], True
+            unsure = False
         if not kind:
             break
-    return _without_exit_code(words, written, printed, passed)
-
-
-def _without_exit_code(
-    words: Sequence[str], written: list[tuple[bytes, bool]], printed: bool, passed: list[int]
-) -> int | None:
-    """The exit code where a child ended without one; None where it had done nothing, and the command runs here."""
     if passed:
         if passed[-1] == _signal.SIGINT:
             return _INTERRUPTED
         _signal.signal(passed[-1], _signal.SIG_DFL)
         os.kill(os.getpid(), passed[-1])
     if written and verb_of(words) in WRITING:  # what else was written is kept, and no part of the answer
-        from memfs.doors.resident.aftermath import report_writes
+        return _tell_written(words, written, unsure, printed)
+    return _tell_ended(words, printed)
 
-        return report_writes(words, written, printed)
+
+def _tell_written(words: Sequence[str], names: Sequence[str], unsure: bool, printed: bool) -> int:
+    """Say what became of items that a child was to write when it ended; the exit code."""
+    named = ", ".join(names)
+    if unsure:
+        sys.stderr.write(f"memfs: the resident process ended while it wrote {named}: look whether that is stored\n")
+        return _CANNOT_TELL
+    if not printed:
+        done = f"{WRITING[verb_of(words)]} {named}"
+        if "--json" in words:
+            import json  # no other command of a client needs it
+
+            done = json.dumps({"ids": names, "stored": True})
+        sys.stdout.write(f"{done}\n")
+    sys.stderr.write(f"memfs: the resident process ended after this was stored: {named}\n")
+    return 0
+
+
+def _tell_ended(words: Sequence[str], printed: bool) -> int | None:
+    """The exit code where a child ended without one; None where it had done nothing, and the command runs here."""
     if not printed:
         return None
     if is_event(words):  # it is kept, and an agent's program is never told of a failure

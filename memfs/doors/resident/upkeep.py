@@ -137,7 +137,11 @@ def _drain(workspace: Workspace, place: SessionLocation) -> bool:
 
 # -- what is imported and computed once -----------------------------------------------------------------------------
 Given = TypeVar("Given")
-_VERBS = ("app", "parser", *sorted({verb.home or verb.name for verb in EVERYDAY if verb.name in READING | WRITING}))
+_VERBS = (
+    "app",
+    "parser",
+    *sorted({verb.home or verb.name for verb in EVERYDAY if verb.name in READING | WRITING.keys()}),
+)
 _MORE = {
     "admin": "backup prune",
     "context": "builtin_sources mounts plugins",
