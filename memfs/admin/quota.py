@@ -81,7 +81,7 @@ def weigh_files(parts: Parts) -> dict[str, int]:
         sizes[area_of(entry.path)] += entry.size
     settings = parts.tree.entry(SETTINGS_FILE)
     sizes[DOCUMENTS] += settings.size if settings else 0
-    from memfs.store.health import BALLAST, BALLAST_BYTES  # most commands weigh nothing
+    from memfs.store.recovery import BALLAST, BALLAST_BYTES  # most commands weigh nothing
 
     # The ballast is there to be given up when the disk is full: it is room, and nobody could make any by removing it.
     state = parts.repository.state
@@ -375,7 +375,7 @@ class Quota(Gate):
 
     def measure(self) -> AreaUsage:
         """Weigh everything and put it into the account."""
-        from memfs.store.health import free_bytes
+        from memfs.store.recovery import free_bytes
 
         derived = {HISTORY: weigh_history(self._parts), INDEX: io.weigh(self._parts.index.folder)}
         # Under the lock, where nobody writes: what is written during a scan would count twice, or not at all.

@@ -34,10 +34,9 @@ from memfs.fs.journal import FileChange, Journal, Operation
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import LAST_NS, Content, FolderScan, ScanEntry, Tree, blob_id
 from memfs.model import Problem, Stamp
-from memfs.store.health import try_out
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.plan import FilePlan
-from memfs.store.recovery import set_aside
+from memfs.store.recovery import set_aside, try_out
 
 DAMAGED = "journal.damaged-"
 _UNREADABLE = (StorageIO, CorruptRecord, FormatUnsupported, OSError)

@@ -427,7 +427,7 @@ class Store(FolderReader):
 
     def storage(self) -> Storage:
         """The state of the workspace's disk and its secondary location, tried out now."""
-        from memfs.store.health import Health
+        from memfs.store.recovery import Health
 
         self._parts.require_open()
         health = Health(self._parts.tree.root, self._parts.repository.state)

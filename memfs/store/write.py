@@ -24,11 +24,10 @@ from memfs.model.ids import stem_of
 from memfs.model.state_paths import document_kind
 from memfs.model.time import from_timestamp_ns
 from memfs.store.failover import Secondary, later_contents, plan_return
-from memfs.store.health import Health, spills, stops_everything
 from memfs.store.index_sync import IndexSync
 from memfs.store.parts import CONTENT, READ_LIMIT, Backlog, Parts, PlanOutdated, below_content
 from memfs.store.plan import FilePlan, Planner, current_signer, describe, index_plans, reason_suffix
-from memfs.store.recovery import content_now, put_in_place, redo_all, set_aside, sweep
+from memfs.store.recovery import Health, content_now, put_in_place, redo_all, set_aside, spills, stops_everything, sweep
 
 _SYNC_ONCE_ABOVE = 64
 _AT_ONCE = 200

@@ -30,8 +30,8 @@ from memfs.config_names import SYSTEM_CONFIG
 from memfs.doors.cli.app import run
 from memfs.errors import QuotaExceeded, StorageIO
 from memfs.fs import io
-from memfs.store.health import free_bytes
 from memfs.store.parts import Parts
+from memfs.store.recovery import free_bytes
 from memfs.workspace import Workspace, open_workspace
 
 Open = Callable[..., Workspace]

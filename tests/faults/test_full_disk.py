@@ -16,7 +16,7 @@ from memfs import MemoryItem
 from memfs.errors import StorageFull, StorageIO, StorageReadOnly, StorageUnavailable
 from memfs.fs import io
 from memfs.model import Query
-from memfs.store.health import BALLAST, BALLAST_BYTES
+from memfs.store.recovery import BALLAST, BALLAST_BYTES
 from memfs.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.faults
