@@ -24,7 +24,7 @@ from memfs.fs.tree import ScanEntry, rotten
 from memfs.model import Stamp
 from memfs.model.state_paths import document_kind
 from memfs.startup import TYPE_CHECKING
-from memfs.store.index_sync import IndexSync, Survey, SyncResult
+from memfs.store.index_sync import IndexSync, ScanFindings, SyncResult
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class HandEdits:
             found = self._index_sync.survey()
         else:  # readers see more than lies here
             learned = self._index_sync.refresh()
-            found = Survey(learned, others=list(self._parts.tree.scan(CONTENT, hidden=True)))
+            found = ScanFindings(learned, others=list(self._parts.tree.scan(CONTENT, hidden=True)))
         head = self._parts.repository.head_commit()
         same = self._as_in(head, found.trees)
         others = (folder for folder in found.unchanged if folder not in same)
@@ -162,21 +162,16 @@ class HandEdits:
         """As ``changed_paths``, of these paths alone: no other file is looked at."""
         wanted = sorted(path for path in set(paths) if self.is_own(path))
         self._index_sync.refresh(wanted)
-        stamps, repository = self._parts.index.stamps(), self._parts.repository
-        headless = repository.head_commit() is None
-        committed = {path: blob for path in wanted if not headless and (blob := repository.head_blob(path)) is not None}
-        changed, removed = [], []
+        repository, entries, closed = self._parts.repository, list[ScanEntry](), list[str]()
         for path in wanted:
-            with suppress(StorageIO):  # what cannot be seen is not known to be gone
-                entry = self._parts.tree.entry(path)
-                if entry is None:
-                    removed += [path] if path in committed and self._parts.journal.latest(path) is None else []
-                    continue
-                known = stamps.get(path) if stamps.matches(*entry[:5]) else None
-                if self._differs(path, known.blob if known else self._blob(path, entry), committed):
-                    changed.append(path)
-        unwanted = repository.left_out(removed) if removed else set()
-        return [*changed, *(path for path in removed if path not in unwanted)]
+            try:
+                entries += [entry] if (entry := self._parts.tree.entry(path)) is not None else []
+            except StorageIO:  # what cannot be seen is not known to be gone
+                closed.append(path)
+        born = repository.head_commit() is not None
+        committed = {path: blob for path in wanted if born and (blob := repository.head_blob(path)) is not None}
+        present = {path: blob for path, blob in self._present(entries, []) if path in wanted}
+        return self._changed(present, closed, committed)
 
     def own_paths(self, *, surely: bool = False) -> list[str]:
         """Every file of ours below ``ContextMemory/`` that is on disk, those that are in no commit among them.

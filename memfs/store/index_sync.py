@@ -13,10 +13,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 
 from memfs.catalog.facts import ItemCatalog
-from memfs.dataclass import NamedTuple, dataclass
+from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import reset_on_fork
@@ -151,54 +150,34 @@ def creation_order(item: MemoryItem) -> tuple[datetime, str]:
     return (item.created or item.timestamp or datetime.max.replace(tzinfo=UTC), item.path)
 
 
-class Survey(NamedTuple):
-    """What a look at all files below ``ContextMemory/`` came to.
+@dataclass(slots=True)
+class ScanFindings:
+    """What a look at all files found.
 
     Attributes:
         learned: what the index learned of it.
         vouched: items of which the index held already what they hold, but for those of the folders in ``unchanged``.
         unchanged: folders in which nothing changed since the index had all of them, each with the names of its items.
-        trees: the ids of git's trees of these.
-        others: all other files; of the items some may be among these, too.
-    """
-
-    learned: SyncResult
-    vouched: Sequence[str] = ()
-    unchanged: Mapping[str, Sequence[str]] = MappingProxyType({})
-    trees: Mapping[str, str] = MappingProxyType({})
-    others: Sequence[ScanEntry] = ()
-
-
-class ScanFindings:
-    """What a scan found, sorted by what is to be done about it.
-
-    Attributes:
-        unchanged: folders in which nothing changed, each with the names in it.
-        vouched: files that have not changed, of the other folders.
-        others: the paths of everything else; those that may have to be read are ``suspects``.
+        trees: the ids of git's trees of these, after a survey.
+        others: everything else; after a survey all files but those of unchanged folders, also vouched ones.
+        suspects: of these, those that may have to be read, and what is gone.
         closed: what could not be entered or is no file, as the beginning of the paths below it.
     """
 
-    def __init__(self) -> None:
-        self.unchanged: dict[str, list[str]] = {}
-        self.vouched: list[str] = []
-        self.others: list[str] = []
-        self.suspects: dict[str, ScanEntry | None] = {}
-        self.closed: list[str] = []
-
-    def unchanged_count(self) -> int:
-        """How many files have not changed."""
-        return len(self.vouched) + sum(map(len, self.unchanged.values()))
-
-    def unchanged_paths(self) -> Iterator[str]:
-        """The files of the folders in which nothing changed."""
-        return (f"{folder}/{name}" for folder, names in self.unchanged.items() for name in names)
+    learned: SyncResult = field(default_factory=SyncResult)
+    vouched: list[str] = field(default_factory=list)
+    unchanged: dict[str, list[str]] = field(default_factory=dict)
+    trees: dict[str, str] = field(default_factory=dict)
+    others: list[ScanEntry] = field(default_factory=list)
+    suspects: dict[str, ScanEntry | None] = field(default_factory=dict)
+    closed: list[str] = field(default_factory=list)
 
     def missed(self, paths: Iterable[str]) -> None:
         """Of these paths, those that were not found are suspects; what lies behind a folder that cannot be entered is
         not known to be gone.
         """
-        seen, behind = {*self.vouched, *self.others, *self.unchanged_paths()}, tuple(self.closed)
+        seen, behind = {*self.vouched, *(entry.path for entry in self.others)}, tuple(self.closed)
+        seen.update(f"{folder}/{name}" for folder, names in self.unchanged.items() for name in names)
         self.suspects.update((path, None) for path in paths if path not in seen and not path.startswith(behind))
 
 
@@ -386,19 +365,19 @@ class IndexSync:
             return path in self._rejected if entry is None else not entry.regular
         return may_count(entry) and self._item_files.may_hold(path)
 
-    def survey(self) -> Survey:
-        """As ``refresh`` of every file."""
+    def survey(self) -> ScanFindings:
+        """As ``refresh`` of every file: all that was found below ``ContextMemory/``."""
         with self._lock:
             listings, found = list(self.files.listings(CONTENT, hidden=True)), ScanFindings()
-            learned = self._refresh_all(None, self._item_files.among(listings), found)
-            trees = {folder: self._tree_of(folder, names) for folder, names in found.unchanged.items()}
+            self._refresh_all(None, self._item_files.among(listings), found)
+            found.trees = {folder: self._tree_of(folder, names) for folder, names in found.unchanged.items()}
             self._unchanged.keep()
-        others = [
+        found.others = [
             entry
             for listing in listings
             for entry in (listing.hidden() if listing.folder in found.unchanged else listing).entries()
         ]
-        return Survey(learned, found.vouched, found.unchanged, trees, others)
+        return found
 
     def _tree_of(self, folder: str, names: Iterable[str]) -> str:
         """The id of git's tree of an unchanged folder; once it is noted, the ids of its files need not be unpacked."""
@@ -485,14 +464,14 @@ class IndexSync:
             if whole and len(found.vouched) - before == len(listing.rows):
                 self._unchanged.note(folder, digest)
         self._unchanged.keep()
-        if found.unchanged_count() < len(known):
+        if len(found.vouched) + sum(map(len, found.unchanged.values())) < len(known):
             found.missed(known)
         if self._rejected:
             found.missed(self._rejected)
         self.scanned = True
-        learned = self._look_at(found.suspects, progress)
+        found.learned = self._look_at(found.suspects, progress)
         self.index.make_good(lost)
-        return learned
+        return found.learned
 
     def _sort(self, entry: ScanEntry, known: StampTable, found: ScanFindings) -> None:
         path = entry.path
@@ -502,7 +481,7 @@ class IndexSync:
             if self._rejected:
                 self._accept(entry)
             return
-        found.others.append(path)
+        found.others.append(entry)
         if not entry.regular:
             found.closed.append(f"{path}/")
             self._closed += [path] if entry.refused else []
