@@ -9,15 +9,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 
 from memfs.catalog.facts import ItemCatalog
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
-from memfs.fs import io
 from memfs.fs.lock import reset_on_fork
 from memfs.fs.tree import Content, FolderScan, ScanEntry, View, blob_id, refuse_rot
 from memfs.git.objects import tree_ids
@@ -29,7 +26,7 @@ from memfs.search.columns import NO_STAMPS, StampTable
 from memfs.search.generations import UnchangedFolders
 from memfs.search.search_index import SearchIndex
 from memfs.startup import sha256
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, below_content
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content, content_at
 
 
 class ItemFiles:
@@ -323,8 +320,23 @@ class IndexSync:
             return [path for path in self._rejected if self.is_item(path)] if self._rejected else []
 
     def freshness(self) -> Freshness:
-        """The proof of what an answer given now rests on."""
-        return prove(self.index, self.files, self._repository, self.rejected_items(), self.is_item)
+        """The proof of what an answer given now rests on: HEAD, how many memory files differ from it, and a digest of
+        exactly what is indexed.
+        """
+        present = dict(self.index.stamps().blobs())
+        lines = "".join([f"{path}\0{present[path]}\n" for path in sorted(present)])
+        digest = sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
+        if self._repository is None:
+            return Freshness(head=None, dirty=None, indexed=digest)
+        found = self._repository.head()
+        if found.commit is None:
+            return Freshness(head=None, dirty=None if found.damage else len(present), indexed=digest)
+        broken = ((path, content_at(self.files, path)) for path in self.rejected_items())
+        present |= {path: content.stamp.blob for path, content in broken if content is not None}
+        tree = self._repository.tree(found.commit, CONTENT, present)
+        items = {path: blob for path, blob in tree.items() if self.is_item(path)}
+        dirty = sum(present.get(path) != items.get(path) for path in present.keys() | items.keys())
+        return Freshness(head=found.commit, dirty=dirty, indexed=digest)
 
     # -- learning -------------------------------------------------------------------------------------------------
     def learn(self, written: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str]) -> None:
@@ -685,62 +697,3 @@ class IndexSync:
             for item, _ in rows:
                 owners.give(item.id, item.path)
         self.index.update(rows, gone)
-
-
-_FILE = "head"
-_LIMIT = 4096
-
-
-def prove(
-    index: SearchIndex,
-    files: View,
-    repository: Repository | None,
-    rejected: Iterable[str],
-    is_item: Callable[[str], bool],
-) -> Freshness:
-    """HEAD, how many memory files differ from it, and a digest of exactly what is indexed.
-
-    The digest of HEAD's own files is cached beside the index, so that the usual answer, that nothing differs, needs no
-    git.
-    """
-    indexed = dict(index.stamps().blobs())
-    digest = _digest(indexed)
-    if repository is None:
-        return Freshness(head=None, dirty=None, indexed=digest)
-    found = repository.head()
-    head = found.commit
-    if head is None:
-        return Freshness(head=None, dirty=None if found.damage else len(indexed), indexed=digest)
-    broken = {path: _blob(files, path) for path in rejected}
-    present = {**indexed, **{path: blob for path, blob in broken.items() if blob}}
-    if _kept(index.folder, head) == (_digest(present) if broken else digest):
-        return Freshness(head=head, dirty=0, indexed=digest)
-    items = {path: blob for path, blob in repository.tree(head, CONTENT, present).items() if is_item(path)}
-    _keep(index.folder, head, _digest(items))
-    dirty = sum(1 for path, blob in present.items() if items.get(path) != blob)
-    dirty += sum(1 for path in items if path not in present)
-    return Freshness(head=head, dirty=dirty, indexed=digest)
-
-
-def _blob(files: View, path: str) -> str:
-    """The id of what an invalid file holds, "" where it cannot be read."""
-    try:
-        return blob_id(files.read(path, READ_LIMIT).data)
-    except (FileNotFoundError, MemfsError):
-        return ""
-
-
-def _digest(blobs: Mapping[str, str]) -> str:
-    lines = "".join([f"{path}\0{blobs[path]}\n" for path in sorted(blobs)])
-    return sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _kept(folder: Path, head: str) -> str:
-    """The digest of the items of this very commit, "" when it is not known."""
-    commit, _, digest = io.read_note(folder / _FILE, _LIMIT).partition(" ")
-    return digest if commit == head else ""
-
-
-def _keep(folder: Path, head: str, digest: str) -> None:
-    with suppress(StorageIO, FileNotFoundError):
-        io.write_file(folder / _FILE, f"{head} {digest}".encode(), durable=False)
