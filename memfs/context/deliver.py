@@ -7,7 +7,6 @@ source that fails or is too slow is left out and reported as a problem.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +31,7 @@ from memfs.private import NAME
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import QUOTE, around, enclosed, frame, quoted, withheld
 from memfs.recall.similarity import SAME, TextShape, alike, normalised
-from memfs.startup import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from memfs.startup import TYPE_CHECKING, Any, Protocol, regex, runtime_checkable
 from memfs.store.access_log import not_handed_out
 
 if TYPE_CHECKING:
@@ -154,8 +153,8 @@ _LONGEST_FACT = 200
 _LONGEST_UNDECIDED = 600
 _LONGEST_REMARK = 3 * _LONGEST_FACT + _LONGEST_UNDECIDED
 LETTERS_A_TOKEN = 40
-_REMARK = re.compile(r" \[[^\[\]]*\btrust: [^\[\]]*\]$")
-_BLANKS = re.compile(r"[ \t]{9,}")
+_REMARK = regex(r" \[[^\[\]]*\btrust: [^\[\]]*\]$")
+_BLANKS = regex(r"[ \t]{9,}")
 _FEW_BLANKS = " " * 8
 SHORTENED = " … (shortened)"
 _TRUST_IN_WORDS = {

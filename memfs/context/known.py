@@ -17,21 +17,22 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.errors import MemfsError, NotRegularFile, PathEscape
 from memfs.fs.tree import Tree
 from memfs.recall.similarity import normalised
+from memfs.startup import regex
 
 _LOOKED_AT = 200_000
 _LONGEST_TEXT = 20_000
 _MOST_PARTS = 20
-_MARKUP = re.compile(r"^[ \t]*(?:(?:[-*+>\u2022]|\d{1,3}[.)]|#{1,6}|\[[ xX]\])[ \t]+)+|^[ \t]*\||\|[ \t]*$", re.M)
-_EMPHASIS = re.compile(r"\*\*|__|``?|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|~~")
-_LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\n]{0,1000}\)")
-_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-_COMMENT = re.compile(r"<!--|-->")
-_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*+>|\u2022#]|\d{1,3}[.)]\s|```|~~~))|(?:```|~~~)\w*\n")
+_MARKUP = regex(r"^[ \t]*(?:(?:[-*+>\u2022]|\d{1,3}[.)]|#{1,6}|\[[ xX]\])[ \t]+)+|^[ \t]*\||\|[ \t]*$", re.M)
+_EMPHASIS = regex(r"\*\*|__|``?|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|~~")
+_LINK = regex(r"!?\[([^\[\]\n]{1,300})\]\([^()\n]{0,1000}\)")
+_ESCAPE = regex(r"\\([!-/:-@\[-`{-~])")
+_COMMENT = regex(r"<!--|-->")
+_BREAK = regex(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*+>|\u2022#]|\d{1,3}[.)]\s|```|~~~))|(?:```|~~~)\w*\n")
 # What precedes a colon, unless it negates what follows: ``Never: push to main``.
 _TURNED = r"\b(?:no|not|never|none|don'?t|do not|avoid|without|bad|wrong|stop|old|before|instead)\b"
-_LABEL = re.compile(rf"(?!.{{0,60}}{_TURNED})[^.:!?\n]{{1,60}}: (?=\S)", re.I)
-_SCOPE = re.compile(r"\s*\([^()\n]{0,200}[*/][^()\n]{0,200}\)$")
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)")
+_LABEL = regex(rf"(?!.{{0,60}}{_TURNED})[^.:!?\n]{{1,60}}: (?=\S)", re.I)
+_SCOPE = regex(r"\s*\([^()\n]{0,200}[*/][^()\n]{0,200}\)$")
+_SENTENCE = regex(r"(?<=[.!?;])\s+(?=\S)")
 
 
 @lru_cache(maxsize=32)

@@ -6,7 +6,6 @@ are shortened to head and tail.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from math import isfinite
@@ -19,7 +18,7 @@ from memfs.model import MemoryItem, Origin
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
 from memfs.model.item import Trust
 from memfs.model.shape import text_in, texts_in
-from memfs.startup import Any
+from memfs.startup import Any, regex
 
 EPISODIC = "episodic"
 MOST_ERROR = 4_000
@@ -34,8 +33,8 @@ _MOST_WARNED = 100
 _DEEPEST = 3
 _LOOKED_AT = 100_000
 _OUTCOME_WORDS = {Outcome.SUCCESS: "went well", Outcome.FAILURE: "failed", Outcome.PARTIAL: "worked in part"}
-_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
-_BREAKS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
+_COLOURS = regex(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
+_BREAKS = regex(r"\r\n?|[\x85\u2028\u2029]")
 _TRIES = 60
 _OUTCOMES = tuple(one.value for one in Outcome)
 

@@ -7,7 +7,6 @@ what became of the draft and why.
 from __future__ import annotations
 
 import copy
-import re
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -27,7 +26,7 @@ from memfs.resources import word_lists
 from memfs.search.analyzer import STOP_WORDS, tokens
 from memfs.search.terms import COMMON_WORDS
 from memfs.settings import ReviewSettings
-from memfs.startup import Any
+from memfs.startup import Any, regex
 from memfs.store import Store
 from memfs.store.parts import Fire, Parts
 from memfs.store.plan import message_for_items
@@ -99,7 +98,7 @@ _LOOKED_AT = 5_000
 _EMPTY_WORDS = STOP_WORDS | COMMON_WORDS | frozenset(word_lists()["entities"]["empty"].split())
 _NAME_LENGTH = 60
 
-_NAMES = re.compile(
+_NAMES = regex(
     r"(?<![\w`./@-])(?:"
     r"`(?P<code>[^`\n]{2,60})`"
     r"|(?P<link>https?://[^\s<>\"')\]]{3,200}[^\s<>\"')\].,;:!?])"
@@ -111,7 +110,7 @@ _NAMES = re.compile(
     r"|(?P<proper>[A-Z][a-z]+\b(?: (?:(?:of|de|van|von|the) )?[A-Z][a-z]+\b){0,3})"
     r")"
 )
-_SENTENCE_END = re.compile(r"(?:^|[.!?:\n\u2022*#>-])[\s\"'(\u201c]*$")
+_SENTENCE_END = regex(r"(?:^|[.!?:\n\u2022*#>-])[\s\"'(\u201c]*$")
 
 _NO_KEYWORDS = _EMPTY_WORDS | frozenset(word_lists()["entities"]["calendar"].split())
 
@@ -166,8 +165,8 @@ _ORIGIN: Mapping[str, tuple[str, ...]] = {
     "role": ("role",),
     "phase": ("phase", "edrr_phase"),
 }
-_MARKUP = re.compile(r"^[#>*\-\s]+")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z])")
+_MARKUP = regex(r"^[#>*\-\s]+")
+_SENTENCE = regex(r"(?<=[.!?])\s+(?=[^a-z])")
 
 
 def extract(item: MemoryItem) -> MemoryItem:

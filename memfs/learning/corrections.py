@@ -20,6 +20,7 @@ from memfs.model import MemoryItem
 from memfs.model.time import utc_now
 from memfs.recall.cues import Cues, cues_for_text, ends
 from memfs.search.analyzer import folded, is_unspaced
+from memfs.startup import regex
 from memfs.store import Store
 from memfs.store.access_log import HELPED, OFF, REFUSED, ServedLog
 from memfs.store.plan import message_for_items
@@ -33,14 +34,14 @@ _FEWEST_LETTERS = 5
 """Of a sentence in a script without spaces."""
 _MOST_CLAUSES = 8
 
-_CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.M | re.S)
-_QUOTED_LINE = re.compile(r"^[ \t]*>.*$", re.M)
-_WRAPPED = re.compile(r"(?<![.!?:;\n])\n(?=[a-z])")
+_CODE = regex(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.M | re.S)
+_QUOTED_LINE = regex(r"^[ \t]*>.*$", re.M)
+_WRAPPED = regex(r"(?<![.!?:;\n])\n(?=[a-z])")
 _TABLE = "corrections"
-_ITEM = re.compile(r"(?:[-*+\u2022]|\d{1,3}[.)])\s+")
+_ITEM = regex(r"(?:[-*+\u2022]|\d{1,3}[.)])\s+")
 _STRAIGHT = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"})
-_OTHERS_WORDS = re.compile(r'"[^"]{1,400}"|\u00ab[^\u00bb]{1,400}\u00bb')
-_EMPHASIS = re.compile(r"\*+|__|`")
+_OTHERS_WORDS = regex(r'"[^"]{1,400}"|\u00ab[^\u00bb]{1,400}\u00bb')
+_EMPHASIS = regex(r"\*+|__|`")
 
 
 def corrections(text: str) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from memfs.learning import situations
 from memfs.model.episode import RULE, Outcome, TriggerRow
 from memfs.model.rule import is_wild, telling
 from memfs.search.analyzer import terms, tokens
+from memfs.startup import regex
 
 RECENT = 0.9
 """What an episode still counts after each later one that speaks for or against the rule."""
@@ -203,11 +204,11 @@ def _mends(failed: TriggerRow, row: TriggerRow) -> bool:
 
 
 _SHARED = 0.7
-_NUMBERS = re.compile(r"(?<!\S)[^\s\d]*\d\S*")  # from the beginning of a word alone: a long one takes no time
+_NUMBERS = regex(r"(?<!\S)[^\s\d]*\d\S*")  # from the beginning of a word alone: a long one takes no time
 _UNREMEDIED, _REPEATED = "Check first: ", " here before, more than once."
 _DID, _ERROR, _BRIEF, _WHOLE = 120, 160, 60, 400
 QUOTES = str.maketrans({'"': "'", "\u201c": "'", "\u201d": "'", "\u201e": "'", "`": "'"})
-_ADVISED = re.compile(
+_ADVISED = regex(
     r"error|exception|fail|fatal|denied|refused|not found|cannot|can't|could not|unable|invalid|missing|timed? ?out|"
     r"expected|must",
     re.I,
@@ -321,8 +322,8 @@ _FILES = 20
 _TERMS = 24
 _MOST_WORDS = 10
 _SURE = 0.8
-_NOISE = re.compile(r"'[^'\n]{0,200}'|[\w.~-]{0,200}[/\\][\w.~/\\-]*|[^\s\d]{0,200}\d\S*")
-_WITHIN_WORD = re.compile(r"(?<=\w)'(?=\w)")
+_NOISE = regex(r"'[^'\n]{0,200}'|[\w.~-]{0,200}[/\\][\w.~/\\-]*|[^\s\d]{0,200}\d\S*")
+_WITHIN_WORD = regex(r"(?<=\w)'(?=\w)")
 
 
 @dataclass(frozen=True, slots=True)

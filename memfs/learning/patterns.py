@@ -5,7 +5,6 @@ Decides when memories are alike, how sure a pattern is, and how it is written as
 
 from __future__ import annotations
 
-import re
 import string
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,7 +19,7 @@ from memfs.model.ids import stable_id
 from memfs.model.time import format_time, parse_time
 from memfs.model.tokens import gist
 from memfs.search.analyzer import STOP_WORDS
-from memfs.startup import Any
+from memfs.startup import Any, regex
 from memfs.store import Store
 
 VARIABLE = "{variable}"
@@ -31,7 +30,7 @@ COMPARED = 500
 """With at most so many others each memory is compared, those that share its rarest words first."""
 _MOST_SHARE = 0.7
 _EDGES = string.punctuation.replace("{", "").replace("}", "") + "\u2018\u2019\u201c\u201d\u2026\u2013\u2014\u00ab\u00bb"
-_PLACEHOLDER = re.compile(r"\{[^{}\s]*\}")
+_PLACEHOLDER = regex(r"\{[^{}\s]*\}")
 _PATTERN = "pattern"
 _SHAKY = frozenset({Trust.TOOL.value})
 

@@ -24,6 +24,7 @@ from memfs.model.shape import text_in, texts_in
 from memfs.model.time import EPOCH
 from memfs.resources import word_lists
 from memfs.search.analyzer import identity, terms
+from memfs.startup import regex
 
 Worth = Callable[[str], float]
 """What a term is worth: much for a rare one."""
@@ -45,7 +46,7 @@ _COMPARED = 250
 _MOST_FILES = 200
 _LONGEST_FILE = 500
 _MOST_GLOBS, _MOST_TRIED = 50, 50
-_MENTION = re.compile(r"(?<![\w/.~-])(?:[\w.~-]{0,80}/){0,20}[\w.-]{1,80}\.[A-Za-z][A-Za-z0-9]{0,7}(?![\w/])", re.ASCII)
+_MENTION = regex(r"(?<![\w/.~-])(?:[\w.~-]{0,80}/){0,20}[\w.-]{1,80}\.[A-Za-z][A-Za-z0-9]{0,7}(?![\w/])", re.ASCII)
 _COMMON_NAMES = frozenset(word_lists()["file_names"].split())
 
 

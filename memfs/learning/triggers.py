@@ -47,7 +47,7 @@ from memfs.model.item import BY_TRUST, Trust, trust_rank
 from memfs.model.rule import ENDED, is_wild
 from memfs.model.time import EPOCH, utc_now
 from memfs.search.columns import StampTable
-from memfs.startup import Any, sha256
+from memfs.startup import Any, regex, sha256
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Fire
 from memfs.store.reader import FolderReader
@@ -59,7 +59,7 @@ _MOST_CANDIDATES = 400
 _MOST_APPLYING = 1_000
 _CHEAP = 8
 _DEEPEST = 32
-_LAST_SIGN = re.compile(r".*[*?\]]", re.DOTALL)
+_LAST_SIGN = regex(r".*[*?\]]", re.DOTALL)
 _FAILURE = "failure"
 
 

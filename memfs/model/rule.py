@@ -12,6 +12,7 @@ from functools import lru_cache
 from memfs.dataclass import KW_ONLY, dataclass
 from memfs.errors import SchemaInvalid
 from memfs.model.item import texts_in, unfit
+from memfs.startup import regex
 
 RETIRED = "retired"
 """The status of a rule that stopped holding: it is kept, and said to nobody."""
@@ -91,7 +92,7 @@ def _check_share(name: str, value: object) -> None:
 _LONGEST_GLOB = 300
 _LONGEST_PATH = 4096
 _FOLDERS = "**"
-_SIGNS = re.compile(r"[*?]|\[[^\]/]*\]")
+_SIGNS = regex(r"[*?]|\[[^\]/]*\]")
 
 Part = str | re.Pattern[str]
 """What one name of a path must be; ``**`` for any number of folders."""

@@ -14,10 +14,10 @@ from functools import cache
 
 from memfs.resources import language_names, language_text, word_lists
 from memfs.search.analyzer import text_languages
-from memfs.startup import Any
+from memfs.startup import Any, regex
 
-_FRAGMENT = re.compile(r"\{\{(\w+)\}\}")
-_INDENT = re.compile(r"(?m)^ +")
+_FRAGMENT = regex(r"\{\{(\w+)\}\}")
+_INDENT = regex(r"(?m)^ +")
 
 
 class Cues:
@@ -128,9 +128,9 @@ _COMMANDS = (
     r"git (?:status|log|diff|pull|push|fetch|add|stash|branch|show)"
 )
 _ARGUMENT = r"(?:-\S+|[\w.~*-]*[/.~*][\w./~*-]*)"
-_COMMAND = re.compile(rf"[$%❯➜]\s+\S.{{0,38}}|(?:{_COMMANDS})(?:\s+{_ARGUMENT})*|/[a-z][\w-]*")
-_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W\d_]+)*")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]")
+_COMMAND = regex(rf"[$%❯➜]\s+\S.{{0,38}}|(?:{_COMMANDS})(?:\s+{_ARGUMENT})*|/[a-z][\w-]*")
+_WORD = regex(r"[^\W_]+(?:['\u2019][^\W\d_]+)*")
+_UNSPACED = regex("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]")
 
 
 @cache  # takes milliseconds, and a filter is made for each facade

@@ -39,7 +39,7 @@ from memfs.sessions.event import (
     SessionEvent,
 )
 from memfs.sessions.spool import PendingEvent, SessionNotes, digest
-from memfs.startup import Any
+from memfs.startup import Any, regex
 
 _COMPLETED, _WORKED_ON = "completed", "in_progress"
 _LONGEST_TASK = 500
@@ -196,11 +196,11 @@ def _id(value: Any) -> str:
 
 
 _LOOKED_AT = 20_000
-_CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
-_LEFT_OUT = re.compile(r"^[ \t]*(?:>|\||#{1,6} |<!--|[-=*_]{3,}[ \t]*$).*$", re.M)
-_WRAPPED = re.compile(r"(?<![.!?:;\n])\n[ \t]*(?=[a-z])")
-_MARK = re.compile(r"(?:[-*+\u2022\u2713\u2705]|\d{1,3}[.)]|\[[ xX]\])\s+")
-_EMPHASIS = re.compile(r"(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)")
+_CODE = regex(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
+_LEFT_OUT = regex(r"^[ \t]*(?:>|\||#{1,6} |<!--|[-=*_]{3,}[ \t]*$).*$", re.M)
+_WRAPPED = regex(r"(?<![.!?:;\n])\n[ \t]*(?=[a-z])")
+_MARK = regex(r"(?:[-*+\u2022\u2713\u2705]|\d{1,3}[.)]|\[[ xX]\])\s+")
+_EMPHASIS = regex(r"(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)")
 
 
 def sentences(text: str) -> list[str]:
@@ -225,9 +225,9 @@ _LONGEST_INTENTION = 1_000
 _BRIEF = 5
 
 _INTENTIONS = "intentions"
-_HASH = re.compile(r"[#\uff03][ \t\u3000]+(?=[\w\"'`(@/\u00ab\u201c\u201e\u300c])(\S[^\r\n]*)")
-_COMMAND = re.compile(r"\s*/[A-Za-z][\w:-]*(?:\s|$)")
-_MARKUP = re.compile(r"<(?:command-(?:name|message|args)|local-command-\w+|system-reminder|task-notification)>")
+_HASH = regex(r"[#\uff03][ \t\u3000]+(?=[\w\"'`(@/\u00ab\u201c\u201e\u300c])(\S[^\r\n]*)")
+_COMMAND = regex(r"\s*/[A-Za-z][\w:-]*(?:\s|$)")
+_MARKUP = regex(r"<(?:command-(?:name|message|args)|local-command-\w+|system-reminder|task-notification)>")
 
 
 def own_words(event: SessionEvent) -> str:
@@ -394,7 +394,7 @@ PENDING, DONE = "pending", "done"
 _LONGEST_MEMORY = 8_000
 _LONGEST_NAME = 64
 _MOST_LISTED = 50
-_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
+_COLOURS = regex(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
 _INTENT_WORDS = frozenset(terms("todo to do later need needs plan planning please remember should must want i we let"))
 _MATCHED, _TOLD, _FEWEST = 0.75, 0.6, 2
 _REPORTED, _FEWEST_REPORTED = 0.8, 3
@@ -687,24 +687,24 @@ _LOOKING = TASK_TOOLS.union(_LOOKING_TOOLS.split())
 _FILE_KEYS = ("file_path", "notebook_path", "path")
 _TOLD_KEYS = ("description", "query", "pattern", "url", "prompt", "intent")
 # What a person stopped or forbade says nothing of the step itself.
-_STOPPED = re.compile(
+_STOPPED = regex(
     r"user (?:doesn'?t|does not) want|was rejected|permission (?:was )?denied by|requires approval|"
     r"interrupted by (?:the )?user|tool use was (?:rejected|cancelled)|hasn'?t been (?:granted|read)|"
     r"has not been read yet",
     re.I,
 )
 # An edit that did not take: the file's text was another one than the agent had in mind, which the next look puts right.
-_SLIP = re.compile(
+_SLIP = regex(
     r"string to replace (?:was )?not found|has been (?:unexpectedly )?modified since|matches of the string to replace|"
     r"no changes to make|InputValidationError",
     re.I,
 )
 # Commands whose exit code is an answer, not an error.
-_ASKING = re.compile(r"\s*(?:[^\s=]+=\S+ )*(?:grep|egrep|rg|diff|test|\[|which|command -v|pgrep|git diff|cmp)\b")
-_EXIT = re.compile(r"^(?:Error: )?(?:Exit code:?|exited with(?: code)?|Command failed with exit code) (\d+)\s*", re.I)
-_GLUE = re.compile(r"&&|\|\||;|\n")
+_ASKING = regex(r"\s*(?:[^\s=]+=\S+ )*(?:grep|egrep|rg|diff|test|\[|which|command -v|pgrep|git diff|cmp)\b")
+_EXIT = regex(r"^(?:Error: )?(?:Exit code:?|exited with(?: code)?|Command failed with exit code) (\d+)\s*", re.I)
+_GLUE = regex(r"&&|\|\||;|\n")
 _PREPARING = ("cd ", "export ", "source ", "echo ")
-_SETTING = re.compile(r"(?<!\S)(?:\w+=\S* +)+")
+_SETTING = regex(r"(?<!\S)(?:\w+=\S* +)+")
 
 
 def situation_of(event: SessionEvent, root: Path) -> StateSnapshot:
