@@ -19,8 +19,6 @@ from memfs.context.known import KnownText
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import WARNING, Problem, QueryInvalid, SettingInvalid
 from memfs.format.text import shown
-from memfs.intake.episode_item import episode_of
-from memfs.learning.failures import signature
 from memfs.model import Hit, MemoryItem, Query, Recall
 from memfs.model.episode import RULE, StateSnapshot
 from memfs.model.ids import of_mount
@@ -449,6 +447,9 @@ def _cost(hit: Hit) -> int:
 
 def _mark(item: MemoryItem) -> Hashable:
     """What episodes have in common of which one says enough: where, with what, how it ended, and with what error."""
+    from memfs.intake.episode_item import episode_of  # costs start-up time, as does the other; many deliveries ask not
+    from memfs.learning.failures import signature
+
     episode = episode_of(item)
     if episode is None:
         return None

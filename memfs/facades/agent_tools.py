@@ -24,8 +24,7 @@ from memfs.model.learning import Keep
 from memfs.model.query import MOST
 from memfs.model.time import parse_time, utc_now
 from memfs.recall.fence import withheld
-from memfs.sessions.respond import Reminder, pending
-from memfs.sessions.store import keep_extracted
+from memfs.sessions.store import Reminder, keep_extracted, pending
 from memfs.store.access_log import CORRECTED
 from memfs.store.plan import signed_by
 from memfs.store.reader import beginning

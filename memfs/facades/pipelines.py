@@ -30,9 +30,8 @@ from memfs.recall.cues import TrivialFilter
 from memfs.recall.fence import withheld
 from memfs.recall.review import Relevance, Review, relevances
 from memfs.sessions.event import PROMPT, SESSION_END, STOP, TASK_DONE, SessionEvent, bounded
-from memfs.sessions.respond import MOST, Reminder, pending
 from memfs.sessions.spool import SessionLocation, Spool, find_place
-from memfs.sessions.store import Drain, DrainResult
+from memfs.sessions.store import MOST_REMINDERS, Drain, DrainResult, Reminder, pending
 from memfs.usage import NEVER, Use
 from memfs.workspace import Workspace
 
@@ -575,7 +574,7 @@ def on_session_stop(session_data: Mapping[str, Any], *, path: PathName = None) -
 
 
 def on_session_start(
-    *, path: PathName = None, limit: int = MOST, write: Callable[[str], object] | None = print
+    *, path: PathName = None, limit: int = MOST_REMINDERS, write: Callable[[str], object] | None = print
 ) -> tuple[Reminder, ...]:
     """Remind of what is still to be done: ``[PRIORITY] text``, the most urgent first, medium where nobody said.
 

@@ -25,6 +25,7 @@ from memfs.learning import situations
 from memfs.model.episode import RULE, Outcome, TriggerRow
 from memfs.model.rule import is_wild, telling
 from memfs.search.analyzer import terms, tokens
+from memfs.search.terms import generic_terms
 from memfs.startup import regex
 
 RECENT = 0.9
@@ -56,7 +57,7 @@ class RuleVerdict:
 
 def worth(word: str) -> float:
     """What a term of a pattern is worth: a quarter for one that tells little."""
-    return _GENERIC_WORTH if word in situations.GENERIC else 1.0
+    return _GENERIC_WORTH if word in generic_terms() else 1.0
 
 
 def has_failed(row: TriggerRow) -> bool:
@@ -496,7 +497,7 @@ def _common(members: Sequence[TriggerRow]) -> tuple[str, ...]:
     """The terms that most of them have, those that tell most first."""
     counted = Counter(word for row in members for word in row.words)
     shared = [word for word, count in counted.items() if count >= _SHARED * len(members)]
-    return tuple(sorted(shared, key=lambda word: (word in situations.GENERIC, -counted[word], word))[:_MOST_WORDS])
+    return tuple(sorted(shared, key=lambda word: (word in generic_terms(), -counted[word], word))[:_MOST_WORDS])
 
 
 def _tell(words: Sequence[str], members: Sequence[TriggerRow]) -> bool:
@@ -505,7 +506,7 @@ def _tell(words: Sequence[str], members: Sequence[TriggerRow]) -> bool:
         return True
     return (
         len(words) > 1
-        and not situations.GENERIC.issuperset(words)
+        and not generic_terms().issuperset(words)
         and all(set(words) == set(row.words) for row in members)
     )
 

@@ -24,6 +24,7 @@ from memfs.model.shape import text_in, texts_in
 from memfs.model.time import EPOCH
 from memfs.resources import word_lists
 from memfs.search.analyzer import identity, terms
+from memfs.search.terms import generic_terms
 from memfs.startup import regex
 
 Worth = Callable[[str], float]
@@ -202,7 +203,7 @@ def words_alike(weights: Mapping[str, float], row: TriggerRow, worth: Worth, nee
         return 0.0
     covering = max(_share(shared, row.words, worth), _share(shared_deeds, row.deeds, worth))
     found = math.sqrt(covered * covering)
-    telling = sum(word not in GENERIC for word in both)
+    telling = sum(word not in generic_terms() for word in both)
     return found if telling > 1 else found * _ONE_WORD
 
 
@@ -222,7 +223,7 @@ def same_deed(one: TriggerRow, other: TriggerRow) -> bool:
 
 def telling_words(words: Sequence[str]) -> bool:
     """Whether words alone name a situation: two of them say more than what people do everywhere."""
-    return sum(word not in GENERIC for word in words) > 1
+    return sum(word not in generic_terms() for word in words) > 1
 
 
 # -- rules --------------------------------------------------------------------------------------------------------
@@ -270,10 +271,6 @@ def means(glob: str, file: str) -> float:
 
 def _is_ordinary(name: str) -> bool:
     return name.casefold() in _COMMON_NAMES
-
-
-GENERIC = frozenset(terms(word_lists()["steps"]))
-"""Words that most steps of an agent have, and that tell little of what it is about."""
 
 
 KINDS = frozenset({EPISODIC, RULE})

@@ -12,7 +12,7 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from math import floor, inf, log
@@ -26,7 +26,6 @@ from memfs.fs import append_log
 from memfs.fs.lock import reset_on_fork
 from memfs.intake.episode_item import EPISODIC, episode_of, item_of
 from memfs.learning.situations import (
-    GENERIC,
     KINDS,
     PreparedSituation,
     alike,
@@ -47,6 +46,7 @@ from memfs.model.item import BY_TRUST, Trust, trust_rank
 from memfs.model.rule import ENDED, is_wild
 from memfs.model.time import EPOCH, utc_now
 from memfs.search.columns import StampTable
+from memfs.search.terms import generic_terms
 from memfs.startup import Any, regex, sha256
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Fire
@@ -102,8 +102,8 @@ class TriggerTable:
     ``changes`` rises whenever a row comes or goes.
     """
 
-    def __init__(self, generic: frozenset[str]) -> None:
-        """``generic``: terms that tell little."""
+    def __init__(self, generic: Callable[[], Collection[str]]) -> None:
+        """``generic`` gives the terms that tell little."""
         self._generic = generic
         self.failures, self.others, self.rules = Pool(), Pool(), Pool()
         self._where: dict[str, tuple[Pool, int]] = {}
@@ -167,7 +167,7 @@ class TriggerTable:
             return known
         held = sum(len(pool.words.get(word, ())) for pool in (self.failures, self.others, self.rules))
         found = log(1.0 + (len(self._where) + _PRIOR) / (held + 0.5))
-        self._worths[word] = found = found * _GENERIC_SHARE if word in self._generic else found
+        self._worths[word] = found = found * _GENERIC_SHARE if word in self._generic() else found
         return found
 
     # -- candidates -------------------------------------------------------------------------------------------------
@@ -461,6 +461,8 @@ class Triggers:
         after: float = -inf,
     ) -> list[tuple[float, TriggerRow]]:
         """Episodes of a pool that are alike enough by themselves, the most alike first, of equal ones the newest."""
+        if not pool:
+            return []
         weights = {word: table.worth(word) for word in one.words}
         rows = table.candidates(pool, one.by_name, weights, share_needed(threshold), most)
         valued = ((alike(one, row, weights, table.worth, threshold), row) for row in rows if row.time > after)
@@ -516,7 +518,7 @@ class Triggers:
     def _made(self) -> TriggerTable:
         self._after.clear()
         self._rows.update()
-        table = TriggerTable(GENERIC)
+        table = TriggerTable(generic_terms)
         for row in sorted(self._rows.rows.values(), key=lambda row: row.time):
             table.put(row)
         self._table = table

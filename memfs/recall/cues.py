@@ -139,7 +139,7 @@ def _tree() -> dict[str, list[tuple[tuple[str, ...], str]]]:
     found: dict[str, list[tuple[tuple[str, ...], str]]] = {}
     for name, sort in _SORTS.items():
         for phrase in word_lists()["small_talk"][name].split(", "):
-            words = tuple(_words(phrase))
+            words = tuple(phrase.split())
             found.setdefault(words[0], []).append((words, sort))
     for rows in found.values():
         rows.sort(key=lambda row: -len(row[0]))
@@ -225,7 +225,7 @@ def _capitals(text: str) -> Iterator[str]:
 def _fragment(words: list[str], text: str) -> str:
     """Why a text is too little to mean anything; "" where it is enough."""
     letters = sum(character.isalnum() for character in text)
-    if _UNSPACED.search(text):
+    if not text.isascii() and _UNSPACED.search(text):
         return "" if letters >= _FEWEST_LETTERS else "too short"
     if len(words) < _FEWEST_WORDS or letters < _FEWEST_LETTERS:
         says = re.search(r"\w[=:@/]\w", text)  # ``editor=vim``, a link, an address: short, and yet a fact

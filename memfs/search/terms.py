@@ -61,6 +61,12 @@ COMMON_WORDS = frozenset(word_lists()["talk"].split())
 """Words of talk that narrow nothing down. They are searched for, as they may be all that was said."""
 
 
+@cache
+def generic_terms() -> frozenset[str]:
+    """Terms that most steps of an agent have, and that tell little of what it is about."""
+    return frozenset(analyzer.terms(word_lists()["steps"]))
+
+
 @lru_cache(maxsize=64)  # the search, the reviewers and what shows passages ask for those of one question
 def weights(text: str) -> Mapping[str, float]:
     """The distinct terms a question asks for with what each is worth, in order: the first 128, of a transcript the

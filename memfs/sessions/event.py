@@ -13,7 +13,7 @@ from types import MappingProxyType
 from memfs.dataclass import dataclass, field
 from memfs.errors import ItemSyntaxError
 from memfs.model.time import format_time, utc_now
-from memfs.startup import Any
+from memfs.startup import Any, regex
 
 LARGEST = 1 << 16
 """How many bytes one event takes at most, as JSON."""
@@ -210,3 +210,20 @@ def _line(text: str) -> str:
 def _clean(text: str) -> str:
     """The text as UTF-8 can hold it: halves of characters become question marks."""
     return text.encode("utf-8", "replace").decode()
+
+
+_COMMAND = regex(r"\s*/[A-Za-z][\w:-]*(?:\s|$)")
+_MARKUP = regex(r"<(?:command-(?:name|message|args)|local-command-\w+|system-reminder|task-notification)>")
+
+
+def own_words(event: SessionEvent) -> str:
+    """What a person said in a prompt; "" where a program said it, or it is a command to the program."""
+    text = event.text("prompt").strip()
+    if _COMMAND.match(text) or _MARKUP.match(text):
+        return ""
+    return text if event.text("source") in ("", "user", "sdk") else ""
+
+
+def by_person(event: SessionEvent) -> bool:
+    """Whether a person typed it, and not a program that drives the agent."""
+    return event.text("source") in ("", "user")

@@ -37,6 +37,8 @@ from memfs.sessions.event import (
     TOOL_DONE,
     TOOL_FAILED,
     SessionEvent,
+    by_person,
+    own_words,
 )
 from memfs.sessions.spool import PendingEvent, SessionNotes, digest
 from memfs.startup import Any, regex
@@ -226,21 +228,6 @@ _BRIEF = 5
 
 _INTENTIONS = "intentions"
 _HASH = regex(r"[#\uff03][ \t\u3000]+(?=[\w\"'`(@/\u00ab\u201c\u201e\u300c])(\S[^\r\n]*)")
-_COMMAND = regex(r"\s*/[A-Za-z][\w:-]*(?:\s|$)")
-_MARKUP = regex(r"<(?:command-(?:name|message|args)|local-command-\w+|system-reminder|task-notification)>")
-
-
-def own_words(event: SessionEvent) -> str:
-    """What a person said in a prompt; "" where a program said it, or it is a command to the program."""
-    text = event.text("prompt").strip()
-    if _COMMAND.match(text) or _MARKUP.match(text):
-        return ""
-    return text if event.text("source") in ("", "user", "sdk") else ""
-
-
-def by_person(event: SessionEvent) -> bool:
-    """Whether a person typed it, and not a program that drives the agent."""
-    return event.text("source") in ("", "user")
 
 
 def pieces(value: object) -> Iterator[str]:

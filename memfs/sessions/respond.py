@@ -16,25 +16,21 @@ from pathlib import Path
 
 from memfs.context import deliver
 from memfs.context.known import KnownText
-from memfs.dataclass import dataclass, replace
+from memfs.dataclass import replace
 from memfs.errors import MemfsError
 from memfs.fs import append_log, io
-from memfs.learning.situations import GENERIC
 from memfs.model import Hit, MemoryItem, Query
 from memfs.model.episode import StateSnapshot
 from memfs.model.ids import of_mount
-from memfs.model.time import EARLIEST
 from memfs.model.tokens import count_tokens, gist, whole
 from memfs.recall.conflict_notes import FINISHED, unresolved_note
 from memfs.recall.cues import TrivialFilter
 from memfs.recall.fence import enclosed, withheld
 from memfs.search.analyzer import terms
 from memfs.search.search_index import TermCounts
-from memfs.search.terms import idf, weights
-from memfs.sessions.event import SESSION_START, SessionEvent
-from memfs.sessions.extract import MEDIUM, PRIORITIES, own_words, situation_of, teaches
+from memfs.search.terms import generic_terms, idf, weights
+from memfs.sessions.event import SESSION_START, SessionEvent, own_words
 from memfs.sessions.spool import SessionLocation
-from memfs.sessions.store import open_intentions
 from memfs.startup import sha256
 from memfs.store.access_log import not_handed_out
 from memfs.workspace import Workspace
@@ -127,7 +123,7 @@ class Fit:
     def __init__(self, message: str, *counted: TermCounts) -> None:
         """``counted``: each knows in how many passages of a workspace each word occurs."""
         worth = weights(message[:_LOOKED_AT])
-        telling = {term: share for term, share in worth.items() if share >= 1.0 and term not in GENERIC}
+        telling = {term: share for term, share in worth.items() if share >= 1.0 and term not in generic_terms()}
         known = [one.statistics(telling) for one in counted]
         passages = sum(one.passages for one in known)
         self._weights = {
@@ -265,6 +261,7 @@ class Responder:
 
     def _pending(self) -> list[deliver.ContextEntry]:
         """What is pending here, the most urgent first."""
+        from memfs.sessions.store import pending  # costs start-up time, and only beginnings ask
 
         waiting = [(one, self._workspace.sources.item(one.id)) for one in pending(self._workspace)]
         return [
@@ -329,6 +326,8 @@ class Responder:
 
         What came with a prompt comes once more at the step it warns of: the moment is what matters.
         """
+        from memfs.sessions.extract import situation_of, teaches  # costs start-up time, and only steps ask
+
         if not teaches(self._event):
             return ""
         state = situation_of(self._event, self._folder)
@@ -398,45 +397,3 @@ def _within(make: Callable[[int], str], tokens: int, largest: int = LARGEST) -> 
             return text
         tokens //= 2
     return ""
-
-
-MOST = 10
-_LONGEST = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Reminder:
-    """One pending intention; as a text ``[PRIORITY] text``.
-
-    Attributes:
-        id: the item's.
-        priority: ``high``, ``medium`` or ``low``; medium where the item names none.
-        text: what is meant to be done, in one line.
-    """
-
-    id: str
-    priority: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"[{self.priority.upper()}] {self.text}"
-
-
-def pending(workspace: Workspace, limit: int = MOST) -> tuple[Reminder, ...]:
-    """The pending intentions, those of private memory among them, the most urgent first, and of these the newest.
-
-    Args:
-        limit: so many at most.
-    """
-    private = workspace.sources.mounts.private() if workspace.settings.mounts else None
-    theirs = map(private.outward, open_intentions(private.store)) if private is not None else ()
-    items = [*theirs, *open_intentions(workspace.store)]
-    found = sorted(items, key=lambda item: item.timestamp or EARLIEST, reverse=True)
-    return tuple(sorted(map(_reminder, found), key=lambda one: PRIORITIES.index(one.priority))[:limit])
-
-
-def _reminder(item: MemoryItem) -> Reminder:
-    told = str(item.metadata.get("priority") or MEDIUM).lower()
-    text = " ".join(gist(item).split())
-    shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3].rstrip()}..."
-    return Reminder(item.id, told if told in PRIORITIES else MEDIUM, shown)

@@ -25,12 +25,22 @@ from memfs.intake.episode_item import episode_of, item_of
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import Episode
 from memfs.model.learning import Keep, Source, Suggestion, SuggestionDecision
-from memfs.model.time import time_in
+from memfs.model.time import EARLIEST, time_in
+from memfs.model.tokens import gist
 from memfs.private import Project
 from memfs.recall.conflict_notes import FINISHED
 from memfs.sessions import extract, spool
 from memfs.sessions.event import SessionEvent
-from memfs.sessions.extract import PENDING, PROSPECTIVE, WORKING, ExtractedMemories, extract_memories, pieces
+from memfs.sessions.extract import (
+    MEDIUM,
+    PENDING,
+    PRIORITIES,
+    PROSPECTIVE,
+    WORKING,
+    ExtractedMemories,
+    extract_memories,
+    pieces,
+)
 from memfs.startup import TYPE_CHECKING
 from memfs.store.plan import Batch
 from memfs.store.store import retry_on_conflict
@@ -47,6 +57,48 @@ def open_intentions(store: Reader, limit: int = _MOST_PENDING) -> list[MemoryIte
     """The intentions that nobody has carried out or dropped, the newest first."""
     query = Query(types=frozenset({PROSPECTIVE}), limit=limit)
     return [item for item in store.select(query) if item.status not in FINISHED]
+
+
+MOST_REMINDERS = 10
+_LONGEST_REMINDER = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    """One pending intention; as a text ``[PRIORITY] text``.
+
+    Attributes:
+        id: the item's.
+        priority: ``high``, ``medium`` or ``low``; medium where the item names none.
+        text: what is meant to be done, in one line.
+    """
+
+    id: str
+    priority: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"[{self.priority.upper()}] {self.text}"
+
+
+def pending(workspace: Workspace, limit: int = MOST_REMINDERS) -> tuple[Reminder, ...]:
+    """The pending intentions, those of private memory among them, the most urgent first, and of these the newest.
+
+    Args:
+        limit: so many at most.
+    """
+    private = workspace.sources.mounts.private() if workspace.settings.mounts else None
+    theirs = map(private.outward, open_intentions(private.store)) if private is not None else ()
+    items = [*theirs, *open_intentions(workspace.store)]
+    found = sorted(items, key=lambda item: item.timestamp or EARLIEST, reverse=True)
+    return tuple(sorted(map(_reminder, found), key=lambda one: PRIORITIES.index(one.priority))[:limit])
+
+
+def _reminder(item: MemoryItem) -> Reminder:
+    told = str(item.metadata.get("priority") or MEDIUM).lower()
+    text = " ".join(gist(item).split())
+    shown = text if len(text) <= _LONGEST_REMINDER else f"{text[: _LONGEST_REMINDER - 3].rstrip()}..."
+    return Reminder(item.id, told if told in PRIORITIES else MEDIUM, shown)
 
 
 def keep_extracted(workspace: Workspace, part: str) -> Keep:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memfs.recall.cues import TrivialFilter
+from memfs.resources import word_lists
 
 DRAFTS = Path(__file__).parents[1] / "intake/drafts"
 
@@ -71,3 +72,10 @@ def test_each_sort_has_its_reason(text: str, reason: str) -> None:
 def test_what_is_short_or_begins_like_small_talk_passes(text: str) -> None:
     """Short orders, and small talk with something beside it, are left to the reviewers."""
     assert TrivialFilter().reason(text) == ""
+
+
+def test_phrases_are_written_as_words_are_compared() -> None:
+    """One that is written otherwise would never be found."""
+    for sort, phrases in word_lists()["small_talk"].items():
+        for phrase in phrases.split(", " if sort != "neutral" else " "):
+            assert TrivialFilter().reason(phrase), phrase

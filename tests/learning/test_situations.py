@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from benchmarks import situations as labelled
 from kit.corpus import chance_of
 from memfs.intake.episode_item import item_of
-from memfs.learning.situations import GENERIC, alike, asked, fit, means, plain_files, row_of, share_needed, words_of
+from memfs.learning.situations import alike, asked, fit, means, plain_files, row_of, share_needed, words_of
 from memfs.learning.triggers import TriggerTable
 from memfs.model.episode import EPISODE, RULE, StateSnapshot, TriggerRow
+from memfs.search.terms import generic_terms
 
 
 def situation(files: str = "", context: str = "", tool: str = "") -> StateSnapshot:
@@ -48,7 +49,7 @@ def rule(pattern: str = "", files: str = "", tool: str = "") -> TriggerRow:
 
 def likeness(state: StateSnapshot, row: TriggerRow) -> float:
     """How alike they are among a dozen other failures."""
-    table = TriggerTable(GENERIC)
+    table = TriggerTable(generic_terms)
     for number, other in enumerate(labelled.failures().values()):
         table.put(row_of(item_of(other).replace(path=f"{number}.yaml"), ""))
     table.put(row)
@@ -126,7 +127,7 @@ def test_one_file_of_many_says_less() -> None:
 
 def test_the_labelled_set_is_answered_well() -> None:
     """Of what comes to mind nearly all is right, and of what is right nearly all comes to mind (P1)."""
-    table = TriggerTable(GENERIC)
+    table = TriggerTable(generic_terms)
     rows = {
         name: row_of(item_of(one).replace(path=f"{name}.yaml", id=name), "")
         for name, one in labelled.failures().items()
@@ -226,7 +227,7 @@ def test_nothing_that_is_alike_is_overlooked(threshold: float) -> None:
     def files() -> str:
         return " ".join(f"{chance.choice('ab')}/{chance.choice('cd')}/{chance.choice('efgh')}.py" for _ in range(2))
 
-    table = TriggerTable(GENERIC)
+    table = TriggerTable(generic_terms)
     for number in range(300):
         table.put(episode(files() if number % 3 else "", some(7), some(7))._replace(path=f"{number}.yaml"))
     looked_for = 0
@@ -247,7 +248,7 @@ def test_no_rule_that_applies_is_overlooked(seed: int) -> None:
     chance = chance_of(seed)
     vocabulary = ["kraken", "walrus", "otter", "beaver", "lynx", "run", "fix", "deploy"]
     globs = ["src/a.py", "*.py", "src/**", "docs/*.md", "src/?.py", "**/b.*", "x/y/c.tar.gz", "*"]
-    table = TriggerTable(GENERIC)
+    table = TriggerTable(generic_terms)
     for number in range(200):
         made = rule(
             " ".join(chance.sample(vocabulary, chance.randint(0, 4))),
@@ -269,7 +270,7 @@ def test_no_rule_that_applies_is_overlooked(seed: int) -> None:
 
 def test_a_rare_word_counts_for_more() -> None:
     """What every episode is about says less than what few are."""
-    table = TriggerTable(GENERIC)
+    table = TriggerTable(generic_terms)
     for number in range(50):
         row = row_of(item_of(labelled.failures()["cors"]), "")
         table.put(row._replace(path=f"{number}.yaml", words=("deploy", "shop") if number else ("deploy", "kraken")))

@@ -27,7 +27,7 @@ from memfs.model.rule import fits
 )
 def test_a_rule_is_found_by_each_file_that_it_means(glob: str, file: str) -> None:
     """Whatever a rule's glob fits brings the rule among those that may apply (P4)."""
-    table = TriggerTable(frozenset())
+    table = TriggerTable(frozenset)
     table.put(TriggerRow(id="r", path="r.yaml", blob="", sort=RULE, files=(glob,)))
     assert fits(glob, file, anywhere=True)
     assert [row.id for row in table.applying([file], (), "")] == ["r"]

@@ -52,7 +52,7 @@ def test_what_cannot_be_a_row_is_not_taken_for_one(fact: Any) -> None:
 
 def test_the_table_finds_by_name_and_by_words_and_forgets() -> None:
     """Rows are candidates by a file's name or by words that are worth enough; removed and replaced ones are none."""
-    table = TriggerTable(frozenset())
+    table = TriggerTable(frozenset)
     table.put(row())
     table.put(row("two", files=("x/other.py",), words=("kraken",)))
     weights = {"kraken": 2.0, "strange": 1.0}
@@ -73,7 +73,7 @@ def test_the_table_finds_by_name_and_by_words_and_forgets() -> None:
 
 def test_p1_what_has_nothing_in_common_is_not_looked_at() -> None:
     """Among 2,000 failures a situation that shares only what many share has no candidates (P1)."""
-    table = TriggerTable(frozenset())
+    table = TriggerTable(frozenset)
     for number in range(2_000):
         words = (f"rare{number}", f"seldom{number % 50}", "often", "always")
         table.put(row(f"n{number}", files=(f"src/f{number}.py",), words=words))
@@ -85,7 +85,7 @@ def test_p1_what_has_nothing_in_common_is_not_looked_at() -> None:
 
 def test_rules_are_found_by_file_word_and_tool() -> None:
     """A rule is kept under its words, under its files, or under its tool where it has nothing else."""
-    table = TriggerTable(frozenset())
+    table = TriggerTable(frozenset)
     rules = {
         "words": {"words": ("deploy", "friday"), "files": (), "tool": ""},
         "file": {"words": (), "files": ("src/a.py",), "tool": ""},
@@ -109,7 +109,7 @@ def test_rules_are_found_by_file_word_and_tool() -> None:
 
 def test_a_row_says_which_others_it_replaces_until_it_is_gone() -> None:
     """What another item supersedes is known as replaced, and no longer when that item is removed."""
-    table = TriggerTable(frozenset())
+    table = TriggerTable(frozenset)
     table.put(row())
     table.put(row("two", supersedes=("one",)))
     assert table.replaced(row())

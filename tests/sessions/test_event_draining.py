@@ -21,9 +21,8 @@ from memfs.model.time import format_time
 from memfs.sessions import store as draining
 from memfs.sessions.event import SessionEvent, bounded
 from memfs.sessions.extract import situation_of
-from memfs.sessions.respond import pending
 from memfs.sessions.spool import SUFFIX, Spool
-from memfs.sessions.store import Drain, DrainResult, Keeper
+from memfs.sessions.store import Drain, DrainResult, Keeper, pending
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from memfs.git.log import Revision
     from memfs.model import Problem
     from memfs.model.state_documents import Acknowledgement
-    from memfs.sessions.respond import Reminder
+    from memfs.sessions.store import Reminder
 
 
 LONGEST = 20_000
