@@ -26,7 +26,6 @@ from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.executor import in_daemon
 from memfs.fs.io import UNTOLD_TYPES, file_system
-from memfs.fs.lock import leads_to, locked, reset_on_fork
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.state_paths import WATCHERS
 from memfs.settings import WatchSettings
@@ -347,54 +346,28 @@ class WatchStatus:
 class Presence:
     """This process's own note. Where none can be written, nothing is said: a note is for messages only.
 
-    The note is a file that its writer keeps locked, so that the system itself distinguishes the living from the dead,
-    across containers too.
+    Its writer says at least once a minute that it is there: an older note counts for nothing.
     """
 
     def __init__(self, folder: Path, home: Path | None = None) -> None:
         """``home``: a folder above, which is not made, and from which no link may lead here."""
-        self._path = folder
-        self._fd = -1
         self._owner = os.getpid()
+        self._path = folder / f"{self._owner}-{os.urandom(4).hex()}{_SUFFIX}"
         with suppress(MemfsError, OSError):
             io.make_private_folder(folder, home)
-            while self._fd < 0:
-                self._begin(folder / f"{os.getpid()}-{os.urandom(4).hex()}{_SUFFIX}")
-
-    def _begin(self, path: Path) -> None:
-        fd = io.open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        try:
-            taken = locked(fd) and leads_to(path, fd)
-        except OSError:  # a file system without locks
-            os.close(fd)
-            io.unlink(path, missing_ok=True)
-            raise
-        if not taken:  # for a dead one's, in the very moment it was made
-            os.close(fd)
-            return
-        self._path, self._fd = path, fd
-        reset_on_fork(self)
 
     def say(self, reason: str) -> None:
-        """Say why events cannot be relied on, "" where they can."""
-        if self._fd >= 0:
-            line = json.dumps({"host": os.uname().nodename, "reason": reason}).encode()[:_LIMIT]
-            with suppress(StorageIO), io.operation("say", self._path):
-                os.pwrite(self._fd, line.ljust(_LIMIT), 0)
+        """Say why events cannot be relied on, "" where they can. A forked child says nothing."""
+        note = {"pid": self._owner, "host": os.uname().nodename, "reason": reason, "time": time.time()}
+        if os.getpid() == self._owner:
+            with suppress(MemfsError, OSError):
+                io.write_file(self._path, json.dumps(note).encode(), durable=False)
 
     def close(self) -> None:
         """Take the note away."""
-        if self._fd >= 0 and os.getpid() == self._owner:
-            with suppress(StorageIO):
+        if os.getpid() == self._owner:
+            with suppress(MemfsError, OSError):
                 io.unlink(self._path, missing_ok=True)
-            os.close(self._fd)
-            self._fd = -1
-
-    def after_fork(self) -> None:
-        """Let go of the parent's note, so that it ends with the parent."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
 
 
 def watchers(folder: Path) -> list[WatchStatus]:
@@ -405,24 +378,16 @@ def watchers(folder: Path) -> list[WatchStatus]:
 
 def _read(path: Path) -> WatchStatus | None:
     try:
-        fd = io.open_file(path, os.O_RDONLY | os.O_NONBLOCK)
-    except (FileNotFoundError, MemfsError):
-        return None
-    try:
-        if locked(fd, shared=True):  # its writer died
-            with suppress(StorageIO):
-                io.unlink(path, missing_ok=True)
-            return None
-        facts = json.loads(io.read_regular(fd, str(path), _LIMIT))
-        silent = time.time() - os.fstat(fd).st_mtime
-        pid, host, reason = int(path.name.partition("-")[0]), str(facts.get("host", "")), str(facts.get("reason", ""))
-    except (MemfsError, ValueError, AttributeError):
-        return None
-    finally:
-        os.close(fd)
-    if silent > _SILENT_AFTER:
-        reason = f"it has not reported for {silent:.0f} s: stopped, or its watching thread died"
-    return WatchStatus(pid=pid, host=host, reason=reason)
+        note = io.read_record(path, _LIMIT)
+        pid, host, reason = int(note["pid"]), str(note["host"]), str(note["reason"])
+        ended = host == os.uname().nodename and not io.is_running(pid)
+        if not ended and abs(time.time() - note["time"]) <= _SILENT_AFTER:
+            return WatchStatus(pid=pid, host=host, reason=reason)
+    except (TypeError, ValueError, LookupError):
+        pass
+    with suppress(StorageIO):
+        io.unlink(path, missing_ok=True)
+    return None
 
 
 _STORM = 500

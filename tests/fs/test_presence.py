@@ -5,12 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
 
-from memfs.fs.lock import locked
 from memfs.watch import Presence, watchers
 
 
@@ -63,21 +63,15 @@ def test_a_forked_child_neither_keeps_nor_takes_the_note(tmp_path: Path) -> None
     note.close()
 
 
-def test_a_note_that_was_looked_at_while_it_was_made_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another process takes for a dead one's, since it is not locked yet, is made again."""
-    looks = iter((True, False))
-
-    def lock(fd: int, *, shared: bool = False) -> bool:
-        if not shared and next(looks, False):
-            assert watchers(tmp_path / "notes") == []  # and took it away
-        return locked(fd, shared=shared)
-
-    monkeypatch.setattr("memfs.watch.locked", lock)
+def test_a_note_that_is_not_renewed_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that stands still, or ran on another machine, does not count as watching a minute later."""
     note = Presence(tmp_path / "notes")
     note.say("")
+    later = time.time() + 61
+    monkeypatch.setattr("memfs.watch.time.time", lambda: later)
+    assert watchers(tmp_path / "notes") == []
+    note.say("")
     assert [row.pid for row in watchers(tmp_path / "notes")] == [os.getpid()]
-    note.close()
-    assert os.listdir(tmp_path / "notes") == []
 
 
 def test_where_no_note_can_be_written_nothing_fails(tmp_path: Path) -> None:
