@@ -736,7 +736,7 @@ def _layers(tree: View, name: str) -> list[_Layer]:
 
 def _base(tree: View, layer: _Layer) -> _Layer:
     """What a context extends: one that comes with memfs, or one of the workspace, by name."""
-    found = _named(tree, _LEADING.sub("", layer.extends))
+    found = _named(tree, _LEADING.sub("", layer.extends).removesuffix(".yaml"))
     if found is None:
         known = [*memory_context_names(tree), *_built_in_names()]
         raise layer.wrong(f"there is no memory context {layer.extends!r} to extend", _meant(layer.extends, known))
@@ -756,7 +756,9 @@ def _named(tree: View, name: str) -> _Layer | None:
 
 def _places(name: str) -> list[str]:
     """Where the context of a name may lie."""
-    return [f"{names.MEMORY_CONTEXTS}/{name}{suffix}" for suffix in SUFFIXES] if name else [names.MEMORY_CONTEXT]
+    if name in ("", stem_of(names.MEMORY_CONTEXT)):
+        return [names.MEMORY_CONTEXT]
+    return [f"{names.MEMORY_CONTEXTS}/{name}{suffix}" for suffix in SUFFIXES]
 
 
 def _read(tree: View, path: str) -> _Layer | None:

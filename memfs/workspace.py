@@ -516,10 +516,10 @@ class Workspace:
                 self.pruner.keep_up_with_age()
             except MemfsError as error:  # what is due stays due; a caller that writes or closes is not to fail for it
                 self.store.note_failure(error)
-        from memfs.admin.merge_spool import is_due
+        from memfs.store.recovery import is_merge_due
 
         try:
-            if is_due(self.repository):
+            if is_merge_due(self.repository):
                 self.teams.resolver.take_up()
         except MemfsError as error:
             self.store.note_failure(error)

@@ -528,6 +528,12 @@ def record(
     return entry | ({"by": writer} if writer else {}) | ({"time": format_time(now)} if now else {})
 
 
+def records_of(path: str, conflicts: Iterable[FieldConflict], now: datetime, **more: Any) -> list[dict[str, Any]]:
+    """The records of conflicts in a state document (``schemas/conflict.schema.json``); each with ``more``."""
+    told = {"timestamp": format_time(now), **more}
+    return [{"document": path, "field": one.field, "kept": one.kept, "lost": one.lost, **told} for one in conflicts]
+
+
 def within(entries: Sequence[Mapping[str, Any]], lost_sha256: str) -> list[dict[str, Any]]:
     """Records without repeats, no more than an item may have: beyond that one stands for the oldest."""
     unique = [dict(one) for one in {canonical(dict(one)): one for one in entries}.values()]

@@ -20,12 +20,11 @@ from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from memfs.admin.merge_spool import records_of
 from memfs.config import SystemConfig, first_retention_policy, read_system_config
 from memfs.config_names import RETENTION_POLICY
 from memfs.dataclass import replace
 from memfs.errors import Conflict, ContentError, IterationInvalid, MemfsError, SchemaInvalid, TokenInvalid
-from memfs.format.field_merge import FieldMerge, equal, merge
+from memfs.format.field_merge import FieldMerge, equal, merge, records_of
 from memfs.format.plain import refuse_hidden
 from memfs.fs.lock import reset_on_fork
 from memfs.model import state_paths

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import (
     CorruptRecord,
     HistoryError,
@@ -33,6 +34,7 @@ from memfs.fs.tree import Tree, View
 from memfs.fs.workspace_location import is_own
 from memfs.git.repository import Repository
 from memfs.model import Problem, Stamp
+from memfs.model.state_paths import MERGES
 from memfs.startup import TYPE_CHECKING
 from memfs.store.parts import CONTENT, READ_LIMIT, RECOVERED_FOLDER, Parts
 
@@ -392,3 +394,71 @@ def _redo_change(parts: Parts, change: FileChange) -> bool:
         put_in_place(parts.tree, change.path, change.data, over=found)
         return True
     return False
+
+
+# -- after merges of git's --------------------------------------------------------------------------------------------
+SEEN = "merges.seen"
+"""The file of the state folder that holds the newest commit whose merges were looked at."""
+_MISSED = ".missed"
+_MOST_MISSED = 10_000
+
+
+class MissedItem(NamedTuple):
+    """An item that may be missing in the outcome of a merge.
+
+    Attributes:
+        path: where the side that has it had it, below the workspace.
+        begun, own: the blobs of what both sides began from, "" for none, and of that side's version.
+        merged: the commits that are in history once the merge is made.
+    """
+
+    path: str
+    begun: str
+    own: str
+    merged: tuple[str, ...]
+
+
+def is_merge_due(repository: Repository) -> bool:
+    """Whether something may wait for a merge to be over, or git may have merged since the last look."""
+    if os.path.lexists(repository.state / MERGES):
+        return True
+    times = []
+    for place in (repository.git_dir / "ORIG_HEAD", repository.state / SEEN):
+        try:
+            times.append(os.stat(place).st_mtime_ns)
+        except OSError:
+            times.append(0)
+    return times[0] > 0 and times[0] >= times[1]
+
+
+class MissedItems:
+    """Reminders of items that a merge may lose, in one workspace's state folder. Several processes may use them."""
+
+    def __init__(self, state: Path) -> None:
+        self._folder = state / MERGES
+
+    def remind(self, missed: MissedItem) -> None:
+        """Make a reminder durable; one that is there already stays.
+
+        Raises:
+            StorageIO: it could not be kept.
+        """
+        data = json.dumps(missed._asdict()).encode()
+        place = self._folder / f"{sha256(data)[:32]}{_MISSED}"
+        io.make_private_folder(self._folder)
+        if not os.path.lexists(place):
+            io.write_file(place, data)
+
+    def all(self) -> dict[str, MissedItem]:
+        """The reminders, by name. What is damaged is left out."""
+        found: dict[str, MissedItem] = {}
+        for name in [name for name in io.listed(self._folder) if name.endswith(_MISSED)][:_MOST_MISSED]:
+            with contextlib.suppress(TypeError, KeyError):
+                values = io.read_record(self._folder / name)
+                found[name] = MissedItem(**{**values, "merged": tuple(values["merged"])})
+        return found
+
+    def drop(self, name: str) -> None:
+        """Forget one."""
+        with contextlib.suppress(StorageIO):
+            io.unlink(self._folder / name, missing_ok=True)

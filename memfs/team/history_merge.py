@@ -15,10 +15,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from memfs.admin.merge_spool import SEEN, MergeSpool, can_be_recorded, can_wait, is_due, records_of
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import Conflict, ContentError, GitBusy, HistoryError, HistoryUnavailable, MemfsError, MergeRefused
-from memfs.format.field_merge import FieldConflict
+from memfs.format.field_merge import FieldConflict, records_of
 from memfs.format.file_merge import FileMerger
 from memfs.format.secrets import refuse_text
 from memfs.format.text import has_markers, shortlist
@@ -30,12 +29,13 @@ from memfs.git.objects import REGULAR, TreeEntry
 from memfs.git.repository import Repository, holds_commit, is_ancestor, merge_bases, objects_beyond
 from memfs.git.transaction import MERGED, REVERTED, situation
 from memfs.model.ids import stem_of
-from memfs.model.state_paths import conflict_path, iteration_of
+from memfs.model.state_paths import conflict_path, document_kind, iteration_of
 from memfs.model.time import EPOCH
 from memfs.startup import regex
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts, PlanOutdated, below_content, is_item
 from memfs.store.plan import FilePlan
+from memfs.store.recovery import SEEN, MissedItems, is_merge_due
 from memfs.store.write import signatures_of
 
 _TYPE = regex(rb"^type:[^\n]*\n", re.MULTILINE)
@@ -390,26 +390,12 @@ def conflict_records(parts: Parts, contested: Sequence[ContestedPath]) -> tuple[
     found = []
     for file in contested:
         number = iteration_of(file.path)
-        if file.recorded or number is None or not can_be_recorded(file.path):
+        if file.recorded or number is None or document_kind(file.path) in ("", "conflict"):
             continue
         for turn, record in enumerate(records_of(file.path, file.conflicts, now), 1):
             path = conflict_path(number, file.path, now, turn)
             found.append(_plan(path, None, parts.codec.write_document(record, path, _SCHEMA)))
     return tuple(found)
-
-
-def keep_others(parts: Parts, contested: Sequence[ContestedPath], wanted: Sequence[FilePlan]) -> None:
-    """Keep in this clone what was displaced in documents that have no place for a record beside them.
-
-    Raises:
-        StorageIO: not all could be kept.
-    """
-    spool, changes = MergeSpool(parts.repository.state), {one.path: one for one in wanted}
-    for file in contested:
-        if not file.recorded and can_wait(file.path) and not can_be_recorded(file.path):
-            change = changes.get(file.path)
-            before, after = ((change.before,), change.after) if change else ((), None)
-            spool.keep(file.path, file.conflicts, parts.clock(), after, before)
 
 
 _TRIES = 5
@@ -424,7 +410,7 @@ class FileClash:
         path: the file, below the workspace.
         field: dotted name; "" for the whole file (deleted on one side, edited on the other).
         kept: what the file holds now.
-        lost: what it does not hold; recorded in the file, or in a record beside it.
+        lost: what it does not hold; recorded in the file or beside it, and of a file without an iteration in history.
     """
 
     path: str
@@ -574,7 +560,6 @@ class Merger:
 
     # -- the merge ------------------------------------------------------------------------------------------------
     def _carry_out(self, planned: _MergePlan, message: str, source: str) -> MergeResult:
-        keep_others(self._parts, planned.contested, planned.wanted)
         self._write(planned, message, source)
         flushed = self._store.flush(adopt=False)
         tip = self._parts.repository.head_commit() or ""
@@ -622,7 +607,7 @@ _MESSAGE = "Bring back what a merge lost"
 _MOST = 20
 
 
-def bring_back(store: Store, parts: Parts, spool: MergeSpool) -> int:
+def bring_back(store: Store, parts: Parts, missed: MissedItems) -> int:
     """Put items that merges lost back where they belong, unless a merge is still going on; how many there were.
 
     They are those of which the driver left a reminder, and those that both sides of a merge made since the last look
@@ -632,10 +617,10 @@ def bring_back(store: Store, parts: Parts, spool: MergeSpool) -> int:
     Raises:
         Conflict, StorageIO: it stays to be done.
     """
-    if not is_due(parts.repository):
+    if not is_merge_due(parts.repository):
         return 0
     head = parts.repository.head_commit()
-    waiting = spool.missed()
+    waiting = missed.all()
     seen = _seen(parts)
     if not head or (seen == head and not waiting) or parts.repository.busy():
         return 0
@@ -658,7 +643,7 @@ def bring_back(store: Store, parts: Parts, spool: MergeSpool) -> int:
     if plans:
         store.carry_out(plans, _MESSAGE, source="merge")
     for name in settled:
-        spool.drop(name)
+        missed.drop(name)
     with suppress(MemfsError):  # it is looked at once more
         io.write_file(parts.repository.state / SEEN, head.encode())
     return len(plans)

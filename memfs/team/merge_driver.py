@@ -13,13 +13,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal
 
-from memfs.admin.merge_spool import MergeSpool, MissedConflict, can_wait
 from memfs.config import load_kinds
 from memfs.dataclass import dataclass
 from memfs.errors import HistoryError, MemfsError
 from memfs.format.codec import DOCUMENT_LIMIT, Codec, schema_of
 from memfs.format.field_merge import FieldConflict
-from memfs.format.file_merge import FileMerge, FileMerger
+from memfs.format.file_merge import FileMerger
 from memfs.format.schema import Schemas
 from memfs.format.text import whole_marked
 from memfs.fs import io
@@ -30,7 +29,6 @@ from memfs.git.process import GitCommands, files_of
 from memfs.model.ids import stem_of
 from memfs.model.item import object_id
 from memfs.model.kinds import KindTable
-from memfs.model.time import utc_now
 
 JOINED, UNDECIDED, FAILED = 0, 1, 3
 _MARKER_SIZE = 7
@@ -80,13 +78,14 @@ def drive(
         _remind(folder, inside, b"" if "base" in strange else begun, own)
         return _parted(ours, first_unknown, inside)
     merged = merger.merge(inside, None if strange else begun or None, mine, other, marker_size=marker_size)
-    undecided = "" if ancestor else _undecided(folder, inside, merged, (mine, other))
+    undecided = bool(merged.conflicts) and not (ancestor or merged.whole or merged.recorded)
     if merged.data is not None and merged.data != mine:
         io.write_file(ours, merged.data, ours.stat().st_mode & 0o777, durable=False)
     notes = [merged.reason or "both versions are in the file"] if merged.whole else _notes(merged.conflicts)
+    notes += [f"look at what stands, then 'memfs team conflicts resolve {inside}' takes it"] if undecided else []
     return DriverResult(
         code=UNDECIDED if merged.whole or merged.data is None or undecided else JOINED,
-        notes=tuple(f"{inside}: {note}" for note in [*notes, *([undecided] if undecided else [])]),
+        notes=tuple(f"{inside}: {note}" for note in notes),
     )
 
 
@@ -130,12 +129,14 @@ def _remind(folder: Path, path: str, begun: bytes, own: bytes) -> None:
 
     What comes of them goes there, and git forgets that it was undecided where both sides have the same there.
     """
+    from memfs.store.recovery import MissedItem, MissedItems  # few merges need it, and git waits for each file
+
     layout = _layout(folder)
     git = GitCommands(layout, state_folder(layout))
     joined = git.run("cat-file", "--batch-check", data=b"HEAD\n").decode().split()[:1]
     joined += [name for name in _named() if _COMMIT.fullmatch(name)]
     begun_id, own_id = (object_id("blob", data) if data else "" for data in (begun, own))
-    MergeSpool(state_folder(layout)).remind(MissedConflict(path, begun_id, own_id, tuple(joined)))
+    MissedItems(state_folder(layout)).remind(MissedItem(path, begun_id, own_id, tuple(joined)))
 
 
 def _named() -> list[str]:
@@ -174,25 +175,11 @@ def sentence(conflict: FieldConflict) -> str:
     """What is kept of a conflict, and what waits for a decision."""
     if not conflict.field:
         return f"one side removed it, the other changed it: it is {conflict.kept}"
-    return f"both sides changed {conflict.field}: one value stands, the other is kept for your decision"
+    return f"both sides changed {conflict.field}: one value stands, the other waits for your decision"
 
 
 def _notes(conflicts: Sequence[FieldConflict]) -> list[str]:
     return [f"{sentence(one)} (memfs team conflicts)" for one in conflicts]
-
-
-def _undecided(folder: Path, path: str, merged: FileMerge, versions: Sequence[bytes]) -> str:
-    """Why git must not take the outcome yet; "" where every conflict has a record, or will have one."""
-    if merged.whole or merged.recorded or not merged.conflicts:
-        return ""
-    if not can_wait(path) or not all(one.field for one in merged.conflicts):
-        return f"look at what stands, then 'memfs team conflicts resolve {path}' takes it"
-    try:
-        spool = MergeSpool(state_folder(_layout(folder)))
-        spool.keep(path, merged.conflicts, utc_now(), merged.data, versions)
-    except (MemfsError, OSError) as error:
-        return f"its conflicts could not be kept ({error})"
-    return ""
 
 
 def _layout(folder: Path) -> Layout:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from memfs.admin.merge_spool import is_due
 from memfs.admin.store_builder import has_states
 from memfs.dataclass import dataclass
 from memfs.fs.lock import shared_property
 from memfs.git.process import surely_merged
 from memfs.recall.conflict_notes import MarkedItems
 from memfs.startup import TYPE_CHECKING
+from memfs.store.recovery import is_merge_due
 
 if TYPE_CHECKING:
     from memfs.admin.history import History, RecoveryCopies
@@ -129,7 +129,7 @@ class Teams:
         """
         repository = self.parts.repository
         surely_none = (
-            not is_due(repository)
+            not is_merge_due(repository)
             and not has_states(self.parts.seen)
             and surely_merged(repository.git_dir / "index")
             and not self._may_have_conflicts()

@@ -2,25 +2,22 @@
 
 Files that git left with several versions are joined; a result that a person made by hand is kept as it is. Files are
 written before the person's index, so that a resolve that was killed can be repeated. A value that was displaced waits
-until somebody decides, or the field has another value: in the item, in a record beside a document of an iteration, or
-in this clone.
+until somebody decides, or the field has another value: in the item, or in a record beside a document of an iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
 from memfs import errors
-from memfs.admin.merge_spool import MergeSpool, Record, can_be_recorded, can_wait, digest, key_of
 from memfs.admin.store_builder import has_states
 from memfs.dataclass import dataclass, replace
 from memfs.format import field_merge, item_fields
 from memfs.format.codec import schema_of
 from memfs.format.field_merge import DELETED, OTHER, FieldConflict, settled, stands_in, with_lost
-from memfs.format.file_merge import FileMerger, form_of
+from memfs.format.file_merge import FileMerger
 from memfs.format.text import has_markers, sides
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
@@ -34,15 +31,13 @@ from memfs.model.item import MemoryItem, Origin, RecordedConflict
 from memfs.model.shape import plain
 from memfs.model.state_documents import DocumentClash
 from memfs.model.state_facts import StateQuery
-from memfs.model.state_paths import conflict_path, iteration_of
-from memfs.model.time import utc_now
 from memfs.recall.conflict_notes import MarkedItems
 from memfs.store import Store
 from memfs.store.hand_edits import is_own_file
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
 from memfs.store.plan import current_signer, message_for_items, signed_by
 from memfs.store.reader import path_of
-from memfs.store.recovery import keep_aside
+from memfs.store.recovery import MissedItems, keep_aside
 from memfs.store.state_files import DocumentChange
 from memfs.store.store import retry_on_conflict
 from memfs.team.history_merge import HistoryJoin, Place, Sides, Versions, bring_back, joined_place, place_in
@@ -135,7 +130,7 @@ class OpenMerges:
         self._parts = parts
         self._merger = FileMerger(parts.codec)
         self._join = HistoryJoin(parts)
-        self._spool = MergeSpool(parts.repository.state)
+        self._missed = MissedItems(parts.repository.state)
 
     def in_index(self) -> tuple[list[Open], int]:
         """The open files of the person's index, by path, and how many other files are open there.
@@ -207,7 +202,7 @@ class OpenMerges:
         """
         abouts = [self._about(one, sides) for one in found]
         lost = self._join.names(sides[1]) & self._join.names(sides[2])  # a place that collided left no trace of them
-        missed = self._join.names(one.path for one in self._spool.missed().values())
+        missed = self._join.names(one.path for one in self._missed.all().values())
         missed |= {name for name in lost if not self._is_there(name, sides)}
         opened = {part.path: part for part in self._items(missed.union(*abouts), found, sides)}
         for about in abouts:
@@ -474,157 +469,6 @@ def _unclear(item: MemoryItem) -> errors.QueryInvalid:
     return errors.QueryInvalid("more fields were not kept than the item can name", path=item.path, hint=hint)
 
 
-class DocumentConflicts:
-    """The conflicts of documents in one workspace. May be used from several threads.
-
-    Attributes:
-        spool: keeps those that have no record in the tree, and those of a merge that goes on.
-    """
-
-    def __init__(self, store: Store, parts: Parts, states: Callable[[], States]) -> None:
-        self._store, self._parts, self._states = store, parts, states
-        self.spool = MergeSpool(parts.repository.state)
-
-    # -- looking --------------------------------------------------------------------------------------------------
-    def waiting(self) -> list[DocumentClash]:
-        """What waits, by document; of the clone's nothing does while a merge goes on: nobody knows its outcome yet."""
-        kept = self._kept()
-        return [*self._recorded(), *(kept.values() if kept and not self._parts.repository.busy() else ())]
-
-    def kept(self, path: str) -> dict[str, DocumentClash] | None:
-        """What the clone keeps of a document and can be decided about, by name; None where it keeps nothing of it."""
-        if not schema_of(path) or all(one["document"] != path for one in self.spool.waiting().values()):
-            return None
-        return {name: clash for name, clash in self._kept().items() if clash.document == path}
-
-    def _recorded(self) -> list[DocumentClash]:
-        """Those with a record that nobody decided about, the newest first.
-
-        One whose field has got another value since, or whose document is gone or archived, waits for nobody.
-        """
-        found: list[DocumentClash] = []
-        if not has_states(self._parts.seen):
-            return found
-        files = self._states().files
-        for row in self._states().reading.rows(StateQuery(kinds=("conflict",), newest=True)):
-            if row.archive:
-                continue
-            with suppress(errors.MemfsError, FileNotFoundError):  # 'check' names what cannot be read
-                clash = DocumentClash.of(row.path, files.read(row.path).values)
-                if stands_in(files.read(clash.document).values, clash):
-                    found.append(clash)
-        return found
-
-    def _kept(self) -> dict[str, DocumentClash]:
-        """Those of the clone that wait, by name, in an order that stays: by document, field and value.
-
-        Not where the document has another value by now, or is what it was before the merge: another may stand again, on
-        another branch, or in an older state.
-        """
-        found = {}
-        for name, one in self.spool.kept().items():
-            clash = DocumentClash.of(one["record"]["document"], one["record"])
-            if can_be_recorded(clash.document):
-                continue
-            # Where markers stand in it, a slip, or something else in its place, nobody can tell.
-            with suppress(errors.ContentError, FileNotFoundError, errors.NotRegularFile, errors.PathEscape):
-                data = self._parts.seen.read(clash.document, READ_LIMIT).data
-                form = form_of(clash.document, self._parts.codec)
-                values = plain(form.read(data).mapping) if form is not None else {}
-                if digest(data) not in one["given_up"] and stands_in(values, clash):
-                    found[name] = clash
-        return dict(sorted(found.items(), key=lambda pair: (pair[1].document, pair[1].field, pair[0])))
-
-    # -- recording ------------------------------------------------------------------------------------------------
-    def take_up(self) -> int:
-        """Write down what merges of git's left behind, once they are over and there is a place for it; how many were.
-
-        One whose field has got another value since (the merge was given up, or decided by hand) is forgotten.
-
-        Raises:
-            StorageIO: it stays where it is.
-        """
-        kept = {name: one for name, one in self.spool.kept().items() if can_be_recorded(one["record"]["document"])}
-        if not kept or self._parts.repository.busy():
-            return 0
-        known = {key_of(one) for one in self._recorded()}
-        written = 0
-        for name, one in kept.items():
-            try:
-                clash = DocumentClash.of("", one["record"])
-                written += key_of(clash) not in known and self._record(clash, one)
-            except (
-                errors.ContentError,
-                errors.Conflict,
-            ):  # it stays, and is listed; or somebody writes it at this very moment
-                continue
-            self.spool.drop(name)
-        return written
-
-    def _record(self, clash: DocumentClash, kept: Mapping[str, Any]) -> bool:
-        """Write down a conflict; False where its document has another value by now, or the merge was given up."""
-        files, number, moment = self._states().files, iteration_of(clash.document), clash.timestamp
-        try:
-            document = files.read(clash.document)
-        except (errors.MemfsError, FileNotFoundError):  # 'check' names what cannot be read
-            return False
-        given_up = document.sha256 in kept["given_up"] or not stands_in(document.values, clash)
-        if given_up or number is None or moment is None:
-            return False
-        turns = (conflict_path(number, clash.document, moment, turn) for turn in count(1))
-        path = next(path for path in turns if not files.exists(path))
-        message = f"Record that a merge kept one of two values of {clash.field} in {clash.document}"
-        files.write([DocumentChange(path, kept["record"], "")], message, source="merge")
-        return True
-
-    # -- deciding -------------------------------------------------------------------------------------------------
-    def decide(self, record: str, take: bool, source: str, dry_run: bool) -> DocumentClash:
-        """Take a record away, in one commit with the document where the other value is taken.
-
-        Raises:
-            ItemNotFound: there is no such record, or no document any more.
-            QueryInvalid, Conflict, ContentError, StorageIO: nothing was written.
-        """
-        files = self._states().files
-        try:
-            state = files.read(record)
-            clash = DocumentClash.of(record, state.values)
-            document = files.read(clash.document)
-        except FileNotFoundError:
-            hint = "'memfs team conflicts' lists what waits"
-            raise errors.ItemNotFound(f"there is no record {record!r}, or its document is gone", hint=hint) from None
-        changes = [DocumentChange(record, None, state.sha256)]
-        if take:
-            changes.append(DocumentChange(clash.document, with_lost(plain(document.values), clash), document.sha256))
-        if not dry_run:
-            files.write(changes, _message([clash], "other" if take else "present"), source=source)
-        return clash
-
-    def take(self, path: str, clashes: Sequence[DocumentClash], source: str) -> None:
-        """Write the document with what was displaced, or remove it where that was its removal."""
-        data = self._parts.tree.read(path, READ_LIMIT).data
-        form = form_of(path, self._parts.codec)
-        assert form is not None  # nothing else is kept aside
-        parsed = form.read(data)
-        values: dict[str, Any] | None = plain(parsed.mapping)
-        for clash in clashes:
-            values = with_lost(values, clash) if values is not None else None
-        if values is not None and (faults := form.faults(values)):
-            field = ".".join(map(str, faults[0])) or None
-            hint = "edit the document by hand, then decide with --keep kept"
-            raise errors.SchemaInvalid(
-                "with that value the document would be invalid", path=path, field=field, hint=hint
-            )
-        after = form.write(values, parsed).data if values is not None else None
-        plans = [plan._replace(expected=sha256(data)) for plan in self._store.plan_restore({path: after})]
-        self._store.carry_out(plans, _message(clashes, "other"), source=source)
-
-
-def _message(clashes: Sequence[DocumentClash], which: str) -> str:
-    fields = ", ".join(one.field or "the document as a whole" for one in clashes)
-    return f"Decide for the {which} value in {fields} of {clashes[0].document}"
-
-
 def _end_merges(tree: Tree, repository: Repository, outcomes: Sequence[MergeOutcome]) -> None:
     """Files first, then the index: after a kill in between, the same versions are joined again.
 
@@ -673,8 +517,7 @@ class OpenConflicts:
     Attributes:
         open: files of which the person's index holds several versions.
         items: items that carry conflicts of a merge.
-        documents: fields of documents of which one value was displaced.
-        spooled: conflicts of a merge that goes on; they are decided about when it is over.
+        documents: fields of state documents of which one value was displaced.
         others: how many files that are not memory are open in the person's index.
         situation: what goes on in the repository, by the file that says so (``MERGE_HEAD``, ...), "" for nothing.
     """
@@ -682,7 +525,6 @@ class OpenConflicts:
     open: tuple[Open, ...] = ()
     items: tuple[MemoryItem, ...] = ()
     documents: tuple[DocumentClash, ...] = ()
-    spooled: tuple[Record, ...] = ()
     others: int = 0
     situation: str = ""
 
@@ -690,18 +532,17 @@ class OpenConflicts:
     def count(self) -> int:
         """How many decisions wait: files, and fields."""
         fields = sum(len(item.conflicts) for item in self.items)
-        return len(self.open) + fields + len(self.documents) + len(self.spooled)
+        return len(self.open) + fields + len(self.documents)
 
 
 class Resolver:
     """Lists and ends what merges could not decide in one workspace. May be used from several threads."""
 
     def __init__(self, store: Store, parts: Parts, states: Callable[[], States]) -> None:
-        self._store, self._parts = store, parts
+        self._store, self._parts, self._states = store, parts, states
         self._merges = OpenMerges(parts)
         self._marked = MarkedItems(store, parts)
-        self._documents = DocumentConflicts(store, parts, states)
-        self._spool = self._documents.spool
+        self._missed = MissedItems(parts.repository.state)
 
     # -- looking --------------------------------------------------------------------------------------------------
     def waiting(self) -> OpenConflicts:
@@ -718,20 +559,33 @@ class Resolver:
                 open=tuple(opened),
                 items=tuple(item for item in self._marked_items() if item.path not in in_index),
                 documents=tuple(documents),
-                spooled=self._spooled(),
                 others=others,
                 situation=situation(self._parts.repository),
             )
 
     def take_up(self) -> int:
-        """Write down what merges of git's left behind, once those are over: conflicts, and lost edits; how many."""
+        """Bring back the edits that merges of git's lost, once those are over; how many there were."""
         self._store.require_open()
-        return bring_back(self._store, self._parts, self._spool) + self._documents.take_up()
+        return bring_back(self._store, self._parts, self._missed)
 
     def documents(self) -> list[DocumentClash]:
-        """Fields of documents of which one value was displaced: with a record in the tree, or kept aside."""
+        """The records of displaced values of state documents that nobody decided about, the newest first.
+
+        One whose field has got another value since, or whose document is gone or archived, waits for nobody.
+        """
         self.take_up()
-        return self._documents.waiting()
+        found: list[DocumentClash] = []
+        if not has_states(self._parts.seen):
+            return found
+        files = self._states().files
+        for row in self._states().reading.rows(StateQuery(kinds=("conflict",), newest=True)):
+            if row.archive:
+                continue
+            with suppress(errors.MemfsError, FileNotFoundError):  # 'check' names what cannot be read
+                clash = DocumentClash.of(row.path, files.read(row.path).values)
+                if stands_in(files.read(clash.document).values, clash):
+                    found.append(clash)
+        return found
 
     def _marked_items(self) -> Iterator[MemoryItem]:
         """The items with conflicts, in the order of their paths; with those alone whose field was not edited since."""
@@ -739,11 +593,6 @@ class Resolver:
         for item in self._marked:
             if standing := _standing(item):
                 yield item.replace(conflicts=standing)
-
-    def _spooled(self) -> tuple[Record, ...]:
-        """What waits until a merge is over, to be recorded or to be decided about."""
-        going_on = bool(self._parts.repository.busy())
-        return tuple(one for one in self._spool.waiting().values() if going_on or can_be_recorded(one["document"]))
 
     # -- ending merges --------------------------------------------------------------------------------------------
     def finish(self, references: Sequence[str] = (), *, side: Side = "", dry_run: bool = False) -> list[MergeOutcome]:
@@ -793,22 +642,19 @@ class Resolver:
         """How many fields of an item or document wait for a decision."""
         waiting = self.waiting()
         carried = sum(len(item.conflicts) for item in waiting.items if _means(reference, item.path))
-        return carried + sum(reference in (clash.path, clash.document) for clash in waiting.documents)
+        return carried + sum(reference == clash.path for clash in waiting.documents)
 
     def _end(self, outcomes: Sequence[MergeOutcome]) -> None:
         """The journal takes no part: what the file holds follows from what the index has, the commit is theirs."""
         if not outcomes:
             return
-        for one in outcomes:
-            if not one.recorded and can_wait(one.open.path):
-                self._spool.keep(one.open.path, one.conflicts, utc_now(), one.data, (one.open.ours, one.open.theirs))
         with self._parts.lock.hold("resolve"):
             _end_merges(self._parts.tree, self._parts.repository, outcomes)
         paths = [path for one in outcomes for path in one.open.paths]
         ended = {stem_of(path).casefold() for path in paths}
-        for name, missed in self._spool.missed().items():
+        for name, missed in self._missed.all().items():
             if stem_of(missed.path).casefold() in ended:
-                self._spool.drop(name)
+                self._missed.drop(name)
         self._store.refresh(paths)
 
     # -- deciding -------------------------------------------------------------------------------------------------
@@ -818,8 +664,7 @@ class Resolver:
         """Settle the conflicts of an item or document, or of one field of it, in one commit.
 
         Args:
-            reference: an item, by id, the beginning of one, or path; the path of a record; or that of a document
-                outside of iterations.
+            reference: an item, by id, the beginning of one, or path; or the path of a record.
             ruling: of a record only ``take`` counts.
 
         Raises:
@@ -830,22 +675,28 @@ class Resolver:
             Conflict: the file changed at this very moment. Nothing was written.
             ContentError, StorageIO: nothing was written.
         """
-        if reference.endswith(".json") and schema_of(reference) == "conflict":
-            clash = retry_on_conflict(lambda: self._documents.decide(reference, ruling.take, source, dry_run))
-            return DecisionResult(id="", path=clash.document, record=reference, settled=(clash.conflict,))
-        path = path_of(reference)
-        kept = self._documents.kept(path)
-        if kept is None:
+        if schema_of(reference) != "conflict":
             return self._decide_item(reference, ruling, source, dry_run)
-        conflicts = tuple(clash.conflict for clash in kept.values())
-        chosen, taken = _chosen(path, path, conflicts, conflicts, ruling)
+        clash = retry_on_conflict(lambda: self._decide_record(reference, ruling.take, source, dry_run))
+        return DecisionResult(id="", path=clash.document, record=reference, settled=(clash.conflict,))
+
+    def _decide_record(self, record: str, take: bool, source: str, dry_run: bool) -> DocumentClash:
+        """Take a record away, in one commit with the document where the other value is taken."""
+        files = self._states().files
+        try:
+            state = files.read(record)
+            clash = DocumentClash.of(record, state.values)
+            document = files.read(clash.document)
+        except FileNotFoundError:
+            hint = "'memfs team conflicts' lists what waits"
+            raise errors.ItemNotFound(f"there is no record {record!r}, or its document is gone", hint=hint) from None
+        changes = [DocumentChange(record, None, state.sha256)]
+        if take:
+            changes.append(DocumentChange(clash.document, with_lost(plain(document.values), clash), document.sha256))
         if not dry_run:
-            if taken:
-                self._documents.take(path, [clash for clash in kept.values() if clash.conflict in taken], source)
-            for name in [name for name, clash in kept.items() if clash.conflict in chosen]:
-                self._spool.drop(name)
-        removed = any(not one.field for one in taken)
-        return DecisionResult(id="", path=path, record=path, settled=chosen, removed=removed)
+            value, field = "other" if take else "present", clash.field or "the document as a whole"
+            files.write(changes, f"Decide for the {value} value in {field} of {clash.document}", source=source)
+        return clash
 
     def _decide_item(self, reference: str, ruling: DecisionRule, source: str, dry_run: bool) -> DecisionResult:
         """Settle the conflicts of an item, or of one field of it, in one commit."""

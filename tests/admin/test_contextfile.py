@@ -127,6 +127,17 @@ def test_what_a_context_leaves_out_comes_from_what_it_extends(tree: Tree) -> Non
     assert config.similarity_threshold == MemoryConfig().similarity_threshold
 
 
+@pytest.mark.parametrize("written", ["memory_context", "../memory_context.yaml"])
+def test_a_context_extends_the_main_one(tree: Tree, written: str) -> None:
+    """What holds for all is in one file, and others say only what differs (M4)."""
+    main(tree, text("Main", max_memories=70))
+    named(tree, "team", text("Team", written, pattern_threshold=5))
+
+    config = load_memory_context(tree, "team")
+
+    assert (config.name, config.max_memories, config.pattern_threshold) == ("Team", 70, 5)
+
+
 @pytest.mark.parametrize("written", ["../../../elsewhere.yaml", "/etc/base.yaml", "contexts/team.yaml", "a\\b/c"])
 def test_a_context_extends_no_path(tree: Tree, written: str) -> None:
     """What is no name is refused with file, line and field, whether such a file exists or not (M4)."""

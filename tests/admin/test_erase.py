@@ -18,12 +18,9 @@ import pytest
 from memfs import EraseRefused, ItemNotFound, MemfsError, MemoryItem
 from memfs.admin import backup, erase
 from memfs.admin.backup import Backups, own_folder
-from memfs.admin.merge_spool import MergeSpool
-from memfs.format.field_merge import FieldConflict
 from memfs.fs import io
 from memfs.fs.lock import FileLock
 from memfs.git.rewrite import Rewriter
-from memfs.model.time import utc_now
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -52,17 +49,16 @@ def in_objects(root: Path, needle: str) -> bool:
 
 
 def test_conflicts_of_a_merge_that_wait_are_taken_along(opened: Opened) -> None:
-    """A conflict that a merge left in a state document, and that nobody wrote down yet, keeps no item's text (B6)."""
+    """What an earlier version kept of a merge's conflicts in the git folder keeps no item's text (B6)."""
     workspace = opened()
     put(workspace)
-    spool = MergeSpool(workspace.repository.state)
-    document = "ContextMemory/iterations/iteration_001/tournament_data/final.json"
-    for kept, lost in ((SECRET, "nothing"), ("one", "two")):
-        spool.keep(document, [FieldConflict(field="winner", kept=kept, lost=lost)], utc_now(), b"{}", ())
-    assert len(spool.waiting()) == 2
+    folder = workspace.repository.state / "merges"
+    folder.mkdir()
+    for name, kept in (("told", SECRET), ("other", "one")):
+        (folder / f"{name}.json").write_text(json.dumps({"record": {"kept": kept, "lost": "two"}}))
     done = workspace.eraser.erase("gate")
     assert done.proof.hits == ()
-    assert [record["kept"] for record in spool.waiting().values()] == ["one"]
+    assert [path.name for path in folder.iterdir()] == ["other.json"]
 
 
 def test_all_versions_leave_files_history_index_and_journal(opened: Opened, git: Git) -> None:

@@ -13,24 +13,14 @@ from twoclones import CONTEXT, ITEM, RESULT, Clone, Done, clones, joining, memfs
 
 from memfs import MemoryItem, open_workspace
 from memfs.admin import layout
-from memfs.admin.merge_spool import MergeSpool
 from memfs.doors.cli.app import run
 from memfs.errors import StorageFull
-from memfs.git.repository import Repository
 from memfs.team.merge_driver import drive, give_up, place_of
-from memfs.team.resolve import DecisionRule
 
 __all__ = ["clones", "joining", "memfs", "pristine"]
 
 Memfs = Callable[..., Done]
 Two = tuple[Clone, Clone]
-
-
-def state_of(clone: Clone) -> Path:
-    """The clone's own folder inside .git."""
-    repository = Repository.find(clone.root)
-    assert repository is not None
-    return repository.state
 
 
 # -- joining ------------------------------------------------------------------------------------------------------
@@ -126,87 +116,60 @@ def test_a_criss_cross_counts_nothing_twice(joining: Two) -> None:
 
 
 # -- state documents ----------------------------------------------------------------------------------------------
-def test_a_state_documents_conflict_is_written_down_after_the_merge(joining: Two, memfs: Memfs) -> None:
-    """A JSON document cannot hold its conflict: the driver keeps it, the next memfs makes a record of it, once (B3)."""
+def test_a_contradiction_in_a_state_document_stops_git(joining: Two, memfs: Memfs) -> None:
+    """A JSON document cannot hold its conflict: git stops, the joined file is valid, and resolve decides (B3)."""
     ada, bo = joining
     for one, name in ((ada, "h2"), (bo, "h3")):
         one.edit('"winner": "h1"', f'"winner": "{name}"', RESULT)
         one.edit('"h1"', f'"h1",\n    "{name}"', RESULT)
-    done = bo.pull(ada)
+    done = bo.pull(ada, code=1)
     assert "both sides changed winner" in done.err
     assert sorted(json.loads(bo.read(RESULT))["participants"]) == ["h1", "h2", "h3"]
-    assert len(MergeSpool(state_of(bo)).waiting()) == 1
-    shown = memfs(bo, "team", "conflicts", "--json").json["documents"]
-    assert [(one["field"], {one["kept"], one["lost"]}) for one in shown] == [("winner", {"h2", "h3"})]
-    assert MergeSpool(state_of(bo)).waiting() == {}
-    assert [one["record"] for one in memfs(bo, "team", "conflicts", "--json").json["documents"]] == [shown[0]["record"]]
-    assert memfs(bo, "team", "conflicts", "resolve", shown[0]["record"], "--keep", "lost").code == 0
-    assert json.loads(bo.read(RESULT))["winner"] == shown[0]["lost"]
+    (shown,) = memfs(bo, "team", "conflicts", "--json").json["open"]
+    assert shown["path"] == RESULT
+    (taken,) = memfs(bo, "team", "conflicts", "resolve", "--all", "--json").json["files"]
+    assert [(one["field"], {one["kept"], one["lost"]}) for one in taken["conflicts"]] == [("winner", {"h2", "h3"})]
+    bo.git("commit", "--quiet", "--no-edit")
     assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
+    assert bo.clean()
 
 
-def test_a_merge_that_was_given_up_leaves_no_record(joining: Two, memfs: Memfs) -> None:
-    """While a merge goes on its conflicts wait; where it is aborted, they are forgotten."""
+def test_a_merge_that_was_given_up_leaves_nothing(joining: Two, memfs: Memfs) -> None:
+    """While a merge goes on its conflicts are open; where it is aborted, they are gone."""
     ada, bo = joining
     ada.edit('"winner": "h1"', '"winner": "h2"', RESULT)
     bo.edit('"winner": "h1"', '"winner": "h3"', RESULT)
-    ada.edit('"h1"', '"h1",\n    "h2"', RESULT)
-    bo.pull(ada, "--no-commit")
-    assert len(memfs(bo, "team", "conflicts", "--json").json["spooled"]) == 1
+    bo.pull(ada, code=1)
+    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 1
     bo.git("merge", "--abort")
     assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
     assert bo.clean()
 
 
-def test_what_has_no_place_for_a_record_is_kept_in_the_clone(joining: Two, memfs: Memfs) -> None:
-    """A context has no record beside it: the merge goes on, the clone keeps the other value, resolve decides (B3)."""
+def test_a_contradiction_in_a_context_stops_git(joining: Two, memfs: Memfs) -> None:
+    """Whichever side is kept, the other value is named before, and in history (B3)."""
     ada, bo = joining
     ada.edit("staging", "vienna", CONTEXT)
     bo.edit("staging", "linz", CONTEXT)
-    done = bo.pull(ada)
-    assert f"{CONTEXT}: " in done.err
-    assert "(memfs team conflicts)" in done.err
+    done = bo.pull(ada, code=1)
+    assert f"{CONTEXT}: both sides changed values.target" in done.err
+    assert memfs(bo, "team", "conflicts", "resolve", CONTEXT, "--keep", "theirs").code == 0
+    assert bo.read(CONTEXT) == "values:\n  target: vienna\n"
+    bo.git("commit", "--quiet", "--no-edit")
     assert bo.clean()
-    (told,) = memfs(bo, "team", "conflicts", "--json").json["documents"]
-    assert (told["record"], told["field"]) == (CONTEXT, "values.target")
-    assert {told["kept"], told["lost"]} == {"vienna", "linz"}
-    assert memfs(bo, "team", "conflicts", "--json").json["documents"][0]["lost"] == told["lost"]
-    bo.git("switch", "--quiet", "-c", "before", "HEAD~1")
-    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
-    bo.git("switch", "--quiet", "main")
-    place, kept = bo.root / CONTEXT, bo.root / "kept.yaml"
-    place.rename(kept)
-    place.symlink_to(kept)
-    assert memfs(bo, "status").code == 0
-    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
-    kept.replace(place)
-    assert memfs(bo, "team", "conflicts", "resolve", CONTEXT, "--keep", "lost", "--field", "values.other").code == 1
-    assert memfs(bo, "team", "conflicts", "resolve", CONTEXT, "--keep", "lost", "--dry-run").code == 0
-    assert told["kept"] in bo.read(CONTEXT)
-    assert memfs(bo, "team", "conflicts", "resolve", "--all", "--keep", "lost").code == 0
-    assert bo.read(CONTEXT) == f"values:\n  target: {told['lost']}\n"
-    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
-    assert memfs(bo, "team", "conflicts", "resolve", CONTEXT, "--keep", "kept").code == 1
 
 
-def test_a_merge_of_memfs_keeps_the_same_aside(joining: Two, memfs: Memfs) -> None:
-    """What sync or a branch joins says that it kept a value aside: it is there to be decided about (B3)."""
+def test_a_merge_of_memfs_names_what_it_did_not_keep(joining: Two) -> None:
+    """What sync joins cannot stop half-way: the later value stands, and the result names the other (B3)."""
     ada, bo = joining
     ada.edit("staging", "vienna\n  zone: a", CONTEXT)
     bo.edit("staging", "linz\n  zone: b", CONTEXT)
     bo.git("fetch", "--quiet", str(ada.root), "main")
     with open_workspace(bo.root, watch=False) as workspace:
         tip = bo.git("rev-parse", "FETCH_HEAD").out.strip()
-        assert len(workspace.teams.merger.merge(tip, "Join").conflicts) == 2
-        resolver = workspace.teams.resolver
-        assert [one.field for one in resolver.waiting().documents] == ["values.target", "values.zone"]
-        resolver.decide(CONTEXT, DecisionRule(take=True, number=2))
-        (left,) = resolver.documents()
-        assert left.field == "values.target"
-        resolver.decide(CONTEXT, DecisionRule(take=False))
-        assert resolver.waiting().count == 0
-        assert left.kept in bo.read(CONTEXT)
-    assert bo.git("log", "-1", "--format=%s").out.startswith("Decide for the other value in values.zone")
+        found = workspace.teams.merger.merge(tip, "Join").conflicts
+        assert [{one.kept, one.lost} for one in found] == [{"linz", "vienna"}, {"a", "b"}]
+        assert workspace.teams.resolver.waiting().count == 0
 
 
 # -- what cannot be joined ----------------------------------------------------------------------------------------
@@ -284,50 +247,9 @@ def test_a_common_ancestor_is_nobodys_to_decide(clones: Two, tmp_path: Path) -> 
     for name, winner in zip(names, ("h1", "h2", "h3"), strict=True):
         name.write_text(ada.read(RESULT).replace('"winner": "h1"', f'"winner": "{winner}"'))
     kept = names[1].read_text()
-    assert drive(*names, RESULT, marker_size=9, top=ada.root).code == 0
-    assert MergeSpool(state_of(ada)).waiting() == {}
-    names[1].write_text(kept)
-    assert drive(*names, RESULT, marker_size=8, top=ada.root).code == 0
-    assert len(MergeSpool(state_of(ada)).waiting()) == 1
-    names[1].write_text(kept)
-    assert drive(*names, RESULT, top=ada.root).code == 0
-    assert len(MergeSpool(state_of(ada)).waiting()) == 1
-
-
-def test_a_conflict_that_cannot_be_kept_stops_the_merge(clones: Two, tmp_path: Path) -> None:
-    """Where the state folder takes nothing, git is told that somebody has to decide: nothing is dropped (B3)."""
-    ada, _ = clones
-    names = [tmp_path / name for name in ("base", "ours", "theirs")]
-    for name, winner in zip(names, ("h1", "h2", "h3"), strict=True):
-        name.write_text(ada.read(RESULT).replace('"winner": "h1"', f'"winner": "{winner}"'))
-    (state_of(ada) / "merges").write_text("in the way")
-    driven = drive(*names, RESULT, top=ada.root)
-    assert driven.code == 1
-    assert "could not be kept" in driven.notes[-1]
-
-
-def test_a_planted_record_is_not_believed(clones: Two, memfs: Memfs) -> None:
-    """What lies in the git folder may have come with it: it names a document, and fits it, or is nothing (row 41)."""
-    ada, _ = clones
-    folder = state_of(ada) / "merges"
-    folder.mkdir()
-    base = {"field": "winner", "kept": "h1", "lost": "x", "timestamp": "2026-03-01T10:00:00Z"}
-    for number, record in enumerate(
-        (
-            base | {"document": "../../etc/passwd"},
-            base | {"document": "ContextMemory/iterations/iteration_001/../../../x.json"},
-            base | {"document": RESULT, "field": 3},
-            base | {"document": RESULT, "kept": "another"},
-            [1],
-        )
-    ):
-        (folder / f"{number}.json").write_text(json.dumps({"record": record, "given_up": []}))
-    (folder / "4.json").write_text("[1]")
-    (folder / "5.json").write_bytes(b"\xff{")
-    (folder / "6.json").symlink_to("/etc/hostname")
-    assert memfs(ada, "team", "conflicts").code == 0
-    assert ada.clean()
-    assert ada.git("log", "--format=%s", "-1").out == "The memory so far\n"
+    for size, code in ((9, 0), (8, 1), (7, 1)):
+        names[1].write_text(kept)
+        assert drive(*names, RESULT, marker_size=size, top=ada.root).code == code
 
 
 @pytest.mark.parametrize(
@@ -443,19 +365,6 @@ def test_a_full_disk_leaves_it_to_git(joining: Two, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("memfs.fs.io.write_file", full)
     assert run(("merge-driver", *map(str, names), "--path", ITEM)) == 3
     assert "Deploy to y" in names[1].read_text()
-
-
-def test_the_next_writer_writes_the_record_down(joining: Two) -> None:
-    """No verb has to be called: whoever writes anything afterwards takes up what a merge left behind (B3)."""
-    ada, bo = joining
-    ada.edit('"winner": "h1"', '"winner": "h2"', RESULT)
-    bo.edit('"winner": "h1"', '"winner": "h3"', RESULT)
-    bo.pull(ada)
-    with open_workspace(bo.root, watch=False) as workspace:
-        workspace.store.put(MemoryItem("Something else", "note"))
-    assert MergeSpool(state_of(bo)).waiting() == {}
-    assert len(list(bo.root.glob("ContextMemory/iterations/iteration_001/conflicts/*.json"))) == 1
-    assert bo.clean()
 
 
 def test_a_workspace_below_the_top_of_its_repository(tmp_path: Path, git: Callable[..., str]) -> None:

@@ -412,17 +412,17 @@ def test_a_value_too_long_for_its_record_comes_from_history(joining: Two, memfs:
 
 
 def test_a_records_document_that_was_removed_on_one_side(clones: Two, memfs: Memfs) -> None:
-    """A state document that one side removed and the other changed stays, recorded, until somebody decides (B3)."""
+    """A state document that one side removed and the other changed stays, unless that side is taken (B3)."""
     ada, bo = clones
     ada.git("rm", "--quiet", RESULT)
     ada.git("commit", "--quiet", "--message", "Gone")
     bo.edit('"winner": "h1"', '"winner": "h3"', RESULT)
     bo.pull(ada, code=1)
-    assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
+    done = memfs(bo, "team", "conflicts", "resolve", "--all", "--dry-run", "--json")
+    (one,) = done.json["files"]
+    assert [(each["field"], each["kept"], each["lost"]) for each in one["conflicts"]] == [("", "edited", "deleted")]
+    assert memfs(bo, "team", "conflicts", "resolve", RESULT, "--keep", "theirs").code == 0
     bo.git("commit", "--quiet", "--no-edit")
-    found = memfs(bo, "team", "conflicts", "--json").json["documents"]
-    assert [(one["field"], one["kept"], one["lost"]) for one in found] == [("", "edited", "deleted")]
-    assert memfs(bo, "team", "conflicts", "resolve", found[0]["record"], "--keep", "lost").code == 0
     assert not (bo.root / RESULT).exists()
     assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
 
@@ -515,16 +515,15 @@ def test_markers_that_say_nothing_clear(text: str) -> None:
 
 
 def test_the_json_of_a_document_stays_one(clones: Two, memfs: Memfs) -> None:
-    """A state document with markers is joined like an item; without a record of its own it is valid JSON (B3)."""
+    """A state document with markers is joined like an item, and is valid JSON (B3)."""
     ada, bo = clones
     for one, name in ((ada, "h2"), (bo, "h3")):
         one.edit('"winner": "h1"', f'"winner": "{name}"', RESULT)
     bo.pull(ada, code=1)
     assert memfs(bo, "team", "conflicts", "resolve", RESULT).code == 0
     assert json.loads(bo.read(RESULT))["winner"] in ("h2", "h3")
-    assert len(memfs(bo, "team", "conflicts", "--json").json["spooled"]) == 1
     bo.git("commit", "--quiet", "--no-edit")
-    assert len(memfs(bo, "team", "conflicts", "--json").json["documents"]) == 1
+    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
     assert bo.clean()
 
 

@@ -75,7 +75,7 @@ class ConflictList:
     """
 
     conflicts: tuple[Disagreement, ...]
-    left: OpenConflicts = field(metadata=merge("waiting=count situation open documents spooled others"))
+    left: OpenConflicts = field(metadata=merge("waiting=count situation open documents others"))
     items: tuple[MergedItem, ...] = ()
 
 
@@ -94,9 +94,6 @@ def _list_text(found: ConflictList, scan: bool, as_of: str | None) -> Text:
         yield f"{styled(_what(clash.field), fg='yellow')} {clash.document}" + (f"  {last}" if last else "")
         yield from _values_text(_VALUES, clash.kept, clash.lost)
         yield _command(f"{clash.path} --keep kept|lost")
-    for record in left.spooled:
-        what = styled(_what(str(record["field"])), fg="yellow")
-        yield f"{what} {record['document']!s}, to be decided when the merge is over"
     if found.conflicts or not left.count:
         more = (
             ""
@@ -355,8 +352,7 @@ def _decide(
 def _waiting_names(waiting: OpenConflicts, field: str | None) -> tuple[str, ...]:
     """What --all means: items, of one field those that have a conflict over it; else the records of documents too."""
     carrying = [item.id for item in waiting.items if field is None or field in {one.field for one in item.conflicts}]
-    aside = {clash.path: clash for clash in waiting.documents if field is None or field == clash.field}
-    return (*carrying, *(path for path, clash in aside.items() if field is None or path == clash.document))
+    return (*carrying, *(clash.path for clash in waiting.documents if field is None))
 
 
 def _settle(workspace: Workspace, names: tuple[str, ...], keep: str, reason: str) -> ConflictDecision:

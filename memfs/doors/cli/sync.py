@@ -86,7 +86,7 @@ def _joined_text(joined: MergeResult, where: str, dry_run: bool) -> Text:
     for clash in joined.conflicts:
         kept, lost = (one_line(readable(value), _VALUE_WIDTH) for value in (clash.kept, clash.lost))
         place = f"{clash.path} {clash.field or 'the whole file'}"
-        yield f"{styled('Both changed', fg='yellow')} {place}: {kept} stands, {lost} is kept aside"
+        yield f"{styled('Both changed', fg='yellow')} {place}: {kept} stands, not {lost}"
     if joined.conflicts and not dry_run:
         yield "'memfs team conflicts' lists what is to be decided"
 
