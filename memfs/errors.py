@@ -325,6 +325,15 @@ class EndpointFailed(MemfsError):
 class ExtraMissing(MemfsError):
     """A setting or a door needs an optional package that is not installed; the hint names what to install."""
 
+    @classmethod
+    def of(cls, what: str, extra: str, packages: tuple[str, ...], error: ImportError) -> ImportError | ExtraMissing:
+        """The error to raise where an import failed: the same, where it is a fault of memfs's own."""
+        if str(error.name).partition(".")[0] not in packages:
+            return error
+        return cls(
+            f"{what} needs packages that are not installed, or newer ones", hint=f"pip install 'gitmemfs[{extra}]'"
+        )
+
 
 ERROR = "error"
 WARNING = "warning"

@@ -14,8 +14,8 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from memfs.doors.extra import Closable, missing
-from memfs.errors import IdExists, ItemNotFound, MemfsError, PathEscape, SecretDetected
+from memfs.errors import ExtraMissing, IdExists, ItemNotFound, MemfsError, PathEscape, SecretDetected
+from memfs.facades.open_workspaces import Closable
 from memfs.facades.pages import Page, Pages, clean
 from memfs.format.text import shown_line
 from memfs.model import Origin
@@ -24,7 +24,7 @@ from memfs.workspace import Workspace
 try:
     from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 except ImportError as error:
-    raise missing("Claude's memory tool", "anthropic", ("anthropic",), error) from error
+    raise ExtraMissing.of("Claude's memory tool", "anthropic", ("anthropic",), error) from error
 
 if TYPE_CHECKING:
     from anthropic.types.beta import (

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from memfs.dataclass import dataclass, replace
-from memfs.doors.extra import missing
-from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, SchemaInvalid
+from memfs.errors import Conflict, ContentError, ExtraMissing, IdExists, ItemNotFound, SchemaInvalid
 from memfs.facades.open_workspaces import SignedFacade
 from memfs.format.plain import hidden, plain
 from memfs.intake.episode_item import clean_text
@@ -30,7 +29,7 @@ from memfs.workspace import Workspace
 try:
     from agents.memory import SessionSettings
 except ImportError as error:
-    raise missing("a session of the OpenAI Agents SDK", "openai-agents", ("agents",), error) from error
+    raise ExtraMissing.of("a session of the OpenAI Agents SDK", "openai-agents", ("agents",), error) from error
 
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, TypedDict, TypeVar
+from typing import Any, ClassVar, Self, TypedDict, TypeVar
 
 from memfs.config import checked_values
 from memfs.dataclass import dataclass, field
@@ -315,6 +315,26 @@ class Facade:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class Closable:
+    """Ends with the block of a ``with`` or ``async with``."""
+
+    def close(self) -> None:
+        """End the use of what is open. May be repeated."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await aside(self.close)
 
 
 class SignedFacade(Facade):

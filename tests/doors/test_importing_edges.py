@@ -9,8 +9,7 @@ import pytest
 
 from memfs.doors.cli.import_ import detect
 from memfs.doors.importers import agents_md, claude_code
-from memfs.doors.importers.markdown import passages
-from memfs.doors.importers.source_files import SourceContent, pages, tags_of
+from memfs.doors.importers.markdown import SourceContent, pages, passages, tags_of
 
 
 def _write(path: Path, text: str | bytes) -> Path:

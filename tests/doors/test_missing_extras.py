@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from memfs.doors.extra import missing
+from memfs.errors import ExtraMissing
 
 SERVE = "from memfs.doors.cli.app import run; sys.exit(run(['-C', '.', 'mcp']))"
 
@@ -53,7 +53,7 @@ def test_an_older_package_is_told_like_a_missing_one(modules: tuple[str, ...], c
 def test_a_fault_of_memfs_itself_is_not_taken_for_a_missing_package() -> None:
     """What is wrong with memfs's own modules is told as it is."""
     fault = ImportError("no such door", name="memfs.doors.no_such_door")
-    assert missing("a door", "door", ("sdk",), fault) is fault
+    assert ExtraMissing.of("a door", "door", ("sdk",), fault) is fault
 
 
 def test_the_command_says_so_too(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -89,11 +89,6 @@ class Installation:
     program: str
     files: tuple[InstalledFile, ...]
 
-    @classmethod
-    def of(cls, program: str, files: Sequence[SettingsChange], dry_run: bool) -> Installation:
-        """What became of these files, or would."""
-        return cls(program, tuple(InstalledFile(one, _diff(one) if dry_run else "") for one in files))
-
 
 at_program = options(
     click.argument("program", type=click.Choice(tuple(CLIENTS)), metavar="PROGRAM"),
@@ -109,7 +104,7 @@ def changes(done: Installation, dry_run: bool) -> Text:
     """The files, with their diffs."""
     there = [one for one in done.files if (one.change.before, one.change.after) != (None, None)]
     for one in there:
-        yield from (styled(line.rstrip("\r"), fg=_COLOURS.get(line[:1])) for line in one.diff.split("\n")[:-1])
+        yield from (styled(line.rstrip("\r"), fg=_COLOURS.get(line[:1])) for line in filter(None, one.diff.split("\n")))
         word = (_WOULD if dry_run else _TOLD)[one.change.done.value]
         yield f"{styled(word, fg='green')} {shown(one.change.path)}"
     if not there:
@@ -176,7 +171,7 @@ def install(program: str, scope: str | None, dry_run: bool, into: str, server: b
         remark("the server needs a package: pip install 'gitmemfs[mcp]'")
     if client.hooks and not (dry_run or wants_json() or into == "repository" or chosen is InstallScope.USER):
         ask_to_join(private.project_at(project))
-    return Installation.of(program, files, dry_run)
+    return _installation(program, files, dry_run)
 
 
 def _remark_recording(project: Path, scope: InstallScope, into: str) -> None:
@@ -200,19 +195,17 @@ def shown(path: Path) -> str:
     return str(path) if beside.startswith("..") else beside
 
 
+def _installation(program: str, files: Sequence[SettingsChange], dry_run: bool) -> Installation:
+    return Installation(program, tuple(InstalledFile(one, _diff(one) if dry_run else "") for one in files))
+
+
 def _diff(one: SettingsChange) -> str:
-    import difflib  # like what else only installing needs: other verbs of agents start sooner
+    from difflib import unified_diff  # like what else only installing needs: other verbs of agents start sooner
 
-    name = shown(one.path)
-    old, new = (name if data is not None else os.devnull for data in (one.before, one.after))
-    found = difflib.unified_diff(_lines(one.before), _lines(one.after), old, new)
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in found)
-
-
-def _lines(data: bytes | None) -> list[str]:
-    """The lines of a file, ended by newlines alone: JSON may hold other line ends in a text."""
-    text = (data or b"").decode("utf-8", "replace")
-    return [f"{line}\n" for line in text.split("\n")[:-1]] + [line for line in text.split("\n")[-1:] if line]
+    versions = (one.before, one.after)
+    before, after = (shown(one.path) if data is not None else os.devnull for data in versions)
+    old, new = ((data or b"").decode("utf-8", "replace").removesuffix("\n").split("\n") for data in versions)
+    return "\n".join(unified_diff(old, new, before, after, lineterm=""))
 
 
 # -- uninstall ----------------------------------------------------------------------------------------------------
@@ -235,7 +228,7 @@ def uninstall(program: str, scope: str | None, dry_run: bool) -> Installation:
 
         with suppress(MemfsError):
             end_resident(find_workspace(project))  # a hook may have begun it
-    return Installation.of(program, files, dry_run)
+    return _installation(program, files, dry_run)
 
 
 # -- inject -------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from memfs.model.item import VOUCHED, Trust
 from memfs.model.kinds import PROPOSED
 
 if TYPE_CHECKING:
-    from memfs.doors.importers.source_files import SkippedSource, SourceContent
+    from memfs.doors.importers.markdown import SkippedSource, SourceContent
     from memfs.intake.import_service import ImportResult
     from memfs.workspace import Workspace
 
@@ -207,22 +207,21 @@ def detect(path: Path) -> str:
     Raises:
         ContentError: a folder whose format is unclear. StorageIO: it cannot be read.
     """
-    from memfs.doors.importers import agents_md, claude_code, source_files
-    from memfs.doors.importers.markdown import SUFFIXES
+    from memfs.doors.importers import agents_md, claude_code, markdown
 
     if not path.is_dir():
-        if path.suffix not in (*SUFFIXES, ".mdc"):
+        if path.suffix not in (*markdown.SUFFIXES, ".mdc"):
             return _EXPORT
-        if source_files.is_file_name(path.as_posix()):
+        if markdown.is_file_name(path.as_posix()):
             return agents_md.NAME
         with suppress(ContentError):  # its reader says what is wrong
-            if claude_code.is_memory(source_files.page(path)):
+            if claude_code.is_memory(markdown.page(path)):
                 return claude_code.NAME
         return MARKDOWN
-    source_files.refuse_whole(path)
+    markdown.refuse_whole(path)
     if (path / claude_code.INDEX).is_file() or (path / "memory" / claude_code.INDEX).is_file():
         return claude_code.NAME
-    instructions = any((path / below / name).is_file() for name in source_files.FILES for below in ("", ".claude"))
+    instructions = any((path / below / name).is_file() for name in markdown.FILES for below in ("", ".claude"))
     projects = (path / "projects").is_dir()
     if instructions and projects:
         hint = f"say so: --from {', '.join(STORES)}"
@@ -237,7 +236,7 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
     Args:
         files: Markdown files and folders, else one file or folder; none for Claude Code's own.
     """
-    from memfs.doors.importers.source_files import SkippedSource
+    from memfs.doors.importers.markdown import SkippedSource
     from memfs.intake.import_service import ImportService
 
     name, taken = _read(workspace, store, files)
@@ -297,7 +296,7 @@ def _vouched_for(item: MemoryItem) -> MemoryItem:
 # -- an export ----------------------------------------------------------------------------------------------------
 def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> ImportReport:
     """Store what an export holds, or lines that are memories by themselves; what is refused is named at once."""
-    from memfs.doors.importers.source_files import SkippedSource
+    from memfs.doors.importers.markdown import SkippedSource
 
     name = _STDIN if file == "-" else file
     chosen = {key: given[key] for key in ("replace", "dry_run", "skip_refused", "allow_secret")}

@@ -12,8 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from memfs.context import agents_md
-from memfs.doors.importers.markdown import Passage, front_matter, passages, texts_of
-from memfs.doors.importers.source_files import FILES, OWN_FILE, SourceContent, SourcePage, is_file_name
+from memfs.doors.importers.markdown import (
+    FILES,
+    OWN_FILE,
+    Passage,
+    SourceContent,
+    SourcePage,
+    front_matter,
+    is_file_name,
+    passages,
+    texts_of,
+)
 from memfs.errors import ContentError, MemfsError
 from memfs.fs.workspace_location import home
 

@@ -12,8 +12,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from memfs.doors.importers.markdown import front_matter, link_names, passages
-from memfs.doors.importers.source_files import SourceContent, SourcePage, line_of, moment, tags_of
+from memfs.doors.importers.markdown import (
+    SourceContent,
+    SourcePage,
+    front_matter,
+    line_of,
+    moment,
+    passages,
+    tags_of,
+)
 from memfs.errors import ContentError
 from memfs.fs.workspace_location import home
 from memfs.model import Origin, Trust
@@ -76,7 +83,10 @@ def read(path: Path) -> SourceContent:
     taken = SourceContent(NAME, Trust.AGENT)
     found = taken.pages(path)
     folder = path.parent if path.is_file() else path
-    keys = link_names(found, "name")
+    keys: dict[str, str] = {}  # the file that a link names, by its name or what it is called
+    for one in found:
+        for name in (line_of(front_matter(one.text)[0].get("name")), one.name.removesuffix(".md"), one.stem):
+            keys.setdefault(name.casefold(), one.name)
     for one in found:
         if one.path.name == INDEX:
             _take_index(one, {other.name for other in found}, folder, taken)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memfs.doors.importers.source_files import SourceContent
+from memfs.doors.importers.markdown import SourceContent
 from memfs.errors import MemfsError
 from memfs.fs import io
 from memfs.intake.import_service import is_edited, taken_from

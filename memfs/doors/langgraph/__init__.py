@@ -3,13 +3,13 @@
 Needs ``pip install 'gitmemfs[langgraph]'``.
 """
 
-from memfs.doors.extra import missing
+from memfs.errors import ExtraMissing
 
 try:
     from memfs.doors.langgraph.saver import MemfsSaver
     from memfs.doors.langgraph.store import MemfsStore
 except ImportError as error:
     framework = ("langchain_core", "langgraph", "ormsgpack")
-    raise missing("LangGraph's store or saver", "langgraph", framework, error) from error
+    raise ExtraMissing.of("LangGraph's store or saver", "langgraph", framework, error) from error
 
 __all__ = ["MemfsSaver", "MemfsStore"]

@@ -44,9 +44,8 @@ from langgraph.checkpoint.serde.jsonplus import (
 )
 
 from memfs.dataclass import NamedTuple, replace
-from memfs.doors.extra import Closable
 from memfs.errors import ContentError, MemfsError
-from memfs.facades.open_workspaces import Facade
+from memfs.facades.open_workspaces import Closable, Facade
 from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, hidden
 from memfs.fs import io
 from memfs.state.threads import KEPT_IN, Kept, TaskWrites, ThreadPlace, Threads, ThreadSnapshot, Write, snapshot_path

@@ -27,9 +27,9 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from memfs.doors.extra import Closable
 from memfs.errors import ContentError
 from memfs.facades.entries import Entries, Entry, EntryChange, EntryHit, readable
+from memfs.facades.open_workspaces import Closable
 from memfs.model import Origin
 from memfs.workspace import Workspace
 

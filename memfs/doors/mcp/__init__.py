@@ -3,13 +3,13 @@
 Needs ``pip install 'gitmemfs[mcp]'``.
 """
 
-from memfs.doors.extra import missing
+from memfs.errors import ExtraMissing
 
 try:
     import mcp  # noqa: F401  the extra is there
     import mcp_types  # noqa: F401  which only the SDK's second version has
 except ImportError as error:
-    raise missing("the MCP server", "mcp", ("mcp", "mcp_types"), error) from error
+    raise ExtraMissing.of("the MCP server", "mcp", ("mcp", "mcp_types"), error) from error
 
 from memfs.doors.mcp.server import MemoryServer, build_server
 from memfs.doors.mcp.tools import ToolSet

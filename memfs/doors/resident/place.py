@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,13 +18,12 @@ from memfs.dataclass import NamedTuple
 from memfs.doors.resident.client import OFF, is_private, socket_folder, socket_name
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
-from memfs.fs.executor import Worker
+from memfs.fs.executor import in_daemon
 from memfs.fs.lock import let_go_in_child, locked, release
 from memfs.startup import Any
 
 _STOP_SECONDS, _START_SECONDS, _LONGEST_START = 10.0, 1.0, 30.0
 _LONGEST_REASON, _ID_BYTES = 1 << 12, 8
-_LOOK_SECONDS = 20.0
 _LOCK, _HOSTS = ".lock", ".hosts"
 _LISTENS = b"\n\n"
 """What follows the process id of a resident in its file from when it listens; the socket before may be another's."""
@@ -239,7 +239,7 @@ def hosted(root: Path, use: bool = True) -> Iterator[None]:
     """While the block runs, let commands find a resident of a workspace, for a process that has threads of its own.
 
     It is a process begun by a command, since a process with threads cannot be forked; it does not leave for want of
-    questions meanwhile, and is begun again where it died. What keeps it from coming up keeps nothing else.
+    questions meanwhile. What keeps it from coming up keeps nothing else.
 
     Args:
         use: whether settings allow one.
@@ -256,35 +256,20 @@ def hosted(root: Path, use: bool = True) -> Iterator[None]:
     if fd < 0:
         yield
         return
-    worker = Worker("memfs-host", _Host(root).keep_up, lambda _: None, again=_LOOK_SECONDS)
-    worker.wake()
+    in_daemon("memfs-host", partial(_host, root))
     try:
         yield
     finally:
-        worker.close(0)
         release(fd)
 
 
-class _Host:
-    """Begins the resident of a workspace, and another one where that was killed; one that was ended stays so."""
+def _host(root: Path) -> None:
+    """Begin the resident of a workspace, where none is up."""
+    if not resident_of(root):
+        import subprocess  # most who ask for a resident's place host none
 
-    def __init__(self, root: Path) -> None:
-        self._root, self._begun = root, False
-
-    def keep_up(self) -> bool:
-        """Begin one where that is called for; never done."""
-        if not resident_of(self._root) and (not self._begun or self._was_killed()):
-            import subprocess  # most who ask for a resident's place host none
-
-            words = [*_served(self._root), "--detach"]
-            subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        self._begun = True
-        return False
-
-    def _was_killed(self) -> bool:
-        with suppress(OSError):
-            return bool(files_of(self._root).lock.read_text(encoding="ascii").strip())
-        return False
+        words = [*_served(root), "--detach"]
+        subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
 
 def _served(root: Path) -> list[str]:
