@@ -31,7 +31,7 @@ from memfs.model.kinds import ACCEPTED, nearest
 from memfs.model.time import EARLIEST, utc_now
 from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import FINISHED
-from memfs.settings import SPECS, checked
+from memfs.settings import SOURCE_TABLES, SPECS, Spec, checked
 from memfs.startup import TYPE_CHECKING, Any
 from memfs.store import Store
 
@@ -69,8 +69,8 @@ class StoreSource(ABC):
 
     def __init__(self, store: Any) -> None:
         self.store = store
-        for name, value in defaults(self.settings_of()).items():
-            setattr(self, name, value)
+        for name, spec in self._settings().items():
+            setattr(self, name, spec.default)
 
     def configure(self, config: Mapping[str, Any]) -> None:
         """Take the table ``[memory.<name>]``; what does not stand in it stays as it is.
@@ -78,13 +78,20 @@ class StoreSource(ABC):
         Raises:
             SettingInvalid: a key is unknown, or its value of the wrong sort or out of bounds; ``field`` names it.
         """
-        for name, value in checked_table(self.name, config, self.settings_of()).items():
+        if not isinstance(config, Mapping):
+            raise SettingInvalid(f"expected a table, got {ascii(config)[:60]}", field=f"memory.{self.name}")
+        known = self._settings()
+        for name in config.keys() - known.keys():
+            hint = nearest(name, known) or f"the keys are {', '.join(known)}"
+            raise SettingInvalid(f"unknown setting {name!a}", field=f"memory.{self.name}.{name}", hint=hint)
+        for name, value in {name: checked(value, known[name]) for name, value in config.items()}.items():
             setattr(self, name, value)
 
     @classmethod
-    def settings_of(cls) -> str:
-        """The source whose settings these are: one that derives from ours has them under another name, too."""
-        return next((name for one in cls.__mro__ if (name := one.__dict__.get("name", "")) and defaults(name)), "")
+    def _settings(cls) -> dict[str, Spec]:
+        """The source's settings by name: one that derives from ours has them under another name, too."""
+        source = next(name for one in cls.__mro__ if (name := one.__dict__.get("name", "")) in SOURCE_TABLES)
+        return {name: SPECS[f"memory.{source}.{name}"] for name in SOURCE_TABLES[source]}
 
     def select(self, state: StateSnapshot) -> ContextSelection:
         """What the store has for a situation; nothing where nothing fits."""
@@ -105,36 +112,6 @@ class StoreSource(ABC):
     def _text(self, selection: ContextSelection) -> str | None:
         """Without any, what the seed has a source of this layer say."""
         return str(selection) or (None if self.layer == Delivery.TRIGGERED else "")
-
-
-# -- tables -------------------------------------------------------------------------------------------------------
-def defaults(source: str) -> dict[str, Any]:
-    """The values of a source's table where nothing is set."""
-    beginning = f"memory.{source}."
-    return {key.removeprefix(beginning): spec.default for key, spec in SPECS.items() if key.startswith(beginning)}
-
-
-def checked_table(source: str, config: Mapping[str, Any], settings_of: str = "") -> dict[str, Any]:
-    """The checked values of a source's table, those that stand in it only.
-
-    Args:
-        settings_of: the source that has the same settings, where its name is another one.
-
-    Raises:
-        SettingInvalid: as ``StoreSource.configure``.
-    """
-    if not isinstance(config, Mapping):
-        raise SettingInvalid(f"expected a table, got {ascii(config)[:60]}", field=f"memory.{source}")
-    return {name: _value(source, name, value, settings_of or source) for name, value in config.items()}
-
-
-def _value(source: str, name: str, value: Any, settings_of: str) -> Any:
-    spec = SPECS.get(f"memory.{settings_of}.{name}")
-    if spec is None:
-        known = defaults(settings_of)
-        hint = nearest(name, known) or f"the keys are {', '.join(known)}"
-        raise SettingInvalid(f"unknown setting {name!a}", field=f"memory.{source}.{name}", hint=hint)
-    return checked(value, spec)
 
 
 # -- answers ------------------------------------------------------------------------------------------------------

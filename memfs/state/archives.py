@@ -278,17 +278,9 @@ def _in_commits(members: Iterable[archive_file.ArchiveMember]) -> Iterator[list[
 
 
 def iterations_text(numbers: Iterable[int]) -> str:
-    """Iterations as a sentence has them: ``iterations 1 to 4 and 7``."""
+    """Iterations as a sentence has them: ``iterations 1, 2, 7``."""
     found = sorted(numbers)
-    runs: list[list[int]] = []
-    for number in found:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1][1:] = [number]
-        else:
-            runs.append([number])
-    texts = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
-    listed = ", ".join(texts[:-1]) + " and " + texts[-1] if len(texts) > 1 else "".join(texts)
-    return f"iteration{'s' if len(found) > 1 else ''} {listed}" if found else ""
+    return f"iteration{'s' if len(found) > 1 else ''} {shortlist(map(str, found))}" if found else ""
 
 
 _TRIES = 5

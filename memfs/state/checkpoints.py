@@ -462,8 +462,6 @@ class Checkpoints(CheckpointStore):
             try:
                 return self.proved(one), rejected
             except CheckpointInvalid as error:
-                if checkpoint is not None and self.exists(one):
-                    raise self._with_newest_good(error, one) from error
                 if checkpoint is not None:
                     raise
                 rejected[one] = checkpoint_store.reason_of(error)
@@ -477,11 +475,6 @@ class Checkpoints(CheckpointStore):
             f"no checkpoint can be used; {why}",
             hint="the documents are in ContextMemory/iterations, in git, and in backups: 'memfs status --all'",
         )
-
-    def _with_newest_good(self, error: CheckpointInvalid, but: str) -> CheckpointInvalid:
-        good = next((one for one in self.ids() if one != but and self.verdict(one).good), "")
-        hint = f"the newest that verifies is {good}" if good else "no other one verifies"
-        return CheckpointInvalid(error.message, field=error.field, hint=hint)
 
     # -- keeping --------------------------------------------------------------------------------------------------
     def _prune(self, good: str, pressed: bool) -> None:

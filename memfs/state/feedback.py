@@ -186,7 +186,6 @@ _SOURCE = "feedback"
 _LONGEST_NAME = 1_000
 _TRIES = 5
 _ACTIVE = ("agent_output", "hypothesis", "state_update")
-_MOST_EARLIER = 100
 _UNREADABLE = (ContentError, CorruptRecord, FileNotFoundError)
 
 
@@ -270,17 +269,10 @@ class FeedbackStore:
         given = replace(given, text=text, text_sha256=_digest(text))
         return replace(self._recorded(given, remarks) if record else given, remarks=tuple(remarks))
 
-    def effectiveness(
-        self, agent: str | None = None, iterations: Sequence[int] | None = None
-    ) -> tuple[FeedbackEffect, ...]:
-        """How agents did after each version of their feedback, against before.
-
-        Args:
-            agent: only this one.
-            iterations: only feedback that was given in these.
-        """
+    def effectiveness(self, agent: str, iterations: Sequence[int]) -> tuple[FeedbackEffect, ...]:
+        """How an agent did after each version of the feedback that it was given in some iterations, against before."""
         numbers = [row.number for row in self._reader.iterations()]
-        plans = compared(self._given(agent, iterations or ()), numbers)
+        plans = compared(self._given(agent, iterations), numbers)
         needed = sorted({number for plan in plans for number in (*plan.before, *plan.after)})
         agents = self._aggregates.agents(needed)
         return tuple(measured(plan, agents) for plan in plans)
@@ -288,11 +280,7 @@ class FeedbackStore:
     def versions(self, agent: str, iterations: Sequence[int]) -> dict[int, str]:
         """The version of the feedback that an agent was last given in each of these iterations."""
         self._parts.require_open()
-        found: dict[int, FeedbackDelivery] = {}
-        for one in self._given(agent, iterations) if iterations else ():
-            if one.iteration not in found or found[one.iteration].order < one.order:
-                found[one.iteration] = one
-        return {number: one.version for number, one in found.items()}
+        return {one.iteration: one.version for one in self._given(agent, iterations)}
 
     # -- which review ---------------------------------------------------------------------------------------------
     def _number(self, iteration: int | str) -> int | None:
@@ -360,24 +348,17 @@ class FeedbackStore:
             return str(known["given"])
         values = {name: given[name] for name in ("agent", "iteration", *names, "text_sha256")}
         values["given"] = format_time(self._parts.clock())
-        if known:
-            before = {name: known[name] for name in (*names, "given") if name in known}
-            values["earlier"] = [*known.get("earlier", []), before][-_MOST_EARLIER:]
         message = f"Give feedback {given.version} to {given.agent[:100]}"
         self._files.write([DocumentChange(path, values, expected)], message, source=_SOURCE)
         return str(values["given"])
 
-    def _given(self, agent: str | None, iterations: Sequence[int]) -> Iterator[FeedbackDelivery]:
-        """What the records say, by the names under which agents store their outputs."""
+    def _given(self, agent: str, iterations: Sequence[int]) -> Iterator[FeedbackDelivery]:
+        """What the records say of an agent, by the name under which it stores its outputs."""
         self._reader.catch_up()
-        told = self._reader.index.agents(("feedback",))
         known = self._reader.index.agents(_ACTIVE)
-        names = {name: name_in(known, name) or name for name in told}
-        if agent is not None:
-            _check_agent(agent, "agent")
-            own = name_in(known, agent) or agent
-            names = {name: real for name, real in names.items() if own in (name, real)}
-        if not names:
+        own = name_in(known, agent) or agent
+        names = [one for one in self._reader.index.agents(("feedback",)) if own in (one, name_in(known, one))]
+        if not names or not iterations:
             return
         wanted = StateQuery(kinds=("feedback",), agents=tuple(names), iterations=tuple(iterations))
         for row in self._reader.rows(wanted):
@@ -385,21 +366,13 @@ class FeedbackStore:
                 values = self._reader.load(row)
             except _UNREADABLE:
                 continue
-            yield from _given_by(values, names.get(row.facts.agent, row.facts.agent), row.facts.iteration or 0)
-
-
-def _given_by(record: Mapping[str, Any], agent: str, iteration: int) -> Iterator[FeedbackDelivery]:
-    """What one record says that an agent was given, earlier versions first."""
-    earlier = record.get("earlier")
-    for order, one in enumerate([*(earlier if isinstance(earlier, list) else []), record]):
-        if isinstance(one, Mapping) and isinstance(one.get("from_iteration"), int) and one.get("version"):
-            yield FeedbackDelivery(
-                agent=agent,
-                version=str(one["version"]),
-                from_iteration=one["from_iteration"],
-                iteration=iteration,
-                order=order,
-            )
+            if isinstance(values.get("from_iteration"), int) and values.get("version"):
+                yield FeedbackDelivery(
+                    agent=own,
+                    version=str(values["version"]),
+                    from_iteration=values["from_iteration"],
+                    iteration=row.facts.iteration or 0,
+                )
 
 
 def _first(parts: Mapping[str, Sequence[Any]], most: int) -> dict[str, Sequence[Any]]:

@@ -88,7 +88,7 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
     return short(linear_regression([x for x, _ in points], [y for _, y in points]).slope)
 
 
-def direction(points: Sequence[tuple[float, float]], least: float = 0.1) -> str:
+def direction(points: Sequence[tuple[float, float]]) -> str:
     """Where a value goes: ``rising`` or ``falling`` where the line through it moves by a tenth of its size at least.
 
     ``unknown`` with fewer than two places.
@@ -97,7 +97,7 @@ def direction(points: Sequence[tuple[float, float]], least: float = 0.1) -> str:
         return "unknown"
     move = slope(points) * (max(x for x, _ in points) - min(x for x, _ in points))
     size = math.fsum(abs(y) for _, y in points) / len(points)
-    if abs(move) <= least * size or move == 0:
+    if abs(move) <= size / 10 or move == 0:
         return "steady"
     return "rising" if move > 0 else "falling"
 
@@ -438,35 +438,29 @@ class FeedbackDelivery:
     version: str
     from_iteration: int
     iteration: int
-    order: int = 0
 
 
 def compared(given: Iterable[FeedbackDelivery], iterations: Sequence[int]) -> list[FeedbackEffect]:
-    """For each version of feedback the iterations that are compared; nothing is measured yet.
+    """For each version of an agent's feedback the iterations that are compared; nothing is measured yet.
 
     Before are those that were worked under the feedback before it, after are those until the next one.
     """
-    by: dict[str, dict[str, list[FeedbackDelivery]]] = {}
-    for one in sorted(given, key=lambda one: (one.iteration, one.order)):
-        by.setdefault(one.agent, {}).setdefault(one.version, []).append(one)
-    found = []
-    for agent in sorted(by):
-        versions = sorted(by[agent].values(), key=lambda several: _span_order(several[0]))
-        edges = [-1, *(_start(several[0]) for several in versions), math.inf]
-        for begin, start, end, several in zip(edges, edges[1:], edges[2:], versions, strict=False):
-            before = [number for number in iterations if begin <= number < start]
-            after = [number for number in iterations if start <= number < end]
-            found.append(
-                FeedbackEffect(
-                    agent=agent,
-                    version=several[0].version,
-                    from_iteration=several[0].from_iteration,
-                    given_in=tuple(sorted({one.iteration for one in several})),
-                    before=tuple(before[-WINDOW:]),
-                    after=tuple(after[:WINDOW]),
-                )
-            )
-    return found
+    by: dict[str, list[FeedbackDelivery]] = {}
+    for one in sorted(given, key=lambda one: one.iteration):
+        by.setdefault(one.version, []).append(one)
+    versions = sorted(by.values(), key=lambda several: _span_order(several[0]))
+    edges = [-1, *(_start(several[0]) for several in versions), math.inf]
+    return [
+        FeedbackEffect(
+            agent=several[0].agent,
+            version=several[0].version,
+            from_iteration=several[0].from_iteration,
+            given_in=tuple(one.iteration for one in several),
+            before=tuple([number for number in iterations if begin <= number < start][-WINDOW:]),
+            after=tuple([number for number in iterations if start <= number < end][:WINDOW]),
+        )
+        for begin, start, end, several in zip(edges, edges[1:], edges[2:], versions, strict=False)
+    ]
 
 
 def _start(first: FeedbackDelivery) -> int:
@@ -474,8 +468,8 @@ def _start(first: FeedbackDelivery) -> int:
     return max(first.from_iteration + 1, first.iteration)
 
 
-def _span_order(first: FeedbackDelivery) -> tuple[int, int, int, str]:
-    return _start(first), first.iteration, first.order, first.version
+def _span_order(first: FeedbackDelivery) -> tuple[int, int, str]:
+    return _start(first), first.iteration, first.version
 
 
 def measured(plan: FeedbackEffect, agents: Agents) -> FeedbackEffect:
@@ -737,7 +731,7 @@ class AgentAnalyst:
             diversity_basis=diversity_basis,
             strategies=strategies,
             strategy_basis=basis,
-            feedback=self._feedback.effectiveness(name, numbers) if numbers else (),
+            feedback=self._feedback.effectiveness(name, numbers),
         )
 
     def _named(self, agent: object, everybody: Mapping[int, Mapping[str, Any]]) -> str:

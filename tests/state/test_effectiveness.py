@@ -10,9 +10,9 @@ from memfs.model.state_documents import FeedbackEffect
 from memfs.state.metrics import FeedbackDelivery, compared, measured
 
 
-def given(version: str, source: int, iteration: int, order: int = 0, agent: str = "Scout") -> FeedbackDelivery:
+def given(version: str, source: int, iteration: int) -> FeedbackDelivery:
     """That the agent was given a version in an iteration."""
-    return FeedbackDelivery(agent=agent, version=version, from_iteration=source, iteration=iteration, order=order)
+    return FeedbackDelivery(agent="Scout", version=version, from_iteration=source, iteration=iteration)
 
 
 def windows(several: list[FeedbackDelivery], last: int) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -34,12 +34,6 @@ def test_feedback_given_before_the_next_iteration_counts_for_it() -> None:
 def test_at_most_three_iterations_are_compared() -> None:
     """What lies far back says little (S5)."""
     assert windows([given("a", 5, 6)], 12) == {"a": ((3, 4, 5), (6, 7, 8))}
-
-
-def test_a_version_that_was_replaced_at_once_has_nothing_after() -> None:
-    """A review that changed within the iteration gives its successor the credit (S5)."""
-    found = windows([given("a", 2, 3, 0), given("b", 2, 3, 1)], 3)
-    assert found == {"a": ((1, 2), ()), "b": ((), (3,))}
 
 
 def agents(**metrics: dict[int, list[Any]]) -> dict[int, dict[str, Any]]:
