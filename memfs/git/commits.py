@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import WARNING, GitBusy, HistoryError, HistoryUnavailable, Problem
 from memfs.fs import io
 from memfs.git import objects
 from memfs.git.busy import holder_of
-from memfs.git.commit_object import CommitResult, Group, Identity, author, compose, encode_commit, parse_commit
+from memfs.git.commit_object import CommitResult, Group, Identity, author, compose, encode_commit
 from memfs.git.layout import HEADS, HEX, Head, require_branch
 from memfs.git.objects import Objects, Parts, TreeEditor, TreeEntry
 from memfs.git.process import wait_for_children
 from memfs.git.repository import Repository, beyond, holds_commit, is_ancestor
 from memfs.git.transaction import RefIndexStep, StepRecord, settle, take, unfinished
 
-AT_LEAST = 4
 AT_MOST = 1000
 
 
@@ -39,8 +38,7 @@ def not_held(repository: Repository, groups: Sequence[Group], tip: str | None, s
     So our own commits are recognised after a crash between the branch's move and the journal's note of it.
 
     Each commit stands for one group at most, the oldest first: of two equal groups the second is not held by the commit
-    of the first. Where the branch does not hold ``since``, the recent commits of its own line are looked at. A group
-    that joins a line of history is held where the branch has that line, no matter who joined it.
+    of the first. A group that joins a line of history is held where the branch has that line, no matter who joined it.
     """
     if tip is None or not groups or tip == since:
         return list(groups)
@@ -80,35 +78,10 @@ def commit_bytes(group: Group, tree: str, parents: Sequence[str], person: Identi
 
 
 def _after(repository: Repository, groups: Sequence[Group], tip: str, since: str) -> list[tuple[_Mark, str]]:
-    """The commits to look at with their marks, newest first."""
-    recent = list(_line(repository, tip, int(min(group.time for group in groups).timestamp()), len(groups), since))
-    reached = any(since in parents[:1] for _, _, parents in recent)
-    if since and not reached and is_ancestor(repository, since, tip):
-        # The person joined another line to the one that held it: what lies on either is looked at.
-        names = beyond(repository, [tip], [since], most=AT_MOST)
-        return [(_mark(repository.object(name).data), name) for name in names]
-    return [(mark, commit) for mark, commit, _ in recent]
-
-
-def _line(
-    repository: Repository, tip: str, oldest: int, groups: int, since: str
-) -> Iterator[tuple[_Mark, str, tuple[str, ...]]]:
-    """The branch's own line with each commit's parents, back to ``since``, or to the time of the oldest group and a few
-    further, as clocks may differ.
-    """
-    commit = tip
-    for seen in range(AT_MOST):
-        try:
-            data = repository.object(commit).data
-        except HistoryUnavailable:  # the end of a shallow clone
-            return
-        parsed = parse_commit(data)
-        if seen >= groups + AT_LEAST and parsed.time.timestamp() < oldest:
-            return
-        yield _mark(data), commit, parsed.parents
-        if not parsed.parents or parsed.parents[0] == since:
-            return
-        commit = parsed.parents[0]
+    """The commits to look at with their marks, newest first: none of ours is older than its group."""
+    known = [since] if since and holds_commit(repository, since) else []
+    names = beyond(repository, [tip], known, most=AT_MOST, since=min(group.time for group in groups))
+    return [(_mark(repository.object(name).data), name) for name in names]
 
 
 def _mark(data: bytes) -> _Mark:

@@ -7,10 +7,11 @@ program of the repository takes part.
 from __future__ import annotations
 
 import difflib
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from io import StringIO
 
 from memfs.config_names import SETTINGS_FILE
@@ -21,13 +22,12 @@ from memfs.git import objects
 from memfs.git.commit_object import parse_commit
 from memfs.git.layout import HEX
 from memfs.git.objects import DEEPEST, EMPTY_TREE, FILE, FOLDER, REGULAR, TreeEntry, tree_of
-from memfs.git.repository import Repository, parse_moment
-from memfs.model.time import format_time, parse_time, utc_now
+from memfs.git.repository import Repository, parse_moment, since_filter
+from memfs.model.time import format_time, utc_now
 
 _SHORT = 7
 _SNIFFED = 8000
 _ABSENT = "0" * _SHORT
-_ESCAPED = {"\t": "\\t", "\n": "\\n", '"': '\\"', "\\": "\\\\"}
 
 Read = Callable[[str], bytes]
 
@@ -66,18 +66,8 @@ def _lines(data: bytes) -> list[str]:
 
 
 def _quoted(name: str) -> str:
-    """A name in a patch's header, in C's quotes where it holds what would be misread."""
-    if all(character.isprintable() and character not in _ESCAPED for character in name):
-        return name
-    return '"' + "".join(map(_escaped, name)) + '"'
-
-
-def _escaped(character: str) -> str:
-    if character in _ESCAPED:
-        return _ESCAPED[character]
-    if character.isprintable():
-        return character
-    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
+    """A name in a patch's header, in quotes where it holds what would be misread."""
+    return name if name.isprintable() and not {'"', "\\"} & {*name} else json.dumps(name)
 
 
 LARGEST = 1 << 26
@@ -101,7 +91,6 @@ def working_files(repository: Repository, paths: tuple[str, ...]) -> dict[str, b
 
 OWN_PATHS = ("ContextMemory", SETTINGS_FILE)
 SHORT = 10
-_FIRST = datetime(1970, 1, 2, tzinfo=UTC)  # git reads no earlier time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,8 +191,7 @@ def _since(since: str | datetime | None) -> list[str]:
     moment = since if isinstance(since, datetime) else parse_moment(since, utc_now())
     if moment is None:
         raise HistoryUnavailable(f"{since!a} is not a point in time", hint="2026-03-01, 7d, '3 days ago'")
-    # As a filter: one commit made while a clock was wrong must not hide those before it.
-    return [f"--since-as-filter={max(parse_time(moment), _FIRST):%Y-%m-%dT%H:%M:%S+00:00}"]
+    return [since_filter(moment)]
 
 
 def one_line(name: bytes) -> bytes:

@@ -12,7 +12,7 @@ import os
 import re
 import struct
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -84,6 +84,8 @@ _AT_REMOTES = {
     "transfer.bundleURI": "false",
 }
 _DIGITS = 5
+PROTOCOLS = ("file", "git", "http", "https", "ssh")
+"""The ways of transport to a remote that run no program which an address names."""
 
 
 def scrubbed(outer: Mapping[str, str], layout: Layout | None, folder: Path) -> dict[str, str]:
@@ -108,8 +110,8 @@ def for_settings(outer: Mapping[str, str], layout: Layout | None, folder: Path) 
     return inner | _FIXED | _places(layout, folder)
 
 
-def for_remote(outer: Mapping[str, str], git_dir: Path, objects: Path, protocols: Collection[str]) -> dict[str, str]:
-    """The environment in which git talks to a remote: what the person configured for that holds, for these protocols.
+def for_remote(outer: Mapping[str, str], git_dir: Path, objects: Path) -> dict[str, str]:
+    """The environment in which git talks to a remote: what the person configured for that holds, but runs no helper.
 
     Args:
         git_dir: a folder of memfs's own that stands for a repository: the settings of the real one are not read.
@@ -124,7 +126,7 @@ def for_remote(outer: Mapping[str, str], git_dir: Path, objects: Path, protocols
         inner[f"GIT_CONFIG_VALUE_{number}"] = value
     inner["GIT_CONFIG_COUNT"] = str(first + len(settings))
     places = {"GIT_DIR": str(git_dir), "GIT_OBJECT_DIRECTORY": str(objects)}
-    return inner | _FIXED | places | {"GIT_ALLOW_PROTOCOL": ":".join(sorted(protocols))}
+    return inner | _FIXED | places | {"GIT_ALLOW_PROTOCOL": ":".join(PROTOCOLS)}
 
 
 def search_path(outer: Mapping[str, str]) -> str:

@@ -26,19 +26,10 @@ from memfs.git.process import GitCommands, finish, git_program, start
 from memfs.git.repository import Repository, holds_commit, is_ancestor
 
 _NAME = re.compile(r"(?!.*(?:\.\.|//|\.lock(?:/|$)|/\.))[A-Za-z0-9_][A-Za-z0-9._/-]{0,100}(?<![./])")
-_SCHEMES: Mapping[str, str] = {
-    "file": "file",
-    "git": "git",
-    "http": "http",
-    "https": "https",
-    "ssh": "ssh",
-    "git+ssh": "ssh",
-    "ssh+git": "ssh",
-}
+_SSH = ("ssh", "git+ssh", "ssh+git")
 _SCHEME = re.compile(r"([A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 _HELPER = re.compile(r"[A-Za-z0-9+.-]*::")
 _LOGIN = re.compile(r"(?<=://)[^/\n]*@")
-_REWRITES = r"^url\..*\.(insteadof|pushinsteadof)$"
 _REMOTE_KEY = re.compile(r"remote\.(.*)\.url")
 _OBJECT_FOLDER = re.compile("pack|[0-9a-f]{2}")
 """The folders of git's objects that have packs or loose ones: caches beside them are of where they were made."""
@@ -52,14 +43,12 @@ class Remote:
     Attributes:
         name: its name.
         fetch, push: its addresses.
-        protocols: the ways of transport that these addresses ask for, after the person's own rewriting.
         local: whether it is a folder on this machine.
     """
 
     name: str
     fetch: str
     push: str
-    protocols: frozenset[str]
     local: bool
 
     @property
@@ -100,12 +89,8 @@ def remote_of(repository: Repository, name: str) -> Remote:
         raise RemoteInvalid(f"there is no remote {ascii(name)[1:-1][:100]!r}", hint=hint)
     given = config.get(f"remote.{name}.pushurl", "")
     fetch, push = _placed(repository, fetch), _placed(repository, given or fetch)
-    rules = GitCommands(None, repository.state).settings(_REWRITES)
-    coming = _rewritten(fetch, rules, "insteadof")
-    going = push if given else _rewritten(push, rules, "pushinsteadof")
-    going = going if going != push else _rewritten(push, rules, "insteadof")
-    protocols = frozenset(map(protocol_of, (coming, going)))
-    return Remote(name=name, fetch=fetch, push=push, protocols=protocols, local=protocols == {"file"})
+    local = {protocol_of(fetch), protocol_of(push)} == {"file"}
+    return Remote(name=name, fetch=fetch, push=push, local=local)
 
 
 def protocol_of(address: str) -> str:
@@ -118,8 +103,8 @@ def protocol_of(address: str) -> str:
         raise RemoteInvalid("the remote's address is none", hint="git remote set-url gives it another one")
     scheme = _SCHEME.match(address)
     if scheme and not _HELPER.match(address):
-        known = _SCHEMES.get(scheme[1].lower())
-        if known is None or scheme[2].startswith("-"):
+        known = "ssh" if scheme[1].lower() in _SSH else scheme[1].lower()
+        if known not in environment.PROTOCOLS or scheme[2].startswith("-"):
             raise _not_taken(scheme[1])
         return known
     if _HELPER.match(address):
@@ -142,17 +127,6 @@ def _placed(repository: Repository, address: str) -> str:
     common, top = repository.common_dir, repository.work_tree
     base = common.parent if top.is_relative_to(common) else top  # a memory within the git folder: the tree around that
     return os.path.normpath(os.path.join(base, os.path.expanduser(address)))
-
-
-def _rewritten(address: str, rules: Sequence[tuple[str, str]], key: str) -> str:
-    """The address as the person's own configuration rewrites it: by the longest beginning that a rule names."""
-    matching = [
-        (value, name) for name, value in rules if name.endswith(f".{key}") and value and address.startswith(value)
-    ]
-    if not matching:
-        return address
-    beginning, name = max(matching, key=lambda rule: len(rule[0]))
-    return name.removeprefix("url.").removesuffix(f".{key}") + address[len(beginning) :]
 
 
 FOLDER = "remote"
@@ -289,7 +263,7 @@ class RemoteConnection:
         if not prepared:
             self._prepare(())
         objects = self._repository.common_dir / "objects"
-        env = environment.for_remote(os.environ, self._folder, aside or objects, self._remote.protocols)
+        env = environment.for_remote(os.environ, self._folder, aside or objects)
         if aside is not None:
             env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(objects)
         command = (git_program(), verb, *arguments)

@@ -30,7 +30,7 @@ from memfs.git.layout import (
 from memfs.git.objects import Object, Tree, TreeEntry
 from memfs.git.process import GitCommands, StagedEntry, left_out, staged_changes
 from memfs.model.item import object_id
-from memfs.model.time import parse_until, parse_when, utc_now
+from memfs.model.time import parse_time, parse_until, parse_when, utc_now
 from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from memfs.git.signing import Signing
 
 _LONGEST = 250
+_FIRST = datetime(1970, 1, 2, tzinfo=UTC)  # git reads no earlier time
 _HINT = "give a commit, a branch, HEAD~2, a date such as 2026-03-01 or an age such as '3 days ago'"
 
 
@@ -517,16 +518,30 @@ def merge_bases(repository: Repository, one: str, other: str) -> tuple[str, ...]
     return tuple(bases)
 
 
-def beyond(repository: Repository, tips: Iterable[str], known: Iterable[str] = (), *, most: int = 0) -> list[str]:
+def since_filter(moment: datetime) -> str:
+    """The option by which git leaves out older commits, and only these: one clock that was wrong hides none before."""
+    return f"--since-as-filter={max(parse_time(moment), _FIRST):%Y-%m-%dT%H:%M:%S+00:00}"
+
+
+def beyond(
+    repository: Repository,
+    tips: Iterable[str],
+    known: Iterable[str] = (),
+    *,
+    most: int = 0,
+    since: datetime | None = None,
+) -> list[str]:
     """The commits that lead to some tips and not to what is known, none before one that came of it; newest first.
 
     Args:
         most: so many at the most; 0 for all.
+        since: leave out those that were committed before.
 
     Raises:
         GitFailed: a commit is not there.
     """
     bound = [f"--max-count={most}"] if most else []
+    bound += [since_filter(since)] if since else []
     request = _request(tips, known)
     out = repository.git.run("rev-list", "--topo-order", *bound, "--stdin", data=request, timeout=_PATIENCE)
     return out.decode().split()

@@ -488,7 +488,7 @@ def test_row_13_files_and_folders_whose_names_are_no_unicode_have_history(world)
     assert repository.staged_differently([path]) == set()
     (revision,) = log(repository, [path])
     assert revision.paths == (path,)
-    assert "caf\\351/na\\357ve.yaml" in diff(repository, "HEAD~1", "HEAD")
+    assert "caf\\udce9/na\\udcefve.yaml" in diff(repository, "HEAD~1", "HEAD")
     assert attribute_conflicts(repository, [path]) == []
     assert world.status() == ""
 

@@ -712,11 +712,10 @@ def test_a_hostile_configuration_runs_nothing(site: Site, tmp_path: Path) -> Non
 
 
 def test_the_persons_own_settings_hold(site: Site, own_world: Path) -> None:
-    """An address that the person's own configuration rewrites leads where it says, by that transport only."""
+    """An address that the person's own configuration rewrites leads where it says."""
     with (own_world / ".gitconfig").open("a") as file:
         file.write(f'[url "{site.remote}"]\n\tinsteadOf = https://memory.example.org/team\n')
     site.git(site.ada.root, "remote", "set-url", "origin", "https://memory.example.org/team")
-    assert remote_of(site.ada.repository, "origin").protocols == {"file"}
     assert sync(site.ada).pushed
 
 
@@ -854,21 +853,8 @@ def test_the_verb_tells_what_came_and_went(site: Site, capsys: pytest.CaptureFix
     assert "there is origin" in capsys.readouterr().err
 
 
-def test_where_the_person_pushes_elsewhere_both_transports_are_allowed(site: Site, own_world: Path) -> None:
-    """A rewriting for pushes alone, which many people have, names a second transport."""
-    with (own_world / ".gitconfig").open("a") as file:
-        file.write('[url "git@example.org:"]\n\tpushInsteadOf = https://example.org/\n')
-    site.git(site.ada.root, "remote", "set-url", "origin", "https://example.org/team.git")
-    assert remote_of(site.ada.repository, "origin").protocols == {"https", "ssh"}
-    site.git(site.ada.root, "remote", "set-url", "--push", "origin", "https://elsewhere.org/team.git")
-    assert remote_of(site.ada.repository, "origin").protocols == {"https"}
-    site.git(site.ada.root, "remote", "set-url", "--push", "origin", "https://example.org/mine.git")
-    assert remote_of(site.ada.repository, "origin").protocols == {"https"}  # a rewriting for pushes has no part in it
-    with (own_world / ".gitconfig").open("a") as file:
-        file.write('[url "git@example.org:"]\n\tinsteadOf = https://example.org/\n')
-        file.write(f'[url "{site.remote}"]\n\tinsteadOf = https://example.org/team\n')
-    found = remote_of(site.ada.repository, "origin")
-    assert (found.protocols, found.local) == ({"file", "ssh"}, False)
+def test_an_address_below_the_persons_home_is_found(site: Site, own_world: Path) -> None:
+    """A path that begins with a tilde is theirs."""
     site.git(site.ada.root, "remote", "add", "home", "~/team.git")
     assert remote_of(site.ada.repository, "home").fetch == str(own_world / "team.git")
 
