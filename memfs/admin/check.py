@@ -28,7 +28,6 @@ from memfs.admin.repair import (
     read_items,
 )
 from memfs.config import memory_context_problems
-from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, replace
 from memfs.errors import UNKNOWN
 from memfs.format.codec import remarks, schema_of
@@ -304,7 +303,6 @@ Examine = Callable[["Checker"], Iterable[Problem]]
 ATTRIBUTES = f"{CONTENT}/.gitattributes"
 _NAMED = 5
 _ITEMS = (f"{CONTENT}/memories/", f"{CONTENT}/conventions/")
-_TOO_MANY_FOR_WHOOSH = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,16 +370,13 @@ class Checker:
         done += [f"removed {removed} temporary file(s) that a killed process left"] if removed else []
         left = remove_left(self.parts)
         done += [f"removed {left} large value(s) that no document refers to"] if left else []
-        if _restore_attributes(self):
-            done.append(f"rewrote {ATTRIBUTES}")
-        if layout.install_driver(self.parts.repository):
-            done.append("installed the merge driver")
+        done += [f"rewrote {ATTRIBUTES}"] if _restore_attributes(self) else []
+        done += ["installed the merge driver"] if layout.install_driver(self.parts.repository) else []
         if self.store.take_up(at_once=True):
             done.append("committed what was left by a process that ended before it could")
         items = self.store.reindex()
-        sentence = f"rebuilt the index over {items:,} item{'s' * (items != 1)}"
-        index = Repair(path="", what="index", sentence=sentence, done=True)
-        return [*told, *(Repair(path="", what="workspace", sentence=sentence, done=True) for sentence in done), index]
+        done.append(f"rebuilt the index over {items:,} item{'s' * (items != 1)}")
+        return [*told, *(Repair(path="", sentence=sentence, done=True) for sentence in done)]
 
     def item_problems(self) -> list[Problem]:
         """What is wrong with the item files: of each that is invalid, everything that can be known."""
@@ -483,14 +478,6 @@ def _waiting(checker: Checker) -> Iterator[Problem]:
         yield Problem.warning(row.path, "Recoverable", message, hint)
 
 
-def _engine(checker: Checker) -> Iterator[Problem]:
-    count = checker.store.count()
-    if checker.parts.index.engine == "whoosh" and count > _TOO_MANY_FOR_WHOOSH:
-        message = f"{count} memories are more than the whoosh engine answers quickly"
-        hint = 'set index.engine = "sqlite"'
-        yield Problem.warning(SETTINGS_FILE, "EngineTooSmall", message, hint)
-
-
 def _file_system(checker: Checker) -> Iterator[Problem]:
     kind = file_system(str(checker.parts.tree.root))
     if kind in NETWORK_TYPES:
@@ -527,7 +514,6 @@ EXAMINATIONS: tuple[Examine, ...] = (
     _history,
     _waiting,
     _suggestions,
-    _engine,
     _file_system,
     clock,
     lambda checker: status_of(checker.parts.tree.root).problems(),

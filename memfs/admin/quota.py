@@ -166,26 +166,18 @@ class Account:
 
     Attributes:
         at: when everything was measured; seconds since 1970.
-        base: bytes by area, then.
-        since: bytes written since, by area; less than nothing where more was removed.
+        sizes: bytes by area, then, with what was written and removed since.
         levels: the highest threshold crossed, by quota, until use falls well below it.
-        refused: when a write was last refused and that was reported, by quota.
     """
 
     at: float = 0.0
-    base: Mapping[str, int] = field(default_factory=dict)
-    since: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
     levels: Mapping[str, str] = field(default_factory=dict)
-    refused: Mapping[str, float] = field(default_factory=dict)
 
     def used(self, area: str) -> int:
-        """The bytes of an area, as far as is known."""
-        return max(0, self.base.get(area, 0) + self.since.get(area, 0))
-
-    @property
-    def total(self) -> int:
-        """The bytes of all areas that count."""
-        return sum(self.used(area) for area in (self.base.keys() | self.since.keys()) - DERIVED)
+        """The bytes of an area, or of all that count, as far as is known."""
+        counted = [area] if area != TOTAL else [one for one in self.sizes if one not in DERIVED]
+        return sum(max(0, self.sizes.get(one, 0)) for one in counted)
 
 
 class Ledger:
@@ -202,7 +194,7 @@ class Ledger:
 
     def read(self) -> Account | None:
         """The account as all processes know it, or where that cannot be read as this one does."""
-        with suppress(ValueError, TypeError, AttributeError, OverflowError):
+        with suppress(ValueError, TypeError, AttributeError, OverflowError, KeyError):
             if not self._unwritten:
                 self.known = _account(io.read_record(self._path, _LARGEST))
         return self.known
@@ -218,16 +210,11 @@ class Ledger:
 
 def _account(values: Mapping[str, Any]) -> Account:
     """The account that a file holds, of which anybody may be the author: names that mean nothing are left out."""
-
-    def table(name: str, kind: Callable[[Any], Any]) -> dict[str, Any]:
-        return {area: kind(value) for area, value in values.get(name, {}).items() if area in (*AREAS, TOTAL)}
-
+    sizes, levels = values["sizes"].items(), values["levels"].items()
     return Account(
-        at=float(values.get("at", 0.0)),
-        base=table("base", int),
-        since=table("since", int),
-        levels={area: level for area, level in table("levels", str).items() if level in LEVELS},
-        refused=table("refused", float),
+        at=float(values["at"]),
+        sizes={area: int(size) for area, size in sizes if area in AREAS},
+        levels={area: level for area, level in levels if area in (*AREAS, TOTAL) and level in LEVELS},
     )
 
 
@@ -297,7 +284,7 @@ class Quota(Gate):
             return
         account = self._ledger.read() or Account()
         grown = {area: account.used(area) + size for area, size in growth.items() if size > 0}
-        grown[TOTAL] = account.total + sum(growth.values())
+        grown[TOTAL] = account.used(TOTAL) + sum(growth.values())
         for area, limit in limits.items():
             if grown.get(area, 0) > limit:
                 raise _refusal(area, grown[area], limit)
@@ -317,7 +304,8 @@ class Quota(Gate):
     def _add(self, growth: Sizes) -> None:
         account = self._ledger.read()
         if account is not None:
-            self._ledger.write(replace(account, since=_sum(account.since, growth)))
+            sizes = {area: account.sizes.get(area, 0) + growth.get(area, 0) for area in {*account.sizes, *growth}}
+            self._ledger.write(replace(account, sizes=sizes))
 
     def settle(self) -> None:
         """Raise one occasion for each quota that crossed a threshold since the last time, whichever process saw it."""
@@ -325,10 +313,10 @@ class Quota(Gate):
         if account is None:
             return
         with suppress(MemfsError):  # the write is done: what cannot be reported now is reported after the next one
-            if any(_rises(account, standing) for standing in self._standings(account)):
+            if any(self._moves(account, standing) for standing in self._standings(account)):
                 account = self._counted(account)
             for standing in self._standings(account):
-                if _rises(account, standing) or self._falls(account, standing):
+                if self._moves(account, standing):
                     self._note(standing)
 
     def make_room(self, refused: QuotaExceeded) -> None:
@@ -338,7 +326,7 @@ class Quota(Gate):
             account = self._counted(self._ledger.read())
             for standing in self._standings(account):
                 if standing.area == area:
-                    self._refuse(standing)
+                    self._note(replace(standing, level="full"))
 
     def maintain(self) -> None:
         """Do what is due from time to time; a long-lived process calls this now and then, in the background."""
@@ -381,7 +369,7 @@ class Quota(Gate):
         # Under the lock, where nobody writes: what is written during a scan would count twice, or not at all.
         with self._parts.lock.hold("account"):
             base = {**weigh_files(self._parts), **derived}
-            self._ledger.write(replace(self._ledger.read() or Account(), at=self._now(), base=base, since={}))
+            self._ledger.write(replace(self._ledger.read() or Account(), at=self._now(), sizes=base))
         return AreaUsage(areas=base, free=free_bytes(self._parts.tree.root))
 
     # -- internal -------------------------------------------------------------------------------------------------
@@ -398,45 +386,31 @@ class Quota(Gate):
     def _standings(self, account: Account) -> list[QuotaStatus]:
         found = []
         for area, limit in self._limits.bytes.items():
-            used = account.total if area == TOTAL else account.used(area)
+            used = account.used(area)
             found.append(QuotaStatus(area=area, used=used, limit=limit, level=self._limits.level(used / limit)))
         return found
+
+    def _level(self, account: Account, standing: QuotaStatus) -> str:
+        """The level that a quota has reached, or has not fallen well below yet."""
+        known = account.levels.get(standing.area, "")
+        if LEVELS.index(standing.level) > LEVELS.index(known):
+            return standing.level
+        falls = bool(known) and standing.share < self._limits.at(known) - _MARGIN
+        return self._limits.level(standing.share + _MARGIN) if falls else known
+
+    def _moves(self, account: Account, standing: QuotaStatus) -> bool:
+        return self._level(account, standing) != account.levels.get(standing.area, "")
 
     def _note(self, standing: QuotaStatus) -> None:
         """Remember the level a quota has reached, and raise the occasion if nobody did yet."""
         with self._parts.lock.hold("account"):
             account = self._ledger.read() or Account()
-            rises = _rises(account, standing)
-            if rises or self._falls(account, standing):
-                level = standing.level if rises else self._limits.level(standing.share + _MARGIN)
+            known, level = account.levels.get(standing.area, ""), self._level(account, standing)
+            if level != known:
                 self._ledger.write(replace(account, levels={**account.levels, standing.area: level}))
-        if rises and not (standing.level == "full" and self._told(account, standing.area)):
-            self._raise(standing)
-
-    def _falls(self, account: Account, standing: QuotaStatus) -> bool:
-        known = account.levels.get(standing.area, "")
-        return bool(known) and standing.share < self._limits.at(known) - _MARGIN
-
-    def _refuse(self, standing: QuotaStatus) -> None:
-        """Raise the occasion of a refusal. A write may be refused again and again: that is reported once in a while."""
-        with self._parts.lock.hold("account"):
-            account = self._ledger.read() or Account()
-            told = self._told(account, standing.area) or account.levels.get(standing.area) == "full"
-            if not told:
-                self._ledger.write(replace(account, refused={**account.refused, standing.area: self._now()}))
-        if not told:
-            self._raise(replace(standing, level="full"))
-
-    def _told(self, account: Account, area: str) -> bool:
-        return 0 <= self._now() - account.refused.get(area, 0.0) < _STALE
-
-    def _raise(self, standing: QuotaStatus) -> None:
-        self._fire("storage_threshold", standing.facts())
-        self.measure()
-
-
-def _rises(account: Account, standing: QuotaStatus) -> bool:
-    return LEVELS.index(standing.level) > LEVELS.index(account.levels.get(standing.area, ""))
+        if LEVELS.index(level) > LEVELS.index(known):
+            self._fire("storage_threshold", standing.facts())
+            self.measure()
 
 
 def sentence(facts: Mapping[str, Any]) -> str:
@@ -446,10 +420,6 @@ def sentence(facts: Mapping[str, Any]) -> str:
     level = f" ({'no room left for a write' if refused else facts['level']})" if facts["level"] else ""
     percent = facts["used"] * 100 // facts["limit"]  # rounded down: 100 % is full
     return f"{what}: {percent}% of the quota, {facts['used']:,} of {facts['limit']:,} bytes{level}"
-
-
-def _sum(one: Sizes, other: Sizes) -> dict[str, int]:
-    return {area: one.get(area, 0) + other.get(area, 0) for area in one.keys() | other.keys()}
 
 
 def _content(plans: Sequence[FilePlan]) -> dict[str, int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from memfs import errors
@@ -23,7 +22,7 @@ from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.journal import Journal
 from memfs.fs.tree import refuse_rot
 from memfs.git import log, maintenance
-from memfs.git.objects import Objects
+from memfs.git.objects import Object, Objects, add, write_loose
 from memfs.git.repository import Repository
 from memfs.model import Problem, Stamp
 from memfs.model.state_facts import StateQuery, StateRow
@@ -189,7 +188,7 @@ def examine_objects(parts: Parts) -> list[maintenance.FsckFinding]:
         GitFailed, LockTimeout: nobody can tell.
     """
     found = maintenance.examine(parts.repository)
-    if not any(finding.serious for finding in found):
+    if not found:
         return found
     with parts.commit_lock.hold("check", timeout=60):
         return maintenance.examine(parts.repository)
@@ -198,7 +197,7 @@ def examine_objects(parts: Parts) -> list[maintenance.FsckFinding]:
 def advice(finding: maintenance.FsckFinding) -> str:
     """What a person can do about damage that memfs cannot put right."""
     if finding.object:
-        return "where nothing here holds it, fetch it from a clone, or restore a backup"
+        return "where nothing here holds it, fetch it from a clone or a backup; 'git write-tree' makes folders again"
     if ".pack" in finding.message:
         return "once each object in it is whole again, 'git repack -a -d' makes another pack"
     if "refs/" in finding.message or "HEAD" in finding.message:
@@ -226,14 +225,9 @@ def lost_in_head(repository: Repository) -> Iterator[tuple[str, str, errors.Hist
 def _objects(checker: Checker) -> Iterator[Problem]:
     places = _places(checker)
     for finding in examine_objects(checker.parts):
+        hint = "'memfs check --fix --integrity' makes it again where the files hold it; " if finding.object else ""
         path = places.get(finding.object, "")
-        if finding.serious:
-            hint = f"'memfs check --fix --integrity' makes it again where the files hold it; {advice(finding)}"
-            chosen = hint if finding.object else advice(finding)
-            yield Problem(path=path, code="HistoryUnavailable", message=finding.message, hint=chosen)
-        else:
-            hint = "git remarks on it; nothing is lost"
-            yield Problem.warning(path, "HistoryUntidy", finding.message, hint)
+        yield Problem(path=path, code="HistoryUnavailable", message=finding.message, hint=hint + advice(finding))
 
 
 def _places(checker: Checker) -> dict[str, str]:
@@ -264,16 +258,12 @@ class Repair:
 
     Attributes:
         path: the file, below the workspace; "" where it is not about one.
-        what: ``item``, ``document``, ``object`` (of git), ``journal``, ``index`` or ``workspace``.
-        sentence: what was done, or why nothing was.
-        source: where the whole content comes from, "" where there is none.
+        sentence: what was done and where the whole content comes from, or why nothing was.
         done: whether it was done.
     """
 
     path: str
-    what: str
     sentence: str
-    source: str = ""
     done: bool = False
 
 
@@ -310,7 +300,7 @@ class Repairer:
             elif not named:
                 yield self._invalid(problem)
         if stale:
-            yield _done(Repair(path="", what="index", sentence="the index is rebuilt"), self._store.reindex)
+            yield _done(Repair(path="", sentence="the index is rebuilt"), self._store.reindex)
 
     def file(self, reference: str) -> str:
         """The path of an item or document that is named by path or id.
@@ -342,8 +332,7 @@ class Repairer:
         data, source = whole
         name = DAMAGED + sha256(found.data)[:16]
         sentence = f"its content is taken from {source}; memfs restore --displaced lists the bytes it had as {name}"
-        repair = Repair(path=path, what=_what(path), sentence=sentence, source=source)
-        return _done(repair, lambda: self._put_back(path, found.data, data, name))
+        return _done(Repair(path=path, sentence=sentence), lambda: self._put_back(path, found.data, data, name))
 
     def _invalid(self, problem: Problem) -> Repair:
         """A file that the disk did not damage: its author decides about it."""
@@ -386,13 +375,13 @@ class Repairer:
         try:
             saved = journal.salvage(self._parts.journal.path)
         except (errors.MemfsError, errors.FormatUnsupported) as error:
-            yield Repair(path="", what="journal", sentence=f"the journal: {error}")
+            yield Repair(path="", sentence=f"the journal: {error}")
             return
         if saved is not None:
             count = len(saved.operations())
             saved.close()
             sentence = f"the journal is rebuilt from the {count} whole write(s) in it; a copy is kept"
-            yield _done(Repair(path="", what="journal", sentence=sentence, source="the journal"), self._renew_journal)
+            yield _done(Repair(path="", sentence=sentence), self._renew_journal)
 
     def _renew_journal(self) -> None:
         path = self._parts.journal.path
@@ -417,8 +406,7 @@ class Repairer:
         told: dict[str, Repair] = {}
         for _ in range(_ROUNDS):
             found = {finding.message: finding for finding in self._findings(deep) if finding.message not in told}
-            wanted = {finding.object for finding in found.values() if finding.object}
-            known = maintenance.known_objects(self._parts.repository, wanted, self._contents()) if wanted else {}
+            known = self._known() if found else {}
             fresh = {message: self._object(finding, known) for message, finding in found.items()}
             told |= fresh
             if not any(one.done for one in fresh.values()):
@@ -427,25 +415,33 @@ class Repairer:
 
     def _findings(self, deep: bool) -> Iterable[maintenance.FsckFinding]:
         if deep:
-            return [finding for finding in examine_objects(self._parts) if finding.serious]
+            return examine_objects(self._parts)
         with suppress(errors.HistoryError):  # what a plain check sees
             return [maintenance.lost(blob) for _, blob, _ in lost_in_head(self._parts.repository)]
         return ()
 
     def _object(self, finding: maintenance.FsckFinding, known: Objects) -> Repair:
-        if finding.object not in known:
-            return Repair(path="", what="object", sentence=f"{finding.message}: {advice(finding)}")
-        sentence = f"{finding.message}: it is rewritten from the files"
-        repair = Repair(path="", what="object", sentence=sentence, source="the files")
-        return _done(repair, partial(self._put_object_back, {finding.object: known[finding.object]}))
+        name = finding.object
+        if name not in known:
+            return Repair(path="", sentence=f"{finding.message}: {advice(finding)}")
+        repair = Repair(path="", sentence=f"{finding.message}: it is rewritten from the files")
+        return _done(repair, lambda: self._put_object_back(name, known[name]))
 
-    def _put_object_back(self, known: Objects) -> None:
-        name = next(iter(known))
-        path = self._parts.repository.common_dir / "objects" / name[:2] / name[2:]
+    def _put_object_back(self, name: str, item: Object) -> None:
+        folder = self._parts.repository.common_dir / "objects"
         with suppress(FileNotFoundError):
-            self._copy_aside(io.read_file(path), f"object-{name[:12]}")
-        if not maintenance.put_back(self._parts.repository, known):
-            raise errors.HistoryError("git still cannot read it", hint="run 'git fsck --full'")
+            self._copy_aside(io.read_file(folder / name[:2] / name[2:]), f"object-{name[:12]}")
+        write_loose(folder, {name: item})
+        self._parts.repository.object(name)  # which git reads now
+
+    def _known(self) -> Objects:
+        """Every object that can be made again: of contents, and for folders of the person's index."""
+        made: Objects = {}
+        for data in self._contents():
+            add(made, "blob", data)
+        with suppress(errors.MemfsError):  # a damaged index knows no folders
+            made |= maintenance.trees_of_index(self._parts.repository)
+        return made
 
     def _contents(self) -> Iterator[bytes]:
         """Every content that could be an object that is lost."""
@@ -459,7 +455,7 @@ class Repairer:
 
 
 def _lost(path: str, reason: str) -> Repair:
-    return Repair(path=path, what=_what(path), sentence=reason)
+    return Repair(path=path, sentence=reason)
 
 
 def _done(repair: Repair, act: Callable[[], object]) -> Repair:
@@ -470,10 +466,6 @@ def _done(repair: Repair, act: Callable[[], object]) -> Repair:
         reason = str(error) if isinstance(error, errors.MemfsError) else "the file changed meanwhile"
         return replace(repair, sentence=f"{repair.sentence}: not done: {reason}")
     return replace(repair, done=True)
-
-
-def _what(path: str) -> str:
-    return "document" if schema_of(path) else "item"
 
 
 def _waiting(parts: Parts, path: str) -> Iterator[Whole]:

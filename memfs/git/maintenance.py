@@ -1,29 +1,26 @@
-"""Packs objects, finds damage by ``git fsck``, puts lost objects back, and writes a whole history as one stream.
+"""Packs objects, finds damage by ``git fsck``, and writes a whole history as one stream.
 
-Nothing is ever pruned. An object is named by its content, so that what is put back is provably what was lost. The
-stream is one that ``git clone`` reads (``git bundle``, version 2); one that is damaged or incomplete raises, and its
-refs are not set.
+Nothing is ever pruned. The stream is one that ``git clone`` reads (``git bundle``, version 2); one that is damaged or
+incomplete raises, and its refs are not set.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from subprocess import Popen
 
 from memfs.dataclass import dataclass
-from memfs.errors import HistoryError, HistoryUnavailable, MemfsError
+from memfs.errors import HistoryError, HistoryUnavailable
 from memfs.fs import io
 from memfs.fs.executor import Worker
-from memfs.git import objects
 from memfs.git.layout import HEADS, HEX, PER_WORKTREE, read_small, require_branch
-from memfs.git.objects import Object, Objects, TreeEntry, build
+from memfs.git.objects import Objects, TreeEntry, build
 from memfs.git.process import contents, end, entries_of, failure, finish, sizes
 from memfs.git.repository import Repository
-from memfs.model.item import object_id
 
 PATIENCE = 900.0
 # A commit of one item writes six or seven loose objects, spread evenly over 256 folders: this many are 1,000 commits.
@@ -93,16 +90,14 @@ class FsckFinding:
     Attributes:
         message: what it is.
         object: the id of the damaged or missing object, "" where it is about something else.
-        serious: false for what is merely untidy: no content is lost by it.
     """
 
     message: str
     object: str = ""
-    serious: bool = True
 
 
 def examine(repository: Repository) -> list[FsckFinding]:
-    """Everything that git finds wrong when it reads every object of the repository.
+    """The damage that git finds when it reads every object of the repository; not what is merely untidy.
 
     Raises:
         GitFailed: git took too long or is missing, so that nobody can tell.
@@ -123,17 +118,12 @@ def _read(line: str) -> FsckFinding | None:
     text = line.strip()
     level, colon, rest = text.partition(": ")
     said = rest if colon and level in ("error", "fatal", "warning") else text
-    if level == "warning" or (level == "error" and _LINT.search(said)) or said.startswith("warning in "):
-        return FsckFinding(message=said, serious=False)
-    loose = _LOOSE.search(said)
-    named = _NAMED.search(said)
-    if not said or (_ASIDE.search(said) and not loose):
-        return None
-    if loose:
+    if loose := _LOOSE.search(said):
         return lost(loose[1] + loose[2])
-    if named and _OF_OBJECT.search(said):
-        return lost(named[1], named[2] or "")
-    return FsckFinding(message=said)
+    if not said or level == "warning" or _LINT.search(said) or _ASIDE.search(said):
+        return None
+    named = _NAMED.search(said)
+    return lost(named[1], named[2] or "") if named and _OF_OBJECT.search(said) else FsckFinding(message=said)
 
 
 def lost(name: str, place: str = "") -> FsckFinding:
@@ -142,37 +132,7 @@ def lost(name: str, place: str = "") -> FsckFinding:
     return FsckFinding(message=f"the git object {name}{where} is damaged or missing", object=name)
 
 
-def put_back(repository: Repository, known: Objects) -> bool:
-    """Write damaged or missing objects again, of which the bytes are known; return whether they are whole now.
-
-    Raises:
-        StorageIO: they could not be written.
-    """
-    objects.write_loose(repository.common_dir / "objects", known)
-    return all(_whole(repository, name) for name in known)
-
-
-def known_objects(repository: Repository, wanted: Collection[str], contents: Iterable[bytes]) -> Objects:
-    """Those of the wanted objects whose bytes are known: from contents, and for folders from the person's index."""
-    found: Objects = {}
-    for data in contents:
-        name = object_id("blob", data)
-        if name in wanted:
-            found[name] = Object("blob", data)
-    if set(wanted) - set(found):
-        with suppress(MemfsError):  # a damaged index knows no folders
-            found |= {name: tree for name, tree in _trees_of_index(repository).items() if name in wanted}
-    return found
-
-
-def _whole(repository: Repository, name: str) -> bool:
-    try:
-        return bool(repository.object(name).kind)
-    except HistoryError:
-        return False
-
-
-def _trees_of_index(repository: Repository) -> Objects:
+def trees_of_index(repository: Repository) -> Objects:
     """The trees that a commit of the person's index would have."""
     staged = {one.path: TreeEntry(one.mode, one.blob) for one in entries_of(repository.git) if one.stage == 0}
     made: Objects = {}

@@ -276,7 +276,7 @@ def test_repair_brings_rot_back_from_the_commit_it_names(workspace: Workspace, g
     changed = rot_text(workspace)
     (done,) = repairer(workspace).repair()
     assert (done.path, done.done) == (path, True)
-    assert head.startswith(done.source.removeprefix("commit "))
+    assert f"commit {head[:10]}" in done.sentence
     assert workspace.store.get("cat") == before
     (kept,) = workspace.recovered.list()
     assert kept.name in done.sentence
@@ -294,7 +294,7 @@ def test_repair_takes_what_waits_from_the_journal(workspace: Workspace) -> None:
     stored = workspace.store.put(MemoryItem("the cat moved to the attic", "semantic", id="cat"))
     rot_text(workspace)
     (done,) = repairer(workspace).repair()
-    assert (done.done, done.source) == (True, "the journal")
+    assert (done.done, "taken from the journal" in done.sentence) == (True, True)
     assert workspace.store.get("cat") == stored
 
 
@@ -354,7 +354,7 @@ def test_repair_restores_a_broken_document_that_is_named(workspace: Workspace) -
     workspace.store.flush(adopt=True)
     (workspace.root / path).write_bytes(b"{{{")
     (left,) = repairer(workspace).repair()
-    assert (left.path, left.what, left.done) == (path, "document", False)
+    assert (left.path, left.done) == (path, False)
     (done,) = repairer(workspace).repair([path])
     assert done.done
     assert (workspace.root / path).read_bytes() == whole
@@ -488,7 +488,7 @@ def test_28_a_damaged_record_is_reported_and_the_others_are_saved(workspace: Wor
     journal.write_bytes(flipped(data, at * 8))
     assert "JournalDamaged" in {problem.code for problem in workspace.checker.check(integrity=True)}
     (done,) = repairer(workspace).repair()
-    assert (done.what, done.done) == ("journal", True)
+    assert (done.sentence.startswith("the journal"), done.done) == (True, True)
     assert {change.path for operation in workspace.parts.journal.operations() for change in operation.changes} == {
         path_of(workspace, "n0"), path_of(workspace, "n2"),
     }  # fmt: skip
@@ -510,7 +510,7 @@ def test_28_a_damaged_header_loses_no_record(workspace: Workspace, opened: Opene
     assert {"JournalDamaged", "FormatUnsupported"} & {problem.code for problem in again.checker.check(integrity=True)}
     assert journal.read_bytes() == changed
     (done,) = repairer(again).repair()
-    assert (done.what, done.done) == ("journal", True)
+    assert (done.sentence.startswith("the journal"), done.done) == (True, True)
     assert [operation.message for operation in again.parts.journal.operations()] == ["Remember: a waiting text"]
     again.store.put(MemoryItem("one more", "semantic", id="more"))
     assert len(again.store.flush().commits) == 1

@@ -408,15 +408,13 @@ def test_the_history_of_other_files_does_not_count(tmp_path: Path, git: Callable
 
 
 def test_the_account_survives_its_own_form(tmp_path: Path) -> None:
-    """What is written is read back, negative sums included."""
+    """What is written is read back, negative sizes included."""
     ledger = Ledger(tmp_path)
     assert ledger.read() is None
-    account = Account(
-        at=1.5, base={"items": 10}, since={"items": -3, "threads": 7, "state": 9}, levels={"total": "full"}
-    )
+    account = Account(at=1.5, sizes={"items": 7, "threads": 7, "archive": -1, "state": 9}, levels={"total": "full"})
     ledger.write(account)
     assert Ledger(tmp_path).read() == account
-    assert (account.used("items"), account.total) == (7, 14)
+    assert (account.used("items"), account.used("total")) == (7, 14)
 
 
 def test_the_sentence_for_people_names_share_and_level() -> None:

@@ -79,7 +79,7 @@ def test_rot_is_found_isolated_and_repaired(opened: Open, committed: bool) -> No
     assert (problem.path, problem.code) == (PATH, CorruptItem.__name__)
     (repair,) = [one for one in workspace.repairer.repair() if one.path]
 
-    assert (repair.path, repair.what, repair.done) == (PATH, "document", True)
+    assert (repair.path, repair.done) == (PATH, True)
     assert files_of(workspace).read(PATH).values == VALUES
     assert [one.code for one in workspace.checker.check(integrity=True)] in ([], ["Recoverable"])
 

@@ -208,7 +208,7 @@ def test_check_fix_says_what_it_did(root: Path, item: Path, memfs: Memfs) -> Non
     (root / "ContextMemory" / ".gitattributes").unlink()
     fixed = memfs("check", "--fix", "--json").json["repairs"]
     assert fixed[0]["sentence"] == "rewrote ContextMemory/.gitattributes"
-    assert memfs("check", "--fix").out.splitlines()[0] == "Rebuilt the index over 1 item"
+    assert memfs("check", "--fix").out.splitlines()[0] == "Fixed: rebuilt the index over 1 item"
 
 
 def test_check_names_a_field_once(root: Path, item: Path, memfs: Memfs) -> None:

@@ -55,9 +55,6 @@ def _text(found: CheckReport) -> Text:
         yield found.error
         return
     for one in found.repairs:
-        if one.what == "index" and one.done:  # which is no damage
-            yield one.sentence.capitalize()
-            continue
         word, colour = ("Fixed", "green") if one.done else ("Left", "red")
         yield f"{styled(word, fg=colour)}: {f'{one.path}: '.removeprefix(': ') + one.sentence}"
     yield from found.problems
