@@ -27,10 +27,13 @@ from memfs.admin.backup_file import (
     HISTORY,
     STATE,
     BackupManifest,
+    RepositorySnapshot,
     manifest_name,
     opened,
     prove_history,
+    snapshot,
     verify,
+    write_bundle,
 )
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, replace
@@ -40,7 +43,6 @@ from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import ScanEntry
 from memfs.fs.workspace_location import base_folder
-from memfs.git.maintenance import RepositorySnapshot, snapshot, write_bundle
 from memfs.learning.inbox import FILE as INBOX
 from memfs.model.state_paths import BACKUPS
 from memfs.model.time import format_time

@@ -10,7 +10,7 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memfs.admin.backup_file import prove_history
+from memfs.admin.backup_file import RepositorySnapshot, prove_history, write_bundle
 from memfs.admin.erase import CUT, LOCK_WAIT, HistoryRewrite, is_shared, refuse_busy, refuse_kind
 from memfs.admin.erase_purge import remotes
 from memfs.dataclass import dataclass, replace
@@ -21,7 +21,6 @@ from memfs.fs.workspace_location import place_in
 from memfs.git import rewrite
 from memfs.git.commit_object import EXPORT, CommitWriter, compose, encode_commit, parse_commit, trailer_value
 from memfs.git.layout import HEADS
-from memfs.git.maintenance import RepositorySnapshot, write_bundle
 from memfs.model import Problem
 from memfs.model.time import format_time
 from memfs.store import Store

@@ -17,7 +17,7 @@ from memfs.dataclass import dataclass
 from memfs.errors import Conflict, CorruptRecord, HistoryUnavailable, ItemNotFound, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import FileLock
-from memfs.git import log, maintenance
+from memfs.git import log
 from memfs.git.log import Revision
 from memfs.git.repository import Repository, blobs_in_history
 from memfs.model.ids import stem_of
@@ -130,8 +130,10 @@ class History:
 
     def maintain(self) -> int:
         """Pack the repository and write what makes reading history quick; return how many bytes that freed."""
+        from memfs.git.commits import maintain  # who reads history makes no commits
+
         with self._commit_lock.hold("maintenance", timeout=60):
-            return maintenance.maintain(self._repository)
+            return maintain(self._repository)
 
     # -- the way back ---------------------------------------------------------------------------------------------
     def restore(

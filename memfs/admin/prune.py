@@ -21,7 +21,7 @@ from memfs.format.codec import PRUNED
 from memfs.fs import io
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.tree import Content, View, blob_id
-from memfs.git import maintenance
+from memfs.git.commits import maintain
 from memfs.git.repository import blobs_in_history
 from memfs.model import Candidate, MemoryItem, Problem, Query
 from memfs.model.ids import stem_of
@@ -444,7 +444,7 @@ def _history(cleaner: Cleaner) -> CleanupStep:
     if cleaner.parts.policy.adopt != "auto":
         return CleanupStep(what="", bytes=0)
     with cleaner.parts.commit_lock.hold("maintenance", timeout=10):
-        return CleanupStep(what="packed the history", bytes=maintenance.maintain(cleaner.parts.repository))
+        return CleanupStep(what="packed the history", bytes=maintain(cleaner.parts.repository))
 
 
 def _index(cleaner: Cleaner) -> CleanupStep:

@@ -7,6 +7,7 @@ says that it is an older version. A person's edit is left alone unless they name
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -21,8 +22,9 @@ from memfs.fs import io, journal
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.journal import Journal
 from memfs.fs.tree import refuse_rot
-from memfs.git import log, maintenance
-from memfs.git.objects import Object, Objects, add, write_loose
+from memfs.git import log
+from memfs.git.objects import Object, Objects, TreeEntry, add, build, write_loose
+from memfs.git.process import contents, entries_of, finish, sizes
 from memfs.git.repository import Repository
 from memfs.model import Problem, Stamp
 from memfs.model.state_facts import StateQuery, StateRow
@@ -38,6 +40,68 @@ from memfs.store.recovery import DAMAGED, DAMAGED_SUFFIX, all_aside, keep_aside
 
 if TYPE_CHECKING:
     from memfs.admin.check import Checker, Examine
+
+
+PATIENCE = 900.0
+_ARGUMENTS = ("--full", "--strict", "--no-dangling", "--no-progress", "--name-objects")
+_NAMED = re.compile(r"(?<!pack-)\b([0-9a-f]{40})\b(?: \((\S+)\))?")
+_LOOSE = re.compile(r"objects/([0-9a-f]{2})/([0-9a-f]{38})\b")
+_OF_OBJECT = re.compile(
+    r"object corrupt or missing|^missing |^loose object|^packed |^cannot unpack|^index CRC mismatch|hash mismatch"
+    r"|^unable to (?:unpack|read|parse)|garbage at end|^corrupt"
+)
+# What fsck says beside the point: how it came upon an object, and what zlib thought of it.
+_ASIDE = re.compile(r"^(?:hint:|notice|dangling|unreachable|broken link|to |inflate|bad object|Could not read)")
+_LINT = re.compile(r"^(?:warning )?in (?:blob|tree|commit|tag) |: invalid reflog entry|^bad ref for \S*logs/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FsckFinding:
+    """One thing that git found.
+
+    Attributes:
+        message: what it is.
+        object: the id of the damaged or missing object, "" where it is about something else.
+    """
+
+    message: str
+    object: str = ""
+
+
+def examine(repository: Repository) -> list[FsckFinding]:
+    """The damage that git finds when it reads every object of the repository; not what is merely untidy.
+
+    Raises:
+        GitFailed: git took too long or is missing, so that nobody can tell.
+    """
+    _, out, err = finish(repository.git.open("fsck", *_ARGUMENTS, variables={}), b"", PATIENCE)
+    lines = [*out.decode("utf-8", "replace").splitlines(), *err.splitlines()]
+    found: dict[str, FsckFinding] = {}
+    for line in lines:
+        finding = _read(line)
+        if finding is not None:
+            key = finding.object or finding.message
+            before = found.get(key)
+            found[key] = finding if before is None or len(finding.message) > len(before.message) else before
+    return list(found.values())
+
+
+def _read(line: str) -> FsckFinding | None:
+    text = line.strip()
+    level, colon, rest = text.partition(": ")
+    said = rest if colon and level in ("error", "fatal", "warning") else text
+    if loose := _LOOSE.search(said):
+        return lost(loose[1] + loose[2])
+    if not said or level == "warning" or _LINT.search(said) or _ASIDE.search(said):
+        return None
+    named = _NAMED.search(said)
+    return lost(named[1], named[2] or "") if named and _OF_OBJECT.search(said) else FsckFinding(message=said)
+
+
+def lost(name: str, place: str = "") -> FsckFinding:
+    """The finding that an object is damaged or missing; ``place`` is how git came upon it."""
+    where = f" ({place})" if place else ""
+    return FsckFinding(message=f"the git object {name}{where} is damaged or missing", object=name)
 
 
 _STORED = ("whoosh", "sqlite")
@@ -181,20 +245,20 @@ def _index(checker: Checker) -> Iterator[Problem]:
         yield Problem.warning("", "IndexDamaged", message, hint)
 
 
-def examine_objects(parts: Parts) -> list[maintenance.FsckFinding]:
+def examine_objects(parts: Parts) -> list[FsckFinding]:
     """What git finds wrong; asked again where it finds something, while nobody packs or commits meanwhile.
 
     Raises:
         GitFailed, LockTimeout: nobody can tell.
     """
-    found = maintenance.examine(parts.repository)
+    found = examine(parts.repository)
     if not found:
         return found
     with parts.commit_lock.hold("check", timeout=60):
-        return maintenance.examine(parts.repository)
+        return examine(parts.repository)
 
 
-def advice(finding: maintenance.FsckFinding) -> str:
+def advice(finding: FsckFinding) -> str:
     """What a person can do about damage that memfs cannot put right."""
     if finding.object:
         return "where nothing here holds it, fetch it from a clone or a backup; 'git write-tree' makes folders again"
@@ -213,9 +277,11 @@ def lost_in_head(repository: Repository) -> Iterator[tuple[str, str, errors.Hist
     """
     commit = repository.head().commit
     files = repository.tree(commit, CONTENT) if commit else {}
-    intact = maintenance.intact(repository, files.values())
+    whole: set[str] = set()
+    with suppress(errors.HistoryError):  # of the others one by one is asked
+        whole.update(name for name, _ in contents(repository.git, sizes(repository.git, files.values()), PATIENCE))
     for path, blob in files.items():
-        if blob not in intact:
+        if blob not in whole:
             try:
                 repository.blob(blob)
             except errors.HistoryError as error:
@@ -413,14 +479,14 @@ class Repairer:
                 break
         return told.values()
 
-    def _findings(self, deep: bool) -> Iterable[maintenance.FsckFinding]:
+    def _findings(self, deep: bool) -> Iterable[FsckFinding]:
         if deep:
             return examine_objects(self._parts)
         with suppress(errors.HistoryError):  # what a plain check sees
-            return [maintenance.lost(blob) for _, blob, _ in lost_in_head(self._parts.repository)]
+            return [lost(blob) for _, blob, _ in lost_in_head(self._parts.repository)]
         return ()
 
-    def _object(self, finding: maintenance.FsckFinding, known: Objects) -> Repair:
+    def _object(self, finding: FsckFinding, known: Objects) -> Repair:
         name = finding.object
         if name not in known:
             return Repair(path="", sentence=f"{finding.message}: {advice(finding)}")
@@ -440,7 +506,8 @@ class Repairer:
         for data in self._contents():
             add(made, "blob", data)
         with suppress(errors.MemfsError):  # a damaged index knows no folders
-            made |= maintenance.trees_of_index(self._parts.repository)
+            rows = entries_of(self._parts.repository.git)
+            build({one.path: TreeEntry(one.mode, one.blob) for one in rows if one.stage == 0}, made)
         return made
 
     def _contents(self) -> Iterator[bytes]:

@@ -127,7 +127,7 @@ def repository_at(root: Path, create: bool, allow_detached: bool, own: bool) -> 
 
 def _is_begun(repository: Repository) -> bool:
     """Whether a repository may be one of our own, whose making was interrupted: nobody has anything in it."""
-    from memfs.git.transaction import unfinished
+    from memfs.git.commits import unfinished
 
     staged = os.path.lexists(repository.git_dir / "index") and not unfinished(repository)
     if staged or repository.head().commit is not None:

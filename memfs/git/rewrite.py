@@ -21,11 +21,11 @@ from memfs.fs import io
 from memfs.git import objects
 from memfs.git.busy import lock_reason
 from memfs.git.commit_object import headers
+from memfs.git.commits import index_of, keep_date, lock_of
 from memfs.git.layout import NULL, PER_WORKTREE, Layout, facts_of
 from memfs.git.objects import EMPTY_TREE, SUBMODULE, Object
 from memfs.git.process import GitCommands, contents, entries_of, files_of
 from memfs.git.repository import Repository
-from memfs.git.transaction import index_of, keep_date, lock_of
 from memfs.model.item import object_id
 
 ERASED = b"[erased]"

@@ -85,11 +85,11 @@ class Committer:
         parts = self._parts
         if parts.policy.adopt != "auto":
             return
-        from memfs.git import maintenance  # only a process that commits needs what makes commits, here and below
+        from memfs.git import commits  # only a process that commits needs what makes commits, here and below
 
-        if maintenance.due(parts.repository):
+        if commits.due(parts.repository):
             with contextlib.suppress(errors.LockTimeout), parts.commit_lock.hold("maintenance", timeout=1):
-                maintenance.maintain(parts.repository)
+                commits.maintain(parts.repository)
 
     def waiting(self) -> int:
         """How many operations wait for their commit."""
@@ -294,7 +294,7 @@ class Committer:
         paths = [path for path, digest in last.items() if path not in wanted and self._is_still(path, digest)]
         if not paths:
             return
-        from memfs.git.transaction import index_lock
+        from memfs.git.commits import index_lock
 
         with index_lock(parts.repository):
             for path, blob in parts.repository.staged(paths).items():

@@ -23,11 +23,11 @@ from memfs.format.secrets import refuse_text
 from memfs.format.text import has_markers, shortlist
 from memfs.fs import io
 from memfs.fs.workspace_location import is_own
+from memfs.git.commits import MERGED, REVERTED, situation
 from memfs.git.layout import HEX, read_small
 from memfs.git.log import Snapshot, snapshots
 from memfs.git.objects import REGULAR, TreeEntry
 from memfs.git.repository import Repository, holds_commit, is_ancestor, merge_bases, objects_beyond
-from memfs.git.transaction import MERGED, REVERTED, situation
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import conflict_path, document_kind, iteration_of
 from memfs.model.time import EPOCH

@@ -23,9 +23,9 @@ from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import is_own
 from memfs.git import log
+from memfs.git.commits import UnmergedPath, situation, stage, unmerged
 from memfs.git.objects import FILE, TreeEntry
 from memfs.git.repository import Repository
-from memfs.git.transaction import UnmergedPath, situation, stage, unmerged
 from memfs.model.ids import stem_of
 from memfs.model.item import MemoryItem, Origin, RecordedConflict
 from memfs.model.shape import plain

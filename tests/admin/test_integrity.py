@@ -699,5 +699,5 @@ def test_what_cannot_be_examined_is_not_called_whole(workspace: Workspace, monke
     def failing(_: object) -> object:
         raise GitFailed("git did not answer within 30 seconds")
 
-    monkeypatch.setattr("memfs.git.maintenance.examine", failing)
+    monkeypatch.setattr("memfs.admin.repair.examine", failing)
     assert [problem.severity for problem in workspace.checker.check(integrity=True)] == ["unknown"]

@@ -13,12 +13,11 @@ import pytest
 from kit.patience import LONG, until
 from memfs.errors import GitBusy, HistoryError, HistoryUnavailable, PathEscape
 from memfs.fs import io
-from memfs.git import commits, transaction
+from memfs.git import commits
 from memfs.git.busy import running_git
 from memfs.git.commit_object import CommitChange, CommitWriter, Group
-from memfs.git.commits import commit, recover
+from memfs.git.commits import commit, maintain, recover
 from memfs.git.log import diff, log, show
-from memfs.git.maintenance import maintain
 from memfs.git.repository import Repository
 
 ITEM = "ContextMemory/memories/semantic/2026-11/use-postgres-7h2k9q.yaml"
@@ -506,14 +505,14 @@ def test_row_36_a_branch_that_moves_under_us_is_followed(world, monkeypatch):
     world.write("src/main.c", "theirs\n", world.root)
     world.git("add", ".")
     theirs = world.git("commit-tree", "-p", "HEAD", "-m", "theirs", world.git("write-tree").strip()).strip()
-    finish, moved = transaction.finish, []
+    finish, moved = commits.finish, []
 
     def move_first(*given):
         if not moved:
             moved.append(world.git("update-ref", "refs/heads/main", theirs))
         return finish(*given)
 
-    monkeypatch.setattr(transaction, "finish", move_first)
+    monkeypatch.setattr(commits, "finish", move_first)
     (made,) = world.commit(world.put(NEW, "1\n"))
     assert world.git("rev-parse", f"{made}~1").strip() == theirs
     assert world.status() == ""
@@ -522,7 +521,7 @@ def test_row_36_a_branch_that_moves_under_us_is_followed(world, monkeypatch):
 
 def test_row_36_an_index_that_changes_under_us_is_read_again(world, monkeypatch):
     """What a person stages while the new index is built is in the next one."""
-    real, calls = transaction._lock, []
+    real, calls = commits._lock, []
 
     def lock(repository, index):
         if not calls:
@@ -530,7 +529,7 @@ def test_row_36_an_index_that_changes_under_us_is_read_again(world, monkeypatch)
             calls.append(world.git("add", "src/late.c"))
         real(repository, index)
 
-    monkeypatch.setattr(transaction, "_lock", lock)
+    monkeypatch.setattr(commits, "_lock", lock)
     world.commit(world.put(NEW, "1\n"))
     assert world.status() == "A  src/late.c\n"
 
@@ -576,7 +575,7 @@ def test_row_37_a_checkout_that_began_while_the_branch_moved_gets_it_back(world,
         world.git("checkout", "-q", "--orphan", "fresh")
     ref = "refs/heads/fresh" if new_branch else MAIN
     before = world.git("for-each-ref")
-    group, people, real = world.put(NEW, "new\n"), [], transaction.finish
+    group, people, real = world.put(NEW, "new\n"), [], commits.finish
     gate = tmp_path / "gate"
     os.mkfifo(gate)  # git waits at its trace until somebody reads it
 
@@ -587,7 +586,7 @@ def test_row_37_a_checkout_that_began_while_the_branch_moved_gets_it_back(world,
             assert until(lambda: any(one.pid == people[0].pid for one in running_git()))
         return real(*arguments)
 
-    monkeypatch.setattr(transaction, "finish", begin)
+    monkeypatch.setattr(commits, "finish", begin)
     try:
         with pytest.raises(GitBusy, match="git checkout is running"):
             world.commit(group, ref=ref)

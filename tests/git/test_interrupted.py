@@ -16,13 +16,12 @@ from kit.copies import copy_workspace
 from kit.orphans import die_while, late_git, linger
 from memfs.errors import GitBusy, MemfsError
 from memfs.fs import io
-from memfs.git import busy, transaction
+from memfs.git import busy, commits
 from memfs.git import busy as processes
 from memfs.git import process as child_lock
 from memfs.git.commit_object import CommitChange
-from memfs.git.commits import commit, recover
+from memfs.git.commits import commit, recover, unfinished
 from memfs.git.repository import Repository
-from memfs.git.transaction import unfinished
 
 ITEM = "ContextMemory/memories/semantic/2026-11/use-postgres-7h2k9q.yaml"
 NEW = "ContextMemory/new.yaml"
@@ -219,7 +218,7 @@ def test_row_39_an_index_left_ahead_is_put_back_when_our_lock_was_removed(stage)
     repository = stage.fresh()
     pid = os.fork()
     if pid == 0:
-        transaction.finish = lambda *arguments: os._exit(9)
+        commits.finish = lambda *arguments: os._exit(9)
         commit(repository, stage.groups, MAIN)
     os.waitpid(pid, 0)
     (stage.folder / ".git/index.lock").unlink()
@@ -237,11 +236,11 @@ def test_row_12_a_record_that_leads_out_of_the_repository_is_no_record(stage):
     (other / "index").write_bytes(b"theirs")
     state = repository.state
     state.mkdir(parents=True, exist_ok=True)
-    (state / transaction.BEFORE).write_bytes(b"ours")
-    os.link(other / "index", state / transaction.OWN_LINK)
+    (state / commits.BEFORE).write_bytes(b"ours")
+    os.link(other / "index", state / commits.OWN_LINK)
     record = {"ref": MAIN, "old": "1" * 40, "new": "2" * 40, "had_index": True}
     record["git_dir"] = os.path.relpath(other, repository.common_dir)
-    (state / transaction.RECORD).write_text(json.dumps(record))
+    (state / commits.RECORD).write_text(json.dumps(record))
     recover(repository)
     assert {one.name: one.read_bytes() for one in other.iterdir()} == {"index": b"theirs"}
     repository.close()
@@ -252,7 +251,7 @@ def test_row_39_an_index_left_ahead_waits_for_a_foreign_lock(stage):
     repository = stage.fresh()
     pid = os.fork()
     if pid == 0:
-        transaction.finish = lambda *arguments: os._exit(9)
+        commits.finish = lambda *arguments: os._exit(9)
         commit(repository, stage.groups, MAIN)
     os.waitpid(pid, 0)
     lock, index = stage.folder / ".git/index.lock", stage.folder / ".git/index"
@@ -321,8 +320,8 @@ def test_row_21_the_git_that_stages_an_outcome_ends_before_the_next(stage, tmp_p
     """What a killed resolve was to put into the index would come after what was decided then."""
     repository = stage.fresh()
     first, second = ({ITEM: ("100644", data)} for data in (b"first\n", b"second\n"))
-    die_while(lambda: transaction.stage(repository, first), "update-index", late_git(tmp_path, "update-index"))
-    transaction.stage(repository, second)
+    die_while(lambda: commits.stage(repository, first), "update-index", late_git(tmp_path, "update-index"))
+    commits.stage(repository, second)
     assert (tmp_path / "ended").exists()
     assert stage.git("show", f":{ITEM}") == "second\n"
     repository.close()
@@ -333,7 +332,7 @@ def test_rows_23_39_locks_that_our_git_left_go_with_ours(stage):
     for left in ("{new}\n", "", "\0\0\0\0"):
         repository = stage.fresh()
         die_when(repository, stage.groups, "rename", ".git/index")
-        new = json.loads((repository.state / transaction.RECORD).read_text())["new"]
+        new = json.loads((repository.state / commits.RECORD).read_text())["new"]
         locks = stage.folder / ".git/refs/heads/main.lock", stage.folder / ".git/HEAD.lock"
         locks[0].write_text(left.format(new=new))
         locks[1].write_bytes(b"")
@@ -345,8 +344,8 @@ def test_rows_23_39_locks_that_our_git_left_go_with_ours(stage):
 @pytest.mark.parametrize("moved", [False, True])
 def test_row_39_locks_of_our_git_that_was_killed_alone_go_at_once(stage, monkeypatch, moved):
     """A git that a stuck disk keeps from ending when asked, or that runs out of memory, dies and removes nothing."""
-    monkeypatch.setattr(transaction, "STANDING_STILL", 0.05)
-    repository, feed = stage.fresh(), transaction.finish
+    monkeypatch.setattr(commits, "STANDING_STILL", 0.05)
+    repository, feed = stage.fresh(), commits.finish
     locks = stage.folder / ".git/refs/heads/main.lock", stage.folder / ".git/HEAD.lock"
 
     def die(process, data, timeout):
@@ -358,7 +357,7 @@ def test_row_39_locks_of_our_git_that_was_killed_alone_go_at_once(stage, monkeyp
         process.returncode = -signal.SIGKILL
         return process.returncode, b"", ""
 
-    monkeypatch.setattr(transaction, "finish", die)
+    monkeypatch.setattr(commits, "finish", die)
     with nullcontext() if moved else pytest.raises(GitBusy):
         commit(repository, stage.groups, MAIN)
     assert [lock.exists() for lock in locks] == [False, False]
@@ -382,9 +381,7 @@ def test_row_39_a_lock_that_may_be_somebody_elses_stays(stage, monkeypatch, whos
         lock.rename(stage.folder / ".git/away")
         lock.symlink_to("away")
     if whose == "in use":
-        monkeypatch.setattr(
-            transaction, "at_work", lambda layout: processes.GitProcess(1, "fetch", str(layout.work_tree))
-        )
+        monkeypatch.setattr(commits, "at_work", lambda layout: processes.GitProcess(1, "fetch", str(layout.work_tree)))
     recover(repository)
     assert os.path.lexists(lock)
     assert "HEAD.lock" in repository.busy()
@@ -422,7 +419,7 @@ def test_row_39_a_lock_whose_owner_ends_in_time_was_not_left(stage, monkeypatch)
         lock.rename(stage.folder / ".git/kept")
         lock.write_bytes(b"")
 
-    monkeypatch.setattr(transaction, "at_work", renewed)
+    monkeypatch.setattr(commits, "at_work", renewed)
     recover(repository)
     assert lock.exists()
     lock.unlink()
@@ -438,7 +435,7 @@ def test_row_12_a_pipe_in_the_place_of_the_index_is_told_and_never_waited_for(wo
     with pytest.raises(GitBusy, match="not a regular file"):
         world.commit(world.put(NEW, "new\n"))
     with pytest.raises(GitBusy, match="not a regular file"):
-        transaction._copy(index, world.repository.state / "copy")
+        commits._copy(index, world.repository.state / "copy")
     assert "not a regular file" in world.repository.busy()
     index.unlink()
     index.write_bytes(keep)

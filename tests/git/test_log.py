@@ -10,10 +10,10 @@ import pytest
 
 from memfs.admin.check import attribute_conflicts
 from memfs.errors import HistoryUnavailable
-from memfs.git import maintenance
+from memfs.git import commits
 from memfs.git.commit_object import CommitWriter, Group
+from memfs.git.commits import due, maintain
 from memfs.git.log import diff, differences, log, show
-from memfs.git.maintenance import due, maintain
 
 ITEM = "ContextMemory/memories/semantic/2026-11/use-postgres-7h2k9q.yaml"
 ASIDE = "refs/heads/aside"
@@ -191,8 +191,8 @@ def test_maintenance_packs_and_keeps_everything(world):
 
 def test_many_packs_are_joined(world, monkeypatch):
     """Packs of large groups are joined once there are many."""
-    monkeypatch.setattr(maintenance, "PACKS_DUE", 3)
-    monkeypatch.setattr(maintenance, "PACKS_JOINED", 3)
+    monkeypatch.setattr(commits, "PACKS_DUE", 3)
+    monkeypatch.setattr(commits, "PACKS_JOINED", 3)
     for group in range(3):
         changes = [world.change(f"ContextMemory/g{group}-{number}.yaml", f"{number}\n") for number in range(30)]
         world.commit(world.group(*changes))
@@ -237,7 +237,7 @@ def test_maintenance_of_an_empty_repository_does_nothing(tmp_path):
 def test_maintenance_is_due_after_about_a_thousand_commits(world, monkeypatch):
     """Loose objects are counted in a sample of folders."""
     assert not due(world.repository)
-    monkeypatch.setattr(maintenance, "LOOSE_DUE", 100)
+    monkeypatch.setattr(commits, "LOOSE_DUE", 100)
     for name in ("17", "5e"):
         folder = world.root / ".git/objects" / name
         folder.mkdir(exist_ok=True)

@@ -178,8 +178,8 @@ def test_a_long_lived_writer_packs_the_repository_it_made(
     opened: Opened, git: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When many commits have gathered, they are packed behind the scenes, and history reads as before."""
-    monkeypatch.setattr("memfs.git.maintenance.LOOSE_DUE", 1)
-    monkeypatch.setattr("memfs.git.maintenance._SAMPLED", tuple(f"{number:02x}" for number in range(256)))
+    monkeypatch.setattr("memfs.git.commits.LOOSE_DUE", 1)
+    monkeypatch.setattr("memfs.git.commits._SAMPLED", tuple(f"{number:02x}" for number in range(256)))
     workspace = opened(history__commit="interval", history__interval_seconds=0.05)
     for number in range(3):
         remember(workspace, f"n{number}")

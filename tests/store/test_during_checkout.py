@@ -14,8 +14,8 @@ import pytest
 
 from memfs.fs.tree import Tree
 from memfs.git import busy
+from memfs.git.commits import index_lock
 from memfs.git.repository import Repository
-from memfs.git.transaction import index_lock
 from memfs.model import MemoryItem
 from memfs.store import commits
 from memfs.workspace import Workspace, open_workspace
@@ -130,7 +130,7 @@ def test_files_of_a_checkout_that_has_not_moved_head_yet_stay(
             return index_lock(repository)
 
         # the file is as the write left it when that is looked at first, and a checkout's own a moment later
-        monkeypatch.setattr("memfs.git.transaction.index_lock", late)
+        monkeypatch.setattr("memfs.git.commits.index_lock", late)
         monkeypatch.setattr(commits.Committer, "_is_still", lambda *_: True)
         try:
             workspace.store.flush(adopt=False)

@@ -236,7 +236,7 @@ def test_a_held_index_is_said_and_repeating_finishes(
     clones: Two, memfs: Memfs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody holds the index: the message names the lock, and the same command finishes afterwards (row 39)."""
-    monkeypatch.setattr("memfs.git.transaction._STAGE_TRIES", 1)
+    monkeypatch.setattr("memfs.git.commits._STAGE_TRIES", 1)
     _, bo = apart(clones)
     lock = bo.root / ".git/index.lock"
     lock.touch()
