@@ -31,7 +31,7 @@ from memfs.model.item import MemoryItem, Origin, RecordedConflict
 from memfs.model.shape import plain
 from memfs.model.state_documents import DocumentClash
 from memfs.model.state_facts import StateQuery
-from memfs.recall.conflict_notes import MarkedItems
+from memfs.recall.conflict_notes import MarkedItems, undecided
 from memfs.store import Store
 from memfs.store.hand_edits import is_own_file
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
@@ -358,22 +358,6 @@ _DEPTH = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionRule:
-    """What somebody decides, and about which conflicts of an item or document.
-
-    Attributes:
-        take: put the displaced value in the place of the present one; else the present one is right.
-        field: only the conflicts over this field, by its dotted name; "" for one about the whole, None for every one.
-        number: only this one of those that wait, counted from 1 as they are listed (of the field, where one is named);
-            0 for every one.
-    """
-
-    take: bool
-    field: str | None = None
-    number: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionResult:
     """What was decided about an item or a document.
 
@@ -381,7 +365,7 @@ class DecisionResult:
         id: the item; "" of a document.
         path: the file.
         record: the record of a document's field.
-        settled: the conflicts that are gone; of several with one value, the one that was chosen comes first.
+        settled: the conflicts that are gone.
         item: as it is stored now; None of a document, where it was removed, or with ``dry_run``.
         removed: whether the decision takes the item or document away, as the displaced version had.
     """
@@ -404,60 +388,45 @@ class DecisionResult:
         return self.item.sha256 if self.item else None
 
 
-_Chosen = tuple[tuple[RecordedConflict, ...], tuple[RecordedConflict, ...]]
-"""The conflicts that a rule means: all that are settled, and those of them whose value is taken."""
-
-
-def _chosen(
-    name: str,
-    path: str,
-    conflicts: Sequence[RecordedConflict],
-    standing: Sequence[RecordedConflict],
-    ruling: DecisionRule,
-) -> _Chosen:
-    """What a rule means among the conflicts of one file.
-
-    With a number the chosen one comes first; once its value is taken, its rivals are decided.
-
-    Args:
-        name: by which a person knows the file.
-        standing: those of ``conflicts`` that are about what the file has.
+def _of_field(item: MemoryItem, field: str | None) -> tuple[RecordedConflict, ...]:
+    """The conflicts of an item over one field, None for all.
 
     Raises:
-        ItemNotFound: it has no such conflict.
-        QueryInvalid: several values were displaced by the present one, and none of them is chosen.
+        ItemNotFound: it has none.
     """
-    field, number = ruling.field, ruling.number
-    chosen = tuple(one for one in conflicts if field is None or one.field == field)
-    if number:
-        picked = [one for one in chosen if one in standing][number - 1 : number]
-        rivals = (one for one in chosen if any(_rival(one, first) and one != first for first in picked))
-        chosen = (*picked, *(rivals if ruling.take else ()))
+    chosen = tuple(one for one in item.conflicts if field is None or one.field == field)
     if not chosen:
-        what = f"no conflict {number or ''}".rstrip() + (f" over {field!r}" if field else "")
-        raise errors.ItemNotFound(f"{name} carries {what}", hint="'memfs team conflicts' lists what waits")
-    if not ruling.take or number:
-        return chosen, chosen[:1] if ruling.take else ()
-    hint = f"choose as listed: 'memfs team conflicts resolve {name} --keep lost --number 1', or 2, ..."
+        over = f" over {field!r}" if field else ""
+        raise errors.ItemNotFound(
+            f"{item.id} carries no conflict{over}", hint="'memfs team conflicts' lists what waits"
+        )
+    return chosen
+
+
+def _to_take(item: MemoryItem, chosen: Sequence[RecordedConflict]) -> list[RecordedConflict]:
+    """Of some conflicts of an item those whose value is taken: one for each value that it displaced.
+
+    Raises:
+        QueryInvalid: the present value displaced several, or one of them removes the item.
+    """
     taken: list[RecordedConflict] = []
-    for one in [each for each in chosen if each in standing] or chosen:
+    for one in [each for each in chosen if field_merge.stands(item, each)] or chosen:
         rival = next((each for each in taken if _rival(one, each)), None)
         if rival is None:
             taken.append(one)
         elif (one.lost, one.lost_sha256) != (rival.lost, rival.lost_sha256):
-            raise errors.QueryInvalid("several values were not kept", field=one.field or None, path=path, hint=hint)
+            hint = f"write what it is to be, or let it stand: 'memfs team conflicts resolve {item.id} --keep kept'"
+            what = "several values were not kept"
+            raise errors.QueryInvalid(what, field=one.field or None, path=item.path, hint=hint)
     if len(taken) > 1 and any(not one.field and one.lost == DELETED for one in taken):
-        raise errors.QueryInvalid("one of them removes the item, and others change it", path=path, hint=hint)
-    return chosen, tuple(taken)
+        hint = f"decide that first: 'memfs team conflicts resolve {item.id} --field \"\" --keep kept', or lost"
+        raise errors.QueryInvalid("one of them removes the item, and others change it", path=item.path, hint=hint)
+    return taken
 
 
 def _rival(one: RecordedConflict, other: RecordedConflict) -> bool:
     """Whether two values were displaced by the same one."""
     return (one.field, one.kept, one.part) == (other.field, other.kept, other.part)
-
-
-def _standing(item: MemoryItem) -> tuple[RecordedConflict, ...]:
-    return tuple(one for one in item.conflicts if field_merge.stands(item, one))
 
 
 def _value(item: MemoryItem, field: str) -> Any:
@@ -591,7 +560,7 @@ class Resolver:
         """The items with conflicts, in the order of their paths; with those alone whose field was not edited since."""
         self._store.follow()
         for item in self._marked:
-            if standing := _standing(item):
+            if standing := undecided(item):
                 yield item.replace(conflicts=standing)
 
     # -- ending merges --------------------------------------------------------------------------------------------
@@ -659,25 +628,25 @@ class Resolver:
 
     # -- deciding -------------------------------------------------------------------------------------------------
     def decide(
-        self, reference: str, ruling: DecisionRule, *, source: str = "", dry_run: bool = False
+        self, reference: str, *, take: bool, field: str | None = None, source: str = "", dry_run: bool = False
     ) -> DecisionResult:
         """Settle the conflicts of an item or document, or of one field of it, in one commit.
 
         Args:
             reference: an item, by id, the beginning of one, or path; or the path of a record.
-            ruling: of a record only ``take`` counts.
+            take: put the displaced value in the place of the present one; else the present one is right.
+            field: of an item only the conflicts over this field, by its dotted name; "" for those about the whole.
 
         Raises:
             ItemNotFound: there is no such item or record, or it has no such conflict.
             QueryInvalid: the field has another value by now, so that nobody knows what would be replaced; several
-                values were displaced by the present one, and none of them is chosen; or a version of a document was,
-                which only history has.
+                values were displaced by the present one; or a version of a document was, which only history has.
             Conflict: the file changed at this very moment. Nothing was written.
             ContentError, StorageIO: nothing was written.
         """
         if schema_of(reference) != "conflict":
-            return self._decide_item(reference, ruling, source, dry_run)
-        clash = retry_on_conflict(lambda: self._decide_record(reference, ruling.take, source, dry_run))
+            return self._decide_item(reference, take, field, source, dry_run)
+        clash = retry_on_conflict(lambda: self._decide_record(reference, take, source, dry_run))
         return DecisionResult(id="", path=clash.document, record=reference, settled=(clash.conflict,))
 
     def _decide_record(self, record: str, take: bool, source: str, dry_run: bool) -> DocumentClash:
@@ -698,10 +667,10 @@ class Resolver:
             files.write(changes, f"Decide for the {value} value in {field} of {clash.document}", source=source)
         return clash
 
-    def _decide_item(self, reference: str, ruling: DecisionRule, source: str, dry_run: bool) -> DecisionResult:
-        """Settle the conflicts of an item, or of one field of it, in one commit."""
+    def _decide_item(self, reference: str, take: bool, field: str | None, source: str, dry_run: bool) -> DecisionResult:
         item = self._store.find(reference)
-        chosen, taken = _chosen(item.id, item.path, item.conflicts, _standing(item), ruling)
+        chosen = _of_field(item, field)
+        taken = _to_take(item, chosen) if take else []
         after: MemoryItem | None = item
         for one in chosen:
             if after is not None:
@@ -710,7 +679,7 @@ class Resolver:
         if dry_run:
             return decided
         names = ", ".join(dict.fromkeys(one.field or "the item as a whole" for one in chosen))
-        reason = f"the {'other' if ruling.take else 'present'} value in {names}"
+        reason = f"the {'other' if take else 'present'} value in {names}"
         with signed_by(current_signer() or Origin()):  # who decides, and not who wrote what is decided about
             if after is None:
                 self._store.delete(item.id, item.sha256, reason=f"decided for {reason}", source=source)

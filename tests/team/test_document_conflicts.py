@@ -8,7 +8,6 @@ import pytest
 
 from memfs.errors import ItemNotFound, QueryInvalid
 from memfs.model.state_documents import DocumentClash
-from memfs.team.resolve import DecisionRule
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -42,7 +41,7 @@ def claim(workspace: Workspace) -> object:
 
 def decide(workspace: Workspace, path: str, *, take: bool) -> None:
     """Decide about a record."""
-    workspace.teams.resolver.decide(path, DecisionRule(take=take))
+    workspace.teams.resolver.decide(path, take=take)
 
 
 def test_what_gave_way_is_shown_with_both_values(workspace: Workspace) -> None:

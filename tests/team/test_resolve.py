@@ -17,7 +17,6 @@ from memfs.errors import GitBusy
 from memfs.format.text import has_markers, sides
 from memfs.model import MemoryItem
 from memfs.team import resolve
-from memfs.team.resolve import DecisionRule
 
 __all__ = ["clones", "joining", "memfs", "pristine"]
 
@@ -331,12 +330,10 @@ def test_of_several_values_that_gave_way_one_is_chosen(clones: Two, memfs: Memfs
         "- field: title\n  kept: Deploy target\n  lost: Where to deploy\n"
         "- field: content\n  kept: Ask Bo first.\n  lost: Ask Ada first.\n  part: true\n",
     )
-    assert "\n2. two values of title in deploy\n" in memfs(ada, "team", "conflicts").out
+    assert "two values of title in deploy\n" in memfs(ada, "team", "conflicts").out
     refused = memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost")
-    assert (refused.code, "memfs team conflicts resolve deploy --keep lost --number 1" in refused.err) == (1, True)
-    assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost", "--number", "4").code == 1
-    assert memfs(ada, "team", "conflicts", "resolve", "--all", "--keep", "lost", "--number", "1").code == 2
-    assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost", "--number", "2").code == 0
+    assert (refused.code, "several values were not kept" in refused.err) == (1, True)
+    assert memfs(ada, "update", "deploy", "--title", "Where to deploy").code == 0
     assert "title: Where to deploy\n" in ada.read()
     assert memfs(ada, "team", "conflicts", "--json").json["waiting"] == 1
     assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost").code == 0
@@ -354,14 +351,10 @@ def test_nobody_removes_an_item_by_accident(clones: Two, memfs: Memfs) -> None:
         "- field: ''\n  kept: edited\n  lost: deleted\n",
     )
     refused = memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost")
-    assert (refused.code, "--number" in refused.err) == (1, True)
-    assert (
-        memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost", "--number", "2", "--dry-run").out
-        == "deploy: would be removed\n"
-    )
-    assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost", "--number", "2", "--json").json[
-        "decided"
-    ][0]["removed"]
+    assert (refused.code, '--field ""' in refused.err) == (1, True)
+    removing = ("team", "conflicts", "resolve", "deploy", "--keep", "lost", "--field", "")
+    assert memfs(ada, *removing, "--dry-run").out == "deploy: would be removed\n"
+    assert memfs(ada, *removing, "--json").json["decided"][0]["removed"]
     assert not (ada.root / ITEM).exists()
 
 
@@ -434,7 +427,7 @@ def test_deciding_from_python(clones: Two) -> None:
     with open_workspace(ada.root, watch=False) as workspace:
         waiting = workspace.teams.resolver.waiting()
         assert waiting.count == 1
-        decided = workspace.teams.resolver.decide("deploy", DecisionRule(take=True))
+        decided = workspace.teams.resolver.decide("deploy", take=True)
         item = workspace.store.get("deploy")
         assert isinstance(item, MemoryItem)
         assert item.title == "Where we deploy"
@@ -442,18 +435,14 @@ def test_deciding_from_python(clones: Two) -> None:
         assert decided == resolve.DecisionResult(id="deploy", path=ITEM, settled=waiting.items[0].conflicts, item=item)
 
 
-def test_keeping_what_stands_decides_about_one_value_alone(clones: Two) -> None:
-    """One of several that were not kept is dropped; two that say the same are one decision (B3)."""
+def test_values_that_say_the_same_are_one_decision(clones: Two) -> None:
+    """However many writers had the value that was not kept (B3)."""
     ada, _ = clones
     ada.edit("trust: human\n", "trust: human\norigin:\n  agent: bot\n")
-    entry = "- field: title\n  kept: Deploy target\n  lost: {}\n  by: {}\n"
-    contested(ada, "".join(entry.format(*one) for one in (("There", "bo"), ("Nowhere", "bo"), ("There", "cy"))))
+    entry = "- field: title\n  kept: Deploy target\n  lost: There\n  by: {}\n"
+    contested(ada, "".join(map(entry.format, ("bo", "cy"))))
     with open_workspace(ada.root, watch=False) as workspace:
-        kept = workspace.teams.resolver.decide("deploy", DecisionRule(take=False, number=2))
-        assert isinstance(kept, resolve.DecisionResult)
-        assert [one.lost for one in kept.settled] == ["Nowhere"]
-        taken = workspace.teams.resolver.decide("deploy", DecisionRule(take=True))
-        assert isinstance(taken, resolve.DecisionResult)
+        taken = workspace.teams.resolver.decide("deploy", take=True)
         assert taken.item is not None
         assert (taken.item.title, taken.item.conflicts) == ("There", ())
         workspace.store.flush()

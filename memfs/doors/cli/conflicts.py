@@ -57,7 +57,7 @@ class MergedItem:
 
     Attributes:
         item: of which these fields stand beside the others.
-        conflicts: the fields, numbered from 1.
+        conflicts: the fields.
     """
 
     item: MemoryItem = field(metadata=merge("id path sha256"))
@@ -122,17 +122,16 @@ def _item_text(item: MergedItem) -> Text:
     """The conflicts that an item carries, who wrote which value and when, and the command that settles them."""
     from memfs.recall.conflict_notes import values
 
-    several = len(item.conflicts) > 1
-    for number, one in enumerate(item.conflicts, 1):
+    for one in item.conflicts:
         merged = f"  merged {time_text(one.conflict.time)}" if one.conflict.time else ""
         what = styled(_what(one.conflict.field), fg="yellow")
-        yield f"{f'{number}. ' if several else ''}{what} {styled(item.item.id, bold=True)}{merged}"
+        yield f"{what} {styled(item.item.id, bold=True)}{merged}"
         names = (_writer(one.kept_by), _writer(one.lost_by) or one.conflict.by)
         for word, value, by in zip(_VALUES, values(one.conflict), names, strict=True):
             yield f"  {styled(word, bold=True)}  {one_line(value, _LONGEST)}"
             if by:
                 yield styled(f"        {by if by == _UNCOMMITTED else f'by {by}'}", dim=True)
-    yield _command(f"{item.item.id} --keep kept|lost" + (" [--number N]" if several else ""))
+    yield _command(f"{item.item.id} --keep kept|lost")
 
 
 def _writer(one: LearnedFrom | None) -> str:
@@ -262,11 +261,10 @@ def _file_text(one: MergeOutcome, dry_run: bool) -> Text:
 @click.option("--all", "every", is_flag=True, help="Everything that a merge left, instead of names.")
 @click.option("--keep", default="", metavar="WHAT", help="What holds: ours, theirs, kept, lost, an ID, or both.")
 @click.option("--field", metavar="NAME", help="With kept or lost: only this field, such as content or data.port.")
-@click.option("--number", metavar="N", type=click.IntRange(min=1), help="With kept or lost: only the N-th conflict.")
 @click.option("--reason", default="", metavar="TEXT", help="With an ID or both: why, for the items and the commit.")
 @click.option("--dry-run", is_flag=True, help="Of a merge: tell what would be done, and do nothing.")
 def _resolve(
-    names: tuple[str, ...], every: bool, keep: str, field: str | None, number: int | None, reason: str, dry_run: bool
+    names: tuple[str, ...], every: bool, keep: str, field: str | None, reason: str, dry_run: bool
 ) -> ConflictDecision:
     """Decide what a merge could not, or which memory holds.
 
@@ -287,18 +285,16 @@ def _resolve(
         memfs team conflicts resolve deploy-target --field content --keep lost
         memfs team conflicts resolve timeout-9s timeout-5s --keep timeout-9s --reason 'measured again'
     """
-    _refuse_unfit(names, every, keep, field, number, reason, dry_run)
+    _refuse_unfit(names, every, keep, field, reason, dry_run)
     with opened() as workspace:
         if keep in _VALUES:
-            return _decide(workspace, names, keep, field, number or 0, dry_run)
+            return _decide(workspace, names, keep, field, dry_run)
         if not keep or keep in _SIDES:
             return _finish(workspace, names, keep, dry_run)
         return _settle(workspace, names, keep, reason)
 
 
-def _refuse_unfit(
-    names: Sequence[str], every: bool, keep: str, field: str | None, number: int | None, reason: str, dry_run: bool
-) -> None:
+def _refuse_unfit(names: Sequence[str], every: bool, keep: str, field: str | None, reason: str, dry_run: bool) -> None:
     """Refuse what means nothing together."""
     of_two = bool(keep) and keep not in (*_SIDES, *_VALUES)
     if bool(names) == every:
@@ -307,10 +303,8 @@ def _refuse_unfit(
         raise Unclear(f"--keep {keep} is about two memories", "write ID OTHER --keep ID, or --keep both")
     if of_two and dry_run:
         raise Unclear("--dry-run goes with what a merge left", "leave it out")
-    if (field is not None or number is not None) and keep not in _VALUES:
-        raise Unclear("--field and --number go with a recorded conflict", "add --keep kept or --keep lost")
-    if number is not None and len(names) != 1:
-        raise Unclear("--number is about one item", "name one ID")
+    if field is not None and keep not in _VALUES:
+        raise Unclear("--field goes with a recorded conflict", "add --keep kept or --keep lost")
     if reason and not of_two:
         raise Unclear("--reason goes with --keep ID and --keep both", "leave it out")
 
@@ -328,17 +322,15 @@ def _finish(workspace: Workspace, names: tuple[str, ...], keep: str, dry_run: bo
 
 
 def _decide(
-    workspace: Workspace, names: tuple[str, ...], keep: str, field: str | None, number: int, dry_run: bool
+    workspace: Workspace, names: tuple[str, ...], keep: str, field: str | None, dry_run: bool
 ) -> ConflictDecision:
     """Confirm, or put back, values of fields."""
-    from memfs.team.resolve import DecisionRule
-
-    resolver, ruling = workspace.teams.resolver, DecisionRule(take=keep == "lost", field=field, number=number)
+    resolver, take = workspace.teams.resolver, keep == "lost"
     names = names or _waiting_names(resolver.waiting(), field)
     decided, left = [], {}
     for name in dict.fromkeys(names):
         try:
-            decided.append(resolver.decide(name, ruling, source=SOURCE, dry_run=dry_run))
+            decided.append(resolver.decide(name, take=take, field=field, source=SOURCE, dry_run=dry_run))
         except MemfsError as error:
             if len(names) == 1:
                 raise
