@@ -29,8 +29,17 @@ from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.cues import TrivialFilter
 from memfs.recall.fence import withheld
 from memfs.recall.review import Relevance, Review, relevances
-from memfs.sessions.event import PROMPT, SESSION_END, STOP, TASK_DONE, SessionEvent, bounded
-from memfs.sessions.spool import SessionLocation, Spool, find_place
+from memfs.sessions.spool import (
+    PROMPT,
+    SESSION_END,
+    STOP,
+    TASK_DONE,
+    SessionEvent,
+    SessionLocation,
+    Spool,
+    bounded,
+    find_place,
+)
 from memfs.sessions.store import MOST_REMINDERS, Drain, DrainResult, Reminder, pending
 from memfs.usage import NEVER, Use
 from memfs.workspace import Workspace

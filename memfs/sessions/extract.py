@@ -28,7 +28,7 @@ from memfs.model.time import time_in
 from memfs.recall.cues import Cues, TrivialFilter, all_cues, ends
 from memfs.recall.similarity import normalised
 from memfs.search.analyzer import terms
-from memfs.sessions.event import (
+from memfs.sessions.spool import (
     PROMPT,
     SESSION_END,
     STOP,
@@ -36,11 +36,13 @@ from memfs.sessions.event import (
     TASK_DONE,
     TOOL_DONE,
     TOOL_FAILED,
+    PendingEvent,
     SessionEvent,
+    SessionNotes,
     by_person,
+    digest,
     own_words,
 )
-from memfs.sessions.spool import PendingEvent, SessionNotes, digest
 from memfs.startup import Any, regex
 
 _COMPLETED, _WORKED_ON = "completed", "in_progress"

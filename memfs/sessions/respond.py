@@ -29,8 +29,7 @@ from memfs.recall.fence import enclosed, withheld
 from memfs.search.analyzer import terms
 from memfs.search.search_index import TermCounts
 from memfs.search.terms import generic_terms, idf, weights
-from memfs.sessions.event import SESSION_START, SessionEvent, own_words
-from memfs.sessions.spool import SessionLocation
+from memfs.sessions.spool import SESSION_START, SessionEvent, SessionLocation, own_words
 from memfs.startup import sha256
 from memfs.store.access_log import not_handed_out
 from memfs.workspace import Workspace

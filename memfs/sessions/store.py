@@ -30,7 +30,6 @@ from memfs.model.tokens import gist
 from memfs.private import Project
 from memfs.recall.conflict_notes import FINISHED
 from memfs.sessions import extract, spool
-from memfs.sessions.event import SessionEvent
 from memfs.sessions.extract import (
     MEDIUM,
     PENDING,
@@ -41,6 +40,7 @@ from memfs.sessions.extract import (
     extract_memories,
     pieces,
 )
+from memfs.sessions.spool import SessionEvent
 from memfs.startup import TYPE_CHECKING
 from memfs.store.plan import Batch
 from memfs.store.store import retry_on_conflict

@@ -21,10 +21,9 @@ from memfs.model import MemoryItem
 from memfs.model.item import Origin
 from memfs.model.tokens import count_tokens
 from memfs.sessions import spool
-from memfs.sessions.event import parse
 from memfs.sessions.extract import failure
 from memfs.sessions.respond import Responder
-from memfs.sessions.spool import SessionLocation
+from memfs.sessions.spool import SessionLocation, parse
 from memfs.workspace import Workspace, open_workspace
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,10 +15,9 @@ from memfs.doors.claude_code.hook import LIMITS, Hook
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import Action, Episode, Outcome
 from memfs.model.time import utc_now
-from memfs.sessions.event import parse
 from memfs.sessions.extract import situation_of
 from memfs.sessions.respond import FOLDER
-from memfs.sessions.spool import Spool
+from memfs.sessions.spool import Spool, parse
 from memfs.workspace import Workspace
 
 SETTINGS = {"index.engine": "memory", "history.commit": "manual"}

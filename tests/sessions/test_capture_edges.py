@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from memfs.model.time import format_time
-from memfs.sessions.event import SessionEvent, parse
 from memfs.sessions.extract import ExtractedMemories, Task, completed, extract_memories, failure, same_thing
-from memfs.sessions.spool import PendingEvent, SessionNotes
+from memfs.sessions.spool import PendingEvent, SessionEvent, SessionNotes, parse
 
 _BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 

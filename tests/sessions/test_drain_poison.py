@@ -13,8 +13,7 @@ import pytest
 from memfs.errors import SchemaInvalid
 from memfs.model import Query
 from memfs.sessions import extract
-from memfs.sessions.event import SessionEvent, bounded
-from memfs.sessions.spool import Spool
+from memfs.sessions.spool import SessionEvent, Spool, bounded
 from memfs.sessions.store import Drain
 from memfs.workspace import Workspace
 

@@ -15,8 +15,7 @@ from memfs.model import MemoryItem, Query
 from memfs.model.time import format_time
 from memfs.sessions import extract
 from memfs.sessions import store as drain
-from memfs.sessions.event import SessionEvent
-from memfs.sessions.spool import SUFFIX, SessionNotes, Spool, file_name, read_notes, write_notes
+from memfs.sessions.spool import SUFFIX, SessionEvent, SessionNotes, Spool, file_name, read_notes, write_notes
 from memfs.sessions.store import Drain, Keeper, pending
 from memfs.workspace import Workspace
 

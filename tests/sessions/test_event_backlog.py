@@ -12,8 +12,7 @@ import pytest
 from memfs.model import Query
 from memfs.model.time import format_time
 from memfs.sessions import store as drain
-from memfs.sessions.event import SessionEvent
-from memfs.sessions.spool import Spool
+from memfs.sessions.spool import SessionEvent, Spool
 from memfs.sessions.store import Drain
 from memfs.store.index_sync import IndexSync, Progress, SyncResult
 from memfs.workspace import Workspace

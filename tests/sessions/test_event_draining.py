@@ -19,9 +19,8 @@ from memfs.fs.lock import FileLock
 from memfs.model import MemoryItem, Query
 from memfs.model.time import format_time
 from memfs.sessions import store as draining
-from memfs.sessions.event import SessionEvent, bounded
 from memfs.sessions.extract import situation_of
-from memfs.sessions.spool import SUFFIX, Spool
+from memfs.sessions.spool import SUFFIX, SessionEvent, Spool, bounded
 from memfs.sessions.store import Drain, DrainResult, Keeper, pending
 from memfs.workspace import Workspace
 

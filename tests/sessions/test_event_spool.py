@@ -18,8 +18,7 @@ from kit.patience import LONG
 from memfs.errors import LockTimeout, QuotaExceeded, StorageFull, WorkspaceNotFound
 from memfs.fs import append_log
 from memfs.sessions import spool as backlog
-from memfs.sessions.event import SessionEvent
-from memfs.sessions.spool import Spool, file_name, find_place
+from memfs.sessions.spool import SessionEvent, Spool, file_name, find_place
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]
@@ -130,7 +129,7 @@ def test_many_writers_never_mix_lines(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(append_log, "_WAIT", LONG)
     code = (
         "import sys; from pathlib import Path; from memfs.sessions.spool import Spool\n"
-        "from memfs.sessions.event import SessionEvent\n"
+        "from memfs.sessions.spool import SessionEvent\n"
         f"from memfs.fs import append_log; append_log._WAIT = {LONG}\n"
         "spool = Spool(Path(sys.argv[1]))\n"
         "for number in range(40):\n"
@@ -164,7 +163,7 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Path, for
     """kill -9 at any moment: every event that was acknowledged is there, in order (C6, faults row 21)."""
     code = (
         "import sys; from pathlib import Path; from memfs.sessions.spool import Spool\n"
-        "from memfs.sessions.event import SessionEvent\n"
+        "from memfs.sessions.spool import SessionEvent\n"
         "spool, number = Spool(Path(sys.argv[1])), int(sys.argv[2])\n"
         "while True:\n"
         "    spool.append(SessionEvent('Stop', 's', fields={'prompt': str(number)}))\n"
@@ -281,8 +280,7 @@ def test_spooling_is_light(opened: Opener) -> None:
     """A hook that only spools imports no parser, git, search engine or command line (C6)."""
     workspace = opened()
     code = (
-        "import sys; from memfs.sessions.event import parse; from memfs.sessions.spool import find_place\n"
-        "from memfs.sessions.spool import Spool\n"
+        "import sys; from memfs.sessions.spool import Spool, find_place, parse\n"
         "Spool(find_place('', into=sys.argv[1]).state).append(parse('{\"session_id\": \"s\"}', 'Stop'))\n"
         "print(sorted({'yaml', 'git', 'whoosh', 'jsonschema', 'click', 'sqlite3', 'asyncio', 'subprocess', "
         "'memfs.workspace', 'memfs.config'} & set(sys.modules)))"

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from memfs.model import MemoryItem, Query
-from memfs.sessions.event import SessionEvent
 from memfs.sessions.extract import note
-from memfs.sessions.spool import Spool
+from memfs.sessions.spool import SessionEvent, Spool
 from memfs.sessions.store import Drain, DrainResult
 from memfs.workspace import Workspace
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfs.errors import ItemSyntaxError
-from memfs.sessions.event import LARGEST, SessionEvent, bounded, canonical_name, encoded, from_record, parse
+from memfs.sessions.spool import LARGEST, SessionEvent, bounded, canonical_name, encoded, from_record, parse
 
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

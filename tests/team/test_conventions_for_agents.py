@@ -16,9 +16,8 @@ from memfs.facades.memory_layer import MemoryLayer
 from memfs.facades.pipelines import RetrievalPipeline, TimeWeightedRetrieval
 from memfs.learning.consolidation import relevant
 from memfs.model import Query
-from memfs.sessions.event import parse
 from memfs.sessions.respond import Responder
-from memfs.sessions.spool import SessionLocation
+from memfs.sessions.spool import SessionLocation, parse
 
 Opened = Callable[..., Workspace]
 QUESTION = "how do we name the branches of the payment service"

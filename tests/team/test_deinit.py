@@ -15,8 +15,7 @@ from codebeside import Git, Said, begin_code
 from memfs import private
 from memfs.doors.cli.app import run
 from memfs.fs import io
-from memfs.sessions.event import SessionEvent
-from memfs.sessions.spool import Spool, find_place
+from memfs.sessions.spool import SessionEvent, Spool, find_place
 from memfs.store.write import FileWriter
 from memfs.team import deinit, own_branch
 from memfs.workspace import open_workspace

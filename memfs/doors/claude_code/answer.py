@@ -14,9 +14,17 @@ from memfs.doors.claude_code.hook import DRAINS, LEARNING_SECONDS, HookHost
 from memfs.errors import MemfsError
 from memfs.fs import append_log
 from memfs.private import NAME
-from memfs.sessions.event import PRE_TOOL, PROMPT, SESSION_START, SUBAGENT_START, SessionEvent
 from memfs.sessions.respond import Responder, announce
-from memfs.sessions.spool import SessionLocation, file_name, noted_sessions
+from memfs.sessions.spool import (
+    PRE_TOOL,
+    PROMPT,
+    SESSION_START,
+    SUBAGENT_START,
+    SessionEvent,
+    SessionLocation,
+    file_name,
+    noted_sessions,
+)
 from memfs.startup import Any
 from memfs.store.access_log import served_to
 from memfs.workspace import Workspace, open_workspace

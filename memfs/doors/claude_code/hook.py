@@ -19,7 +19,7 @@ from types import MappingProxyType
 from memfs.dataclass import NamedTuple, replace
 from memfs.doors.cli.output import secure
 from memfs.errors import MemfsError
-from memfs.sessions.event import (
+from memfs.sessions.spool import (
     LARGEST_INPUT,
     PRE_COMPACT,
     PRE_TOOL,
@@ -33,10 +33,11 @@ from memfs.sessions.event import (
     TOOL_DONE,
     TOOL_FAILED,
     SessionEvent,
+    Spool,
     canonical_name,
+    note_error,
     parse,
 )
-from memfs.sessions.spool import Spool, note_error
 from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

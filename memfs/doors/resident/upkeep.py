@@ -20,10 +20,14 @@ from memfs.errors import LockTimeout, MemfsError
 from memfs.fs import append_log
 from memfs.model import MemoryItem, Query
 from memfs.recall.cues import TrivialFilter
-from memfs.sessions.event import PROMPT, STOP, TOOL_DONE, TOOL_FAILED, SessionEvent
 from memfs.sessions.extract import extract_memories
 from memfs.sessions.spool import (
+    PROMPT,
+    STOP,
+    TOOL_DONE,
+    TOOL_FAILED,
     PendingEvent,
+    SessionEvent,
     SessionLocation,
     SessionNotes,
     agent_location,
