@@ -17,9 +17,10 @@ from memfs.dataclass import dataclass, replace
 from memfs.errors import EraseRefused, MemfsError
 from memfs.fs import io
 from memfs.fs.archive import DigestStream, chunks_of
+from memfs.fs.journal import Writer
 from memfs.fs.workspace_location import place_in
 from memfs.git import rewrite
-from memfs.git.commit_object import EXPORT, CommitWriter, compose, encode_commit, parse_commit, trailer_value
+from memfs.git.commit_object import EXPORT, compose, encode_commit, parse_commit, trailer_value
 from memfs.git.layout import HEADS
 from memfs.model import Problem
 from memfs.model.time import format_time
@@ -276,7 +277,7 @@ class _Look:
         earlier = (name for commit in self._gone for name in self._parsed[commit].trailers.get(EXPORT, ()))
         lines = [f"{EXPORT}: {trailer_value(name)}" for name in (*earlier, exported) if name]
         text = f"Cut the history before {format_time(self.plan.before)}\n\nIt led to {self.plan.commit}."
-        text = compose("\n".join((text, *([""] if lines else []), *lines)), [CommitWriter(source=CUT)])
+        text = compose("\n".join((text, *([""] if lines else []), *lines)), [Writer(source=CUT)])
         first = encode_commit(point.tree, (), committer, committer, point.time, text)
         removal = rewrite.HistoryRemoval(commits=frozenset(self._gone), last=self.plan.commit, first=first)
         return replace(removal, gone=_content_of(self._parts, self.survey, removal))

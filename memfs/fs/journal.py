@@ -47,6 +47,15 @@ class FileChange(NamedTuple):
     data: bytes | None
 
 
+class Writer(NamedTuple):
+    """Who is behind a change: an agent with its session and source, or a person whose edit memfs only records."""
+
+    agent: str = ""
+    session: str = ""
+    source: str = ""
+    person: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One acknowledged write, of one file or of a batch.
@@ -57,7 +66,7 @@ class Operation:
         time: seconds since 1970.
         message: the commit's sentence.
         batch: whether it must be a commit of its own.
-        writers: who wrote, each a mapping with ``agent``, ``session``, ``source`` and ``person``.
+        writers: who wrote.
         merges: the commit whose line of history this write joins with the branch, "" for none.
     """
 
@@ -66,7 +75,7 @@ class Operation:
     time: float
     message: str
     batch: bool
-    writers: tuple[dict[str, Any], ...]
+    writers: tuple[Writer, ...]
     changes: tuple[FileChange, ...]
     merges: str = ""
 
@@ -80,7 +89,7 @@ def encode(operation: Operation) -> bytes:
         "time": operation.time,
         "message": operation.message,
         "batch": operation.batch,
-        "writers": list(operation.writers),
+        "writers": [writer._asdict() for writer in operation.writers],
         "changes": [
             [change.path, change.old, change.new, -1 if change.data is None else len(change.data)]
             for change in operation.changes
@@ -134,16 +143,21 @@ def _operation(record: dict[str, Any], bodies: bytes) -> Operation:
         time=record["time"],
         message=record["message"],
         batch=record["batch"],
-        writers=tuple(record["writers"]),
+        writers=tuple(map(_writer, record["writers"])),
         changes=tuple(changes),
         merges=record.get("merges", ""),
     )
 
 
+def _writer(row: dict[str, Any]) -> Writer:
+    agent, session, source = (row.get(name, "") for name in ("agent", "session", "source"))
+    return Writer(agent, session, source, bool(row.get("person")))
+
+
 def _checked(operation: Operation) -> Operation:
     """The operation, if it leads nowhere: a name that is a name, files that are memfs's own, a time that is one."""
     texts = [operation.message, operation.branch]
-    texts += [writer.get(name, "") for writer in operation.writers for name in ("agent", "session", "source")]
+    texts += [text for *said, _ in operation.writers for text in said]
     moment = operation.time
     if not (
         _ID.fullmatch(operation.id)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import HistoryUnavailable
+from memfs.fs.journal import Writer
 from memfs.model import ids
 from memfs.model.time import EPOCH
 from memfs.startup import regex
@@ -49,7 +50,7 @@ def encode_commit(
     return "\n".join(lines).encode("utf-8", "replace")
 
 
-def compose(message: str, writers: Iterable[CommitWriter]) -> str:
+def compose(message: str, writers: Iterable[Writer]) -> str:
     """A message with its trailers in one last paragraph, each named once, in the order of the writers."""
     plain = "\n".join(line.rstrip() for line in _CONTROL.sub(" ", message).strip().splitlines()) or "Change memories"
     found = tuple(writers)
@@ -173,15 +174,6 @@ def _person(line: str) -> tuple[Person, datetime]:
     return Person(who[:start].removesuffix(" "), who[start + 1 :]), time
 
 
-class CommitWriter(NamedTuple):
-    """Who is behind a change: an agent with its session and source, or a person."""
-
-    agent: str = ""
-    session: str = ""
-    source: str = ""
-    person: bool = False
-
-
 class CommitChange(NamedTuple):
     """New content of one path below the workspace; ``data`` None removes it."""
 
@@ -198,7 +190,7 @@ class Group(NamedTuple):
 
     changes: tuple[CommitChange, ...]
     message: str
-    writers: tuple[CommitWriter, ...]
+    writers: tuple[Writer, ...]
     time: datetime
     merges: str = ""
 
@@ -291,13 +283,13 @@ def agent(name: str) -> Person:
     return Person(shown, f"{local or ids.slug(shown) or 'agent'}{_AGENTS}")
 
 
-def author(writers: Iterable[CommitWriter], person: Person) -> Person:
+def author(writers: Iterable[Writer], person: Person) -> Person:
     """The one agent that a group's writers name, else the person."""
     name = sole_agent(writers)
     return agent(name) if name else person
 
 
-def sole_agent(writers: Iterable[CommitWriter]) -> str:
+def sole_agent(writers: Iterable[Writer]) -> str:
     """The name of the one agent that a group's writers name; "" where they name none or several, or a person."""
     found = tuple(writers)
     agents = {writer.agent for writer in found if writer.agent}

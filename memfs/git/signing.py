@@ -23,9 +23,10 @@ from pathlib import Path
 from memfs.config_names import SIGNING_KEY
 from memfs.errors import GitFailed, MemfsError, Problem, SigningFailed
 from memfs.fs import io
+from memfs.fs.journal import Writer
 from memfs.fs.lock import reset_on_fork
 from memfs.git import process as environment
-from memfs.git.commit_object import CommitWriter, sanitised, sole_agent, with_signature
+from memfs.git.commit_object import sanitised, sole_agent, with_signature
 from memfs.startup import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ class Signing:
         self._guard = threading.Lock()
         reset_on_fork(self)
 
-    def signed(self, commit: bytes, writers: Iterable[CommitWriter], *, asked: bool = False) -> bytes:
+    def signed(self, commit: bytes, writers: Iterable[Writer], *, asked: bool = False) -> bytes:
         """A commit object with its signature, or as it is where it is not to be signed.
 
         Args:

@@ -28,7 +28,7 @@ from memfs.store.recovery import content_now, keep_replaced, set_aside, sweep
 from memfs.store.write import FileWriter, allowed_reasons
 
 if TYPE_CHECKING:
-    from memfs.git.commit_object import CommitWriter, Group
+    from memfs.git.commit_object import Group
 
 _PIECE = 40
 _DETACHED = "HEAD"
@@ -358,7 +358,7 @@ def _belong_together(last: Operation, operation: Operation, message: str) -> boo
 
 
 def _agents(operation: Operation) -> set[tuple[object, object]]:
-    return {(fields.get("agent"), fields.get("session")) for fields in operation.writers}
+    return {(writer.agent, writer.session) for writer in operation.writers}
 
 
 def _group(operations: Sequence[Operation], message: str) -> Group:
@@ -367,7 +367,7 @@ def _group(operations: Sequence[Operation], message: str) -> Group:
     return Group(
         changes=tuple(CommitChange(path=path, data=data) for path, data in _last(operations).items()),
         message=combined_message([operation.message for operation in operations], message),
-        writers=tuple(dict.fromkeys(_writer(fields) for operation in operations for fields in operation.writers)),
+        writers=tuple(dict.fromkeys(writer for operation in operations for writer in operation.writers)),
         time=datetime.fromtimestamp(operations[-1].time, UTC),
         merges=operations[0].merges,
     )
@@ -381,17 +381,6 @@ def _last(operations: Iterable[Operation]) -> dict[str, bytes | None]:
             last.pop(change.path, None)
             last[change.path] = change.data
     return last
-
-
-def _writer(fields: dict[str, object]) -> CommitWriter:
-    from memfs.git.commit_object import CommitWriter
-
-    return CommitWriter(
-        agent=str(fields.get("agent") or ""),
-        session=str(fields.get("session") or ""),
-        source=str(fields.get("source") or ""),
-        person=bool(fields.get("person")),
-    )
 
 
 def _touching(operations: Sequence[Operation], below: tuple[str, ...]) -> list[Operation]:

@@ -417,7 +417,7 @@ class Store(FolderReader):
     def problems(self) -> list[Problem]:
         """As ``Reader.problems``, and what keeps writes from where they belong."""
         self._parts.require_open()
-        noticed = self.writing.problems() if "writing" in self.__dict__ else ()
+        noticed = self.writing.noticed if "writing" in self.__dict__ else ()
         return [*super().problems(), *noticed, *self.backlog.problems()]
 
     def fail_back(self) -> bool:

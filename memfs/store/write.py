@@ -13,11 +13,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from operator import attrgetter
 
 from memfs import errors
-from memfs.dataclass import NamedTuple, replace
+from memfs.dataclass import replace
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.io import one_of_each
-from memfs.fs.journal import FileChange, Operation
+from memfs.fs.journal import FileChange, Operation, Writer
 from memfs.fs.tree import blob_id
 from memfs.model import Problem, Stamp
 from memfs.model.ids import stem_of
@@ -33,37 +33,29 @@ _SYNC_ONCE_ABOVE = 64
 _AT_ONCE = 200
 
 
-class Signature(NamedTuple):
-    """Who writes, as it goes into commit trailers; ``person`` marks a hand edit that memfs only records."""
-
-    agent: str = ""
-    session: str = ""
-    source: str = ""
-    person: bool = False
-
-    def fields(self) -> dict[str, str | bool]:
-        """As stored in the journal."""
-        return {"agent": self.agent, "session": self.session, "source": self.source, "person": self.person}
-
-
 class FileWriter:
-    """The one place where memory files change."""
+    """The one place where memory files change.
+
+    A write is durable in the journal, then in the files, then marked as applied; what a killed process left half
+    done is finished.
+
+    Attributes:
+        noticed: what was set aside in the course of a write.
+    """
 
     def __init__(self, parts: Parts, index_sync: IndexSync, backlog: Backlog) -> None:
         """``index_sync`` learns of every write before anybody else can write."""
         self._parts, self._index_sync = parts, index_sync
         self.planner = Planner(parts, index_sync)
         self._health = Health(parts.tree.root, parts.repository.state)
-        self._files = JournaledFiles(parts, self._health)
         self._backlog = backlog
-        self._failback = FailBack(parts, self._health, self._files, backlog)
         self.noticed: list[Problem] = []
 
     def carry_out(
         self,
         plans: Sequence[FilePlan],
         message: str,
-        signatures: Sequence[Signature],
+        signatures: Sequence[Writer],
         *,
         batch: bool = False,
         critical: bool = False,
@@ -118,7 +110,7 @@ class FileWriter:
                 self._parts.journal.drop([operation.id])  # no commit waits for it: its files are all there is
         return stamps
 
-    def compose(self, plans: Sequence[FilePlan], message: str, source: str, reason: str) -> tuple[str, list[Signature]]:
+    def compose(self, plans: Sequence[FilePlan], message: str, source: str, reason: str) -> tuple[str, list[Writer]]:
         """The message of the commit of some plans, with the reasons that allow a secret, and who signs it.
 
         Args:
@@ -160,11 +152,11 @@ class FileWriter:
         if not removal:
             self._health.require()
         try:
-            stamps = self._files.write(operations, plans)
+            stamps = self._write(operations, plans)
         except errors.StorageFull:
             if not removal or not self._health.release_space():
                 raise
-            stamps = self._files.write(operations, plans)
+            stamps = self._write(operations, plans)
         with suppress(errors.StorageIO):  # it is written: what it weighs is measured again at times
             self._parts.gate.wrote(plans)
         self._health.reserve_space()
@@ -232,7 +224,7 @@ class FileWriter:
         """Finish what came before; where that cannot be known but another place may take the write, say why."""
         try:
             self._notice(redo_all(self._parts, self._health))
-            self._notice(self._failback.bring())
+            self._notice(self._bring_home())
         except errors.StorageIO as error:
             if self._parts.secondary is None or not spills(error):
                 raise
@@ -260,10 +252,6 @@ class FileWriter:
         """Try to bring home what lies in the secondary location; whether all is home."""
         self._notice(self.recover())
         return self._backlog.failed_back()
-
-    def problems(self) -> list[Problem]:
-        """What was noticed."""
-        return [*self.noticed, *self._files.noticed]
 
     def changes(self, plan: FilePlan, branch: str) -> bool:
         """Whether there is something to write: other bytes, or the same while this path waits for another branch."""
@@ -327,108 +315,73 @@ class FileWriter:
                 if refused is not None:
                     raise refused
                 problems += redo_all(self._parts, self._health)
-                problems += self._failback.bring()
+                problems += self._bring_home()
             waited, waits = waits, self._backlog.waiting()
             if not 0 < waits < waited:
                 return problems
 
-    # -- internal -------------------------------------------------------------------------------------------------
-    def _operation(
-        self, branch: str, message: str, signatures: Sequence[Signature], plans: Sequence[FilePlan], batch: bool
-    ) -> Operation:
-        return Operation(
-            id=os.urandom(8).hex(),
-            branch=branch,
-            time=self._parts.clock().timestamp(),
-            message=message,
-            batch=batch,
-            writers=tuple(signature.fields() for signature in dict.fromkeys(signatures)),
-            changes=tuple(FileChange(path=one.path, old=one.old_sha, new=one.new_sha, data=one.after) for one in plans),
-        )
+    # -- bringing home ----------------------------------------------------------------------------------------------
+    def _bring_home(self) -> list[Problem]:
+        """Carry out what waits in the secondary location, the oldest 200 at a time; nothing while the workspace's disk
+        takes no writes. The locks of both places are held.
 
-    def _recording(self, branch: str, message: str, edits: Sequence[FilePlan], batch: bool = False) -> Operation:
-        """The operation for edits that are in place: what was there before is not memfs's to bring back."""
-        operation = self._operation(branch, message, [Signature(person=True)], edits, batch)
-        return replace(operation, changes=tuple(change._replace(old=change.new) for change in operation.changes))
-
-    def _refuse_outdated(self, plans: Sequence[FilePlan], refused: errors.StorageIO | None) -> None:
-        """What others wrote since the plan was made may concern the same ids, in other folders."""
-        unseen = self._unseen(refused)
-        if unseen is None:
-            raise PlanOutdated(plans[0].path if plans else "")
-        ids = {stem_of(path).casefold() for path in unseen if not document_kind(path)}
-        for plan in sorted(plans, key=attrgetter("path")):
-            taken = stem_of(plan.path).casefold() in ids and not document_kind(plan.path)
-            if taken or content_now(self._parts.seen, plan.path) != plan.old_sha:
-                raise PlanOutdated(plan.path)
-
-    def _unseen(self, refused: errors.StorageIO | None) -> set[str] | None:
-        """What others wrote in either place; of a journal that cannot be read, what is known."""
+        Each operation is carried out in order and once. It keeps its id on the way, and is dropped from the secondary
+        location only when the workspace's journal has it: a process killed at any point leaves it in one place or in
+        both, never in none, and never twice in history. What a person changed meanwhile stands; ours is set aside.
+        """
         secondary = self._parts.secondary
-        elsewhere = secondary.unseen() if secondary else set()
-        unseen = set() if refused is not None else self._parts.journal.unseen()
-        return None if unseen is None or elsewhere is None else unseen | elsewhere
-
-    def _check(self, plans: Sequence[FilePlan]) -> list[FilePlan]:
-        edits = []
-        for plan in plans:
-            if plan.before is None or self._parts.is_local(plan.path) or self._is_ours(plan.path, plan.before):
-                continue
-            if self._parts.policy.adopt == "leave" and plan.old_sha != plan.expected:
-                raise errors.Conflict(
-                    "this file was edited by hand and the edit is not committed",
-                    current=plan.old_sha,
-                    path=plan.path,
-                    hint="commit it with git or 'memfs commit', or pass its sha256 as expected",
-                    lasting=True,
-                )
-            refuse_replaced_secrets(plan)
-            edits.append(FilePlan(path=plan.path, before=None, after=plan.before, item=None))
-        return edits
-
-    def _is_ours(self, path: str, data: bytes) -> bool:
-        held = self._parts.secondary.held().get(path) if self._parts.secondary else None
-        if held is not None and held.last.new == sha256(data):
-            return True
-        written = self._parts.journal.latest(path)
-        if written is not None:
-            return written == sha256(data)
+        if secondary is None or secondary.failure is not None or not self._backlog.waiting():
+            return []
+        operations = secondary.operations()
+        if operations and not self._health.probe():
+            return []
         try:
-            return self._parts.repository.head_blob(path) == blob_id(data)
-        except errors.HistoryError:
-            return False
+            return self._bring_in_order(operations)
+        finally:
+            home = [name for name in secondary.journal.waiting if self._parts.journal.knows(name)]
+            with suppress(errors.MemfsError):
+                if home:
+                    secondary.drop(home)
+                    self._backlog.note(secondary.folder, len(secondary.journal.waiting))
 
+    def _bring_in_order(self, operations: Sequence[Operation]) -> list[Problem]:
+        later = later_contents(operations)
+        stuck: set[str] = set()
+        problems: list[Problem] = []
+        for operation, contents in list(zip(operations, later, strict=True))[:_AT_ONCE]:
+            paths = {change.path for change in operation.changes}
+            if stuck & paths:
+                stuck |= paths
+                continue
+            size = sum(2 * len(change.data or b"") for change in operation.changes)
+            if size and not self._health.has_room(size):  # a failed try would take the room that is kept for removals
+                break
+            try:
+                problems += self._bring(operation, contents)
+            except PlanOutdated:
+                stuck |= paths
+            except errors.StorageIO as error:
+                self._health.failed(error)
+                if stops_everything(error):
+                    break
+                stuck |= paths
+                problems.append(Problem.of(error))
+        return problems
 
-def signatures_of(plans: Sequence[FilePlan], source: str) -> list[Signature]:
-    """Who signs for these plans, or else who wrote what they bring, without repeats; else nobody in particular."""
-    if (signer := current_signer()) is not None:
-        return [Signature(agent=signer.agent, session=signer.session, source=source)]
-    found = [
-        Signature(
-            agent=plan.item.origin.agent, session=plan.item.origin.session, source=source or plan.item.origin.tool
-        )
-        for plan in plans
-        if plan.item is not None and plan.speaks
-    ]
-    return list(dict.fromkeys(found)) or [Signature(source=source)]
+    def _bring(self, operation: Operation, later: Mapping[str, frozenset[str]]) -> list[Problem]:
+        kept, plans, problems = plan_return(self._parts, operation, later)
+        self._write([kept], plans, came=True)
+        with suppress(errors.StorageIO):  # it is home: what it weighs is measured again at times
+            self._parts.gate.wrote(plans)
+        self._backlog.came.update(change.path for change in operation.changes)
+        return problems
 
-
-class JournaledFiles:
-    """Changes the files of one workspace, the journal first. Its callers hold the store's lock.
-
-    A write is durable in the journal, then in the files, then marked as applied; what a killed process left half
-    done is finished.
-
-    Attributes:
-        noticed: what was set aside in the course of a write.
-    """
-
-    def __init__(self, parts: Parts, health: Health) -> None:
-        self.noticed: list[Problem] = []
-        self._parts, self._health = parts, health
-
-    def write(self, operations: Sequence[Operation], plans: Sequence[FilePlan], came: bool = False) -> dict[str, Stamp]:
-        """Carry out the last operation; those before it record what is in place already.
+    # -- the files --------------------------------------------------------------------------------------------------
+    def _write(
+        self, operations: Sequence[Operation], plans: Sequence[FilePlan], came: bool = False
+    ) -> dict[str, Stamp]:
+        """Carry out the last operation, the journal first, then the files; those before it record what is in place
+        already.
 
         Args:
             came: they come from the secondary location.
@@ -456,7 +409,7 @@ class JournaledFiles:
             if changed.displaced is not None:
                 path = changed.args[0]
                 lone = FileChange(path=path, old="", new=sha256(changed.displaced), data=changed.displaced)
-                self.noticed.append(set_aside(self._parts.repository.state, lone, f"{operation.id}-between"))
+                self._notice([set_aside(self._parts.repository.state, lone, f"{operation.id}-between")])
             if not undone:
                 raise errors.WritePending.of(
                     errors.Conflict("the file changed while it was written", path=changed.args[0])
@@ -521,7 +474,7 @@ class JournaledFiles:
                         put_in_place(self._parts.tree, plan.path, plan.before, over=plan.new_sha)
             # Only with the record is it known whose contents these are: later they would pass for a person's.
             for folder in dict.fromkeys(plan.path.rpartition("/")[0] for plan in plans):
-                self.noticed.extend(sweep(self._parts, folder, operation))
+                self._notice(sweep(self._parts, folder, operation))
         except errors.MemfsError:
             return False
         with suppress(errors.StorageIO):
@@ -534,70 +487,83 @@ class JournaledFiles:
             return True
         return False
 
+    # -- internal -------------------------------------------------------------------------------------------------
+    def _operation(
+        self, branch: str, message: str, signatures: Sequence[Writer], plans: Sequence[FilePlan], batch: bool
+    ) -> Operation:
+        return Operation(
+            id=os.urandom(8).hex(),
+            branch=branch,
+            time=self._parts.clock().timestamp(),
+            message=message,
+            batch=batch,
+            writers=tuple(dict.fromkeys(signatures)),
+            changes=tuple(FileChange(path=one.path, old=one.old_sha, new=one.new_sha, data=one.after) for one in plans),
+        )
 
-class FailBack:
-    """Brings writes home for one workspace. Its callers hold the locks of both places.
+    def _recording(self, branch: str, message: str, edits: Sequence[FilePlan], batch: bool = False) -> Operation:
+        """The operation for edits that are in place: what was there before is not memfs's to bring back."""
+        operation = self._operation(branch, message, [Writer(person=True)], edits, batch)
+        return replace(operation, changes=tuple(change._replace(old=change.new) for change in operation.changes))
 
-    Each operation is carried out in order and once. It keeps its id on the way, and is dropped from the secondary
-    location only when the workspace's journal has it: a process killed at any point leaves it in one place or in both,
-    never in none, and never twice in history.
-    """
+    def _refuse_outdated(self, plans: Sequence[FilePlan], refused: errors.StorageIO | None) -> None:
+        """What others wrote since the plan was made may concern the same ids, in other folders."""
+        unseen = self._unseen(refused)
+        if unseen is None:
+            raise PlanOutdated(plans[0].path if plans else "")
+        ids = {stem_of(path).casefold() for path in unseen if not document_kind(path)}
+        for plan in sorted(plans, key=attrgetter("path")):
+            taken = stem_of(plan.path).casefold() in ids and not document_kind(plan.path)
+            if taken or content_now(self._parts.seen, plan.path) != plan.old_sha:
+                raise PlanOutdated(plan.path)
 
-    def __init__(self, parts: Parts, health: Health, files: JournaledFiles, backlog: Backlog) -> None:
-        self._parts, self._health, self._files = parts, health, files
-        self._backlog = backlog
-
-    def bring(self) -> list[Problem]:
-        """Carry out what waits, the oldest 200 at a time; nothing while the workspace's disk takes no writes.
-
-        What a person changed meanwhile stands; ours is set aside, and told.
-        """
+    def _unseen(self, refused: errors.StorageIO | None) -> set[str] | None:
+        """What others wrote in either place; of a journal that cannot be read, what is known."""
         secondary = self._parts.secondary
-        if secondary is None or secondary.failure is not None or not self._backlog.waiting():
-            return []
-        operations = secondary.operations()
-        if operations and not self._health.probe():
-            return []
-        try:
-            return self._bring_in_order(operations)
-        finally:
-            home = [name for name in secondary.journal.waiting if self._parts.journal.knows(name)]
-            with suppress(errors.MemfsError):
-                if home:
-                    secondary.drop(home)
-                    self._backlog.note(secondary.folder, len(secondary.journal.waiting))
+        elsewhere = secondary.unseen() if secondary else set()
+        unseen = set() if refused is not None else self._parts.journal.unseen()
+        return None if unseen is None or elsewhere is None else unseen | elsewhere
 
-    def _bring_in_order(self, operations: Sequence[Operation]) -> list[Problem]:
-        later = later_contents(operations)
-        stuck: set[str] = set()
-        problems: list[Problem] = []
-        for operation, contents in list(zip(operations, later, strict=True))[:_AT_ONCE]:
-            paths = {change.path for change in operation.changes}
-            if stuck & paths:
-                stuck |= paths
+    def _check(self, plans: Sequence[FilePlan]) -> list[FilePlan]:
+        edits = []
+        for plan in plans:
+            if plan.before is None or self._parts.is_local(plan.path) or self._is_ours(plan.path, plan.before):
                 continue
-            size = sum(2 * len(change.data or b"") for change in operation.changes)
-            if size and not self._health.has_room(size):  # a failed try would take the room that is kept for removals
-                break
-            try:
-                problems += self._bring(operation, contents)
-            except PlanOutdated:
-                stuck |= paths
-            except errors.StorageIO as error:
-                self._health.failed(error)
-                if stops_everything(error):
-                    break
-                stuck |= paths
-                problems.append(Problem.of(error))
-        return problems
+            if self._parts.policy.adopt == "leave" and plan.old_sha != plan.expected:
+                raise errors.Conflict(
+                    "this file was edited by hand and the edit is not committed",
+                    current=plan.old_sha,
+                    path=plan.path,
+                    hint="commit it with git or 'memfs commit', or pass its sha256 as expected",
+                    lasting=True,
+                )
+            refuse_replaced_secrets(plan)
+            edits.append(FilePlan(path=plan.path, before=None, after=plan.before, item=None))
+        return edits
 
-    def _bring(self, operation: Operation, later: Mapping[str, frozenset[str]]) -> list[Problem]:
-        kept, plans, problems = plan_return(self._parts, operation, later)
-        self._files.write([kept], plans, came=True)
-        with suppress(errors.StorageIO):  # it is home: what it weighs is measured again at times
-            self._parts.gate.wrote(plans)
-        self._backlog.came.update(change.path for change in operation.changes)
-        return problems
+    def _is_ours(self, path: str, data: bytes) -> bool:
+        held = self._parts.secondary.held().get(path) if self._parts.secondary else None
+        if held is not None and held.last.new == sha256(data):
+            return True
+        written = self._parts.journal.latest(path)
+        if written is not None:
+            return written == sha256(data)
+        try:
+            return self._parts.repository.head_blob(path) == blob_id(data)
+        except errors.HistoryError:
+            return False
+
+
+def signatures_of(plans: Sequence[FilePlan], source: str) -> list[Writer]:
+    """Who signs for these plans, or else who wrote what they bring, without repeats; else nobody in particular."""
+    if (signer := current_signer()) is not None:
+        return [Writer(agent=signer.agent, session=signer.session, source=source)]
+    found = [
+        Writer(agent=plan.item.origin.agent, session=plan.item.origin.session, source=source or plan.item.origin.tool)
+        for plan in plans
+        if plan.item is not None and plan.speaks
+    ]
+    return list(dict.fromkeys(found)) or [Writer(source=source)]
 
 
 _MOST_REASONS = 3

@@ -55,15 +55,9 @@ def _wrote(trailers: Trailers, values: Mapping[str, Any]) -> dict[str, str]:
 
 def trailers_of(operation: Operation) -> Trailers:
     """The trailers that the commit of a waiting write will have."""
-    return {
-        name: found
-        for name, field in ((AGENT, "agent"), (SESSION, "session"), (SOURCE, "source"))
-        if (found := tuple(dict.fromkeys(filter(None, (_text(one.get(field)) for one in operation.writers)))))
-    }
-
-
-def _text(value: object) -> str:
-    return trailer_value(value) if isinstance(value, str) else ""
+    rows = [map(trailer_value, (one.agent, one.session, one.source)) for one in operation.writers]
+    named = dict(zip((AGENT, SESSION, SOURCE), zip(*rows, strict=True), strict=False))
+    return {name: found for name, said in named.items() if (found := tuple(dict.fromkeys(filter(None, said))))}
 
 
 def named_in(body: str, trailers: Trailers) -> Trailers:
@@ -302,7 +296,7 @@ class Blame:
         after = {name: names[number + 1 : number + 2] for number, name in enumerate(names)}
         nodes = {_FILE: self._node(path, data, after[_FILE], wait="hand")}
         for name, (operation, change) in zip(names[1:], waiting, strict=False):
-            by_hand = any(writer.get("person") for writer in operation.writers)
+            by_hand = any(writer.person for writer in operation.writers)
             wait = "hand" if by_hand else "memfs"
             nodes[name] = self._node(change.path, change.data, after[name], wait=wait, operation=operation)
         return path, data, nodes | below, _FILE

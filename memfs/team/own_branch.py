@@ -18,10 +18,11 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
 from memfs.format.text import shortlist
 from memfs.fs import atomic_replace, io, workspace_location
+from memfs.fs.journal import Writer
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import BRANCH, MEMORY_FOLDER, is_own
-from memfs.git.commit_object import CommitChange, CommitWriter, Group
+from memfs.git.commit_object import CommitChange, Group
 from memfs.git.commits import build, store
 from memfs.git.layout import HEADS, Layout, Refs, discover, read_config, read_small
 from memfs.git.objects import EXECUTABLE, REGULAR, TreeEntry
@@ -229,7 +230,7 @@ def _first_commit(repository: Repository) -> str:
     """Make a commit that holds the first files, durably; no branch has it yet."""
     files = workspace_layout.first_files(first_policies(True))
     changes = tuple(CommitChange(path=path, data=data) for path, data in files.items())
-    group = Group(changes=changes, message=_MESSAGE, writers=(CommitWriter(source="init"),), time=utc_now())
+    group = Group(changes=changes, message=_MESSAGE, writers=(Writer(source="init"),), time=utc_now())
     chain = build(repository, [group], None, asked=True)
     store(repository, chain.objects)
     return chain.commits[-1]

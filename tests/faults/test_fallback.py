@@ -27,7 +27,7 @@ from memfs.errors import StorageIO, StorageUnavailable
 from memfs.fs import io
 from memfs.fs.journal import Operation
 from memfs.model import Problem, Query
-from memfs.store.write import FailBack
+from memfs.store.write import FileWriter
 from memfs.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.faults
@@ -412,29 +412,29 @@ def test_27_stopped_or_failed_at_any_operation_on_the_way_home(
 
 def _forgets_first(patch: pytest.MonkeyPatch) -> None:
     """It is dropped there before it is written here."""
-    real = FailBack._bring_in_order
+    real = FileWriter._bring_in_order
 
-    def bring(self: FailBack, operations: Sequence[Operation]) -> list[Problem]:
+    def bring(self: FileWriter, operations: Sequence[Operation]) -> list[Problem]:
         secondary = self._parts.secondary
         assert secondary is not None
         secondary.drop([operation.id for operation in operations])
         return real(self, operations)
 
-    patch.setattr(FailBack, "_bring_in_order", bring)
+    patch.setattr(FileWriter, "_bring_in_order", bring)
 
 
 def _loses_the_id(patch: pytest.MonkeyPatch) -> None:
     """It gets another id on the way."""
-    real = FailBack._bring_in_order
+    real = FileWriter._bring_in_order
 
-    def bring(self: FailBack, operations: Sequence[Operation]) -> list[Problem]:
+    def bring(self: FileWriter, operations: Sequence[Operation]) -> list[Problem]:
         secondary = self._parts.secondary
         assert secondary is not None
         found = real(self, [dataclasses.replace(operation, id=secrets.token_hex(8)) for operation in operations])
         secondary.drop([operation.id for operation in operations])
         return found
 
-    patch.setattr(FailBack, "_bring_in_order", bring)
+    patch.setattr(FileWriter, "_bring_in_order", bring)
 
 
 @pytest.mark.parametrize("broken", [_forgets_first, _loses_the_id])

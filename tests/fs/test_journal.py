@@ -8,7 +8,7 @@ import pytest
 
 from kit.faults import DISK_FULL, Fault, Stopped, injected
 from memfs.errors import FormatUnsupported, JournalDamaged, StorageFull
-from memfs.fs.journal import FileChange, Journal, Operation, parse
+from memfs.fs.journal import FileChange, Journal, Operation, Writer, parse
 
 
 def operation(name: str, data: bytes | None = b"content: x\n") -> Operation:
@@ -20,7 +20,7 @@ def operation(name: str, data: bytes | None = b"content: x\n") -> Operation:
         time=1.5,
         message=f"Remember {name}",
         batch=False,
-        writers=({},),
+        writers=(Writer(),),
         changes=(change,),
     )
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from memfs.errors import PathEscape
-from memfs.fs.journal import FileChange, NotARecord, Operation, decode, encode, encode_mark
+from memfs.fs.journal import FileChange, NotARecord, Operation, Writer, decode, encode, encode_mark
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import is_own, names_git
 
@@ -76,7 +76,7 @@ OPERATION = Operation(
     time=1.0,
     message="m",
     batch=False,
-    writers=({"agent": "a", "session": "", "source": "", "person": False},),
+    writers=(Writer(agent="a"),),
     changes=(FileChange(path="ContextMemory/x.yaml", old="", new="1", data=b"x"),),
 )
 

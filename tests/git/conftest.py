@@ -12,7 +12,8 @@ import pytest
 
 from kit.copies import copy_workspace
 from memfs.fs import io
-from memfs.git.commit_object import CommitChange, CommitWriter, Group
+from memfs.fs.journal import Writer
+from memfs.git.commit_object import CommitChange, Group
 from memfs.git.commits import commit
 from memfs.git.repository import Repository
 
@@ -57,7 +58,7 @@ class World:
         return CommitChange(path=path, data=text.encode())
 
     def group(self, *changes: CommitChange, message: str = "Remember", agent: str = "", session: str = "") -> Group:
-        writers = (CommitWriter(agent=agent, session=session),) if agent or session else (CommitWriter(person=True),)
+        writers = (Writer(agent=agent, session=session),) if agent or session else (Writer(person=True),)
         return Group(changes=changes, message=message, writers=writers, time=datetime.now(UTC))
 
     def put(self, path: str, text: str | None, **more: str) -> Group:

@@ -13,9 +13,10 @@ import pytest
 from kit.patience import LONG, until
 from memfs.errors import GitBusy, HistoryError, HistoryUnavailable, PathEscape
 from memfs.fs import io
+from memfs.fs.journal import Writer
 from memfs.git import commits
 from memfs.git.busy import running_git
-from memfs.git.commit_object import CommitChange, CommitWriter, Group
+from memfs.git.commit_object import CommitChange, Group
 from memfs.git.commits import commit, maintain, recover
 from memfs.git.log import diff, log, show
 from memfs.git.repository import Repository
@@ -82,8 +83,8 @@ def test_an_unborn_branch_gets_its_first_commit(tmp_path):
 def test_author_is_the_agent_and_committer_the_person(world):
     """The author is the one agent the writers name, the committer the person; trailers name all writers."""
     writers = (
-        CommitWriter(agent="claude <code>\n", session="s1", source="hook"),
-        CommitWriter(agent="claude <code>\n", session="s2"),
+        Writer(agent="claude <code>\n", session="s1", source="hook"),
+        Writer(agent="claude <code>\n", session="s2"),
     )
     group = Group(changes=(world.change(NEW, "1\n"),), message="Learn", writers=writers, time=datetime.now(UTC))
     world.commit(group)
@@ -95,7 +96,7 @@ def test_author_is_the_agent_and_committer_the_person(world):
 
 def test_two_agents_in_one_group_leave_the_person_as_author(world):
     """Where more than one agent wrote, the person is the author and the trailers tell."""
-    writers = (CommitWriter(agent="a"), CommitWriter(agent="b"))
+    writers = (Writer(agent="a"), Writer(agent="b"))
     world.commit(Group(changes=(world.change(NEW, "1\n"),), message="m", writers=writers, time=datetime.now(UTC)))
     assert world.git("log", "-1", "--format=%an %(trailers:key=Memfs-Agent,valueonly,separator=+)").strip() == (
         "Ada Person a+b"
@@ -712,7 +713,7 @@ MOMENT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 def at_once(world, text):
     """A group as the policy ``each`` makes it: same writer, sentence and second as the others."""
     change = world.change(ITEM, text)
-    return Group(changes=(change,), message="Update it", writers=(CommitWriter(agent="a"),), time=MOMENT)
+    return Group(changes=(change,), message="Update it", writers=(Writer(agent="a"),), time=MOMENT)
 
 
 def test_row_21_a_value_that_comes_back_within_a_second_is_committed(world):

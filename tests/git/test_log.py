@@ -10,8 +10,9 @@ import pytest
 
 from memfs.admin.check import attribute_conflicts
 from memfs.errors import HistoryUnavailable
+from memfs.fs.journal import Writer
 from memfs.git import commits
-from memfs.git.commit_object import CommitWriter, Group
+from memfs.git.commit_object import Group
 from memfs.git.commits import due, maintain
 from memfs.git.log import diff, differences, log, show
 
@@ -24,7 +25,7 @@ NEW = "ContextMemory/neu ü.yaml"
 def test_a_log_tells_who_what_and_why(world):
     """A revision carries author, committer, subject, body, trailers and the changed paths of the workspace."""
     message = "Learn a rule\n\nBecause it was asked."
-    writers = (CommitWriter(agent="claude", session="s1", source="hook"), CommitWriter(agent="claude", session="s2"))
+    writers = (Writer(agent="claude", session="s1", source="hook"), Writer(agent="claude", session="s2"))
     group = Group(changes=(world.change(NEW, "1\n"),), message=message, writers=writers, time=datetime.now(UTC))
     world.commit(group)
     newest = log(world.repository)[0]

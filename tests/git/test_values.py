@@ -12,10 +12,10 @@ import pytest
 
 from memfs.errors import StorageIO
 from memfs.fs import io
+from memfs.fs.journal import Writer
 from memfs.git import objects
 from memfs.git.commit_object import (
     MEMFS,
-    CommitWriter,
     Person,
     agent,
     compose,
@@ -112,7 +112,7 @@ def test_a_pack_is_what_git_indexes(world):
 
 def test_a_message_gets_its_trailers_in_one_paragraph():
     """Trailers are one last paragraph, each once; control characters and line breaks cannot forge one."""
-    writers = [CommitWriter(agent="a\nMemfs-Agent: forged", session="s"), CommitWriter(agent="b", session="s")]
+    writers = [Writer(agent="a\nMemfs-Agent: forged", session="s"), Writer(agent="b", session="s")]
     text = compose("Say\x00 so\n\nReviewed-by: Ada\n", writers)
     assert text == "Say  so\n\nReviewed-by: Ada\nMemfs-Agent: a Memfs-Agent: forged\nMemfs-Agent: b\nMemfs-Session: s\n"
     assert compose("", []) == "Change memories\n"
@@ -120,7 +120,7 @@ def test_a_message_gets_its_trailers_in_one_paragraph():
 
 def test_a_commit_is_read_back():
     """What is written is read: people, time, subject, body, trailers."""
-    text = compose("Subject\n\nBody one.\n\nBody two.", [CommitWriter(agent="x")])
+    text = compose("Subject\n\nBody one.\n\nBody two.", [Writer(agent="x")])
     read = parse_commit(encode_commit(EMPTY_TREE, ["1" * 40], agent("x"), ADA, NOW, text))
     assert (read.tree, read.parents, read.author, read.committer, read.time) == (
         EMPTY_TREE,

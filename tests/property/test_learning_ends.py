@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memfs import MemoryItem, Query
-from memfs.fs.journal import FileChange, Journal, Operation
+from memfs.fs.journal import FileChange, Journal, Operation, Writer
 from memfs.learning.patterns import PatternFinder, fixed_words, item_of
 from memfs.model import Origin
 from memfs.workspace import DEEPEST, OCCASIONS, Behaviours, Workspace, open_workspace
@@ -189,7 +189,7 @@ def left_behind(number: int, name: str, text: str | None, expected: str) -> Oper
         time=1.5,
         message="Remember",
         batch=False,
-        writers=({},),
+        writers=(Writer(),),
         changes=(change,),
     )
 

@@ -443,7 +443,7 @@ def test_bringing_home_ends_beside_a_busy_writer(opened: Opened, spare: Path, mo
     workspace = opened(storage__secondary=str(spare))
     turns = iter(range(1, 100))
     monkeypatch.setattr(workspace.store.backlog, "waiting", lambda: next(turns))
-    monkeypatch.setattr(workspace.store.writing._failback, "bring", list)
+    monkeypatch.setattr(workspace.store.writing, "_bring_home", list)
     assert workspace.store.writing.recover() == []
     assert next(turns) < 6
 
