@@ -600,7 +600,7 @@ class Workspace:
             parts=self.parts,
             settings=self.settings,
             usage=self.usage,
-            recall=self.recaller,
+            recall=lambda: self.recaller,
             states=lambda: self.states,
             memory_config=lambda: self.memory_config,
             fire=self.behaviours.fire,

@@ -39,7 +39,6 @@ from memfs.git.layout import discover, own_users
 from memfs.model import Candidate, Freshness, Link, MemoryItem, Problem, Query, Trust
 from memfs.model.ids import in_mount, of_mount, without_mount
 from memfs.model.kinds import nearest
-from memfs.recall.recaller import Recaller
 from memfs.search.generations import index_folder
 from memfs.search.search_index import SearchIndex, asked_of
 from memfs.search.terms import Asked
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from memfs.git.layout import Layout
     from memfs.learning.triggers import Triggers
     from memfs.model.episode import TriggerRow
+    from memfs.recall.recaller import Recaller
 
 
 Place = tuple[int, int, int, int]
@@ -424,8 +424,10 @@ class Mounts:
         names: what ``[mounts]`` calls them; one without a path is none.
     """
 
-    def __init__(self, root: Path, store: Store, parts: Parts, recall: Recaller, settings: Settings) -> None:
-        """All of the workspace that mounts the others."""
+    def __init__(
+        self, root: Path, store: Store, parts: Parts, recall: Callable[[], Recaller], settings: Settings
+    ) -> None:
+        """All of the workspace that mounts the others; ``recall`` gives what answers questions there."""
         self._root, self._store, self._parts = root, store, parts
         self._recall, self._settings = recall, settings
         self._paths: Mapping[str, str] = {name: path for name, path in settings.mounts.items() if path.strip()}
@@ -455,7 +457,8 @@ class Mounts:
         The hits of a mount have ids such as ``team:ID``, and at most the trust ``reviewed``. Of two that are equally
         good the workspace's own comes first.
         """
-        return self._recall.over(JointReader(self._store, self)) if self else self._recall
+        own = self._recall()
+        return own.over(JointReader(self._store, self)) if self else own
 
     def find(self, reference: str) -> MemoryItem:
         """The item a person means by ``NAME:ID``, or by the beginning of an id that only one item has.
@@ -556,7 +559,7 @@ class Mounts:
                 ending.callback(mount.close)
             self._open, self._retired = {}, {}
             joint = self.__dict__.get("recall")
-            if joint is not None and joint is not self._recall:
+            if joint is not None and self:
                 ending.callback(joint.close)
 
     def _see_to(self, name: str) -> None:

@@ -40,7 +40,8 @@ class Sources:
 
     Attributes:
         root: the folder that holds ``ContextMemory/``.
-        store, parts, settings, usage, recall: the workspace's.
+        store, parts, settings, usage: the workspace's.
+        recall: gives what answers questions there.
         states: gives the workspace's, made when first asked for.
         memory_config: gives the memory context that holds at present.
         fire: raises an occasion (``memfs.workspace.Behaviours.fire``).
@@ -52,7 +53,7 @@ class Sources:
     parts: Parts
     settings: Settings
     usage: Usage
-    recall: Recaller
+    recall: Callable[[], Recaller]
     states: Callable[[], States]
     memory_config: Callable[[], MemoryConfig]
     fire: Fire
