@@ -36,7 +36,6 @@ from memfs.fs.workspace_location import find_workspace as find_workspace
 from memfs.model import Problem
 from memfs.model.ids import is_id, stem_of
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, nearest
-from memfs.model.learning import FITTING, VECTOR_DB, BehaviorAction, BehaviorRule, MemoryConfig, Trigger
 from memfs.resources import template_names, template_text
 from memfs.settings import (
     MOUNTS,
@@ -49,8 +48,11 @@ from memfs.settings import (
     spec_of,
     toml,
 )
-from memfs.startup import Any, regex
+from memfs.startup import TYPE_CHECKING, Any, regex
 from memfs.trust import EMBEDDING_ENDPOINT, TrustStatus, body_key, status_of
+
+if TYPE_CHECKING:
+    from memfs.model.learning import BehaviorRule, MemoryConfig
 
 KEY_VARIABLES = frozenset({names.REVIEW_KEY, names.EMBEDDING_KEY})
 """Keys of services: no settings, since a setting may stand in a file and is shown (``memfs.endpoint`` reads them)."""
@@ -569,8 +571,7 @@ def load_memory_context(tree: View, name: str = "") -> MemoryConfig:
         ContentError: a file does not obey its schema; with line and field.
         SettingInvalid: there is no such context, or what it extends is missing, unending or too deep.
     """
-    chain = _layers(tree, name)
-    return _filled(tree, chain) if chain else MemoryConfig()
+    return _filled(tree, _layers(tree, name))
 
 
 class FollowedContext:
@@ -607,7 +608,7 @@ class FollowedContext:
     def _load(self) -> None:
         chain = _layers(self._tree, self._name)
         seen: dict[str, bytes | None] = {layer.path: layer.data for layer in chain if not layer.built_in}
-        self._known = _filled(self._tree, chain) if chain else MemoryConfig()
+        self._known = _filled(self._tree, chain)
         self._seen, self._again = seen or dict.fromkeys(_places(self._name)), 0.0
 
     def _changed(self) -> bool:
@@ -622,10 +623,10 @@ class FollowedContext:
         A command that answers one question is spared the schema.
         """
         if self._known is not None:
-            return self.config().storage_type != VECTOR_DB
+            return self.config().storage_type != names.VECTOR_DB
         data = (None if self._name else _bytes(self._tree, names.MEMORY_CONTEXT)) or b""
         plain = data.count(b"extends") <= data.count(_BASE.encode())
-        return not self._name and plain and VECTOR_DB.encode() not in data
+        return not self._name and plain and names.VECTOR_DB.encode() not in data
 
 
 def checked_values(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -635,6 +636,8 @@ def checked_values(values: Mapping[str, Any]) -> dict[str, Any]:
         SettingInvalid: an unknown name; the hint names the nearest.
         SchemaInvalid: a value is of the wrong sort.
     """
+    from memfs.model.learning import BehaviorRule, MemoryConfig
+
     known = MemoryConfig.__dataclass_fields__
     for name in values.keys() - known.keys():
         hint = nearest(name, known) or f"the names are {', '.join(known)}"
@@ -676,6 +679,8 @@ def memory_context_problems(tree: View, chosen: str = "") -> Iterator[Problem]:
 
 
 def _unfitting(rules: Sequence[BehaviorRule]) -> Iterator[SettingInvalid]:
+    from memfs.model.learning import FITTING
+
     for number, rule in enumerate(rules):
         if rule.action not in FITTING[rule.trigger]:
             yield SettingInvalid(
@@ -793,8 +798,10 @@ def _no_context(tree: View, name: str) -> SettingInvalid:
 
 # -- filling in ---------------------------------------------------------------------------------------------------
 def _filled(tree: View, chain: Sequence[_Layer]) -> MemoryConfig:
-    """The value of the first context, where it is silent that of the next."""
-    values: dict[str, Any] = {}
+    """The value of the first context, where it is silent that of the next; the defaults where there is none."""
+    from memfs.model.learning import MemoryConfig  # costs start-up time, and a command that only reads needs none of it
+
+    values: dict[str, Any] = {"name": chain[0].table("metadata")["name"]} if chain else {}
     for layer in reversed(chain):
         own = dict(layer.table("polymorphic_config", "memory_config"))
         if "embedding_endpoint" in own:
@@ -804,10 +811,12 @@ def _filled(tree: View, chain: Sequence[_Layer]) -> MemoryConfig:
             values["business_goal"] = goal
         if "behavior_rules" in layer.mapping:
             values["behavior_rules"] = _rules(layer.mapping["behavior_rules"])
-    return MemoryConfig(name=chain[0].table("metadata")["name"], **values)
+    return MemoryConfig(**values)
 
 
 def _rules(rows: Sequence[Mapping[str, str]]) -> tuple[BehaviorRule, ...]:
+    from memfs.model.learning import BehaviorAction, BehaviorRule, Trigger
+
     rules = (BehaviorRule(trigger=Trigger(row["trigger"]), action=BehaviorAction(row["action"])) for row in rows)
     return tuple(dict.fromkeys(rules))
 

@@ -1,4 +1,4 @@
-"""The names of configuration: files below the workspace, and variables of the environment.
+"""The names of configuration: files below the workspace, variables of the environment, and values in both.
 
 ``memfs.config`` reads them. Modules beneath it that commit, list or erase the files, or that are given a key, have the
 names from here.
@@ -23,3 +23,8 @@ SIGNING_KEY = f"{VARIABLES}SIGNING_KEY"
 RESIDENT_SWITCH = f"{VARIABLES}RESIDENT"
 """``off``: no resident process is asked; a number: so many milliseconds are waited for its greeting."""
 RESIDENT_USE = f"{VARIABLES}RESIDENT_USE"
+
+FILE_BASED, VECTOR_DB = "file_based", "vector_db"
+"""The storage types of a memory context: searched by words, or by meaning as well."""
+OFF = "off"
+"""In place of a model: words only, whatever the memory context says."""

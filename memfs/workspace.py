@@ -27,7 +27,7 @@ from memfs.admin.store_builder import (
     usage_of,
 )
 from memfs.config import FollowedContext, checked_values, elsewhere, load
-from memfs.config_names import SETTINGS_FILE
+from memfs.config_names import OFF, SETTINGS_FILE
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ContentError, HistoryError, ItemNotFound, MemfsError, SettingInvalid, WorkspaceClosed
 from memfs.fs.lock import reset_on_fork, shared_property
@@ -36,7 +36,6 @@ from memfs.git.repository import Repository
 from memfs.model import KindTable, MemoryItem, Query, Recall
 from memfs.model.ids import check_id, of_mount
 from memfs.model.kinds import ITEM_LIMIT, nearest
-from memfs.model.learning import OFF, Trigger
 from memfs.model.query import MOST
 from memfs.model.time import utc_now
 from memfs.settings import Settings
@@ -851,8 +850,8 @@ def _connect(workspace: Workspace) -> None:
 
     for occasion in ("memory_stored", "episode_recorded"):
         on(occasion, partial(learn, occasion))
-    for trigger in Trigger:
-        on(trigger.value, partial(react, trigger.value))
+    for occasion in ("context_accessed", "task_completed", "pattern_detected"):
+        on(occasion, partial(react, occasion))
     on("storage_threshold", lambda _: workspace.cleaner.clean())
     for occasion in ("state_stored", "iteration_closed", "storage_threshold"):
         on(occasion, partial(tell_states, occasion))

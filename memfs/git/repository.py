@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
-from memfs.errors import GitFailed, HistoryError, HistoryUnavailable, MemfsError, PathEscape
+from memfs.errors import GitFailed, HistoryError, HistoryUnavailable, MemfsError, PathEscape, WorkspaceClosed
 from memfs.fs.lock import shared_property
 from memfs.git import objects
 from memfs.git.layout import (
@@ -28,7 +28,6 @@ from memfs.git.layout import (
     state_folder,
 )
 from memfs.git.objects import Object, Tree, TreeEntry
-from memfs.git.process import GitCommands, StagedEntry, left_out, staged_changes
 from memfs.model.item import object_id
 from memfs.model.time import parse_time, parse_until, parse_when, utc_now
 from memfs.startup import TYPE_CHECKING, Any
@@ -36,6 +35,7 @@ from memfs.startup import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memfs.git.busy import Obstacle
     from memfs.git.commit_object import Identity, ParsedCommit
+    from memfs.git.process import GitCommands, StagedEntry
     from memfs.git.signing import Signing
 
 _LONGEST = 250
@@ -110,7 +110,6 @@ class Repository:
         workspace, work_tree, git_dir, common_dir, prefix: see ``memfs.git.layout.Layout``.
         state: this workspace's own folder inside the git common folder, private to the user.
         allow_detached: whether commits may go to a detached HEAD.
-        git: the commands that may be run in it.
         sign: when commits are signed: ``off``, ``try`` or ``require``.
     """
 
@@ -120,7 +119,7 @@ class Repository:
         self.git_dir, self.common_dir, self.prefix = layout.git_dir, layout.common_dir, layout.prefix
         self.allow_detached = allow_detached
         self.state = state or state_folder(layout)
-        self.git = GitCommands(layout, self.state)
+        self._closed = False
         self.sign = "off"
         self._few_packed = _FEW_PACKED
         self._refs = Refs(layout)
@@ -162,6 +161,8 @@ class Repository:
         Raises:
             GitFailed: git is missing or refused.
         """
+        from memfs.git.process import GitCommands  # as for ``git``
+
         git = GitCommands(None, workspace)
         branch = dict(git.settings(r"^init\.defaultbranch$")).get("init.defaultbranch", "main")
         # An empty GIT_DIR value would be taken for a folder: init alone runs without one.
@@ -174,8 +175,28 @@ class Repository:
 
     def close(self) -> None:
         """End the processes it keeps, for good."""
-        self.git.close()
-        self.git.closed = True
+        self._closed = True
+        if "git" in self.__dict__:
+            self.git.close()
+            self.git.closed = True
+
+    def require_open(self) -> None:
+        """Let only pass who comes before ``close``.
+
+        Raises:
+            WorkspaceClosed: a process that is started now nobody would end.
+        """
+        if self._closed:
+            raise WorkspaceClosed(path=str(self.state))
+
+    @shared_property
+    def git(self) -> GitCommands:
+        """The commands that may be run in it."""
+        from memfs.git.process import GitCommands  # who only reads runs none
+
+        made = GitCommands(self.layout, self.state)
+        made.closed = self._closed
+        return made
 
     # -- the present state ----------------------------------------------------------------------------------------
     def head(self) -> Head:
@@ -183,7 +204,7 @@ class Repository:
 
         Always answers: where those are damaged, ``damage`` says so, the commit is None, and commits wait (``busy``).
         """
-        self.git.require_open()
+        self.require_open()
         return self._refs.head()
 
     def head_commit(self) -> str | None:
@@ -203,7 +224,7 @@ class Repository:
         Raises:
             HistoryUnavailable: its file is damaged.
         """
-        self.git.require_open()
+        self.require_open()
         return self._refs.commit(ref)
 
     def obstacle(self, *, processes: bool = True) -> Obstacle | None:
@@ -221,7 +242,7 @@ class Repository:
         """Wait a moment for a person's git that moves files."""
         from memfs.git.busy import let_moves_end  # as above
 
-        self.git.require_open()
+        self.require_open()
         let_moves_end(self.layout)
 
     @shared_property
@@ -276,7 +297,7 @@ class Repository:
         Raises:
             HistoryUnavailable: it is missing or damaged.
         """
-        self.git.require_open()
+        self.require_open()
         if not HEX.fullmatch(name):
             raise HistoryUnavailable(f"{name!a} is no object id", hint="give all 40 digits")
         place = self.common_dir / "objects"
@@ -301,7 +322,7 @@ class Repository:
 
     def forget_trees(self) -> None:
         """Let go the trees that were read, for a process that stays: most are of commits that have passed."""
-        self.git.require_open()
+        self.require_open()
         self._trees.clear()
 
     def remember(self, made: Mapping[str, Tree]) -> None:
@@ -401,7 +422,7 @@ class Repository:
 
     def unchanged(self, commit: str, trees: Mapping[str, str]) -> dict[str, str]:
         """Those of some folders, by path, that have these trees at a commit."""
-        self.git.require_open()
+        self.require_open()
         found = ((path, self.entry(commit, path)) for path in trees)
         return {path: one.id for path, one in found if one and one == TreeEntry(objects.FOLDER, trees[path])}
 
@@ -417,7 +438,7 @@ class Repository:
             HistoryUnavailable: git's files or objects are damaged or missing, or git is. A caller that has the working
                 file can go on without this answer.
         """
-        self.git.require_open()
+        self.require_open()
         try:
             entry = self.entry(self.head_commit(), path)
         except (HistoryUnavailable, PathEscape):
@@ -441,6 +462,8 @@ class Repository:
 
     def left_out(self, paths: Iterable[str]) -> set[str]:
         """Those of the paths that git keeps out of the working tree by the person's wish (sparse checkout)."""
+        from memfs.git.process import left_out  # as for ``git``
+
         absent = left_out(self.git)
         return {path for path in paths if self.full(path) in absent}
 
@@ -453,6 +476,8 @@ class Repository:
             facts: those of the person's index.
             index: a copy of it to read, None for itself.
         """
+        from memfs.git.process import staged_changes  # as for ``git``
+
         kept = self._staged
         if kept is None or kept[0] != (facts, commit):
             kept = self._staged = ((facts, commit), staged_changes(self.git, commit, index))
@@ -467,6 +492,8 @@ class Repository:
 
 
 def _safe_folders() -> frozenset[str]:
+    from memfs.git.process import GitCommands  # as for ``git``
+
     safe: set[str] = set()
     for _, folder in GitCommands(None, Path("/")).settings(r"^safe\.directory$"):
         # As git reads it: an empty value forgets the ones before it.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import StrEnum
 
+from memfs.config_names import FILE_BASED, OFF, VECTOR_DB
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import MemfsError
 from memfs.model.item import MemoryItem
@@ -44,10 +45,6 @@ FITTING: Mapping[Trigger, tuple[BehaviorAction, ...]] = {
 }
 """The actions that find what they need in the facts of what happened."""
 
-FILE_BASED, VECTOR_DB = "file_based", "vector_db"
-"""The storage types: searched by words, or by meaning as well."""
-OFF = "off"
-"""In place of a model: words only, whatever the memory context says."""
 DEFAULT_RULES = (
     BehaviorRule(trigger=Trigger.CONTEXT_ACCESSED, action=BehaviorAction.INJECT_RELEVANT_MEMORIES),
     BehaviorRule(trigger=Trigger.TASK_COMPLETED, action=BehaviorAction.EXTRACT_LEARNINGS),

@@ -18,6 +18,7 @@ from operator import add
 from typing import TYPE_CHECKING
 from weakref import ref
 
+from memfs.config_names import VECTOR_DB
 from memfs.dataclass import dataclass
 from memfs.errors import EndpointFailed, MemfsError, WorkspaceClosed
 from memfs.format.secrets import find
@@ -25,7 +26,7 @@ from memfs.fs.executor import Worker
 from memfs.fs.lock import reset_on_fork
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.ids import stem_of
-from memfs.model.learning import VECTOR_DB, MemoryConfig
+from memfs.model.learning import MemoryConfig
 from memfs.model.tokens import whole
 from memfs.recall.ranking import NOTHING, Shares
 from memfs.search import terms

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from memfs.config_names import OFF, VECTOR_DB
 from memfs.dataclass import dataclass, field, replace
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.config import refuse_overruled, write_setting
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import MERGE, Text, count, progress, size, styled
 from memfs.errors import MemfsError, SettingInvalid
-from memfs.model.learning import OFF, VECTOR_DB
 
 if TYPE_CHECKING:
     from memfs.model.learning import MemoryConfig
