@@ -321,20 +321,6 @@ class AgentMemory(Facade):
         target = None if reference is None else self._named(reference)
         return self.workspace.history.log(target, limit=limit, since=since)
 
-    def diff(self, reference: str | None, older: str, newer: str | None = None) -> tuple[str, str]:
-        """What changed from a revision to another, or to the files as they are; and the older revision.
-
-        Args:
-            older: "" means the version before the last change: of the item, or of the memory.
-
-        Raises:
-            IdInvalid, ItemNotFound, HistoryUnavailable.
-        """
-        self._settle()
-        target = None if reference is None else self._named(reference)
-        start = older or self._before(target)
-        return self.workspace.history.diff(start, newer, target), start
-
     # -- taking away and bringing back --------------------------------------------------------------------------------
     def delete(self, item_id: str, reason: str, caller: Caller, expected: str | None = None) -> ForgetResult:
         """Take an item out of the files and out of recall; history holds it.
@@ -391,20 +377,6 @@ class AgentMemory(Facade):
                 return found.id
         begun = beginning(checked, store.index_sync.ids())
         return begun[0] if len(begun) == 1 else checked
-
-    def _before(self, target: str | None) -> str:
-        """A revision from before the last change of an item, or of the memory."""
-        if target is not None:
-            with suppress(HistoryUnavailable):
-                return self._version_before(target)
-        commits = self.workspace.history.log(target, limit=1)
-        head = self.workspace.repository.head().commit
-        if head and not commits:  # all of it waits for its first commit
-            return head
-        parents = self.workspace.repository.commit_object(commits[0].commit).parents if commits else ()
-        if not parents:
-            raise HistoryUnavailable("there is nothing before the first commit", hint="memory_get shows what is there")
-        return parents[0]
 
     def _version_before(self, item_id: str) -> str:
         """The newest commit in which the item says something else than it does now."""

@@ -108,7 +108,7 @@ def test_a_wrong_setting_is_refused_and_a_wrong_word_not_understood(
 
 
 @pytest.mark.parametrize(
-    "arguments", [["recall", "--json"], ["recall", "x", "--json", "--limit", "no"], ["add", "--json"]]
+    "arguments", [["show", "--json"], ["recall", "x", "--json", "--limit", "no"], ["add", "--json"]]
 )
 def test_usage_errors_are_json_for_programs(bare: Memfs, arguments: list[str]) -> None:
     """With --json a usage error is a document on standard output, with the exit code of today."""
@@ -148,13 +148,19 @@ def test_an_unknown_verb_names_the_nearest(bare: Memfs) -> None:
         ("check --fx", "'memfs check' has no option '--fx'", "did you mean '--fix'?"),
         ("update x --content y", "'memfs update' has no option '--content'", "the text is given as words after the id"),
         ("list --workspac", "'memfs list' has no option '--workspac'", "see 'memfs list --help'"),
-        ("update x --tag", "Option '--tag' requires an argument.", "see 'memfs update --help'"),
-        ("commit -m", "Option '-m' requires an argument.", "see 'memfs commit --help'"),
+        ("update x --tag", "--tag takes a value", "see 'memfs update --help'"),
+        ("commit -m", "-m takes a value", "see 'memfs commit --help'"),
+        ("log -n x", "--limit: a whole number is wanted, at least 1", "see 'memfs log --help'"),
         (
-            "log -n x",
-            "Invalid value for '-n' / '--limit': a whole number is wanted, at least 1",
-            "see 'memfs log --help'",
+            "list --layer x",
+            "--layer: 'x' is not one of 'short-term', 'episodic', 'semantic'",
+            "see 'memfs list --help'",
         ),
+        ("agent feedback x", "good|bad is missing", "it is one of +, good, yes, -, bad, no"),
+        ("import nowhere", "PATH: Path 'nowhere' does not exist", "see 'memfs import --help'"),
+        ("serve stop", "'stop' is one word too many for 'memfs serve'", "did you mean --stop?"),
+        ("status all the rest", "'all' is one word too many for 'memfs status'", "did you mean --all?"),
+        ("commit now", "'now' is one word too many for 'memfs commit'", "see 'memfs commit --help'"),
         (
             "undo",
             "what is to be taken back?",
@@ -179,10 +185,10 @@ def test_json_before_the_verb_is_told_where_it_goes(bare: Memfs) -> None:
 
 def test_a_missing_argument_points_at_the_help(bare: Memfs) -> None:
     """Usage errors end with code 2 and say where the help is."""
-    ran = bare("recall")
+    ran = bare("show")
     assert ran.code == 2
     assert ran.err.startswith("memfs: ")
-    assert "memfs recall --help" in ran.err
+    assert "memfs show --help" in ran.err
 
 
 def test_no_workspace_is_an_error_that_offers_init(

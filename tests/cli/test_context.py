@@ -48,10 +48,10 @@ def test_a_context_that_is_not_there_is_told(memfs: Memfs) -> None:
         (("set",), "KEY=VALUE"),
         (("set", "branch"), "write KEY=VALUE"),
         (("set", "n:=nonsense"), "write n=VALUE for plain text"),
-        (("unset",), "Missing argument 'KEY...'"),
+        (("unset",), "KEY is missing"),
         (("list", "x"), "there are get, set, unset"),
         (("got",), "there are get, set, unset"),
-        (("get", "a", "b"), "unexpected extra argument (b)"),
+        (("get", "a", "b"), "'b' is one word too many"),
     ],
 )
 def test_what_cannot_be_understood_is_told(memfs: Memfs, words: tuple[str, ...], told: str) -> None:

@@ -12,6 +12,7 @@ from memfs.doors.cli.command import Invocation, VerbDeclaration
 from memfs.doors.cli.parser import VerbCommand, cli
 
 LINES = [
+    "recall",
     "recall login bug",
     "recall 'login bug' -n 3 --type semantic --type episodic --since=7d --json",
     "recall -- -x --json",
@@ -26,7 +27,6 @@ LINES = [
     "remember a --pin --review --data a=b --context c=d --agent coder",
 ]
 ODD = [
-    "recall",
     "recall a --limit 0",
     "recall a --limit=ten",
     "recall a -n5",

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.cli.conftest import Memfs, git
 
@@ -45,8 +44,8 @@ def test_a_session_is_consolidated(memfs: Memfs, root: Path) -> None:
     assert dry["dry_run"]
     assert (dry["read"], len(dry["cleared"]), dry["promoted"][0]["why"]) == (2, 2, "decision")
     assert dry["revision"] is None
-    assert len(yaml.safe_load(told.out)["cleared"]) == 2
-    assert yaml.safe_load(told.out)["revision"] == git(root, "rev-parse", "HEAD").strip()
+    assert "2 working memories of s1: 1 kept, 2 cleared\n" in told.out
+    assert f"'memfs undo --commit {git(root, 'rev-parse', '--short=12', 'HEAD').strip()}'" in told.err
     assert git(root, "rev-parse", "HEAD~1").strip() == before
     assert memfs("list", "--type", "working", "--json").json["items"] == []
     (item,) = memfs("list", "--type", "semantic", "--json").json["items"]
@@ -57,6 +56,7 @@ def test_nothing_is_left_to_consolidate(memfs: Memfs, root: Path) -> None:
     """A session without working memory makes no commit (C7)."""
     before = git(root, "rev-parse", "HEAD")
 
+    assert memfs("agent", "consolidate", "--session", "s1").out == "The session s1 has no working memory\n"
     done = memfs("agent", "consolidate", "--session", "s1", "--json").json
 
     assert (done["read"], done["promoted"], done["cleared"], done["revision"]) == (0, [], [], None)
@@ -74,9 +74,9 @@ def test_what_stays_is_told(memfs: Memfs, root: Path) -> None:
 
     told = memfs("agent", "consolidate", "--session", "s1")
 
-    shown = yaml.safe_load(told.out)
-    assert (shown["pinned"], len(shown["cleared"])) == (["a-pin"], 1)
-    assert "its file cannot be read as it is now" in shown["left"]["broken"]
+    assert ", 1 cleared\n" in told.out
+    assert "  a-pin is pinned, and stays\n" in told.out
+    assert "  broken stays: its file cannot be read as it is now" in told.out
 
 
 @pytest.mark.parametrize("words", [("agent", "consolidate"), ("agent", "consolidate", "--session")])

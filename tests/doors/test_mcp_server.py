@@ -115,7 +115,7 @@ def test_a_workspace_that_cannot_be_opened_is_told_by_each_call(tmp_path: Path) 
     server = build_server(root)
 
     async def work(client: Client) -> None:
-        assert len((await client.list_tools()).tools) == 12
+        assert len((await client.list_tools()).tools) == 11
         result = await client.call_tool("memory_list", {})
         assert result.is_error
         assert "recall.limit" in words(result)
@@ -261,7 +261,6 @@ def test_quoted_text_cannot_end_its_quotation(opened: Opened) -> None:
             ("memory_get", {"id": "evil"}),
             ("memory_list", {}),
             ("memory_history", {"id": "evil"}),
-            ("memory_diff", {"newer": "HEAD", "older": "HEAD~1"}),
         ):
             text = words(await client.call_tool(tool, given))
             begin = text.index("<memories ")

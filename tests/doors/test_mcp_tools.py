@@ -68,7 +68,7 @@ def test_the_tools_are_few_and_short(opened: Opened) -> None:
     async def work(talk: Talk) -> None:
         tools = (await talk.client.list_tools()).tools
         assert tuple(tool.name for tool in tools) == NAMES
-        assert len(tools) == 12
+        assert len(tools) == 11
         for tool in tools:
             Draft202012Validator.check_schema(tool.input_schema)
             Draft202012Validator.check_schema(tool.output_schema)
@@ -248,16 +248,6 @@ def test_a_long_memory_comes_in_parts(opened: Opened) -> None:
 
 
 # -- changing, history, and the way back ----------------------------------------------------------------------------
-def test_what_waits_for_its_first_commit_differs_from_what_is_there(opened: Opened) -> None:
-    """What no commit holds yet is told as a difference, and is no error (B5)."""
-
-    async def work(talk: Talk) -> None:
-        item_id = (await talk("memory_store", content="We use Redis for sessions"))["id"]
-        assert "| +content: We use Redis for sessions" in (await talk("memory_diff", id=item_id))["diff"]
-
-    using(opened(history__commit="manual"), work)
-
-
 def test_every_change_has_its_way_back(opened: Opened) -> None:
     """Update, delete and restore are commits in the agent's name; each version can be read and brought back (B5)."""
     workspace = opened(history__commit="each")
@@ -269,9 +259,6 @@ def test_every_change_has_its_way_back(opened: Opened) -> None:
         log = (await talk("memory_history", id=item_id))["revisions"]
         assert [row["subject"].split()[0] for row in log] == ["Update:", "Remember:"]
         assert all(row["revision"] in talk.text for row in log)
-        patch = (await talk("memory_diff", id=item_id))["diff"]
-        assert "| -content: We use Redis for sessions" in patch
-        assert "| +content: We use SQLite for sessions" in patch
         before = await talk("memory_get", id=item_id, revision=log[1]["revision"])
         assert before["content"] == "We use Redis for sessions"
         back = await talk("memory_restore", id=item_id)

@@ -150,16 +150,3 @@ def test_a_type_there_is_none_of_is_named(opened: Opened) -> None:
         with pytest.raises(SettingInvalid, match="semantic"):
             attempt()
     assert [item.sha256 for item in workspace.store.select(Query())] == [kept.sha256]
-
-
-def test_a_difference_is_that_of_the_items_own_last_change(opened: Opened) -> None:
-    """Without revisions an item is compared with its own version before, however many commits are between (B5)."""
-    workspace = opened(history__commit="each")
-    memory = AgentMemory(workspace=workspace)
-    for text in ("The port is 8080", "The port is 80"):
-        workspace.store.put(MemoryItem(text, id="port"))
-    workspace.store.put(MemoryItem("Something else", id="other"))
-    workspace.store.put(MemoryItem("Something else again", id="other"))
-    patch, _ = memory.diff("port", "")
-    assert "8080" in patch
-    assert "Something" not in patch

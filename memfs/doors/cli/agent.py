@@ -30,7 +30,6 @@ from memfs.doors.cli.output import (
     Table,
     Text,
     count,
-    document,
     merge,
     one_line,
     readable,
@@ -40,7 +39,7 @@ from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import ask_to_join
 from memfs.doors.clients import CLIENTS
 from memfs.errors import ItemNotFound, MemfsError
-from memfs.fs.workspace_location import find_workspace
+from memfs.fs.workspace_location import find_workspace, is_workspace
 from memfs.model.episode import Action, Episode, StateSnapshot
 from memfs.model.ids import of_mount
 from memfs.model.kinds import nearest
@@ -157,6 +156,8 @@ def install(program: str, scope: str | None, dry_run: bool, into: str, server: b
     installed = not dry_run and files[0].done.value != "same"
     if client.hooks:
         _remark_recording(project, chosen, into)
+        if not is_workspace(project):
+            remark("'memfs init' makes the workspace that other commands ask for; sessions do without one")
     if client.hooks and installed:
         option = "" if chosen is InstallScope.PROJECT else f" --{chosen.value}"
         remark("in a session, /hooks lists the hooks")
@@ -390,7 +391,18 @@ class EpisodeAnalysis:
     kept: Keep
 
 
-@verb("analyze", text=document, lands=True)
+def _analysis_text(done: EpisodeAnalysis) -> Text:
+    found, suggested = done.done, done.kept is Keep.SUGGEST
+    told = "suggested" if suggested else "written"
+    yield f"Read {count(found.read, 'episode')}: {count(len(found.found), 'rule')} {told}"
+    yield from (f"  {rule.id}  {one_line(rule.action, 100)}" for rule in found.found)
+    yield from (f"  {name} is brought up to date" for name in found.changed)
+    yield from (f"  {name} holds no longer" for name in found.retired)
+    if found.found and suggested:
+        yield Note("'memfs inbox' lists what is suggested")
+
+
+@verb("analyze", text=_analysis_text, lands=True)
 def _episode_analyze(workspace: Workspace) -> EpisodeAnalysis:
     """Analyse the failures into rules now, without waiting for the next time that memfs learns.
 
@@ -665,7 +677,19 @@ class ConsolidatedSession:
     revision: str | None
 
 
-@verb("consolidate", text=document)
+def _consolidated_text(ended: ConsolidatedSession, dry_run: bool) -> Text:
+    done, would = ended.done, "would be " if dry_run else ""
+    if not done.read:
+        yield f"The session {done.session} has no working memory"
+        return
+    kept = f"{len(done.promoted):,} {would}kept, {len(done.cleared):,} {would}cleared"
+    yield f"{count(done.read, 'working memory', 'working memories')} of {done.session}: {kept}"
+    yield from (f"  {one.item.id}  {one_line(one.item.content, 100)}" for one in done.promoted)
+    yield from (f"  {name} is pinned, and stays" for name in done.pinned)
+    yield from (f"  {name} stays: {reason}" for name, reason in done.left.items())
+
+
+@verb("consolidate", text=_consolidated_text)
 @click.option("--session", required=True, metavar="NAME", help="Which session ended.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be kept and cleared.")
 def consolidate(workspace: Workspace, session: str, dry_run: bool) -> ConsolidatedSession:

@@ -300,7 +300,10 @@ def _refuse_unfit(names: Sequence[str], every: bool, keep: str, field: str | Non
     if bool(names) == every:
         raise Unclear("name what is meant, or say --all", "'memfs team conflicts' lists what waits")
     if of_two and (len(names) != 2 or every or keep not in (*names, "both")):
-        raise Unclear(f"--keep {keep} is about two memories", "write ID OTHER --keep ID, or --keep both")
+        raise Unclear(
+            f"nothing that can be kept is called '{keep}'",
+            "of two memories, ID OTHER --keep ID, or both; of a merge ours, theirs, kept or lost",
+        )
     if of_two and dry_run:
         raise Unclear("--dry-run goes with what a merge left", "leave it out")
     if field is not None and keep not in _VALUES:

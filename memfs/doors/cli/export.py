@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import complete_types, opened, options, verb
+from memfs.doors.cli.command import Unclear, complete_types, opened, options, verb
 from memfs.doors.cli.options import span, when
 from memfs.doors.cli.output import Note, Text, count, listed, merge, styled, write
 
@@ -121,11 +121,13 @@ def exported(
         Conflict, StorageIO, QuotaExceeded: there is no file then.
     """
     from memfs.doors.cli.command import wants_json
-    from memfs.state.transfer import export_query
+    from memfs.state.transfer import export_query, format_of
 
     target = None if file in (None, "-") else Path(str(file)).absolute()
     if target is None and wants_json():
         raise click.UsageError("--json tells what went into FILE; the export itself goes to standard output")
+    if target is not None and not form and target.suffix and not format_of(target.name):
+        raise Unclear(f"no format ends in {target.suffix}", "end the name in .jsonl, .csv or .parquet, or say --format")
     if target is None and form == "parquet" and sys.stdout.isatty():
         raise click.UsageError("Parquet is not for a terminal: name a FILE")
     start, end = when(since, "since"), when(until, "until", end=True)

@@ -30,6 +30,8 @@ class VerbCommand(click.Command):
     """A command whose help ends with examples, and which prints what its function returns, and what it remarked."""
 
     verb: VerbDeclaration
+    allow_extra_args = True
+    """What is too much is told in our own words."""
 
     @property
     def text(self) -> Callable[..., Any] | None:
@@ -49,7 +51,12 @@ class VerbCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; what is wrong with them is told of this verb."""
         with augment_usage_errors(ctx):
-            return super().parse_args(ctx, args)
+            more = super().parse_args(ctx, args)
+        if more and not ctx.resilient_parsing:
+            options = {name for one in self.params if isinstance(one, click.Option) for name in one.opts}
+            hint = f"did you mean --{more[0]}?" if f"--{more[0]}" in options else f"see '{ctx.command_path} --help'"
+            raise Unclear(f"'{more[0]}' is one word too many for '{ctx.command_path}'", hint)
+        return more
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; see ``VerbDeclaration.carry_out``."""
@@ -176,11 +183,32 @@ def unknown(name: str, known: Iterable[str], ctx: click.Context) -> Unclear:
 
 def explained(error: click.UsageError, command: str) -> tuple[str, str]:
     """What to say of a mistake that click found, or a verb by itself, and what to do about it."""
-    where = error.ctx.command_path if error.ctx is not None else command
     if isinstance(error, click.NoSuchOption):
         return _no_option(error)
-    message = " ".join(_bounds(error).format_message().split())  # click puts each choice on a line
-    return message, f"see '{where} --help'"
+    hint = f"see '{error.ctx.command_path if error.ctx is not None else command} --help'"
+    if isinstance(error, click.BadOptionUsage):
+        return f"{error.option_name} takes a value", hint
+    param = error.param if isinstance(error, click.BadParameter) else None
+    if param is None:
+        return error.message, hint
+    name = (param.metavar or str(param.name).upper()).removesuffix("...")
+    if isinstance(param, click.Option):
+        name = max(param.opts, key=len)
+    elif name.startswith("["):
+        name = name.strip("[]")
+    if isinstance(error, click.MissingParameter):
+        choices = ", ".join(param.type.choices) if isinstance(param.type, click.Choice) else ""
+        return f"{name} is missing", f"it is one of {choices}" if choices else hint
+    return f"{name}: {_wrong(error, param.type)}", hint
+
+
+def _wrong(error: click.UsageError, kind: Any) -> str:
+    """What is wrong with a value; of a number, which one is wanted."""
+    if not isinstance(kind, click.IntRange | click.FloatRange):
+        return error.message.removesuffix(".")
+    sort = "a whole number" if isinstance(kind, click.IntRange) else "a number"
+    most = f" and at most {kind.max:,}" if kind.max is not None else ""
+    return f"{sort} is wanted, {'above' if kind.min_open else 'at least'} {kind.min:,}{most}"
 
 
 _FREE = ("text", "question")
@@ -204,17 +232,6 @@ def _no_option(error: click.NoSuchOption) -> tuple[str, str]:
     if ctx.parent is None and error.option_name == "--json":
         hint = "it goes after the verb, as in 'memfs status --json'"
     return f"'{ctx.command_path}' has no option '{error.option_name}'", hint
-
-
-def _bounds(error: click.UsageError) -> click.UsageError:
-    """The error; of a number out of bounds, or of what is no number, it says in words what is wanted."""
-    kind = error.param.type if isinstance(error, click.BadParameter) and error.param is not None else None
-    if not isinstance(kind, click.IntRange | click.FloatRange) or isinstance(error, click.MissingParameter):
-        return error
-    sort = "a whole number" if isinstance(kind, click.IntRange) else "a number"
-    most = f" and at most {kind.max:,}" if kind.max is not None else ""
-    told = f"{sort} is wanted, {'above' if kind.min_open else 'at least'} {kind.min:,}{most}"
-    return click.BadParameter(told, error.ctx, getattr(error, "param", None))
 
 
 def group(name: str, family: Family) -> click.Command:

@@ -258,7 +258,7 @@ def _limits(answer: Recall) -> Iterator[str]:
 
 
 @verb("recall", text=_text)
-@click.argument("question", nargs=-1, required=True, metavar="QUERY...")
+@click.argument("question", nargs=-1, metavar="[QUERY]...")
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most this many hits; 'recall.limit' by default.")
 @filters
 @shaping
@@ -280,7 +280,7 @@ def recall(
     """Find what was remembered, best first.
 
     QUERY is a question or a few words; an item is found when it shares at least one word with it, in whatever form. An
-    id finds its item. An empty QUERY brings the newest items. What mounted workspaces hold is found, too; such ids
+    id finds its item. Without a QUERY the newest items come. What mounted workspaces hold is found, too; such ids
     begin with the mount's name.
 
     Examples:

@@ -253,17 +253,6 @@ def _revision(one: Revision) -> dict[str, Any]:
     }
 
 
-def memory_diff(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult:
-    """``memory_diff``."""
-    patch, start = opened.memory.diff(given.get("id"), given.get("older", ""), given.get("newer"))
-    cut = len(patch) > LONGEST
-    text = quoted(patch[:LONGEST].removesuffix("\n").split("\n") if patch else ()) or "Nothing differs."
-    if cut:
-        text += f"\n\nThe first {LONGEST:,} of {len(patch):,} characters; name an id for less."
-    shown = {"older": start[:12], "newer": given.get("newer") or "the files as they are"}
-    return ToolResult(text, {**shown, "diff": text if patch else "", "cut": cut})
-
-
 # -- what is delivered---------------------------------------------------------------------------------------------
 def memory_context(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
     """``memory_context``: the start of a task, unless files or a tool say that this is a step of one."""
