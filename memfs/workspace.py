@@ -504,8 +504,8 @@ class Workspace:
 
         return Cleaner(store=self.store, parts=self.parts, backups=self.backups, more=self._more_cleanup)
 
-    def _more_cleanup(self) -> Sequence[Act]:
-        return self.states.archiver.steps() if has_states(self.parts.seen) else ()
+    def _more_cleanup(self) -> Mapping[str, Act]:
+        return self.states.archiver.steps() if has_states(self.parts.seen) else {}
 
     def _keep_up(self) -> None:
         if self.settings.backup.interval_hours:

@@ -18,7 +18,6 @@ from memfs.admin.archive_file import archive_lock
 from memfs.admin.history import RecoveryCopies
 from memfs.admin.prune import PrunedItems, remove_leftovers
 from memfs.admin.repair import (
-    BEFORE,
     DEEP,
     Repair,
     Repairer,
@@ -336,13 +335,12 @@ class Checker:
             With the severity ``unknown``: what could not be examined.
         """
         looking = replace(self, deep=integrity)
-        found = looking._examined(BEFORE) if integrity else []
         if integrity:
             read_items(self.store, self.parts)
             read_documents(self.parts)
         self.store.refresh()
         looking = replace(looking, own=self.own_paths())
-        found += looking._examined((*EXAMINATIONS, *DEEP) if integrity else EXAMINATIONS)
+        found = looking._examined((*EXAMINATIONS, *DEEP) if integrity else EXAMINATIONS)
         return sorted(dict.fromkeys(found), key=lambda problem: (problem.path, problem.line or 0, problem.code))
 
     def own_paths(self) -> Sequence[str]:

@@ -11,7 +11,6 @@ import os
 import re
 import secrets
 import time
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import chain, pairwise
@@ -22,11 +21,11 @@ from memfs import errors
 from memfs.admin.erase_purge import (
     EraseName,
     EraseProof,
-    Prover,
     Target,
     TargetFinder,
     journals_of,
     out_of_reach,
+    prove,
     purge,
     states_of,
 )
@@ -38,7 +37,7 @@ from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
 from memfs.git import rewrite
 from memfs.git.busy import running_git, situation
-from memfs.git.commit_object import SOURCE, parse_commit
+from memfs.git.commit_object import SOURCE
 from memfs.git.commits import recover
 from memfs.git.layout import ERASE_FOLDER, ERASE_RECORD, HEX, read_config
 from memfs.git.process import entries_of, staged_changes
@@ -405,14 +404,8 @@ def is_shared(repository: Repository) -> bool:
     roots = repository.git.run("rev-list", "--max-parents=0", head, timeout=rewrite.PATIENCE).decode().split()
     if len(roots) != 1 or repository.prefix:
         return True
-    first = parse_commit(repository.object(roots[0]).data)
-    settings = repository.read(roots[0], SETTINGS_FILE)
-    try:
-        adopt = tomllib.loads((settings or b"").decode()).get("history", {}).get("adopt")
-    except (ValueError, AttributeError):
-        adopt = None
-    sources = first.trailers.get(SOURCE, ())
-    return CUT not in sources and ("init" not in sources or adopt != "auto")
+    sources = repository.commit_object(roots[0]).trailers.get(SOURCE, ())
+    return {CUT, "init"}.isdisjoint(sources)
 
 
 _LARGEST = 1 << 31
@@ -558,7 +551,7 @@ class Eraser(HistoryRewrite[EraseName, "tuple[Target, ErasePlan] | None"]):
         if failed is not None:
             self._store.note_failure(failed)
         with self._parts.commit_lock.hold("erase", timeout=patience):
-            proof = Prover(self._parts, target).prove()
+            proof = prove(self._parts, target)
             self._clear(ended=True)
         self._store.refresh()
         head = self._repository.head_commit()

@@ -543,80 +543,62 @@ class EraseProof:
     quotes: tuple[str, ...]
 
 
-class Prover:
-    """Looks for one target in one workspace."""
+def prove(parts: Parts, target: Target) -> EraseProof:
+    """Read everything that could hold a target."""
+    survey = HistorySurvey(parts.repository)
+    removal, traces = target.removal, target.traces
+    hits = [f"object {blob} is still there" for blob in sorted(removal.blobs & survey.facts.keys())]
+    left = survey.versions(parts.repository.full(CONTENT), removal.paths.__contains__)
+    hits += [f"{os.fsdecode(path)} is still in a commit" for path in sorted(set().union(*left.blobs.values()))]
+    quoting, copies = [], []
+    for name, data in survey.contents(survey.facts):
+        kind = survey.facts[name].kind
+        if kind == "blob":
+            quoting += [name] if traces.quoted_in(data) else []
+            copies += [name] if traces.copied_in([data]) else []
+        elif _betrays(kind, data, traces):
+            hits.append(f"{kind} {name} holds it")
+    # What some commit holds is a file of somebody else's, which may quote the item.
+    held = {blob for found in survey.holding(quoting).values() for blob in found}
+    hits += [f"blob {name} holds it" for name in copies if name not in held]
+    read = {path: _in_file(path, traces) for path in _paths(parts)}
+    hits += [f"{path} holds it" for path, found in read.items() if found]
+    return EraseProof(
+        objects=len(survey.facts),
+        files=sum(found is not None for found in read.values()),
+        hits=tuple(hits),
+        quotes=quoted_at(survey, quoting),
+    )
 
-    def __init__(self, parts: Parts, target: Target) -> None:
-        self._parts, self._target = parts, target
-        self._traces = target.traces
-        self._words = target.traces.telling
-        self._hits: list[str] = []
-        self._files = 0
-        self._quoting: list[str] = []
 
-    def prove(self) -> EraseProof:
-        """Read everything."""
-        survey = HistorySurvey(self._parts.repository)
-        self._objects(survey)
-        self._hits += [f"{path} holds it" for path in self._paths() if self._in_file(path)]
-        return EraseProof(
-            objects=len(survey.facts),
-            files=self._files,
-            hits=tuple(self._hits),
-            quotes=quoted_at(survey, self._quoting),
-        )
+def _betrays(kind: str, data: bytes, traces: Traces) -> bool:
+    if kind == "tree":
+        return any(b" %s." % word in data for word in traces.telling)
+    return edit_object(data, {}, traces) != data
 
-    # -- git's objects --------------------------------------------------------------------------------------------
-    def _objects(self, survey: HistorySurvey) -> None:
-        removal = self._target.removal
-        self._hits += [f"object {blob} is still there" for blob in sorted(removal.blobs & survey.facts.keys())]
-        left = survey.versions(self._parts.repository.full(CONTENT), removal.paths.__contains__)
-        self._hits += [
-            f"{os.fsdecode(path)} is still in a commit" for path in sorted(set().union(*left.blobs.values()))
-        ]
-        copies = []
-        for name, data in survey.contents(survey.facts):
-            kind = survey.facts[name].kind
-            if kind == "blob":
-                self._quoting += [name] if self._traces.quoted_in(data) else []
-                copies += [name] if self._traces.copied_in([data]) else []
-            elif self._betrays(kind, data):
-                self._hits.append(f"{kind} {name} holds it")
-        # What some commit holds is a file of somebody else's, which may quote the item.
-        held = {blob for found in survey.holding(self._quoting).values() for blob in found}
-        self._hits += [f"blob {name} holds it" for name in copies if name not in held]
 
-    def _betrays(self, kind: str, data: bytes) -> bool:
-        if kind == "tree":
-            return any(b" %s." % word in data for word in self._words)
-        return edit_object(data, {}, self._traces) != data
+def _paths(parts: Parts) -> Iterator[Path]:
+    """Every file that can hold it."""
+    common, record = parts.repository.common_dir, parts.repository.state / ERASE_FOLDER
+    for path in files_below(common):
+        if path.relative_to(common).parts[0] not in _KEEP_OUT and not path.is_relative_to(record):
+            yield path
+    folders = [*(cache.folder for cache in caches_of(parts)), *(root / CONTENT for root in abandoned(parts))]
+    folders += [parts.secondary.folder] if parts.secondary is not None else []
+    yield from (path for folder in folders for path in files_below(folder))
 
-    # -- files ----------------------------------------------------------------------------------------------------
-    def _paths(self) -> Iterator[Path]:
-        """Every file that can hold it."""
-        parts = self._parts
-        common, record = parts.repository.common_dir, parts.repository.state / ERASE_FOLDER
-        for path in files_below(common):
-            top = path.relative_to(common).parts[0]
-            if top not in _KEEP_OUT and not path.is_relative_to(record):
-                yield path
-        folders = [*(cache.folder for cache in caches_of(parts)), *(root / CONTENT for root in abandoned(parts))]
-        folders += [parts.secondary.folder] if parts.secondary is not None else []
-        yield from (path for folder in folders for path in files_below(folder))
 
-    def _in_file(self, path: Path) -> bool:
-        longest = max(map(len, (*self._traces.phrases, *self._words)), default=1)
-        rest = b""
-        try:
-            fd = io.open_file(path, os.O_RDONLY | os.O_NONBLOCK)
-        except (OSError, MemfsError):
-            return False
-        try:
-            self._files += 1
-            while piece := os.read(fd, _PIECE):
-                if self._traces.quoted_in(rest + piece) or any(word in rest + piece for word in self._words):
-                    return True
-                rest = piece[-longest:]
-        finally:
-            os.close(fd)
-        return False
+def _in_file(path: Path, traces: Traces) -> bool | None:
+    """Whether a file holds it; None where it cannot be opened."""
+    longest = max(map(len, (*traces.phrases, *traces.telling)), default=1)
+    rest = b""
+    try:
+        found = io.open_file(path, os.O_RDONLY | os.O_NONBLOCK)
+    except (OSError, MemfsError):
+        return None
+    with io.descriptor(found) as fd:
+        while piece := os.read(fd, _PIECE):
+            if traces.quoted_in(rest + piece) or any(word in rest + piece for word in traces.telling):
+                return True
+            rest = piece[-longest:]
+    return False

@@ -16,7 +16,7 @@ from pathlib import Path
 from memfs.admin.backup import Backups
 from memfs.config import RetentionPolicy, read_retention_policy
 from memfs.dataclass import dataclass
-from memfs.errors import ContentError, IdExists, ItemNotFound, MemfsError
+from memfs.errors import ContentError, GitBusy, IdExists, ItemNotFound, MemfsError
 from memfs.format.codec import PRUNED
 from memfs.fs import io
 from memfs.fs.atomic_replace import is_temporary
@@ -376,26 +376,27 @@ class CleanupStep:
     error: str = ""
 
 
-Act = Callable[["Cleaner"], CleanupStep]
+Act = Callable[["Cleaner"], int]
+"""Does one step, and says how many bytes that freed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaner:
-    """Makes room in one workspace; ``more`` gives steps of parts that this layer does not know."""
+    """Makes room in one workspace; ``more`` gives steps of parts that this layer does not know, by what they did."""
 
     store: Store
     parts: Parts
     backups: Backups
-    more: Callable[[], Sequence[Act]] = tuple
+    more: Callable[[], Mapping[str, Act]] = dict
 
     def clean(self) -> list[CleanupStep]:
         """Do each step for itself: one that fails is reported and the others go on. Only what freed something."""
         done = []
-        for step in (*STEPS, *self.more()):
+        for what, act in {**STEPS, **self.more()}.items():
             try:
-                done.append(step(self))
+                done.append(CleanupStep(what=what, bytes=act(self)))
             except MemfsError as error:
-                done.append(CleanupStep(what=(step.__doc__ or "").rstrip("."), bytes=0, error=str(error)))
+                done.append(CleanupStep(what=what, bytes=0, error=str(error)))
         return [step for step in done if step.bytes or step.error]
 
 
@@ -409,57 +410,52 @@ def remove_leftovers(parts: Parts) -> list[int]:
     return [entry.size for entry in found]
 
 
-def _leftovers(cleaner: Cleaner) -> CleanupStep:
-    """Remove temporary files that killed processes left."""
-    found = remove_leftovers(cleaner.parts)
+def _leftovers(cleaner: Cleaner) -> int:
     io.sweep(cleaner.parts.repository.state)
-    return CleanupStep(what=f"removed {len(found)} temporary file(s) that killed processes left", bytes=sum(found))
+    return sum(remove_leftovers(cleaner.parts))
 
 
-def _twice(cleaner: Cleaner) -> CleanupStep:
-    """Remove contents set aside that a commit of some branch holds."""
-    sizes = []
+def _twice(cleaner: Cleaner) -> int:
+    freed = 0
     aside = list(all_aside(cleaner.parts.repository.state))
     held = blobs_in_history(cleaner.parts.repository, {path for _, path, _ in aside})
     for place, _, data in aside:
         if blob_id(data) in held:
             io.unlink(place, missing_ok=True)
-            sizes.append(len(data))
-    return CleanupStep(what=f"removed {len(sizes)} content(s) set aside that a commit holds", bytes=sum(sizes))
+            freed += len(data)
+    return freed
 
 
-def _waiting(cleaner: Cleaner) -> CleanupStep:
-    """Commit what waits, so that the journal becomes short."""
+def _waiting(cleaner: Cleaner) -> int:
+    """So the journal becomes short."""
     if cleaner.parts.policy.commit not in _COMMITS_BY_ITSELF or not cleaner.store.pending().count:
-        return CleanupStep(what="", bytes=0)
+        return 0
     before = _size(cleaner.parts.journal.path)
-    flushed = cleaner.store.flush(adopt=False)
-    what = f"committed what waited ({len(flushed.commits)} commit(s))"
-    freed = max(0, before - _size(cleaner.parts.journal.path))
-    return CleanupStep(what=what, bytes=freed, error=flushed.reason)
+    if reason := cleaner.store.flush(adopt=False).reason:
+        raise GitBusy(reason)
+    return max(0, before - _size(cleaner.parts.journal.path))
 
 
-def _history(cleaner: Cleaner) -> CleanupStep:
-    """Pack the history; as maintenance by itself: a repository that memfs joined is the person's to pack."""
+def _history(cleaner: Cleaner) -> int:
+    """As maintenance by itself: a repository that memfs joined is the person's to pack."""
     if cleaner.parts.policy.adopt != "auto":
-        return CleanupStep(what="", bytes=0)
+        return 0
     with cleaner.parts.commit_lock.hold("maintenance", timeout=10):
-        return CleanupStep(what="packed the history", bytes=maintain(cleaner.parts.repository))
+        return maintain(cleaner.parts.repository)
 
 
-def _index(cleaner: Cleaner) -> CleanupStep:
-    """Fold the index."""
+def _index(cleaner: Cleaner) -> int:
     before = io.weigh(cleaner.parts.index.folder)
     if cleaner.parts.index.overlay_size():
         cleaner.store.fold()
-    return CleanupStep(what="folded the index", bytes=max(0, before - io.weigh(cleaner.parts.index.folder)))
+    return max(0, before - io.weigh(cleaner.parts.index.folder))
 
 
-def _backups(cleaner: Cleaner) -> CleanupStep:
-    """Remove backups beyond the number that is kept."""
+def _backups(cleaner: Cleaner) -> int:
     size = sum(map(_size, cleaner.backups.surplus()))
-    removed = cleaner.backups.prune() if size else []
-    return CleanupStep(what=f"removed {len(removed)} backup(s) beyond the number kept", bytes=size)
+    if size:
+        cleaner.backups.prune()
+    return size
 
 
 def _size(path: Path) -> int:
@@ -469,4 +465,11 @@ def _size(path: Path) -> int:
         return 0
 
 
-STEPS: tuple[Act, ...] = (_leftovers, _twice, _waiting, _history, _index, _backups)
+STEPS: Mapping[str, Act] = {
+    "removed temporary files that killed processes left": _leftovers,
+    "removed contents set aside that a commit holds": _twice,
+    "committed what waited": _waiting,
+    "packed the history": _history,
+    "folded the index": _index,
+    "removed backups beyond the number kept": _backups,
+}

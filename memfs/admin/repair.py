@@ -29,9 +29,6 @@ from memfs.git.repository import Repository
 from memfs.model import Problem, Stamp
 from memfs.model.state_facts import StateQuery, StateRow
 from memfs.model.state_paths import ITERATIONS
-from memfs.search.columns import DocumentColumns
-from memfs.search.engine import engine
-from memfs.search.generations import NOBODY, Generations
 from memfs.search.state_index import StateIndex
 from memfs.store import Store
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, RECOVERED_FOLDER, Parts, content_at
@@ -102,9 +99,6 @@ def lost(name: str, place: str = "") -> FsckFinding:
     """The finding that an object is damaged or missing; ``place`` is how git came upon it."""
     where = f" ({place})" if place else ""
     return FsckFinding(message=f"the git object {name}{where} is damaged or missing", object=name)
-
-
-_STORED = ("whoosh", "sqlite")
 
 
 def read_items(store: Store, parts: Parts) -> None:
@@ -222,29 +216,6 @@ def _set_aside(checker: Checker) -> Iterator[Problem]:
         yield Problem.of(error)
 
 
-def index_damaged(parts: Parts) -> bool:
-    """Whether the index on disk is not, to the last byte, what was written."""
-    index = parts.index
-    if index.engine not in _STORED:
-        return False
-    generations = Generations(index.folder, engine(index.engine))
-    if generations.pointer() == NOBODY:
-        return False
-    try:
-        if (found := generations.current()) is not None:
-            DocumentColumns.read(found.files)  # by its checksum
-        return found is None
-    except (errors.MemfsError, OSError):
-        return True
-
-
-def _index(checker: Checker) -> Iterator[Problem]:
-    if index_damaged(checker.parts):
-        message = "the index is damaged, or was made by another version; it is not used"
-        hint = "the next recall rebuilds it from the files"
-        yield Problem.warning("", "IndexDamaged", message, hint)
-
-
 def examine_objects(parts: Parts) -> list[FsckFinding]:
     """What git finds wrong; asked again where it finds something, while nobody packs or commits meanwhile.
 
@@ -306,8 +277,6 @@ def _places(checker: Checker) -> dict[str, str]:
     return {}
 
 
-BEFORE: tuple[Examine, ...] = (_index,)
-"""What is examined before anything is asked of the workspace, which would put it right."""
 DEEP: tuple[Examine, ...] = (_journals, _set_aside, _backups, _objects, lambda checker: checker.checkpoints())
 
 
@@ -354,7 +323,6 @@ class Repairer:
         return [*self._files(named), *([] if named else self._objects(deep))]
 
     def _files(self, named: Sequence[str]) -> Iterator[Repair]:
-        stale = not named and index_damaged(self._parts)
         if not named:
             yield from self._journal()
         read_items(self._store, self._parts)
@@ -365,8 +333,6 @@ class Repairer:
                 yield self._item(problem.path, problem.message, rot)
             elif not named:
                 yield self._invalid(problem)
-        if stale:
-            yield _done(Repair(path="", sentence="the index is rebuilt"), self._store.reindex)
 
     def file(self, reference: str) -> str:
         """The path of an item or document that is named by path or id.

