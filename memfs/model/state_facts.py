@@ -5,7 +5,6 @@ Reads time, agents, components, hypotheses, matches and figures from any mapping
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
@@ -97,11 +96,9 @@ STATEFUL = "stateful"
 
 _MOST_FIGURES = 256
 _MOST_NAMES = 1024
-_MOST_WORDS = 200
 _DEEPEST_FACT = 6
 _LONGEST = 200
 _LARGEST = 1e100
-_WORD = re.compile(r"\w{2,40}")
 _TIMES = {
     "system_state": ("opened",),
     "continuation": ("created", "timestamp"),
@@ -132,7 +129,6 @@ class StateFacts:
             it has the agent's internal state.
         status: of an iteration's header: ``open`` or ``closed``.
         metrics: figures of the system by dotted name; ``agent_metrics`` those of agents, by agent.
-        words: what a state update's focus is about.
     """
 
     path: str
@@ -152,7 +148,6 @@ class StateFacts:
     status: str = ""
     metrics: Figures = field(default_factory=dict)
     agent_metrics: Mapping[str, Figures] = field(default_factory=dict)
-    words: tuple[str, ...] = ()
 
     @property
     def fingerprint(self) -> dict[tuple[str, str], float]:
@@ -242,14 +237,12 @@ def _update(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
         for agent, of in as_mapping(steering.get(key)).items():
             figures.setdefault(str(agent), {}).update(figures_in(of, name))
     recovery = as_mapping(as_mapping(values.get("checkpoint_data")).get("recovery_metadata"))
-    focus = _text(steering.get("strategic_focus"))
     return {
         "state": _text(values.get("update_type")),
         "agents": _names(figures),
         "components": _names((SYSTEM, *recovery, *as_mapping(steering.get("queue_statistics")))),
         "metrics": _first(metrics.items()),
         "agent_metrics": _bounded(figures),
-        "words": words_of(focus),
     }
 
 
@@ -323,11 +316,6 @@ _ABOUT: Mapping[str, Callable[[str, Mapping[str, Any]], dict[str, Any]]] = {
 
 
 # -- values of any sort -------------------------------------------------------------------------------------------
-def words_of(text: str) -> tuple[str, ...]:
-    """The words of a text, folded, each once."""
-    return tuple(list(dict.fromkeys(_WORD.findall(text.casefold()[:20_000])))[:_MOST_WORDS])
-
-
 def figures_in(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
     """Every number in a value, by dotted name."""
     if isinstance(value, Mapping):

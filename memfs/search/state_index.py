@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,8 +25,6 @@ _TABLES = ("documents", "names", "measures", "words", "folders", "meta")
 _NO_TIME = -(1 << 62)
 """The moment of a document without one: before all others."""
 
-_WORD, _TEXT = "word", "text"
-"""What a focus says, in ``names``: each word, and all of them together."""
 _ROLE = {"parents": "parent", "hypotheses": "hypothesis", "names": "name", "agents": "agent", "components": "component"}
 """By the field of a question, what ``names`` calls it; of several the first that has one name leads."""
 
@@ -70,7 +68,6 @@ class Alike:
     key: int
     moment: int
     figures: dict[tuple[str, str], float] = field(default_factory=dict)
-    words: set[str] = field(default_factory=set)
 
 
 class StateIndex:
@@ -267,22 +264,12 @@ class StateIndex:
             for name, value, agent, number, moment, kind, path in self._all(sql, where.values)
         ]
 
-    def near(self, fingerprint: Mapping[tuple[str, str], float], words: Collection[str], most: int) -> list[Alike]:
-        """State updates that come near in a figure or share a word: of each figure the ``most`` nearest on either side,
-        of each word, and of all together, the ``most`` newest. Costs by figure and word, not by document.
-        """
+    def near(self, fingerprint: Mapping[tuple[str, str], float], most: int) -> list[Alike]:
+        """State updates that come near in a figure: of each the ``most`` nearest on either side."""
         found: dict[int, Alike] = {}
         for figure, value in fingerprint.items():
             for key, moment, theirs in self._nearest(figure, value, most):
                 found.setdefault(key, Alike(key, moment)).figures[figure] = theirs
-        traits = [(_WORD, word, (word,)) for word in words]
-        sql = (
-            "SELECT id, moment FROM names WHERE role = ? AND name = ? AND kind = 'state_update'"
-            " ORDER BY moment DESC, id DESC LIMIT ?"
-        )
-        for role, name, shared in [*traits, *([(_TEXT, _text_of(words), tuple(words))] if words else ())]:
-            for key, moment in self._all(sql, (role, _storable(name), most)):
-                found.setdefault(key, Alike(key, moment)).words.update(shared)
         return list(found.values())
 
     def _nearest(self, figure: tuple[str, str], value: float, most: int) -> list[tuple[int, int, float]]:
@@ -532,14 +519,6 @@ def _names(facts: StateFacts) -> Iterator[tuple[str, str]]:
         yield from ((role, name) for name in names)
     if facts.state == STATEFUL:
         yield from ((STATEFUL, name) for name in facts.agents)
-    if facts.words:
-        yield from ((_WORD, word) for word in facts.words)
-        yield _TEXT, _text_of(facts.words)
-
-
-def _text_of(words: Iterable[str]) -> str:
-    """One short name for all the words of a focus, in whatever order."""
-    return hashlib.sha256(_storable("\n".join(sorted(words))).encode()).hexdigest()
 
 
 # -- values -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice, takewhile
 from typing import Any
@@ -597,7 +597,6 @@ def _hit(row: state_facts.StateRow, values: Mapping[str, Any], score: float, ter
 
 _NEAREST = 16
 _COMPARED = 64
-_WORDS_SHARE = 0.3
 
 _Figures = Mapping[tuple[str, str], float]
 
@@ -622,8 +621,8 @@ class SimilarState(Shape):
 def find_similar_states(reader: StateReader, state: Mapping[str, Any], limit: int = 5) -> list[SimilarState]:
     """Past states like a given one, the likest first; among equals the newest.
 
-    Compared are those that come nearest in one figure or share words of the focus, whatever their number: among
-    thousands one that is a little off in every figure may be passed over.
+    Compared are those that come nearest in one figure, whatever their number: among thousands one that is a little off
+    in every figure may be passed over.
 
     Args:
         state: a state update, or as much of one: ``system_statistics``, ``orchestration_state``. Other figures, as in
@@ -637,15 +636,15 @@ def find_similar_states(reader: StateReader, state: Mapping[str, Any], limit: in
         QueryInvalid: there is nothing in the state to compare, or it is no mapping.
     """
     given, own = _described(state)
-    if not given.fingerprint and not given.words:
-        raise QueryInvalid("there is no figure and no focus to compare", field="state", hint="give system_statistics")
+    mine = given.fingerprint
+    if not mine:
+        raise QueryInvalid("there is no figure to compare", field="state", hint="give system_statistics")
     reader.catch_up()
     scores: dict[str, float] = {}
 
     def found() -> list[state_facts.StateRow]:
-        candidates = _candidates(reader, given, max(limit, 0) + 1)
-        mine = given.fingerprint, given.words
-        alike = ((likeness(*mine, row.facts.fingerprint, row.facts.words), row) for row in candidates)
+        candidates = _candidates(reader, mine, max(limit, 0) + 1)
+        alike = ((likeness(mine, row.facts.fingerprint), row) for row in candidates)
         ranked = sorted(alike, key=lambda pair: (-pair[0], -pair[1].facts.moment, pair[1].path))
         scores.update((row.path, score) for score, row in ranked)
         return [row for score, row in ranked if score > 0.0][: max(limit, 0) + 1]
@@ -654,14 +653,9 @@ def find_similar_states(reader: StateReader, state: Mapping[str, Any], limit: in
     return [_similar(scores[one.row.path], one) for one in documents if one.values != own][: max(limit, 0)]
 
 
-def likeness(mine: _Figures, my_words: Collection[str], theirs: _Figures, their_words: Collection[str]) -> float:
-    """How like another state's figures and words are to one's, from 0 to 1: what the one lacks does not count."""
-    near = sum(_near(mine[name], theirs[name]) for name in mine.keys() & theirs.keys())
-    figures = near / len(mine) if mine else 0.0
-    if not my_words:
-        return figures
-    shared = len(set(my_words) & set(their_words)) / len(set(my_words) | set(their_words))
-    return (1 - _WORDS_SHARE) * figures + _WORDS_SHARE * shared if mine else shared
+def likeness(mine: _Figures, theirs: _Figures) -> float:
+    """How like another state's figures are to one's, from 0 to 1: what the one lacks does not count."""
+    return sum(_near(mine[name], theirs[name]) for name in mine.keys() & theirs.keys()) / len(mine)
 
 
 def _near(a: float, b: float) -> float:
@@ -680,11 +674,10 @@ def _described(state: Any) -> tuple[state_facts.StateFacts, Any]:
     return state_facts.describe(update_path(0, utc_now()), values), plain(state)
 
 
-def _candidates(reader: StateReader, given: state_facts.StateFacts, wanted: int) -> list[state_facts.StateRow]:
+def _candidates(reader: StateReader, mine: _Figures, wanted: int) -> list[state_facts.StateRow]:
     """The state updates to be compared as wholes: those most alike in what the index found them by."""
-    mine = given.fingerprint
-    found = reader.index.near(mine, given.words, max(_NEAREST, wanted))
-    scored = sorted(found, key=lambda one: (-likeness(mine, given.words, one.figures, one.words), -one.moment))
+    found = reader.index.near(mine, max(_NEAREST, wanted))
+    scored = sorted(found, key=lambda one: (-likeness(mine, one.figures), -one.moment))
     return reader.index.rows([one.key for one in scored[: max(_COMPARED, 2 * wanted)]])
 
 

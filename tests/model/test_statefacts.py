@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks import state_corpus as corpus
 from memfs.model import state_paths as paths
-from memfs.model.state_facts import STATEFUL, StateFacts, describe, words_of
+from memfs.model.state_facts import STATEFUL, StateFacts, describe
 
 PLACES = sorted(
     {
@@ -33,7 +33,7 @@ PLACES = sorted(
 
 
 def test_a_state_update_is_about_its_agents_components_and_figures() -> None:
-    """Figures of the system and of each agent, components, focus and time of an update are known (S1, S13)."""
+    """Figures of the system and of each agent, components and time of an update are known (S1, S13)."""
     facts = describe(paths.update_path(4, corpus.BEGIN), corpus.update(4, 1))
     assert (facts.kind, facts.iteration, facts.state) == ("state_update", 4, "periodic")
     assert facts.timestamp == datetime(2100, 1, 4, 12, 2, tzinfo=UTC)
@@ -43,7 +43,6 @@ def test_a_state_update_is_about_its_agents_components_and_figures() -> None:
     assert facts.metrics["queue_statistics.intake.length"] == 1.0
     assert facts.agent_metrics["Judge"] == {"yield": 3.004, "weight": 0.2}
     assert facts.fingerprint[("Judge", "weight")] == 0.2
-    assert facts.words == ("widen", "the", "search")
 
 
 def test_an_output_is_about_its_agent_task_and_figures() -> None:
@@ -94,13 +93,12 @@ def test_anything_can_be_described_and_kept_as_json(path: str, values: dict[str,
     assert StateFacts.from_dict(json.loads(json.dumps(facts.to_dict(), allow_nan=False))) == facts
 
 
-def test_figures_and_words_are_bounded() -> None:
+def test_figures_are_bounded() -> None:
     """A document of any size has a bounded number of figures, and none that is not finite."""
     many = {f"f{number}": number for number in range(5000)} | {"bad": float("nan"), "huge": 10**400, "yes": True}
     facts = describe(paths.update_path(1, corpus.BEGIN), {"system_statistics": many})
     assert len(facts.metrics) == 256
     assert "yes" not in describe(paths.update_path(1, corpus.BEGIN), {"system_statistics": {"yes": True}}).metrics
-    assert len(words_of(" ".join(f"word{number}" for number in range(1000)))) == 200
 
 
 @pytest.mark.parametrize("values", [{"timestamp": "soon"}, {"timestamp": 5}, {}])

@@ -72,7 +72,7 @@ def test_figures_are_found_by_name_agent_iteration_and_nearness(index: StateInde
         assert not [step for step in plan if step.startswith("SCAN")], sql
     start, end = corpus.opening(2), corpus.opening(2) + timedelta(minutes=2)
     assert len(index.metrics(["total_hypotheses"], start=start, end=end)) == 2
-    near = index.near({("", "total_hypotheses"): 16.0}, (), 1)
+    near = index.near({("", "total_hypotheses"): 16.0}, 1)
     assert {row.facts.iteration for row in index.rows([one.key for one in near])} == {3, 4}
 
 

@@ -88,7 +88,6 @@ def questions(states: States) -> Iterator[tuple[str, Callable[[], object]]]:
     start, end = corpus.opening(7), corpus.opening(8)
     yield "like states", lambda: find_similar_states(reading, wanted)
     yield "one figure", lambda: find_similar_states(reading, {"pending_reviews": 3})
-    yield "a focus", lambda: find_similar_states(reading, {"orchestration_state": wanted["orchestration_state"]})
     yield "one hypothesis", lambda: Retrieval(reading).retrieve("partial", hypotheses=["h7"])
     yield "its line", lambda: hypothesis_history(reading, "h7")
     yield "one agent", lambda: Retrieval(reading).retrieve("partial", agents=["Scout"])

@@ -44,7 +44,7 @@ def test_the_nearest_states_come_first_and_a_stored_one_is_not_its_own_like(open
     states = opened().states
     updates(states, *range(1, 31))
     found = find_similar_states(states.reading, corpus.update(12), limit=3)
-    assert found[0].iteration == 16  # the nearest with the same focus
+    assert found[0].iteration == 14  # the pending reviews are nearer than those of 11 and 13
     assert 12 not in {one.iteration for one in found}
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
     assert 0 < found[0].score < 1
@@ -52,12 +52,10 @@ def test_the_nearest_states_come_first_and_a_stored_one_is_not_its_own_like(open
 
 
 def test_any_figures_may_be_compared(opened: Opened) -> None:
-    """A plain mapping of figures is enough, and a focus alone, too (S13)."""
+    """A plain mapping of figures is enough (S13)."""
     states = opened().states
     updates(states, *range(1, 31))
     assert find_similar_states(states.reading, {"total_hypotheses": 100})[0].iteration == 20
-    focus = {"orchestration_state": {"strategic_focus": "Join what fits!"}}
-    assert {one.iteration % 4 for one in find_similar_states(states.reading, focus, 7)} == {2}  # type: ignore[operator]
     assert find_similar_states(states.reading, {"total_hypotheses": 100}, limit=0) == []
 
 
@@ -74,15 +72,11 @@ def test_of_very_many_states_the_like_are_found_without_comparing_all(
 
 
 def test_states_with_one_figure_are_told_apart_by_their_time_and_the_others(opened: Opened) -> None:
-    """A figure that hundreds of states share brings up the newest of them; a focus of long ago is found by all of its
-    words at once, though each is in many newer ones (S13).
-    """
+    """A figure that hundreds of states share brings up the newest of them (S13)."""
     states = opened().states
-    focus = {"orchestration_state": {"strategic_focus": "join what fits"}}
     changes = []
     for number in range(1, 201):
         values: dict[str, Any] = {"update_type": "periodic", "system_statistics": {"pending_reviews": 4}}
-        values |= focus if number == 2 else {"orchestration_state": {"strategic_focus": f"fits what {number}"}}
         moment = corpus.opening(number)
         changes.append(DocumentChange(paths.update_path(1, moment), {"timestamp": moment.isoformat(), **values}))
     states.files.write(changes, "Updates")
@@ -90,7 +84,6 @@ def test_states_with_one_figure_are_told_apart_by_their_time_and_the_others(open
     assert [one.timestamp for one in newest] == [corpus.opening(200), corpus.opening(199)]
     near = find_similar_states(states.reading, {"pending_reviews": 3}, 2)
     assert [one.timestamp for one in near] == [corpus.opening(200), corpus.opening(199)]
-    assert find_similar_states(states.reading, focus, 1)[0].timestamp == corpus.opening(2)
 
 
 def test_a_changed_state_is_compared_as_it_is_now(opened: Opened) -> None:
@@ -123,9 +116,9 @@ def test_a_state_that_cannot_be_read_keeps_no_other_from_being_found(
     assert [one.iteration for one in found] == [2, 1]
 
 
-@pytest.mark.parametrize("state", [{}, {"system_statistics": {}}, "text", None])
+@pytest.mark.parametrize("state", [{}, {"orchestration_state": {"strategic_focus": "join"}}, "text", None])
 def test_a_state_with_nothing_to_compare_is_refused(opened: Opened, state: Any) -> None:
-    """What has no figure and no focus is like nothing: the error says what to give."""
+    """What has no figure is like nothing: the error says what to give."""
     with pytest.raises(QueryInvalid) as caught:
         find_similar_states(opened().states.reading, state)
     assert caught.value.field == "state"
@@ -135,8 +128,8 @@ def test_likeness_is_a_share() -> None:
     """A state is wholly like itself; figures count by their own size."""
     one, other = ({"a": 10.0, "b": figure} for figure in (1.0, 2.0))
     figures = [{("", name): value for name, value in state.items()} for state in (one, other)]
-    assert likeness(figures[0], (), figures[0], ()) == 1.0
-    assert likeness(figures[0], (), figures[1], ()) == likeness(figures[1], (), figures[0], ()) == 0.75
+    assert likeness(figures[0], figures[0]) == 1.0
+    assert likeness(figures[0], figures[1]) == likeness(figures[1], figures[0]) == 0.75
 
 
 # -- evolution ----------------------------------------------------------------------------------------------------
