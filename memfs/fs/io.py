@@ -310,14 +310,15 @@ def exchange(source: str, target: str, dir_fd: int) -> bool:
     Raises:
         FileNotFoundError: one of them is not there.
     """
-
+    call = _system_call("renameat2")
     with _missing_passes(), operation("exchange", target):
-        try:
-            swap(source, target, dir_fd)
-        except OSError as error:
-            if error.errno in CANNOT:
+        if call is None:
+            return False
+        if call(dir_fd, os.fsencode(source), dir_fd, os.fsencode(target), _EXCHANGE) != 0:
+            error = _system_error(target)
+            if error.errno in _CANNOT:
                 return False
-            raise
+            raise error
     return True
 
 
@@ -619,7 +620,7 @@ def is_running(process: int) -> bool:
     return True
 
 
-CANNOT = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM})
+_CANNOT = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM})
 _EXCHANGE = 2
 
 
@@ -637,19 +638,6 @@ def _system_error(path: str) -> OSError:
 
     number = ctypes.get_errno()
     return OSError(number, os.strerror(number), path)
-
-
-def swap(source: str, target: str, folder: int) -> None:
-    """Swap two names in the folder behind a descriptor.
-
-    Raises:
-        OSError: the system's reason; ``ENOSYS`` where it has no such call.
-    """
-    call = _system_call("renameat2")
-    if call is None:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    if call(folder, os.fsencode(source), folder, os.fsencode(target), _EXCHANGE) != 0:
-        raise _system_error(target)
 
 
 def give_memory_back() -> None:

@@ -253,7 +253,8 @@ class FileLock:
                 self._sign(fds[0], purpose)
                 yield
             finally:
-                _release(fds, owner)
+                if os.getpid() == owner:  # and not a child that left its parent's block
+                    _let_go(*fds)
         finally:
             threads.release()
 
@@ -394,13 +395,6 @@ def let_go_in_child(fd: int) -> Iterator[None]:
         yield
     finally:
         _open.discard(fd)
-
-
-def _release(fds: tuple[int, int], owner: int) -> None:
-    """Give the lock back and close its files, unless this is a child that left its parent's block."""
-    if os.getpid() != owner:
-        return
-    _let_go(*fds)
 
 
 def _let_go(*fds: int) -> None:

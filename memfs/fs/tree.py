@@ -96,40 +96,26 @@ class FolderScan(NamedTuple):
         return blake2b(marshal.dumps(self.rows, 2), digest_size=16).hexdigest()
 
 
-def listings_below(fd: int, folder: str, hidden: bool) -> Iterator[FolderScan]:
+def listings_below(fd: int, folder: str, hidden: bool, depth: int = 0) -> Iterator[FolderScan]:
     """Scan an open folder, and each below it, and close it. The folders on the way down stay open, so that none can be
     swapped for a link between being seen and being entered.
     """
-    open_now = [fd]
     try:
-        listing, inner = _listed(fd, folder, hidden)
+        listing, folders = _listed(fd, folder, hidden)
         yield listing
-        waiting = [inner]
-        while waiting:
-            if not waiting[-1]:
-                waiting.pop()
-                os.close(open_now.pop())
-                continue
-            entry = waiting[-1].pop()
+        for entry in folders:
             try:
-                open_now.append(_entered(entry, open_now))
+                if depth >= _DEEPEST:
+                    raise errors.StorageIO(_TOO_DEEP)
+                inner = io.open_file(entry.path.rpartition("/")[2], _FOLDER, dir_fd=fd)
             except FileNotFoundError:
                 continue
             except (errors.MemfsError, OSError) as error:
                 yield FolderScan(entry.path, [], [entry._replace(reason=reason_of(error))])
-                continue
-            listing, inner = _listed(open_now[-1], entry.path, hidden)
-            waiting.append(inner)
-            yield listing
+            else:
+                yield from listings_below(inner, entry.path, hidden, depth + 1)
     finally:
-        for fd in open_now:
-            os.close(fd)
-
-
-def _entered(folder: ScanEntry, above: list[int]) -> int:
-    if len(above) > _DEEPEST:
-        raise errors.StorageIO(_TOO_DEEP)
-    return io.open_file(folder.path.rpartition("/")[2], _FOLDER, dir_fd=above[-1])
+        os.close(fd)
 
 
 def _listed(fd: int, folder: str, hidden: bool) -> tuple[FolderScan, list[ScanEntry]]:

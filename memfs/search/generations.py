@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memfs.dataclass import NamedTuple
-from memfs.errors import LockTimeout, MemfsError, StorageIO
+from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import locked_within, release
 from memfs.fs.tree import tells_edits
@@ -41,7 +41,6 @@ VERIFIED = "verified"
 MANIFEST = "manifest.json"
 FILES = "engine"
 _SMALL = 1 << 20
-_ATTEMPTS = 20
 
 
 class Generation(NamedTuple):
@@ -69,10 +68,6 @@ NOBODY = (0, "")
 """What the pointer names where there is none."""
 
 
-class _NotOurs(Exception):
-    """Why a generation is not taken; stays inside this module."""
-
-
 class Generations:
     """The generations of one index folder for one engine."""
 
@@ -89,7 +84,7 @@ class Generations:
             _check_folder(self._folder)
             named = json.loads(io.read_file(self._folder / POINTER, _SMALL))
             number, digest = named["generation"], named["manifest"]
-        except (_NotOurs, OSError, MemfsError, ValueError, KeyError, TypeError):
+        except (OSError, MemfsError, ValueError, KeyError, TypeError):
             return NOBODY
         sound = isinstance(number, int) and isinstance(digest, str) and number > 0
         return (number, digest) if sound else NOBODY
@@ -103,28 +98,28 @@ class Generations:
         folder = self._folder / f"gen-{number}"
         try:
             return Generation(number, folder, digest, self._verified(number, folder, digest))
-        except (_NotOurs, MemfsError, OSError, ValueError, LookupError, TypeError):
+        except (MemfsError, OSError, ValueError, LookupError, TypeError):
             return None
 
     def _verified(self, number: int, folder: Path, digest: str) -> Mapping[str, str]:
         data = io.read_file(folder / MANIFEST)
         if sha256(data).hexdigest() != digest:
-            raise _NotOurs("the manifest is not the one the pointer names")
+            raise IndexUnavailable("the manifest is not the one the pointer names")
         manifest = json.loads(data)
         if manifest | self._marks(number) != manifest:
-            raise _NotOurs("made by another format, engine or analyzer")
+            raise IndexUnavailable("made by another format, engine or analyzer")
         digests: dict[str, str] = manifest["files"]
         for inner in (folder, folder / FILES):
             _check_folder(inner)
         if set(_names(folder)) != {*digests, MANIFEST}:
-            raise _NotOurs("files are missing or added")
+            raise IndexUnavailable("files are missing or added")
         began, facts = time.time_ns(), {name: _facts(folder / name) for name in digests}
         noted = io.read_record(self._folder / VERIFIED)
         known = noted.get("files") if isinstance(noted, dict) and noted.get("manifest") == digest else None
         unread = [name for name in digests if known.get(name) == facts[name]] if isinstance(known, dict) else []
         for name, expected in digests.items():
             if name not in unread and _digest(folder / name) != expected:
-                raise _NotOurs(f"{name} is damaged")
+                raise IndexUnavailable(f"{name} is damaged")
         if len(unread) < len(digests):
             self._note(digest, facts, began)
         return digests
@@ -152,9 +147,10 @@ class Generations:
         """Hold ``index.lock``; yields whether it could be had within ``wait`` seconds.
 
         Raises:
-            StorageIO: the folder cannot be made, or is removed again and again.
+            StorageIO: the folder cannot be made, or was removed in this very moment.
         """
-        fd = self._lock_file()
+        io.make_private_folder(self._folder)
+        fd = io.make_file(self._folder / LOCK, os.O_RDWR)
         owner = os.getpid()
         try:
             yield locked_within(fd, wait)
@@ -163,17 +159,6 @@ class Generations:
                 release(fd)
             else:  # a child that was forked meanwhile must not end it
                 os.close(fd)
-
-    def _lock_file(self) -> int:
-        for _ in range(_ATTEMPTS):
-            try:
-                io.make_private_folder(self._folder)
-                return io.open_file(self._folder / LOCK, os.O_RDWR | os.O_CREAT)
-            except (OSError, StorageIO) as error:
-                cause = error.__cause__ if isinstance(error, StorageIO) else error
-                if not isinstance(cause, FileNotFoundError):
-                    raise
-        raise StorageIO("it is removed again and again", path=str(self._folder), hint="leave the cache folder alone")
 
     def begin(self, base: Generation | None) -> Path:
         """A folder for the next generation, with the engine's files of ``base`` in it. Needs the lock."""
@@ -238,7 +223,7 @@ def number_of(name: str) -> int | None:
 def _check_folder(folder: Path) -> None:
     facts = os.lstat(folder)
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
-        raise _NotOurs(f"{folder} is not this user's own")
+        raise IndexUnavailable(f"{folder} is not this user's own")
 
 
 def _names(folder: Path) -> list[str]:
@@ -256,7 +241,7 @@ def _digest(path: Path) -> str:
     """The sha256 of a regular file's bytes."""
     with os.fdopen(io.open_file(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file, io.operation("read", path):
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise _NotOurs(f"{path} is no file")
+            raise IndexUnavailable(f"{path} is no file")
         import hashlib  # quick with megabytes, slow to load: an index is seldom verified whole
 
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -272,6 +272,22 @@ class _NamedRows:
     def __contains__(self, key: object) -> bool:
         return key in self._places
 
+    def _place(self, key: str) -> int:
+        """The row of a key, the next one where it has none."""
+        place = self._places.setdefault(key, len(self._names))
+        if place == len(self._names):
+            self._names.append(key)
+        return place
+
+    def _drop(self, key: str) -> int | None:
+        """Forget a name; the last row is to take the place that is returned, None where there is no such name."""
+        place = self._places.pop(key, None)
+        if place is not None and (last := self._names.pop()) != key:
+            self._names[place], self._places[last] = last, place
+        if not self._names:
+            self.length = 0
+        return place
+
 
 class FlatRows(_NamedRows):
     """Vectors in memory, one after the other.
@@ -302,25 +318,21 @@ class FlatRows(_NamedRows):
         largest = max(map(abs, vector)) or 1.0
         code = self._rows.typecode
         row = array(code, [round(number / largest * _LARGEST) for number in vector] if self.brief else vector)
-        place = self._places.setdefault(key, len(self._names))
-        if place == len(self._names):
-            self._names.append(key)
+        place = self._place(key)
+        if place == len(self._sizes):
             self._sizes.append(0.0)
         self._rows[place * self.length : (place + 1) * self.length] = row
         self._sizes[place] = sqrt(sum(map(mul, row, row)))
 
-    def _drop(self, key: str) -> None:
-        place = self._places.pop(key, None)
-        if place is None:
-            return
-        last, size = self._names.pop(), self._sizes.pop()
-        row = self._rows[-self.length :]
-        del self._rows[-self.length :]
-        if last != key:  # the last row takes the free place
-            self._names[place], self._sizes[place], self._places[last] = last, size, place
-            self._rows[place * self.length : (place + 1) * self.length] = row
-        if not self._names:
-            self.length = 0
+    def _drop(self, key: str) -> int | None:
+        length, place = self.length, super()._drop(key)
+        if place is not None:
+            row, size = self._rows[-length:], self._sizes.pop()
+            del self._rows[-length:]
+            if place < len(self._names):
+                self._sizes[place] = size
+                self._rows[place * length : (place + 1) * length] = row
+        return place
 
     def numbers(self, key: str) -> list[float]:
         """A vector; of a brief one the direction: its length is not kept."""
@@ -422,14 +434,6 @@ class MatrixRows(_NamedRows):
         found: list[float] = (row * self._sizes[key]).tolist()
         return found
 
-    def _place(self, key: str) -> int:
-        """The row of a key, the next one where it has none."""
-        place = self._places.get(key)
-        if place is None:
-            place = self._places[key] = len(self._names)
-            self._names.append(key)
-        return place
-
     def _make_room(self, length: int) -> None:
         wanted = len(self._names)
         if self._matrix is None:
@@ -439,18 +443,13 @@ class MatrixRows(_NamedRows):
             more = max(len(self._matrix), wanted - len(self._matrix))
             self._matrix = self._np.concatenate((self._matrix, self._np.zeros((more, length), dtype=self._np.float32)))
 
-    def _drop(self, key: str) -> None:
-        place = self._places.pop(key, None)
-        if place is None:
-            return
-        del self._sizes[key]
-        last = self._names.pop()
-        if last != key:  # the last row takes the free place
-            self._names[place] = last
-            self._places[last] = place
+    def _drop(self, key: str) -> int | None:
+        place = super()._drop(key)
+        if place is not None:
+            del self._sizes[key]
             self._matrix[place] = self._matrix[len(self._names)]
-        if not self._names:
-            self.length, self._matrix = 0, None
+            self._matrix = self._matrix if self._names else None
+        return place
 
     def nearest(self, asked: Vector, limit: int, threshold: float, but: Collection[str]) -> list[Near]:
         np, many = self._np, limit + len(but)

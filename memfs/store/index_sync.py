@@ -51,10 +51,6 @@ class ItemFiles:
         """What is in every folder of a kind."""
         return chain.from_iterable(map(self._tree.listings, self._folders()))
 
-    def scan(self) -> Iterator[ScanEntry]:
-        """What may be an item, and what is no regular file, in every folder of a kind."""
-        return (entry for listing in self.listings() for entry in listing.entries() if may_count(entry))
-
     def among(self, found: list[FolderScan]) -> Iterator[FolderScan]:
         """As ``listings``, of one look at all of ``ContextMemory/``, hidden names with it.
 
@@ -412,7 +408,8 @@ class IndexSync:
             self._rejected.clear()
             self._owners = IdOwners(NO_STAMPS)
             outcome = ScanResult({}, witness)
-            self._look_each([entry for entry in self._item_files.scan() if self.is_item(entry.path)], outcome, progress)
+            found = (entry for listing in self._item_files.listings() for entry in listing.entries())
+            self._look_each([entry for entry in found if self.is_item(entry.path)], outcome, progress)
             self.index.rebuild(outcome.items)
             self._owners = None
             self.scanned = True
@@ -497,9 +494,13 @@ class IndexSync:
         if not entry.regular:
             found.closed.append(f"{path}/")
             self._closed += [path] if entry.refused else []
-            self._reject_irregular(entry)
+            hint = "replace it by a folder or file, or move it away"
+            error: MemfsError = NotRegularFile(entry.reason or "not a regular file", hint=hint)
+            self._rejected[path] = RejectedFile(Problem.of(error, path), entry[1:5])
         elif not typed:
-            self._reject_stray(entry)
+            hint = "move the file below memories/<type>/, or add the type to kinds.yaml"
+            error = ContentError("this folder belongs to no memory type", hint=hint)
+            self._rejected[path] = RejectedFile(Problem.of(error, path), entry[1:5])
             if path in known:
                 self._update((), [path])
         elif path not in self._rejected or self._rejected[path].facts != entry[1:5]:
@@ -510,18 +511,6 @@ class IndexSync:
         row = self._rejected.get(entry.path)
         if row is not None and not (row.rot and row.facts == entry[1:5]):
             del self._rejected[entry.path]
-
-    def _reject_irregular(self, entry: ScanEntry) -> None:
-        what = entry.reason or "not a regular file"
-        error = NotRegularFile(what, hint="replace it by a folder or file, or move it away")
-        self._rejected[entry.path] = RejectedFile(Problem.of(error, entry.path), entry[1:5])
-
-    def _reject_stray(self, entry: ScanEntry) -> None:
-        error = ContentError(
-            "this folder belongs to no memory type",
-            hint="move the file below memories/<type>/, or add the type to kinds.yaml",
-        )
-        self._rejected[entry.path] = RejectedFile(Problem.of(error, entry.path), entry[1:5])
 
     def _look_at(self, suspects: Mapping[str, ScanEntry | None], progress: Progress | None) -> SyncResult:
         gone = [path for path, entry in suspects.items() if entry is None]
