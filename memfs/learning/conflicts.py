@@ -133,34 +133,26 @@ def _links(item: MemoryItem, other: MemoryItem, relation: str = "") -> tuple[Lin
     return (*kept, *((Link(to=other.id, relation=relation),) if relation else ()))
 
 
-_AT_ONCE = 20_000
 _MOST_OTHERS = 32
 """With so many others of those that say nearly the same an item is compared."""
 _MOST_FOUND = 5
 
 
 def _candidates(texts: Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
-    """Each item with the others that it may contradict.
-
-    Traces take more room than texts: of many items some are looked at in a pass, and made again for the next.
-    """
+    """Each item with the others that it may contradict."""
     from memfs.recall.versions import traces
 
-    passes = len(texts) // _AT_ONCE + 1
-    for turn in range(passes):
-        places: dict[int, list[str]] = {}
-        for path, text in texts.items():
-            for trace in traces(text):
-                if trace % passes == turn:
-                    places.setdefault(trace, []).append(path)
-        beside: dict[str, dict[str, None]] = {}
-        for paths in places.values():
-            if len(paths) > 1:
-                for at, path in enumerate(paths):
-                    near = paths[max(0, at - _MOST_OTHERS // 2) : at + _MOST_OTHERS // 2]
-                    beside.setdefault(path, {}).update(dict.fromkeys(near))
-        for path, others in beside.items():
-            yield path, [other for other in others if other != path][:_MOST_OTHERS]
+    places: dict[int, list[str]] = {}
+    for path, text in texts.items():
+        for trace in traces(text):
+            places.setdefault(trace, []).append(path)
+    beside: dict[str, dict[str, None]] = {}
+    for paths in places.values():
+        for at, path in enumerate(paths if len(paths) > 1 else ()):
+            near = paths[max(0, at - _MOST_OTHERS // 2) : at + _MOST_OTHERS // 2]
+            beside.setdefault(path, {}).update(dict.fromkeys(near))
+    for path, others in beside.items():
+        yield path, [other for other in others if other != path][:_MOST_OTHERS]
 
 
 def in_order(one: str, other: str) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from memfs.errors import DeinitRefused, GitBusy, MemfsError, NotRegularFile, Pat
 from memfs.format.text import shortlist
 from memfs.fs import append_log, io
 from memfs.fs.atomic_replace import is_temporary
-from memfs.fs.journal import FileChange, Journal
+from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import BRANCH, is_workspace, place_in
@@ -229,7 +229,7 @@ class Deinit:
         """What goes with the last workspace of a repository."""
         states = {path for path in self._record.iterdir() if path.is_dir()} - {self._repository.state}
         for state in sorted(states):
-            if count := _lost(self._repository, _waiting_in(self._repository, state)):
+            if count := _lost(self._repository, _waiting_in(state)):
                 yield f"{count} write(s) of a working tree that is gone wait in {state}", _COPY
             aside = [[(path, data)] for _, path, data in all_aside(state)]
             if len(io.listed(state / RECOVERED_FOLDER)) > len(aside) or _lost(self._repository, aside):
@@ -428,26 +428,16 @@ def _memory_files(tree: Tree) -> Iterator[str]:
         yield SETTINGS_FILE
 
 
-def _waiting_in(repository: Repository, state: Path) -> list[list[tuple[str, bytes | None]]]:
-    """The writes that wait for a workspace that may be gone, as paths and contents, without removals that are done."""
+def _waiting_in(state: Path) -> list[list[tuple[str, bytes]]]:
+    """The writes that wait for a workspace that may be gone, as paths and contents; a removal loses nothing."""
     if not os.path.lexists(state / "journal"):
         return []
     with closing(Journal(state / "journal")) as journal:
-        return [
-            [(change.path, change.data) for change in one.changes if not _is_removed(repository, one.branch, change)]
-            for one in journal.operations()
-        ]
+        operations = journal.operations()
+    return [[(change.path, change.data) for change in one.changes if change.data is not None] for one in operations]
 
 
-def _is_removed(repository: Repository, branch: str, change: FileChange) -> bool:
-    """Whether a change is a removal that its branch has by now: commits had the path, and the last one has not."""
-    tip = repository.ref_commit(branch) if branch and change.data is None else None
-    if tip is None or repository.entry(tip, change.path) is not None:
-        return False
-    return bool(blobs_in_history(repository, (change.path,)))
-
-
-def _lost(repository: Repository, writes: Sequence[Sequence[tuple[str, bytes | None]]]) -> int:
+def _lost(repository: Repository, writes: Sequence[Sequence[tuple[str, bytes]]]) -> int:
     """How many of these writes no commit of any branch holds whole."""
     held = blobs_in_history(repository, {path for write in writes for path, _ in write})
-    return sum(any(data is None or repository.blob_id(data) not in held for _, data in write) for write in writes)
+    return sum(any(repository.blob_id(data) not in held for _, data in write) for write in writes)

@@ -69,7 +69,6 @@ def _old_history(asked: _SyncRequest, announced: str) -> errors.RemoteRewritten:
 _LATER = "sync again when that is over"
 _LOCK_PATIENCE = 120.0
 _ROUNDS = 20
-_STUCK = 6
 _PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
 
@@ -237,13 +236,11 @@ class Syncer:
         rescued = "" if theirs else self._refuse_absent(tips, asked)
         joined: MergeResult | None = None
         done: SyncOutcome | None = None
-        stuck = 0
+        reason = ""
         try:
             for number in range(1, _ROUNDS + 1):
                 if theirs or number > 1:
-                    before = theirs
                     theirs, rescued = self._fetch(talk, asked, theirs if number == 1 else "", rescued)
-                    stuck = stuck + 1 if theirs == before else 0
                     joined = _both(joined, self._merge(asked, theirs))
                 elif not asked.dry_run:
                     self._store.flush_now(_LATER)
@@ -251,12 +248,11 @@ class Syncer:
                 try:
                     return self._push(talk, asked, done) if self._may_push(asked, done) else done
                 except Raced as race:
-                    if stuck >= _STUCK:
-                        raise _locked(asked, str(race)) from race
+                    reason = str(race)
                     time.sleep(min(_PAUSE * 2**number, _LONGEST_PAUSE) * random.random())  # noqa: S311 - spreads retries
             raise errors.PushRefused(
-                f"others pushed to {asked.remote.name} {_ROUNDS} times in between",
-                hint="what was merged is kept; sync again",
+                f"{asked.remote.name} took none of {_ROUNDS} pushes, as others push or hold it: {reason}",
+                hint="what was merged is committed here: sync again, or ask who looks after the remote",
             )
         except errors.MemfsError as error:
             if done is None or done.joined is None:
@@ -424,13 +420,6 @@ class Syncer:
                     path=path,
                     hint="keep what is right, delete the marker lines, and sync again",
                 )
-
-
-def _locked(asked: _SyncRequest, reason: str) -> errors.PushRefused:
-    return errors.PushRefused(
-        f"{asked.remote.name} takes no push though nobody pushed in between: {reason}",
-        hint="nothing is lost: what was merged is committed here; ask who looks after the remote",
-    )
 
 
 def _both(before: MergeResult | None, after: MergeResult) -> MergeResult:
