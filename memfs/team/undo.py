@@ -338,14 +338,33 @@ class UntouchedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reversal:
-    """What a file becomes: None where it is to be absent; and what of it stays as somebody made it later.
+    """One file: what it is and becomes, None where it is absent, and what of it stays as somebody made it later.
 
     ``reason`` says why nothing could be done, "" where something could.
     """
 
+    id: str = ""
+    present: RevertVersion | None = None
     result: RevertVersion | None
     clashes: tuple[UntouchedField, ...] = ()
     reason: str = ""
+
+    @property
+    def action(self) -> str:
+        """What becomes of it; "" for nothing at all."""
+        present, result = self.present, self.result
+        if present == result:
+            return "kept" if self.clashes else ""
+        if present is None:
+            return "restored"
+        if result is None:
+            return "removed"
+        return "moved" if present.path != result.path else "changed"
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where it lies afterwards, and where it lies now."""
+        return tuple(one.path for one in (self.result, self.present) if one is not None)
 
 
 class Reverter:
@@ -504,37 +523,6 @@ class Undone:
     waiting: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
-    """One file: what it is, and what it becomes."""
-
-    id: str
-    present: RevertVersion | None
-    reversal: Reversal
-
-    @property
-    def action(self) -> str:
-        """What becomes of it; "" for nothing at all."""
-        present, result = self.present, self.reversal.result
-        if present == result:
-            return "kept" if self.reversal.clashes else ""
-        if present is None:
-            return "restored"
-        if result is None:
-            return "removed"
-        return "moved" if present.path != result.path else "changed"
-
-    @property
-    def versions(self) -> tuple[RevertVersion, ...]:
-        """What it becomes, and what it is."""
-        return tuple(one for one in (self.reversal.result, self.present) if one is not None)
-
-    @property
-    def path(self) -> str:
-        """Where it lies afterwards, or lay."""
-        return self.versions[0].path if self.versions else ""
-
-
 class Undo:
     """Takes back what was written, as a commit. May be used from several threads."""
 
@@ -571,8 +559,8 @@ class Undo:
         for _ in range(_TRIES):
             choice = RevertChoice(self._store, self._reverter, selection)
             files = self._files(choice)
-            changing = [one for one in files if one.present != one.reversal.result]
-            self._history.refuse_edited(list(dict.fromkeys(there.path for one in changing for there in one.versions)))
+            changing = [one for one in files if one.present != one.result]
+            self._history.refuse_edited(list(dict.fromkeys(path for one in changing for path in one.paths)))
             plans = self._plans(files)
             if plans is None:
                 continue
@@ -602,7 +590,7 @@ class Undo:
         return 0 if selection.commits else sum(selection.names(trailers_of(one)) for one in waiting)
 
     # -- what becomes of the files ------------------------------------------------------------------------------------
-    def _files(self, choice: RevertChoice) -> list[_File]:
+    def _files(self, choice: RevertChoice) -> list[Reversal]:
         chosen = choice.choose()
         self._store.follow()
         found = []
@@ -611,8 +599,7 @@ class Undo:
             present = self._present(name, changes)
             path = present.path if present is not None else changes[0].paths[0]
             item_id = stem_of(path) if self._reverter.fields.is_item(path) else name
-            reversal = self._reverter.revert(present, changes)
-            found.append(_File(id=item_id, present=present, reversal=reversal))
+            found.append(replace(self._reverter.revert(present, changes), id=item_id, present=present))
         return found
 
     def _present(self, name: str, changes: Sequence[StepChange]) -> RevertVersion | None:
@@ -625,11 +612,11 @@ class Undo:
                 return RevertVersion.of(path, self._parts.seen.read(path, READ_LIMIT).data)
         return None
 
-    def _plans(self, files: Iterable[_File]) -> list[FilePlan] | None:
+    def _plans(self, files: Iterable[Reversal]) -> list[FilePlan] | None:
         """The writes; None where a file is not what it was when it was read."""
         data = self._reverter.data
         before = {one.path: data(one) for file in files if (one := file.present) is not None}
-        after = {one.path: data(one) for file in files if (one := file.reversal.result) is not None}
+        after = {one.path: data(one) for file in files if (one := file.result) is not None}
         plans = self._store.plan_restore({path: after.get(path) for path in {**before, **after}})
         return plans if all(plan.before == before.get(plan.path) for plan in plans) else None
 
@@ -642,15 +629,13 @@ class Undo:
         made = flushed.commits[-1] if flushed.commits else None
         return replace(done, commit=made, waiting="" if made else flushed.reason)
 
-    def _told(self, choice: RevertChoice, files: Sequence[_File]) -> Undone:
-        touched = [one for one in files if one.action]
-        left = choice.left.items() | {one.path: one.reversal.reason for one in files if one.reversal.reason}.items()
+    def _told(self, choice: RevertChoice, files: Sequence[Reversal]) -> Undone:
+        touched = [(one, one.paths[0]) for one in files if one.action]
+        left = choice.left.items() | {(one.paths[0], one.reason) for one in files if one.reason}
         return Undone(
             steps=choice.steps,
-            files=tuple(RevertResult(id=one.id, path=one.path, action=one.action) for one in touched),
-            conflicts=tuple(
-                replace(clash, id=one.id, path=one.path) for one in touched for clash in one.reversal.clashes
-            ),
+            files=tuple(RevertResult(id=one.id, path=path, action=one.action) for one, path in touched),
+            conflicts=tuple(replace(clash, id=one.id, path=path) for one, path in touched for clash in one.clashes),
             already=choice.already,
             left=tuple(UntouchedFile(*one) for one in sorted(left)),
             commit=None,
