@@ -62,11 +62,11 @@ if TYPE_CHECKING:
     from memfs.model.episode import Action as Action
     from memfs.model.episode import Episode as Episode
     from memfs.model.episode import Outcome as Outcome
+    from memfs.model.episode import Rule as Rule
     from memfs.model.episode import StateSnapshot as StateSnapshot
     from memfs.model.learning import MemoryConfig as MemoryConfig
     from memfs.model.learning import ReviewResult as ReviewResult
     from memfs.model.learning import StoreResult as StoreResult
-    from memfs.model.rule import Rule as Rule
     from memfs.model.state_documents import Acknowledgement as Acknowledgement
     from memfs.model.state_documents import AgentOutput as AgentOutput
     from memfs.model.state_documents import FeedbackData as FeedbackData
@@ -88,9 +88,8 @@ _NAMES = {
     "on_session_stop on_todo_write_complete on_user_prompt_submit",
     "memfs.recall.cues": "TrivialFilter",
     "memfs.learning.patterns": "Pattern",
-    "memfs.model.episode": "Action Episode Outcome StateSnapshot",
+    "memfs.model.episode": "Action Episode Outcome Rule StateSnapshot",
     "memfs.model.learning": "MemoryConfig ReviewResult StoreResult",
-    "memfs.model.rule": "Rule",
     "memfs.model.state_documents": "Acknowledgement AgentOutput FeedbackData "
     "MetaReviewStorage RecoveryState RetrievedState StateUpdate",
 }

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from memfs.context.parts import Sources
     from memfs.learning.preferences import Preference
-    from memfs.model.rule import Rule
+    from memfs.model.episode import Rule
     from memfs.model.state_documents import AgentFeedback
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memfs.context.deliver import AddedSource, Deliverer, MemoryPlugin
     from memfs.learning.preferences import Preference
     from memfs.model import MemoryItem, Problem
-    from memfs.model.rule import Rule
+    from memfs.model.episode import Rule
 
 
 def _merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from memfs.dataclass import dataclass
 from memfs.errors import ItemNotFound, QueryInvalid
 from memfs.format.secrets import refuse_text
 from memfs.model import MemoryItem, Query
+from memfs.model.episode import fits, plain
 from memfs.model.ids import slug
 from memfs.model.item import VOUCHED, Trust
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, RETIRED, nearest
-from memfs.model.rule import fits, plain
 from memfs.model.tokens import gist
 from memfs.startup import Any
 from memfs.store import Store

@@ -22,8 +22,7 @@ from memfs.dataclass import dataclass, field
 from memfs.format.text import shown
 from memfs.intake.episode_item import MOST_ERROR
 from memfs.learning import situations
-from memfs.model.episode import RULE, Outcome, TriggerRow
-from memfs.model.rule import is_wild, telling
+from memfs.model.episode import RULE, Outcome, TriggerRow, is_wild, telling
 from memfs.search.analyzer import terms, tokens
 from memfs.search.terms import generic_terms
 from memfs.startup import regex

@@ -38,12 +38,11 @@ from memfs.learning.inbox import Inbox
 from memfs.learning.situations import confidence_of, row_of
 from memfs.learning.triggers import THRESHOLD, Triggers
 from memfs.model import Link, MemoryItem, Query
-from memfs.model.episode import EPISODE, RULE, StateSnapshot, TriggerRow
+from memfs.model.episode import ENDED, EPISODE, RETIRED, RULE, Rule, StateSnapshot, TriggerRow
 from memfs.model.ids import stable_id
 from memfs.model.item import VOUCHED, Trust, lower_trust, trust_rank
 from memfs.model.learning import Keep, MemoryConfig, Source, Suggestion
 from memfs.model.query import MOST
-from memfs.model.rule import ENDED, RETIRED, Rule
 from memfs.model.shape import count_in, text_in, texts_in
 from memfs.model.time import format_time
 from memfs.startup import Any

@@ -17,9 +17,8 @@ from itertools import islice
 from memfs.dataclass import dataclass, field
 from memfs.intake.episode_item import EPISODIC, episode_of
 from memfs.model import MemoryItem
-from memfs.model.episode import EPISODE, RULE, StateSnapshot, TriggerRow
+from memfs.model.episode import EPISODE, RULE, StateSnapshot, TriggerRow, fits, is_wild
 from memfs.model.item import VOUCHED
-from memfs.model.rule import fits, is_wild
 from memfs.model.shape import text_in, texts_in
 from memfs.model.time import EPOCH
 from memfs.resources import word_lists

@@ -40,10 +40,9 @@ from memfs.learning.situations import (
     share_needed,
 )
 from memfs.model import Candidate, MemoryItem
-from memfs.model.episode import RULE, Episode, Outcome, StateSnapshot, TriggerRow
+from memfs.model.episode import ENDED, RULE, Episode, Outcome, StateSnapshot, TriggerRow, is_wild
 from memfs.model.ids import stem_of
 from memfs.model.item import BY_TRUST, Trust, trust_rank
-from memfs.model.rule import ENDED, is_wild
 from memfs.model.time import EPOCH, utc_now
 from memfs.search.columns import StampTable
 from memfs.search.terms import generic_terms

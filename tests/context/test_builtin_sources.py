@@ -194,7 +194,7 @@ def test_rules_are_told_as_the_seed_says() -> None:
 
 def test_a_rule_is_found_by_the_files_of_a_situation(opened: Open) -> None:
     """P3: the workspace's own rules are asked with the whole situation."""
-    from memfs.model.rule import Rule
+    from memfs.model.episode import Rule
 
     workspace = opened()
     rule = workspace.sources.rules.add_rule(Rule("", "Run the login tests", 0.9, files=("src/auth.py",)))

@@ -19,8 +19,7 @@ from memfs.context import mounts as mounting
 from memfs.context.builtin_sources import ConventionsMemory, JointMemory, SemanticMemory
 from memfs.errors import StorageIO
 from memfs.model import Link, Origin, Query
-from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
-from memfs.model.rule import Rule
+from memfs.model.episode import Action, Episode, Outcome, Rule, StateSnapshot
 
 Opened = Callable[..., Workspace]
 Team = Callable[..., Path]

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from memfs import Action, MemoryItem, MemoryLayer, Outcome, StateSnapshot
-from memfs.model.rule import Rule
+from memfs.model.episode import Rule
 from memfs.model.tokens import count_tokens
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from memfs.errors import SchemaInvalid
 from memfs.model import MemoryItem
-from memfs.model.episode import StateSnapshot
-from memfs.model.rule import Rule
+from memfs.model.episode import Rule, StateSnapshot
 from memfs.workspace import Workspace
 
 Open = Callable[..., Workspace]

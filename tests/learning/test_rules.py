@@ -14,8 +14,7 @@ from memfs import Conflict, IdExists, MemoryItem, QueryInvalid, SchemaInvalid, S
 from memfs.learning import rules
 from memfs.learning.rules import EVERY, MOST_EVIDENCE, rule_of, with_figures
 from memfs.model import Query
-from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
-from memfs.model.rule import Rule
+from memfs.model.episode import Action, Episode, Outcome, Rule, StateSnapshot
 
 pytestmark = pytest.mark.usefixtures("learning_written")
 

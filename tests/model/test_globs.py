@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfs.model.rule import fits, telling
+from memfs.model.episode import fits, telling
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memfs.learning.triggers import TriggerTable
-from memfs.model.episode import RULE, TriggerRow
-from memfs.model.rule import fits
+from memfs.model.episode import RULE, TriggerRow, fits
 
 
 @pytest.mark.parametrize(
