@@ -12,7 +12,7 @@ import pytest
 from memfs.doors.importers import conventions
 from memfs.errors import StorageIO
 from memfs.intake.import_service import ImportService
-from memfs.learning.share import waiting
+from memfs.learning.inbox import waiting
 from memfs.model import MemoryItem
 from memfs.model.episode import Action, Episode, StateSnapshot
 from memfs.state.transfer import export_query

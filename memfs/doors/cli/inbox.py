@@ -146,7 +146,7 @@ def _told(workspace: Workspace, refused: bool) -> list[Suggestion]:
 
 def _beside(workspace: Workspace, refused: bool) -> tuple[list[Suggestion], list[MemoryItem]]:
     """What waits in private memory, and what could be shared; what keeps it from being read hides nothing else."""
-    from memfs.learning.share import waiting
+    from memfs.learning.inbox import waiting
     from memfs.workspace import open_workspace
 
     folder = private_folder(workspace)

@@ -18,7 +18,7 @@ from memfs.model import MemoryItem
 from memfs.model.ids import of_mount, without_mount
 
 if TYPE_CHECKING:
-    from memfs.learning.share import ShareResult
+    from memfs.learning.inbox import ShareResult
     from memfs.workspace import Workspace
 
 _TOLD = {
@@ -110,7 +110,7 @@ def share(
         memfs share always-use-pnpm --keep-private
     """
     from memfs.intake.import_service import ImportService
-    from memfs.learning.share import ShareService, mark, waiting
+    from memfs.learning.inbox import ShareService, mark, waiting
 
     if keep_private and (to or any(given.values()) or dry_run or not ids):
         raise click.UsageError("--keep-private takes IDs, and nothing else")
