@@ -8,7 +8,6 @@ source that fails or is too slow is left out and reported as a problem.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
@@ -357,7 +356,6 @@ def _beginning(text: str, most: int, cost: Callable[[str], int]) -> str:
 _SHARE = 3
 """Further sources may take the third part of a budget, and what the items leave."""
 _RULES = 3
-_LIKE_IT = "(and {} more like it)"
 _MORE = "(more was found, and had no room)"
 _UNFIT = "(perhaps nothing fits: no memory here has much of what was asked)"
 _FADING = "fading"
@@ -383,7 +381,7 @@ def recalled(
     if unfit and left is not None:
         left -= cost_of(_UNFIT)
         unfit = left >= 0
-    blocks, left = _told(answer, left)
+    blocks = list(map(quoted, answer.hits))
     same = {normalised(gist(hit.item)) for hit in answer.hits}
     told = choose(
         said,
@@ -456,21 +454,6 @@ def _mark(item: MemoryItem) -> Hashable:
     places = frozenset(file.rpartition("/")[0] for file in episode.state.files)
     said = signature(episode.error_message or episode.action.description)
     return (episode.outcome, episode.action.tool, places, said) if said else None
-
-
-def _told(answer: Recall, left: int | None) -> tuple[list[str], int | None]:
-    """The hits as they stand between the marks, with how many more are like each, and how many tokens are left."""
-    more = Counter(answer.duplicates.values())
-    blocks = []
-    for hit in answer.hits:
-        block = quoted(hit)
-        if more[hit.item.id]:
-            line = QUOTE + _LIKE_IT.format(more[hit.item.id])
-            cost = cost_of(line)
-            if left is None or cost <= left:
-                block, left = f"{block}\n{line}", None if left is None else left - cost
-        blocks.append(block)
-    return blocks, left
 
 
 def _sharing(query: Query, wanted: int) -> Query:

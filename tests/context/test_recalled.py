@@ -23,7 +23,7 @@ def fail(layer: MemoryLayer, number: int, error: str) -> None:
 
 
 def test_p1_failures_that_are_alike_are_told_once_and_the_rule_they_taught_beside_them() -> None:
-    """One of many failures with one error, how many more there are, another failure, and the rule (P1)."""
+    """One of many failures with one error, another failure, and the rule (P1)."""
     with MemoryLayer(":memory:") as layer:
         for number in range(40):
             fail(layer, number, f"AssertionError: table {number}.json is older than the adapters of the carrier")
@@ -31,7 +31,6 @@ def test_p1_failures_that_are_alike_are_told_once_and_the_rule_they_taught_besid
         layer.workspace.sources.rules.add_rule(Rule("carrier codes", "Regenerate the table of the carriers.", 0.9))
         answer = told(layer, "what went wrong with the codes of a carrier?")
         assert answer.count("is older than the adapters") == 1
-        assert "| (and 39 more like it)" in answer
         assert "has no key" in answer
         assert "Regenerate the table" in answer
         for most in (200, 250, 300, 400, 2_000):
@@ -46,7 +45,6 @@ def test_p1_no_number_of_failures_hides_the_rule_they_taught(monkeypatch: pytest
         for number in range(70):
             fail(layer, number, "AssertionError: the codes of the carrier are stale, map the codes of the carrier")
         answer = told(layer, "map codes of carrier stale", limit=3)
-        assert "| (and 59 more like it)" in answer
         assert "Regenerate the table." in answer
 
 
