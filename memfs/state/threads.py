@@ -6,15 +6,14 @@ A value that did not change is not written again.
 from __future__ import annotations
 
 import base64
-import binascii
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 from memfs.dataclass import NamedTuple, dataclass, replace
 from memfs.errors import ContentError, MemfsError, QueryInvalid, SchemaInvalid, SecretDetected
-from memfs.format.secrets import SecretFinding, check_reason, find, found_in_value
+from memfs.format.secrets import check_reason, find, found_in_value
 from memfs.model import Problem, state_paths
 from memfs.model.time import format_time, utc_now
 from memfs.store.state_files import DocumentChange, StateFiles
@@ -204,12 +203,14 @@ class Threads:
     ) -> None:
         """Write a document; its reason is recorded only where one is needed."""
         try:
-            if found := next((found for _, kept in _parts_of(made) for found in _covered(kept)), None):
-                raise _secret(found)
+            _refuse_covered(_parts_of(made))
             self.files.write([DocumentChange(path, made.document(), expected)], message, source=SOURCE)
         except SecretDetected as error:
             if not reason:
-                raise _placed(error, made, path) from None
+                error.path, error.hint = None if find(path) else path, _REMEDY  # a name may be the secret
+                held = (field for field, kept in _parts_of(made).items() if found_in_value(kept))
+                error.field = error.field or next(held, None)
+                raise
             check_reason(reason)
             told = replace(made, allowed=reason).document()
             self.files.write([DocumentChange(path, told, expected)], message, source=SOURCE)
@@ -387,48 +388,21 @@ def _missing(place: ThreadPlace, channel: str, home: str) -> ContentError:
 
 
 # -- secrets ------------------------------------------------------------------------------------------------------
-def _parts_of(made: ThreadSnapshot | TaskWrites) -> Iterator[tuple[str, Kept]]:
-    """Each value of a document with its field."""
-    if isinstance(made, ThreadSnapshot):
-        return chain(
-            (("metadata", made.metadata), ("state", made.state)),
-            ((f"channels.{name}", kept) for name, kept in made.channels.items()),
-        )
-    return ((f"writes.{one.channel}", one.kept) for one in made.writes)
+def _parts_of(made: ThreadSnapshot | TaskWrites) -> dict[str, Kept]:
+    """Each value of a document by its field."""
+    if isinstance(made, TaskWrites):
+        return {f"writes.{one.channel}": one.kept for one in made.writes}
+    channels = {f"channels.{name}": kept for name, kept in made.channels.items()}
+    return {"metadata": made.metadata, "state": made.state, **channels}
 
 
-def _covered(kept: Kept) -> list[SecretFinding]:
-    """The secrets in bytes, which a look at the document does not show."""
-    text = kept.get("base64")
-    if not isinstance(text, str):
-        return []
-    try:
-        return find(base64.b64decode(text, validate=True).decode("utf-8", "replace"))
-    except (binascii.Error, ValueError):
-        return []
-
-
-def _secret(
-    found: SecretFinding, path: str | None = None, field: str | None = None, hint: str | None = None
-) -> SecretDetected:
-    message = f"this looks like {found.what} (rule {found.rule})"
-    return SecretDetected(message, path=path, field=field, hint=hint)
-
-
-def _placed(error: SecretDetected, made: ThreadSnapshot | TaskWrites, written: str) -> SecretDetected:
-    """The error with the field that holds the secret, and what to do; a name that is one is not shown."""
-    path = None if find(written) else written
-    for field, kept in _parts_of(made):
-        value = kept.get("value")
-        if found := _covered(kept) or (found_in_value({"value": value}) if value is not None else []):
-            return _secret(found[0], path=path, field=_inside(value, field), hint=_REMEDY)
-    return SecretDetected(error.message, path=path, field=error.field, hint=_REMEDY)
-
-
-def _inside(value: object, field: str) -> str:
-    """The field as deep as a key of the value tells."""
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            if found_in_value({key: part}):
-                return f"{field}.{key}" if not find(str(key)) else field
-    return field
+def _refuse_covered(parts: Mapping[str, Kept]) -> None:
+    """
+    Raises:
+        SecretDetected: there is one in bytes, which a look at the document does not show.
+    """
+    for field, kept in parts.items():
+        with suppress(ValueError):
+            data = base64.b64decode(kept.get("base64") or "", validate=True)
+            for found in find(data.decode("utf-8", "replace")):
+                raise SecretDetected(f"this looks like {found.what} (rule {found.rule})", field=field)
