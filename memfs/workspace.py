@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 
     from memfs.admin.backup import Backups
     from memfs.admin.check import Checker
-    from memfs.admin.cut import HistoryCut
-    from memfs.admin.erase import Eraser
+    from memfs.admin.erase import Eraser, HistoryCut
     from memfs.admin.history import History, RecoveryCopies
     from memfs.admin.layout import CreateResult
     from memfs.admin.prune import Act, Cleaner, Pruner
@@ -535,7 +534,7 @@ class Workspace:
     @shared_property
     def history_cut(self) -> HistoryCut:
         """Takes old history out of a repository that memfs made."""
-        from memfs.admin.cut import HistoryCut
+        from memfs.admin.erase import HistoryCut
 
         return HistoryCut(self.store, self.parts)
 

@@ -15,8 +15,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from memfs.admin.archive_file import INDEX_LIMIT, PAYLOAD_SUFFIX, Archive, ArchiveMember, decode, index_path
+from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, replace
-from memfs.errors import ArchiveInvalid, CorruptRecord, FormatUnsupported, MemfsError
+from memfs.errors import ArchiveInvalid, CorruptRecord, EraseRefused, FormatUnsupported, MemfsError
 from memfs.fs import append_log, io
 from memfs.fs.archive import decompressed, file_chunks
 from memfs.fs.atomic_replace import is_temporary
@@ -43,6 +44,7 @@ from memfs.store.recovery import DAMAGED_SUFFIX, all_aside, read_aside
 from memfs.usage import ASIDE, Usage
 from memfs.usage import FILE as USES
 
+_NEVER = (SETTINGS_FILE, CONTENT, f"{CONTENT}/.gitattributes")
 _PHRASE = 12
 _WHOLE = 8
 _MOST_PHRASES = 200
@@ -56,6 +58,19 @@ class EraseName:
 
     reference: str
     is_path: bool
+
+    @classmethod
+    def of(cls, reference: str, is_path: bool) -> EraseName:
+        """The name that a person gave.
+
+        Raises:
+            EraseRefused: it is no memory's.
+        """
+        plain = reference.rstrip("/")
+        if is_path and (plain in _NEVER or not plain.startswith(f"{CONTENT}/")):
+            hint = f"name an item, or a file or folder below {CONTENT}/"
+            raise EraseRefused(f"{plain!r} is no memory", path=plain, hint=hint)
+        return cls(reference=plain, is_path=is_path)
 
     def means(self, path: str) -> bool:
         """Whether a path of the workspace is meant."""

@@ -1,6 +1,7 @@
 """Finds out whether a person or another git is in the middle of something, so that commits must wait.
 
-Each obstacle is named in words, with its process where one is seen. Only looks; nothing is changed.
+Also, whether history may be rewritten at all. Each obstacle is named in words, with its process where one is seen. Only
+looks; nothing is changed.
 """
 
 from __future__ import annotations
@@ -9,10 +10,17 @@ import os
 import stat
 import time
 from collections.abc import Iterator
+from itertools import chain, pairwise
 from pathlib import Path
 
 from memfs.dataclass import NamedTuple
-from memfs.git.layout import ERASE_RECORD, HEADS, Head, Layout, is_bare, read_small
+from memfs.errors import EraseRefused
+from memfs.fs import io
+from memfs.git.layout import ERASE_RECORD, HEADS, Head, Layout, is_bare, read_config, read_small
+from memfs.startup import TYPE_CHECKING, regex
+
+if TYPE_CHECKING:
+    from memfs.git.repository import Repository
 
 _WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 
@@ -294,3 +302,104 @@ def _subfolders(folder: Path) -> Iterator[Path]:
     except OSError:
         return
     yield from (folder / name for name in names)
+
+
+# -- rewriting history ------------------------------------------------------------------------------------------------
+_PARTIAL = regex(r"remote\..*\.promisor|extensions\.partialclone")
+_WAY_OUT = "'git worktree remove' the others, or 'git worktree prune' those gone"
+_FINISHED = 5.0
+# What only reads, or lasts as long as an editor is open, is in nobody's way.
+_HARMLESS = frozenset(
+    {"blame", "cat-file", "check-ignore", "config", "credential-cache--daemon", "describe", "diff", "for-each-ref"}
+    | {"fsmonitor--daemon", "grep", "log", "ls-files", "ls-tree", "rev-list", "rev-parse", "show", "status"}
+)
+# What a killed memfs may have left at work: it would bring back what is taken out, or write into what is prepared.
+_OF_OURS = frozenset(
+    {"commit-graph", "fetch", "index-pack", "pack-objects", "push", "repack", "unpack-objects", "update-index"}
+    | {"update-ref"}
+)
+
+
+def refuse_kind(repository: Repository) -> None:
+    """Refuse a repository whose objects are not all its own, or which others work in.
+
+    Raises:
+        EraseRefused: with the way out.
+    """
+    for reason, hint in chain(_shared(repository), _borrowed(repository)):
+        raise EraseRefused(reason, hint=hint)
+
+
+def refuse_busy(repository: Repository) -> None:
+    """Refuse while git is in the middle of something, or a person's own command runs.
+
+    Raises:
+        EraseRefused: with the way out.
+    """
+    until = time.monotonic() + _FINISHED
+    while True:
+        found = situation(repository.layout, repository.head(), allow_detached=False)
+        reason = found.reason if found else _running(repository)
+        if not reason:
+            return
+        if (found and not found.transient) or time.monotonic() >= until:
+            hint = "'git switch' to a branch first" if reason == "HEAD is detached" else "finish it first"
+            raise EraseRefused(reason, hint=hint)
+        time.sleep(_PAUSE)
+
+
+def _running(repository: Repository) -> str:
+    layout = repository.layout
+    for process in running_git():
+        folder = Path(process.folder)
+        inside = folder.is_relative_to(layout.work_tree) or folder.is_relative_to(layout.common_dir)
+        ours = folder.is_relative_to(layout.common_dir / "memfs")
+        if inside and (process.verb in _OF_OURS if ours else process.verb not in _HARMLESS):
+            return f"git {process.verb} is running (process {process.pid})"
+    return ""
+
+
+# -- sorts of repositories ------------------------------------------------------------------------------------------
+def _shared(repository: Repository) -> Iterator[tuple[str, str]]:
+    """Why others depend on the history, and the way out."""
+    common = repository.common_dir
+    others = sorted(io.listed(common / "worktrees"))
+    if repository.work_tree.is_relative_to(common):
+        yield (
+            "a memory on its own branch shares its repository with code",
+            "do it in a clone of that branch alone: see 'Erasing' in docs/teams/own-branch.md",
+        )
+    if repository.git_dir != common:
+        yield (
+            "this is a linked working tree, and others use the same history",
+            f"run it in the main working tree; before, {_WAY_OUT}",
+        )
+    if others:
+        yield f"other working trees use this history: {', '.join(others)}", _WAY_OUT
+    if any(above == ".git" and name == "modules" for above, name in pairwise(common.parts)):
+        yield (
+            "this repository is a submodule: the one above it names its commits",
+            "clone it on its own, erase there, and name the new commit above",
+        )
+
+
+def _borrowed(repository: Repository) -> Iterator[tuple[str, str]]:
+    """Why what history consists of is not all here or not what it seems, and the way out."""
+    common = repository.common_dir
+    top = common / "objects"
+    linked = any(path.is_symlink() for path in (top, *top.iterdir()))
+    if linked or os.stat(top).st_dev != os.stat(repository.state).st_dev:
+        yield f"the objects lie elsewhere than in {top}", "move them into the git folder"
+    for name in ("alternates", "http-alternates"):
+        if (top / "info" / name).exists():
+            hint = f"'git repack -a -d' and remove {top / 'info' / name}; then erase in the other one, too"
+            yield "the repository borrows objects from another one", hint
+    if (common / "shallow").exists():
+        yield "this is a shallow clone", "'git fetch --unshallow' first"
+    settings = read_config(common / "config")
+    if any(map(_PARTIAL.fullmatch, settings)):
+        yield "this is a partial clone", "clone it again without --filter"
+    if (common / "info/grafts").exists() or repository.git.run("for-each-ref", "refs/replace/"):
+        yield "the repository replaces objects by others", "'git replace -d' them, and remove .git/info/grafts"
+    if any(name.startswith("sharedindex.") for name in io.listed(repository.git_dir)):
+        yield "the index is split", "'git update-index --no-split-index' and remove .git/sharedindex.*"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from memfs import EraseRefused, ItemNotFound, MemfsError, MemoryItem
-from memfs.admin import backup, erase
+from memfs.admin import backup
 from memfs.admin.backup import Backups, own_folder
 from memfs.fs import io
 from memfs.fs.lock import FileLock
@@ -452,7 +452,7 @@ def test_50_the_git_of_a_killed_process_ends_first(
     opened: Opened, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     """What packs or fetches objects on after memfs's death would bring back what is taken out meanwhile."""
-    monkeypatch.setattr(erase, "_PATIENCE", 0.0)
+    monkeypatch.setattr("memfs.git.busy._FINISHED", 0.0)
     workspace = opened()
     put(workspace)
     command = ("git", f"--git-dir={workspace.root}/.git", "-c", "protocol.ext.allow=always", *words)

@@ -281,10 +281,7 @@ def index_files(workspace: Workspace) -> list[Path]:
 def is_refused(workspace: Workspace) -> bool:
     """Whether the index on disk is found not to be what was written."""
     generations = indexes.Generations(workspace.parts.index.folder, engine_of(workspace.parts.index.engine))
-    try:
-        return (found := generations.current()) is None or not found.stamps()
-    except (MemfsError, OSError):
-        return True
+    return generations.current() is None
 
 
 def flip_index(root: Path, engine: str, count: int, chooser: random.Random) -> None:

@@ -42,8 +42,7 @@ from memfs.git.layout import discover
 from memfs.model.time import parse_when, utc_now
 
 if TYPE_CHECKING:
-    from memfs.admin.cut import CutPlan
-    from memfs.admin.erase import ErasePlan, EraseResult
+    from memfs.admin.erase import CutPlan, ErasePlan, EraseResult
     from memfs.admin.prune import CleanupStep, PruneResult
     from memfs.context.plugins import SourceCheck
     from memfs.state.archives import Period, RetentionResult, UnpackResult
