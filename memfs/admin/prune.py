@@ -28,7 +28,7 @@ from memfs.model.ids import stem_of
 from memfs.model.item import Trust
 from memfs.model.kinds import BUILT_IN, ITEM_LIMIT
 from memfs.model.learning import MemoryConfig
-from memfs.model.time import from_timestamp_ns
+from memfs.model.time import from_timestamp_ns, micros
 from memfs.store import Store
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts
 from memfs.store.plan import message_for_items
@@ -346,7 +346,7 @@ def _candidate(item: MemoryItem, now: datetime) -> Candidate:
         path=item.path,
         similarity=0.0,
         type=item.type,
-        timestamp=item.timestamp or item.created or now,
+        time=micros(item.timestamp or item.created or now),
         importance=float(item.importance),
         pinned=item.pinned,
     )

@@ -142,7 +142,7 @@ class ItemCatalog:
         self.catalog, self.codec = catalog, codec
         self._maker = maker("item", f"{_FORM} {codec.rules}")
         self._fresh: dict[Key, str] = {}
-        self._held: dict[str, tuple[Stamp, dict[str, Any]]] = {}
+        self._held: dict[str, tuple[Stamp, MemoryItem]] = {}
         self._guard = threading.Lock()
         reset_on_fork(self)
 
@@ -157,7 +157,7 @@ class ItemCatalog:
         for path, stamp in stamps.items():
             row = self._held.get(path) if checked else None
             if row is not None and row[0] == stamp:
-                found[path] = MemoryItem(**row[1])
+                found[path] = row[1]
             else:
                 keys[path] = self.key(path, stamp.blob)
         facts = self.catalog.found(self._maker, keys.values()) if keys else {}
@@ -171,18 +171,18 @@ class ItemCatalog:
                     kind, named = key[1].removesuffix(".json"), mapping.get("timestamp") or mapping.get("created")
                     modified = EPOCH if named else from_timestamp_ns(stamps[path].mtime_ns)
                     fields = fields_of(mapping, kind, modified, id=stem_of(path), path=path, sha256=sha256)
-                    found[path] = MemoryItem(**fields)
-                    self._hold(path, stamps[path], fields)
+                    found[path] = item = MemoryItem(**fields)
+                    self._hold(path, stamps[path], item, fields)
             except _UNFIT:
                 continue
         return found
 
-    def _hold(self, path: str, stamp: Stamp, fields: dict[str, Any]) -> None:
+    def _hold(self, path: str, stamp: Stamp, item: MemoryItem, fields: Iterable[str]) -> None:
         """Keep a short item in memory, unless it has a value that a caller could change."""
         if stamp.size <= _SHORT and _CHANGEABLE.isdisjoint(fields):
             if len(self._held) >= _MOST_HELD:
                 self._held = {}
-            self._held[path] = stamp, fields
+            self._held[path] = stamp, item
 
     def read(self, path: str, content: Content, *, checked: bool = False, keep: bool = False) -> MemoryItem:
         """The item in bytes that were just read from a file, parsed only where no fact says what they hold.

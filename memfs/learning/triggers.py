@@ -43,7 +43,7 @@ from memfs.model import Candidate, MemoryItem
 from memfs.model.episode import ENDED, RULE, Episode, Outcome, StateSnapshot, TriggerRow, is_wild
 from memfs.model.ids import stem_of
 from memfs.model.item import BY_TRUST, Trust, trust_rank
-from memfs.model.time import EPOCH, utc_now
+from memfs.model.time import utc_now
 from memfs.search.columns import StampTable
 from memfs.search.terms import generic_terms
 from memfs.startup import Any, regex, sha256
@@ -428,7 +428,7 @@ class Triggers:
     def load(self, row: TriggerRow) -> MemoryItem | None:
         """The item behind a row as its file has it now, None where the file is no longer what was found."""
         kind = RULE if row.sort == RULE else EPISODIC
-        found = self._store.load(Candidate(id=row.id, path=row.path, similarity=0.0, type=kind, timestamp=EPOCH))
+        found = self._store.load(Candidate(id=row.id, path=row.path, similarity=0.0, type=kind, time=0))
         return found.item if found is not None else None
 
     # -- failures ---------------------------------------------------------------------------------------------------

@@ -145,6 +145,19 @@ if TYPE_CHECKING:
         memory_type: str
 
 
+class EmptyMapping(dict[str, Any]):
+    """No values; it refuses any, as all items share it that have none in a field."""
+
+    def _refuse(self, *_: object, **__: object) -> Any:
+        raise TypeError("an item cannot be changed: replace() makes another one")
+
+    __setitem__ = update = setdefault = __ior__ = _refuse
+    __hash__ = object.__hash__  # type: ignore[assignment]  # as a default it counts as one that never changes
+
+
+NONE = EmptyMapping()
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryItem:
     """One remembered thing, as a value.
@@ -192,9 +205,9 @@ class MemoryItem:
     expires: datetime | None = None
     supersedes: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
-    context: Mapping[str, Any] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    data: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = NONE
+    metadata: Mapping[str, Any] = NONE
+    data: Mapping[str, Any] = NONE
     conflicts: tuple[RecordedConflict, ...] = ()
     path: str = ""
     sha256: str = ""
@@ -209,7 +222,9 @@ class MemoryItem:
         if not (  # spelt out: every file that is read passes here, and a loop over names takes three times as long
             type(self.content) is type(self.title) is type(self.id) is type(self.status) is str
             and type(self.path) is type(self.sha256) is str
-            and type(self.context) is type(self.metadata) is type(self.data) is dict
+            and (self.context is NONE or type(self.context) is dict)
+            and (self.metadata is NONE or type(self.metadata) is dict)
+            and (self.data is NONE or type(self.data) is dict)
             and type(self.origin) is Origin
             and type(self.importance) is float
             and type(self.pinned) is bool

@@ -10,6 +10,7 @@ from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import QueryInvalid
 from memfs.model.item import VOUCHED, MemoryItem
 from memfs.model.time import given_time, parse_until, parse_when, utc_now
+from memfs.model.time import moment as moment_of
 from memfs.startup import TYPE_CHECKING, Any
 
 MOST = 10_000
@@ -182,6 +183,7 @@ class Candidate(NamedTuple):
 
     Attributes:
         similarity: the engine's text score, > 0 for a text query and 0 for an empty one.
+        time: when it happened, in microseconds since 1970.
         agent: who wrote it, "" where that was a person.
         session, sequence: where in which talk it was said; None where it has no place in one.
         speaker, role: who said it.
@@ -189,13 +191,15 @@ class Candidate(NamedTuple):
         pinned: whether it never fades.
         meaning: how near the embedder puts it to the question, -1 to 1; 0 without an embedder.
         passage: the number of the passage that answers best, from 0.
+        held, lacking: of the terms that were searched, those it has and those it has not; none where it was not found
+            by words.
     """
 
     id: str
     path: str
     similarity: float
     type: str
-    timestamp: datetime
+    time: int
     importance: float = 1.0
     context: Mapping[str, Any] = _NOTHING
     agent: str = ""
@@ -207,6 +211,13 @@ class Candidate(NamedTuple):
     pinned: bool = False
     meaning: float = 0.0
     passage: int = 0
+    held: frozenset[str] = frozenset()
+    lacking: frozenset[str] = frozenset()
+
+    @property
+    def timestamp(self) -> datetime:
+        """When it happened."""
+        return moment_of(self.time)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -853,7 +853,7 @@ def _month_terms() -> frozenset[str]:
     return frozenset(term for name in MONTHS for term in analyzer.terms(name))
 
 
-def nothing_fits(text: str, asked: Asked, hits: Sequence[Hit]) -> bool:
+def nothing_fits(text: str, asked: Asked, hits: Sequence[Hit], known: Mapping[str, Collection[str]]) -> bool:
     """Whether none of the best hits has enough of what was asked to be an answer, by the words alone.
 
     Words count by what they are worth in the question and how rare they are. Numbers and months do not: they are seldom
@@ -864,12 +864,16 @@ def nothing_fits(text: str, asked: Asked, hits: Sequence[Hit]) -> bool:
         text: the question.
         asked: its words, and how they are spread over all that was searched.
         hits: best first.
+        known: terms that they have, by id; there may be more.
     """
     weights = terms.rare(asked, lambda term: term.isdigit() or term in _month_terms())
     heaviest = sum(sorted(weights.values(), reverse=True)[:_HEAVIEST])
-    for hit in hits[:_LOOKED_AT] if weights else ():
-        shared = terms.held_terms(text, hit.item) & weights.keys()
+
+    def fits(held: Collection[str]) -> bool:
+        shared = weights.keys() & held
         least = _ENOUGH[min(len(shared), len(_ENOUGH)) - 1]
-        if shared and sum(weights[term] for term in shared) >= heaviest * least:
-            return False
-    return bool(weights)
+        return bool(shared) and sum(weights[term] for term in shared) >= heaviest * least
+
+    best = hits[:_LOOKED_AT]
+    enough = any(fits(known.get(hit.item.id, ())) for hit in best)  # mostly, and no text is cut into terms for it
+    return bool(weights) and not enough and not any(fits(terms.held_terms(text, hit.item)) for hit in best)

@@ -7,13 +7,14 @@ and says where it may be incomplete.
 from __future__ import annotations
 
 import time
-from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from datetime import UTC, datetime
 from datetime import time as clock
 from functools import partial
+from heapq import heappop, heappush
 from itertools import chain, islice
+from operator import mul
 
 from memfs.dataclass import NamedTuple, replace
 from memfs.errors import IndexUnavailable, QueryInvalid
@@ -204,7 +205,8 @@ class HitCollector:
             return False
         text = self._found.asked.sought(query.text)
         query = query if text == query.text else replace(query, text=text)
-        return nothing_fits(text, self._store.asked_of(query), hits)
+        known = {one.match.candidate.id: one.match.candidate.held for one in self._ranked}
+        return nothing_fits(text, self._store.asked_of(query), hits, known)
 
     @property
     def short(self) -> bool:
@@ -216,25 +218,31 @@ class HitCollector:
     def _loaded(self, signs: TextSigns, breadth: int, room: int) -> Iterator[Hit]:
         """The hits, best first; one whose text counts, or that does not hold any more, comes where its score puts it.
 
+        Those that may come first are loaded first: what no text can lift among the hits is not read.
+
         Args:
             signs: what counts in texts.
             breadth: for so many hits texts are looked through for it.
             room: so many hits are wanted at once: they are loaded together with those that their text may lift there.
         """
-        read, most = min(signs.read(breadth), _LOAD_BATCH), signs.most
-        scores = [one.score for one in self._ranked[: max(room, read)]]
-        lifted = sum([score * most >= scores[room - 1] for score in scores[room:]])
-        if scores[:read] != sorted(scores[:read], reverse=True):  # a strategy has its own order
-            most = 0.0
-        waiting: list[Hit] = []
-        at_once, found_all = min(room + lifted, _LOAD_BATCH), [one.match.candidate for one in self._ranked]
-        starts = range(0, len(found_all), at_once)
+        ranked, read = self._ranked, min(signs.read(breadth), _LOAD_BATCH)
+        scores = [one.score for one in ranked]
+        bounds, order = scores[:], [*range(len(scores))]
+        most = {lacking: signs.most(lacking) for lacking in {one.match.candidate.lacking for one in ranked[:read]}}
+        lifts = [most[one.match.candidate.lacking] for one in ranked[:read]]
+        if scores[:read] == sorted(scores[:read], reverse=True):  # else a strategy has its own order
+            bounds[:read] = map(mul, scores, lifts)
+            order[:read] = sorted(order[:read], key=lambda place: -bounds[place])
+        least = scores[room - 1] if room <= len(scores) else 0.0
+        at_once = min(room + sum([bound > least for bound in bounds[room:]]), _LOAD_BATCH)
+        found_all = [ranked[place].match.candidate for place in order]
+        starts = range(0, len(order), at_once)
         loaded = chain.from_iterable(self._store.load_each(found_all[start : start + at_once]) for start in starts)
-        for place, one in enumerate(self._ranked):
-            lifts = most if place < read else 0.0
-            least = one.score * (lifts or 1.0)
-            while waiting and waiting[0].score >= least:
-                yield waiting.pop(0)
+        waiting: list[tuple[float, int, Hit]] = []
+        for place in order:
+            one, bound = ranked[place], bounds[place]
+            while waiting and waiting[0] < (-bound, place):
+                yield heappop(waiting)[2]
             if self._asked.deadline.passed:
                 self.late = True
                 break
@@ -246,12 +254,13 @@ class HitCollector:
                 self._known += 1
             else:
                 self._loaded_hits += 1
-                hit = self._hit(one, found, signs if place < read else None)
-                if lifts or hit.score < one.score:
-                    insort(waiting, hit, key=_by_score)
+                hit = self._hit(one, found, signs if place < read and lifts[place] > 1.0 else None)
+                if hit.score < bound:
+                    heappush(waiting, (-hit.score, place, hit))
                 else:
                     yield hit
-        yield from waiting
+        while waiting:
+            yield heappop(waiting)[2]
 
     def _hit(self, one: RankedCandidate, found: LoadedItem, signs: TextSigns | None) -> Hit:
         """A hit with its score and the reasons of it; its text counts, and whether it holds no more."""
@@ -301,10 +310,6 @@ class HitCollector:
         if left_out:
             named = shortlist(left_out, _NAMES_SHOWN)
             yield f"the budget of {self._asked.query.max_tokens:,} tokens had no room for {named}"
-
-
-def _by_score(hit: Hit) -> float:
-    return -hit.score
 
 
 def _void_status(item: MemoryItem) -> str:

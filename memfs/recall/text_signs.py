@@ -79,12 +79,14 @@ class TextSigns(NamedTuple):
         phrases: the first 32 pairs of words side by side in the question, without words that say nothing by themselves.
         words: by a factor's name, the factor itself and the words of which a text must have one for it.
         pairs: the two words of each phrase.
+        needed: the terms that a text with each phrase has, whatever language it is in.
         denied: the terms near which a text is to deny something.
     """
 
     phrases: tuple[str, ...] = ()
     words: Mapping[str, tuple[float, frozenset[str]]] = MappingProxyType({})
     pairs: Sequence[Sequence[str]] = ()
+    needed: Sequence[frozenset[str]] = ()
     denied: frozenset[str] = frozenset()
 
     @classmethod
@@ -111,12 +113,14 @@ class TextSigns(NamedTuple):
             sought["denied"] = _DENIED, denials
             denied = frozenset(terms.weights(text)).difference(*map(analyzer.terms, denials.intersection(words)))
         phrases = _phrases(text, words)
-        return cls(phrases, sought, [*map(str.split, phrases)], denied)
+        pairs = [*map(str.split, phrases)]
+        needed = [frozenset().union(*map(analyzer.certain_terms, pair)) for pair in pairs]
+        return cls(phrases, sought, pairs, needed, denied)
 
-    @property
-    def most(self) -> float:
-        """The factor of a text that has all that is looked for: no text gets more."""
-        return prod((factor for factor, _ in self.words.values()), start=_PHRASE if self.phrases else 1.0)
+    def most(self, lacking: frozenset[str] = frozenset()) -> float:
+        """The factor of a text without some terms that has all else that is looked for: no such text gets more."""
+        phrase = any(lacking.isdisjoint(needed) for needed in self.needed)
+        return prod((factor for factor, _ in self.words.values()), start=_PHRASE if phrase else 1.0)
 
     def read(self, limit: int) -> int:
         """How many texts to look through for so many hits."""

@@ -324,6 +324,13 @@ def words(text: str, languages: tuple[str, ...] | None = None) -> Iterator[Word]
             yield Word(token if token.isascii() else folded(token), _memo[token])
 
 
+def certain_terms(word: str) -> frozenset[str]:
+    """The terms that every text has in which a word stands, in whatever language; none where that is not certain."""
+    if not word.isascii() or word in _function_words():
+        return frozenset()
+    return frozenset(term for found in words(word, ()) for term in found.terms)
+
+
 def languages(text: str) -> tuple[str, ...]:
     """The languages, by code, whose rules cut the words of a text besides those of English; mostly none or one."""
     return _detect_languages(_tokens(text), text)

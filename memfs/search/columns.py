@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
-from itertools import accumulate, chain, compress, count
+from itertools import accumulate, chain, compress, count, repeat
 from pathlib import Path
 from types import MappingProxyType
 
@@ -23,7 +23,7 @@ from memfs.fs import io
 from memfs.model import Candidate, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.item import RACY_NS
-from memfs.search.documents import EVERYTHING, Filter, IndexRow, Place, moment
+from memfs.search.documents import EVERYTHING, Filter, IndexRow, Place
 from memfs.search.terms import PassageScores
 from memfs.startup import Any
 
@@ -239,10 +239,18 @@ class Paths:
             self._cut[run] = self._stems[run].split(_NUL)
         return self._cut[run][place - self._starts[run]]
 
+    def named(self, places: Iterable[int]) -> Iterator[tuple[str, str]]:
+        """Some of the ids and paths, had likewise."""
+        starts, cut = self._starts, self._cut
+        for place in places:
+            run = bisect_right(starts, place) - 1
+            stem = cut[run][place - starts[run]] if run in cut else self.id(place)
+            folder, suffix = self._heads[run]
+            yield stem, folder + stem + suffix
+
     def path(self, place: int) -> str:
-        """One of the paths, had likewise."""
-        folder, suffix = self._heads[bisect_right(self._starts, place) - 1]
-        return folder + self.id(place) + suffix
+        """One of the paths."""
+        return next(self.named([place]))[1]
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -275,6 +283,9 @@ _NO_SEQUENCE = -(1 << 62)
 _CHUNK = 2048
 _MOST_FILTERS = 16
 _NO_CONTEXT: Mapping[str, Any] = MappingProxyType({})
+Found = tuple[float, int, frozenset[str], frozenset[str]]
+"""The similarity of an item, its best passage, the terms that it has, and those that it has not."""
+_LISTED: Found = 0.0, 0, frozenset(), frozenset()
 
 
 class DocumentRow(NamedTuple):
@@ -523,13 +534,9 @@ class DocumentColumns:
         return made
 
     # -- rows -------------------------------------------------------------------------------------------------------
-    def candidates(self, rows: Iterable[tuple[int, float, int]]) -> list[Candidate]:
-        """Items as answers, given the number of each, its similarity and its best passage."""
-        id_, path, new = (
-            self._paths.id,
-            self._paths.path,
-            tuple.__new__,
-        )  # of all fields, without a call of Python's own
+    def candidates(self, numbers: Sequence[int], found: Iterable[Found] = repeat(_LISTED)) -> list[Candidate]:
+        """Items as answers, given their numbers and what a search found of each."""
+        new = tuple.__new__  # of all fields, without a call of Python's own
         times, importances, sequences = self.times, self._importances, self._sequences
         contexts, asks, pinned = self._contexts, self._asks, self._pinned
         type_, agent, session, speaker, role, _ = self._coded.values()
@@ -537,11 +544,11 @@ class DocumentColumns:
             new(
                 Candidate,
                 (
-                    id_(number),
-                    path(number),
+                    id_,
+                    path,
                     similarity,
                     type_[0][type_[1][number]],
-                    moment(times[number]),
+                    times[number],
                     importances[number],
                     json.loads(contexts[number]) if contexts and contexts[number] else _NO_CONTEXT,
                     agent[0][agent[1][number]],
@@ -552,10 +559,12 @@ class DocumentColumns:
                     asks[number] == 1,
                     pinned[number] == 1,
                     0.0,
-                    passage,
+                    *told,
                 ),
             )
-            for number, similarity, passage in rows
+            for number, (id_, path), (similarity, *told) in zip(
+                numbers, self._paths.named(numbers), found, strict=False
+            )
         ]
 
     # -- selecting --------------------------------------------------------------------------------------------------
@@ -635,9 +644,12 @@ class DocumentColumns:
         if len(numbers) > limit:
             least = nlargest(limit, map(scores.__getitem__, numbers))[-1]
             numbers = [number for number in numbers if scores[number] >= least]
-        numbers.sort(key=lambda number: (-scores[number], self._paths.id(number)))
-        best = found.best
-        return self.candidates([(number, scores[number], best(number) - number) for number in numbers[:limit]])
+        if len({*map(scores.__getitem__, numbers)}) < len(numbers):
+            numbers.sort(key=self._paths.id)
+        numbers.sort(key=scores.__getitem__, reverse=True)
+        del numbers[limit:]
+        words, best = found.words(numbers), found.best
+        return self.candidates(numbers, ((scores[number], best(number) - number, *words[number]) for number in numbers))
 
     def _tests(self, wanted: Filter) -> Iterable[Callable[[Sequence[int]], list[int]]]:
         for name, names in (

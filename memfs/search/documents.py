@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 
 from memfs.dataclass import NamedTuple
 from memfs.model import Candidate, MemoryItem, Query
-from memfs.model.time import EPOCH
+from memfs.model.time import EPOCH, micros
 from memfs.startup import Any
 
-_MICROSECOND = timedelta(microseconds=1)
 _FURTHEST = 1 << 60
 _SHORT = 120  # characters; a longer text that ends with a question says something, too
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
@@ -38,11 +36,17 @@ class IndexRow(NamedTuple):
     asks: bool
     pinned: bool
 
-    def candidate(self, similarity: float, passage: int = 0) -> Candidate:
+    def candidate(
+        self,
+        similarity: float,
+        passage: int = 0,
+        held: frozenset[str] = frozenset(),
+        lacking: frozenset[str] = frozenset(),
+    ) -> Candidate:
         """This row as an answer."""
         key, path, kind, time, importance, context, _, *talk, _, asks, pinned = self
-        about = kind, moment(time), importance, context, *talk, asks, pinned
-        return Candidate._make((key, path, similarity, *about, 0.0, passage))
+        about = kind, time, importance, context, *talk, asks, pinned
+        return Candidate._make((key, path, similarity, *about, 0.0, passage, held, lacking))
 
 
 def row_of(item: MemoryItem) -> IndexRow:
@@ -70,16 +74,6 @@ def _place_in_talk(item: MemoryItem) -> int | None:
     """The sequence number, None where it is none within a session."""
     sequence = item.origin.sequence
     return sequence if item.origin.session and sequence is not None and abs(sequence) <= _FURTHEST else None
-
-
-def micros(when: datetime) -> int:
-    """Microseconds since 1970."""
-    return (when - EPOCH) // _MICROSECOND
-
-
-def moment(time: int) -> datetime:
-    """The point in time of so many microseconds since 1970."""
-    return EPOCH + timedelta(0, 0, time)  # by name it takes twice as long
 
 
 class Filter(NamedTuple):

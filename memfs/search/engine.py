@@ -250,7 +250,7 @@ class ColumnIndex(ABC):
             columns, wanted, covered = self.known, Filter.of(query), self._numbers_of(hidden)
             if not query.text:
                 latest = columns.latest(wanted, covered, query.limit)
-                return columns.candidates([(number, 0.0, 0) for number in latest])
+                return columns.candidates(latest)
             if asked is None:
                 worth = terms.weights(query.text)
                 asked = worth, self.statistics(worth)
@@ -274,7 +274,7 @@ class ColumnIndex(ABC):
     def _chosen(self, numbers: Iterable[int], query: Query, hidden: Collection[str]) -> list[Candidate]:
         covered = self._numbers_of(hidden)
         chosen = self.known.select(numbers, Filter.of(query))
-        return self.known.candidates([(number, 0.0, 0) for number in chosen if number not in covered])
+        return self.known.candidates([number for number in chosen if number not in covered])
 
     def _numbers_of(self, ids: Iterable[str]) -> dict[int, None]:
         """The numbers of those of the ids that there are, in order."""
@@ -315,7 +315,7 @@ class ColumnIndex(ABC):
             if passing is not None:  # mostly few of many
                 rows = [(number, weights[bisect_left(numbers, number)]) for number in passing.intersection(numbers)]
             shares = {number: factor * weight / (weight + first + second * lengths[number]) for number, weight in rows}
-            scores.add(shares, shares.values(), statistics.groups.get(term))
+            scores.add(term, shares, statistics.groups.get(term))
         return scores
 
     def _postings(self, term: str) -> Postings:
@@ -408,7 +408,8 @@ class MemoryIndex:
         items = ((-score, key) for (key, _), score in scores.items().items())
         wanted = ((score, key) for score, key in items if key not in hidden and accepts(self._rows[key]))
         best = nsmallest(query.limit, wanted)
-        return [self._rows[key].candidate(-score, scores.best((key, 0))[1]) for score, key in best]
+        words = scores.words([(key, 0) for _, key in best])
+        return [self._rows[key].candidate(-score, scores.best((key, 0))[1], *words[key, 0]) for score, key in best]
 
     def count(self, query: Query, hidden: Collection[str] = ()) -> int:
         accepts = Filter.of(query).accepts
@@ -435,8 +436,11 @@ class MemoryIndex:
         scores = PassageScores(self._firsts)
         for term, factor in terms.factors(worth, statistics).items():
             held = self._postings.get(term, {})
-            shares = [factor * weight / (weight + first + second * self._terms[key][1]) for key, weight in held.items()]
-            scores.add(held, shares, statistics.groups.get(term))
+            lengths = self._terms
+            shares = {
+                key: factor * weight / (weight + first + second * lengths[key][1]) for key, weight in held.items()
+            }
+            scores.add(term, shares, statistics.groups.get(term))
         return scores
 
     def statistics(self, wanted: Collection[str]) -> TermStatistics:

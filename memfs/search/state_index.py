@@ -18,8 +18,8 @@ from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import IndexUnavailable
 from memfs.model.item import Stamp
 from memfs.model.state_facts import STATEFUL, Iteration, Measure, StateFacts, StateQuery, StateRow
-from memfs.search.documents import micros
-from memfs.search.documents import moment as moment_of
+from memfs.model.time import micros
+from memfs.model.time import moment as moment_of
 
 _TABLES = ("documents", "names", "measures", "words", "folders", "meta")
 _NO_TIME = -(1 << 62)

@@ -10,7 +10,7 @@ Measured in ``benchmarks/retrieval``.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, KeysView, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from math import log
@@ -289,15 +289,17 @@ class PassageScores(Generic[Key]):
         self._best: dict[Key, Key] = {}
         self._all: dict[Key, float] = {}
         self._most: dict[str, dict[Key, float]] = {}
+        self._holders: list[tuple[str, KeysView[Key]]] = []
 
-    def add(self, keys: Iterable[Key], shares: Iterable[float], group: str | None = None) -> None:
+    def add(self, term: str, given: dict[Key, float], group: str | None = None) -> None:
         """Add the shares of one term by passage; of a group, what they are above those of its other terms."""
+        keys, shares = given.keys(), given.values()
+        self._holders.append((term, keys))
         if group is not None:
             known = self._most.setdefault(group, {})
-            rows = zip(keys, shares, strict=True)
-            more = {key: share - known.get(key, 0.0) for key, share in rows if share > known.get(key, 0.0)}
+            more = {key: share - known.get(key, 0.0) for key, share in given.items() if share > known.get(key, 0.0)}
             known.update((key, known.get(key, 0.0) + share) for key, share in more.items())
-            keys, shares = more, more.values()
+            keys, shares = more.keys(), more.values()
         scores, firsts = self._scores, self._firsts
         if not firsts:
             if scores:
@@ -313,6 +315,7 @@ class PassageScores(Generic[Key]):
             first = firsts.get(key)
             if first is not None and share > most.get(first, 0.0):
                 most[first] = share
+        self._holders.append((term, most.keys()))
         for first, share in most.items():
             self._all[first] = self._all.get(first, 0.0) + share
 
@@ -335,3 +338,13 @@ class PassageScores(Generic[Key]):
     def best(self, first: Key) -> Key:
         """The best passage of an item that ``items`` named."""
         return self._best.get(first, first)
+
+    def words(self, firsts: Iterable[Key]) -> dict[Key, tuple[frozenset[str], frozenset[str]]]:
+        """The terms that each of some items has, and those that it has not."""
+        held: dict[Key, tuple[str, ...]] = dict.fromkeys(firsts, ())
+        for term, passages in self._holders:
+            for key in held.keys() & passages:
+                held[key] += (term,)
+        every = frozenset(term for term, _ in self._holders)
+        parted = {terms: (frozenset(terms), every.difference(terms)) for terms in {*held.values()}}
+        return {key: parted[terms] for key, terms in held.items()}

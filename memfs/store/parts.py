@@ -307,7 +307,7 @@ class Backlog:
     def known(self) -> dict[str, int]:
         """How many writes wait in each folder that was ever used."""
         found = dict(self._own)
-        for path in self._notes:
+        for path in filter(os.path.lexists, self._notes):  # mostly none, and each question asks
             for folder, waiting in _read(path).items():
                 if folder not in self._own:
                     found[folder] = max(waiting, found.get(folder, 0))

@@ -22,7 +22,6 @@ from memfs.model import Candidate, Freshness, Kind, KindTable, MemoryItem, Probl
 from memfs.model.ids import of_mount, stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.query import MOST
-from memfs.model.time import from_timestamp_ns
 from memfs.search.search_index import SearchIndex, TermCounts, TreeIndex
 from memfs.search.terms import Asked
 from memfs.startup import Generic, Protocol, TypeVar
@@ -466,7 +465,7 @@ class Reader:
 
 
 def _at(path: str, stamp: Stamp) -> Candidate:
-    return Candidate(id=stem_of(path), path=path, similarity=0.0, type="", timestamp=from_timestamp_ns(stamp.mtime_ns))
+    return Candidate(id=stem_of(path), path=path, similarity=0.0, type="", time=stamp.mtime_ns // 1000)
 
 
 class ChangeDetector:

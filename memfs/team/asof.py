@@ -33,10 +33,9 @@ from memfs.model import Freshness, KindTable, MemoryItem, Problem
 from memfs.model.ids import stem_of
 from memfs.model.item import Stamp
 from memfs.model.kinds import ITEM_LIMIT
-from memfs.model.time import given_time
+from memfs.model.time import given_time, micros
 from memfs.recall.recaller import Helpers, Recaller
 from memfs.recall.review import Relevance, relevance_of
-from memfs.search.documents import micros
 from memfs.search.generations import shared_folder
 from memfs.search.search_index import TreeIndex
 from memfs.settings import RecallSettings, Settings

@@ -16,7 +16,7 @@ from memfs import Conflict, IdExists, ItemNotFound, MemoryItem, Query, SchemaInv
 from memfs.admin.prune import Pruner, importance_of, remove_leftovers
 from memfs.format.codec import PRUNED
 from memfs.model import Candidate
-from memfs.model.time import utc_now
+from memfs.model.time import micros, utc_now
 from memfs.store import reader
 from memfs.usage import Use
 
@@ -69,9 +69,8 @@ def ids(found: Any) -> list[str]:
 )
 def test_what_an_item_is_worth_keeping(kind: str, days: int, uses: int, importance: float, expected: float) -> None:
     """Importance x relevance_score x (1 + ln(1 + n)) x max(0.1, 1 - days / 365), patterns twice (M3)."""
-    one = Candidate(
-        id="a", path="p", similarity=0, type=kind, timestamp=NOW - timedelta(days=days), importance=importance
-    )
+    written = micros(NOW - timedelta(days=days))
+    one = Candidate(id="a", path="p", similarity=0, type=kind, time=written, importance=importance)
     assert importance_of(one, Use(uses, NOW), NOW) == pytest.approx(expected)
 
 

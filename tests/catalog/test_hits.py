@@ -80,6 +80,18 @@ def test_what_others_get_cannot_be_changed(workspace: Workspace) -> None:
         item.data["a"].append("mine")
 
 
+def test_an_empty_field_is_shared_and_cannot_be_filled(workspace: Workspace) -> None:
+    """A memory without values that could be changed is one object for all who ask; a caller cannot fill its fields."""
+    workspace.store.put(MemoryItem("The harrow stands beside it.", "knowledge", id="harrow"))
+    settled(workspace, "harrow")
+    one, other = (workspace.recaller.search("harrow").hits[0].item for _ in range(2))
+    assert one is other
+    with pytest.raises(TypeError, match="cannot be changed"):
+        one.metadata["a"] = 1  # type: ignore[index]
+    assert one.replace(metadata={"a": 1}).metadata == {"a": 1}
+    assert other.metadata == {}
+
+
 def test_a_changed_file_is_read_again(workspace: Workspace) -> None:
     """An edit is what the hit says, also where size and time of the file are as before."""
     file = settled(workspace, "plough")

@@ -330,7 +330,9 @@ class IndexContract:
         assert dict(found.frequencies) == {"alpha": 2, "beta": 1, "gamma": 0}
 
     def test_a_long_text_is_found_by_its_passages(self, index: Index) -> None:
-        """A long item counts by its best passage, which is named; it is one item in answers, listings and removals."""
+        """A long item counts by its best passage, which is named; it is one item in answers, listings and removals.
+        An answer names the terms that each item has in any of its passages, and those that it lacks.
+        """
         filler = "Nothing of this says anything. " * 30
         index.add(
             [item("long", f"{filler}The zebra drinks tea. {filler}"), item("short", "zebra"), item("other", "tea")]
@@ -339,6 +341,8 @@ class IndexContract:
         found = {hit.id: hit for hit in index.search(query)}
         assert set(found) == {"long", "short", "other"}
         assert found["long"].passage == 2
+        held = {name: (sorted(one.held), sorted(one.lacking)) for name, one in found.items()}
+        assert held == {"long": (["tea", "zebra"], []), "short": (["zebra"], ["tea"]), "other": (["tea"], ["zebra"])}
         assert index.statistics(["zebra"]).frequencies == {"zebra": 2}
         assert index.statistics([]).passages == 7
         assert [hit.id for hit in index.search(Query())] == ["long", "other", "short"]

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memfs.model import Candidate, Query
+from memfs.model.time import micros
 from memfs.recall.ranking import (
     FACTORS,
     RankCandidate,
@@ -42,7 +43,7 @@ class StrategyContract:
                     path=f"ContextMemory/memories/semantic/item-{number}.yaml",
                     similarity=1.0 + number % 3,
                     type="semantic",
-                    timestamp=_NOW - timedelta(days=number),
+                    time=micros(_NOW - timedelta(days=number)),
                 )
             )
             for number in range(many)

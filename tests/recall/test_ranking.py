@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memfs.model import Candidate, KindTable, Query
+from memfs.model.time import micros
 from memfs.recall.ranking import FACTORS, PRESETS, RankCandidate, Ranking, Shares
 from memfs.usage import Use
 
@@ -18,7 +19,8 @@ HOUR = timedelta(hours=1)
 
 def match(use: Use | None = None, **fields: Any) -> RankCandidate:
     """A match that nothing is known of but these fields."""
-    known: dict[str, Any] = {"id": "a", "path": "p", "similarity": 1.0, "type": "semantic", "timestamp": NOW}
+    known: dict[str, Any] = {"id": "a", "path": "p", "similarity": 1.0, "type": "semantic"}
+    known["time"] = micros(fields.pop("timestamp", NOW))
     return RankCandidate(Candidate(**known | fields), use=use or Use())
 
 

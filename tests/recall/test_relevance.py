@@ -75,6 +75,25 @@ def test_phrases_are_pairs_of_telling_words() -> None:
     assert not any(TextSigns.of(text, talk=False).phrases for text in ("deploy", "what is it", ""))
 
 
+@pytest.mark.parametrize(
+    ("question", "lacking", "most"),
+    [
+        ("sprint planning", set(), 1.2),
+        ("sprint planning", {"plan"}, 1.0),
+        ("sprint planning", {"monday"}, 1.2),
+        ("sprint planning meeting", {"sprint"}, 1.2),
+        ("war museum", {"war"}, 1.2),
+        ("café museum", {"cafe"}, 1.2),
+        ("when did the sprint planning end", {"sprint", "plan", "end"}, 1.3),
+    ],
+)
+def test_what_lacks_a_word_has_no_phrase_with_it(question: str, lacking: set[str], most: float) -> None:
+    """A text whose terms lack one of a word in every language has that word in no phrase, and need not be read for it;
+    of a word that says nothing in some language (German "war") that is not known.
+    """
+    assert TextSigns.of(question, talk=False).most(frozenset(lacking)) == pytest.approx(most)
+
+
 def test_a_phrase_lifts_a_hit(opened: Opened) -> None:
     """What holds the question's words side by side comes before what holds them apart, and the reason is told; what
     only a better score than that would lift is not read.

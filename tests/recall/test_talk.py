@@ -9,6 +9,7 @@ import pytest
 
 from memfs import MemoryItem, Origin, Query, Workspace
 from memfs.model import Candidate
+from memfs.model.time import micros
 from memfs.recall.ranking import (
     FACTORS,
     LENT,
@@ -26,7 +27,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 def said(name: str, similarity: float, sequence: int | None, session: str = "s", **more: object) -> Candidate:
     """A candidate with a place in a talk."""
-    fields = {"type": "conversation", "timestamp": NOW, "path": f"{name}.yaml", "session": session, **more}
+    fields = {"type": "conversation", "time": micros(NOW), "path": f"{name}.yaml", "session": session, **more}
     return Candidate(id=name, similarity=similarity, sequence=sequence, **fields)  # type: ignore[arg-type]
 
 
@@ -80,8 +81,8 @@ def test_items_without_a_place_gain_nothing() -> None:
         ("What does Eve like?", {"speaker": "Ada Lovelace"}, "speaker", None),
         ("What happened in March 2026?", {}, "when", True),
         ("What happened in April 2026?", {}, "when", None),
-        ("What may happen?", {"timestamp": datetime(2026, 5, 1, tzinfo=UTC)}, "when", None),
-        ("What happened in May?", {"timestamp": datetime(2026, 5, 1, tzinfo=UTC)}, "when", True),
+        ("What may happen?", {"time": micros(datetime(2026, 5, 1, tzinfo=UTC))}, "when", None),
+        ("What happened in May?", {"time": micros(datetime(2026, 5, 1, tzinfo=UTC))}, "when", True),
         ("anything", {"asks": True}, "statement", False),
         ("anything", {"role": "assistant"}, "person", False),
         ("anything", {"role": "assistant", "sequence": None}, "person", None),
