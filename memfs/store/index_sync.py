@@ -29,55 +29,7 @@ from memfs.startup import sha256
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content, content_at
 
 
-class ItemFiles:
-    """The item files of one tree."""
-
-    def __init__(self, tree: View, kinds: KindTable) -> None:
-        self._tree, self._kinds = tree, kinds
-        self._typed: dict[str, bool] = {}
-
-    def holds(self, path: str) -> bool:
-        """Whether a file at this path is an item."""
-        return path.endswith(ITEM_SUFFIXES) and "/." not in path and self.is_typed(path.rpartition("/")[0])
-
-    def is_typed(self, folder: str) -> bool:
-        """Whether a folder belongs to a kind; asked for every file of a scan, so remembered."""
-        known = self._typed.get(folder)
-        if known is None:
-            known = self._typed[folder] = self._kinds.at(below_content(f"{folder}/x")) is not None
-        return known
-
-    def listings(self) -> Iterator[FolderScan]:
-        """What is in every folder of a kind."""
-        return chain.from_iterable(map(self._tree.listings, self._folders()))
-
-    def among(self, found: list[FolderScan]) -> Iterator[FolderScan]:
-        """As ``listings``, of one look at all of ``ContextMemory/``, hidden names with it.
-
-        Where a folder could not be entered, or a folder of a kind is none, those folders are scanned once more: only
-        that tells what lies behind which of them.
-        """
-        folders = self._folders()
-        above = (entry for listing in found if listing.folder == CONTENT for entry in listing.entries())
-        if any(listing.others for listing in found) or any(
-            not entry.regular and entry.path in folders for entry in above
-        ):
-            yield from self.listings()
-            return
-        inside = tuple(f"{folder}/" for folder in folders)
-        for listing in found:
-            if f"{listing.folder}/".startswith(inside) and "/." not in listing.folder:
-                yield listing.without_hidden()
-
-    def may_hold(self, path: str) -> bool:
-        """Whether a scan comes by a path, if it is an item or not."""
-        return "/." not in path and path.startswith(tuple(f"{folder}/" for folder in self._folders()))
-
-    def _folders(self) -> list[str]:
-        return sorted({f"{CONTENT}/{kind.folder.partition('/')[0]}" for kind in self._kinds})
-
-
-def may_count(entry: ScanEntry) -> bool:
+def _may_count(entry: ScanEntry) -> bool:
     """Whether a scan has to look at what it found."""
     return not entry.regular or entry.path.endswith(ITEM_SUFFIXES)
 
@@ -119,10 +71,6 @@ class ScanResult:
         self.witness = known if witness is None else witness
         self.items: list[tuple[MemoryItem, Stamp]] = []
         self.removals: list[str] = []
-
-    def outdated(self, path: str, newest: bytes | None) -> bool:
-        """Whether what is known of a file is not what history has of it, so that it cannot be brought back."""
-        return newest is not None and self.known[path].blob != blob_id(newest)
 
     def retract(self, path: str) -> None:
         """Take back an item whose id turned out to belong to another file."""
@@ -221,7 +169,7 @@ class IndexSync:
         self._repository = git
         self._rejected: dict[str, RejectedFile] = {}
         self._owners: IdOwners | None = None
-        self._item_files = ItemFiles(tree, kinds)
+        self._typed: dict[str, bool] = {}
         self._unchanged = UnchangedFolders(index.folder)
         self.scanned = False
         self._closed: list[str] = []
@@ -233,10 +181,6 @@ class IndexSync:
         self._rejected, self._owners, self.scanned, self._closed = {}, None, False, []
 
     # -- asking ---------------------------------------------------------------------------------------------------
-    def is_item(self, path: str) -> bool:
-        """Whether a file at this path is an item."""
-        return self._item_files.holds(path)
-
     def problems(self) -> list[Problem]:
         """What is wrong with files, by path."""
         with self._lock:
@@ -334,6 +278,43 @@ class IndexSync:
         dirty = sum(present.get(path) != items.get(path) for path in present.keys() | items.keys())
         return Freshness(head=found.commit, dirty=dirty, indexed=digest)
 
+    # -- which files ------------------------------------------------------------------------------------------------
+    def is_item(self, path: str) -> bool:
+        """Whether a file at this path is an item."""
+        return path.endswith(ITEM_SUFFIXES) and "/." not in path and self._is_typed(path.rpartition("/")[0])
+
+    def _is_typed(self, folder: str) -> bool:
+        """Whether a folder belongs to a kind; asked for every file of a scan, so remembered."""
+        known = self._typed.get(folder)
+        if known is None:
+            known = self._typed[folder] = self.kinds.at(below_content(f"{folder}/x")) is not None
+        return known
+
+    def _listings(self) -> Iterator[FolderScan]:
+        """What is in every folder of a kind."""
+        return chain.from_iterable(map(self.files.listings, self._folders()))
+
+    def _among(self, found: list[FolderScan]) -> Iterator[FolderScan]:
+        """As ``_listings``, of one look at all of ``ContextMemory/``, hidden names with it.
+
+        Where a folder could not be entered, or a folder of a kind is none, those folders are scanned once more: only
+        that tells what lies behind which of them.
+        """
+        folders = self._folders()
+        above = (entry for listing in found if listing.folder == CONTENT for entry in listing.entries())
+        if any(listing.others for listing in found) or any(
+            not entry.regular and entry.path in folders for entry in above
+        ):
+            yield from self._listings()
+            return
+        inside = tuple(f"{folder}/" for folder in folders)
+        for listing in found:
+            if f"{listing.folder}/".startswith(inside) and "/." not in listing.folder:
+                yield listing.without_hidden()
+
+    def _folders(self) -> list[str]:
+        return sorted({f"{CONTENT}/{kind.folder.partition('/')[0]}" for kind in self.kinds})
+
     # -- learning -------------------------------------------------------------------------------------------------
     def learn(self, written: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str]) -> None:
         """Take in what this process wrote itself."""
@@ -371,13 +352,14 @@ class IndexSync:
         """Whether all files must be scanned: the path is no regular file, misplaced, or gone after it was rejected."""
         if entry is None or self.is_item(path):
             return path in self._rejected if entry is None else not entry.regular
-        return may_count(entry) and self._item_files.may_hold(path)
+        inside = "/." not in path and path.startswith(tuple(f"{folder}/" for folder in self._folders()))
+        return inside and _may_count(entry)
 
     def survey(self) -> ScanFindings:
         """As ``refresh`` of every file: all that was found below ``ContextMemory/``."""
         with self._lock:
             listings, found = list(self.files.listings(CONTENT, hidden=True)), ScanFindings()
-            self._refresh_all(None, self._item_files.among(listings), found)
+            self._refresh_all(None, self._among(listings), found)
             found.trees = {folder: self._tree_of(folder, names) for folder, names in found.unchanged.items()}
             self._unchanged.keep()
         found.others = [
@@ -408,7 +390,7 @@ class IndexSync:
             self._rejected.clear()
             self._owners = IdOwners(NO_STAMPS)
             outcome = ScanResult({}, witness)
-            found = (entry for listing in self._item_files.listings() for entry in listing.entries())
+            found = (entry for listing in self._listings() for entry in listing.entries())
             self._look_each([entry for entry in found if self.is_item(entry.path)], outcome, progress)
             self.index.rebuild(outcome.items)
             self._owners = None
@@ -460,15 +442,15 @@ class IndexSync:
         by_file = {*known.over_folders(), *(path.rpartition("/")[0] for path in self._rejected)}
         found = ScanFindings() if found is None else found
         self._closed = []
-        for listing in self._item_files.listings() if listings is None else listings:
+        for listing in self._listings() if listings is None else listings:
             folder = listing.folder
-            whole = not listing.others and folder not in by_file and self._item_files.is_typed(folder)
+            whole = not listing.others and folder not in by_file and self._is_typed(folder)
             digest = listing.digest() if whole else ""
             if whole and self._unchanged.holds(folder, digest):
                 found.unchanged[folder] = [name for name, _ in listing.rows]
                 continue
             before = len(found.vouched)
-            for entry in filter(may_count, listing.entries()):
+            for entry in filter(_may_count, listing.entries()):
                 self._sort(entry, known, found)
             if whole and len(found.vouched) - before == len(listing.rows):
                 self._unchanged.note(folder, digest)
@@ -484,7 +466,7 @@ class IndexSync:
 
     def _sort(self, entry: ScanEntry, known: StampTable, found: ScanFindings) -> None:
         path = entry.path
-        typed = entry.regular and self._item_files.is_typed(path.rpartition("/")[0])
+        typed = entry.regular and self._is_typed(path.rpartition("/")[0])
         if typed and known.matches(*entry[:5]):
             found.vouched.append(path)
             if self._rejected:
@@ -641,7 +623,10 @@ class IndexSync:
     def _outdated(self, path: str, outcome: ScanResult) -> bool:
         """Whether history has a later version than the index: another process wrote it, and folded nothing."""
         held = self.index.item(stem_of(path))
-        return (held is None or held.path != path) and outcome.outdated(path, self.last_good(path))
+        if held is not None and held.path == path:
+            return False
+        newest = self.last_good(path)
+        return newest is not None and outcome.known[path].blob != blob_id(newest)
 
     def last_good(self, path: str) -> bytes | None:
         """What history has for a path, None when it has nothing or cannot be read."""
