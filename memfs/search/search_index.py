@@ -14,7 +14,7 @@ from datetime import datetime
 from operator import attrgetter
 from pathlib import Path
 
-from memfs.dataclass import dataclass, replace
+from memfs.dataclass import replace
 from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
 from memfs.fs.lock import reset_on_fork
 from memfs.model import Candidate, MemoryItem, Query, Stamp
@@ -39,26 +39,6 @@ from memfs.search.terms import (
     weights,
 )
 from memfs.startup import Protocol, TypeVar
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """A moment's content of an overlay, for making a generation of it.
-
-    Attributes:
-        stamps: those of what was added, by path.
-        items: the added items that the index holds, one for each id.
-        gone: base paths that were removed, and when.
-        hidden: base ids to take out.
-    """
-
-    stamps: Mapping[str, Stamp]
-    items: tuple[MemoryItem, ...]
-    gone: Mapping[str, int]
-    hidden: frozenset[str]
-
-    def __bool__(self) -> bool:
-        return bool(self.stamps or self.gone)
 
 
 class Overlay:
@@ -131,11 +111,14 @@ class Overlay:
             if path in self._base:
                 self.gone[path] = time.time_ns()
 
-    def changes(self) -> Changes:
-        """What it holds now."""
-        return Changes(dict(self.stamps), tuple(self.items.values()), dict(self.gone), self.hidden)
+    def snapshot(self) -> Overlay:
+        """A copy of what it holds now, for making a generation of it."""
+        made = Overlay(self._base)
+        made.items, made.stamps, made.gone = dict(self.items), dict(self.stamps), dict(self.gone)
+        made.restamped, made.clock = dict(self.restamped), self.clock
+        return made
 
-    def rebased(self, base: StampTable, done: Changes | None = None) -> Overlay:
+    def rebased(self, base: StampTable, done: Overlay | None = None) -> Overlay:
         """This overlay over another base, less what that base already says.
 
         Args:
@@ -578,13 +561,13 @@ class SearchIndex:
         with self._folding:
             with self._lock:
                 self._stamps()
-                before = self._fresh.changes()
+                before, stamps = self._fresh.snapshot(), dict[str, Stamp]()
             with self._generations.lock(_REBUILD_WAIT) as held:
                 if not held:
                     raise LockTimeout(
                         "another process is folding the index", path=str(self.folder), hint="try again in a moment"
                     )
-                self._write(None, lambda index: _fill(index, items), before)
+                self._write(None, _noted(items, stamps), stamps, before)
                 self._made_good = self.lost
 
     def make_good(self, lost: int) -> None:
@@ -679,34 +662,41 @@ class SearchIndex:
     def _fold(self, living: Sequence[tuple[MemoryItem, Stamp]]) -> None:
         """Fold the overlay into a new generation. Needs the folder's lock."""
         with self._lock:
-            table = self._stamps()
-            base = self._current
-            changes = self._fresh.changes()
-            stamps = {**self._fresh.restamped, **changes.stamps}
-            now = self._fresh.view() if living else NO_STAMPS
-        items = changes.items
+            self._stamps()
+            base, changes = self._current, self._fresh.snapshot()
+        items, stamps = list(changes.items.values()), {**changes.restamped, **changes.stamps}
+        now = changes.view() if living else NO_STAMPS
         # What others changed since the items were gathered is in one of the two alone.
         if living and {item.path: stamp.blob for item, stamp in living} == dict(now.blobs()):
-            base, items, stamps = None, tuple(item for item, _ in living), dict(now)
-        elif not changes and not stamps:
-            return
+            base, items, stamps = None, [item for item, _ in living], dict(now)
+        if len(changes) or stamps:
+            items.sort(key=attrgetter("path"))  # what is together in a folder takes less
+            self._write(base, items, stamps, changes)
 
-        def fill(index: Index) -> None:
-            if base is not None and len(table) and not index.statistics(("",)).passages:
-                raise IndexUnavailable("the generation is gone", path=str(base.folder))
-            index.remove(changes.hidden)
-            index.add(sorted(items, key=attrgetter("path")), stamps)  # what is together in a folder takes less
-
-        self._write(base, fill, changes)
-
-    def _write(self, base: Generation | None, fill: Callable[[Index], None], changes: Changes) -> None:
-        """Write, name and take up a generation that begins as ``base`` and is filled by ``fill``. Needs the lock.
+    def _write(
+        self, base: Generation | None, items: Iterable[MemoryItem], stamps: Mapping[str, Stamp], changes: Overlay
+    ) -> None:
+        """Write, name and take up a generation that begins as ``base``, less what is changed, with these items. What
+        was updated since ``changes`` stays in the overlay. Needs the lock.
 
         Raises:
             StorageIO: the folder cannot be written, or was removed or damaged meanwhile.
         """
         try:
-            self._written(base, fill, changes)
+            folder = self._generations.begin(base)
+            try:
+                with closing(self._engine.open(folder / FILES)) as index:
+                    if base is not None and len(self.base_stamps()) and not index.statistics(("",)).passages:
+                        raise IndexUnavailable("the generation is gone", path=str(base.folder))
+                    index.remove(changes.hidden)
+                    index.add(items, stamps)
+                    index.flush()
+                made = self._generations.publish(folder, base)
+            except BaseException:
+                if self._generations.pointer()[0] != number_of(folder.name):
+                    self._generations.discard(folder)
+                raise
+            table = StampTable(DocumentColumns.read(made.files))
         except (FileNotFoundError, IndexUnavailable, NotRegularFile) as error:
             with self._lock:
                 if base is not None and self._current is base:
@@ -716,24 +706,11 @@ class SearchIndex:
                 path=str(self.folder),
                 hint="it is rebuilt from the files",
             ) from error
-
-    def _written(self, base: Generation | None, fill: Callable[[Index], None], changes: Changes) -> None:
-        folder = self._generations.begin(base)
-        try:
-            with closing(self._engine.open(folder / FILES)) as index:
-                fill(index)
-                index.flush()
-            made = self._generations.publish(folder, base)
-        except BaseException:
-            if self._generations.pointer()[0] != number_of(folder.name):
-                self._generations.discard(folder)
-            raise
-        before = self._take(made, changes)
+        before = self._take(made, table, changes)
         self._generations.prune({before, made.number})
 
-    def _take(self, made: Generation, changes: Changes) -> int:
+    def _take(self, made: Generation, table: StampTable, changes: Overlay) -> int:
         """Make a new generation the base, keeping what was updated since ``changes``; return the old one's number."""
-        table = StampTable(DocumentColumns.read(made.files))
         with self._lock:
             before, overlay = self._current, self._fresh
             self._forget()
@@ -751,16 +728,11 @@ def _damaged(reason: object) -> IndexUnavailable:
     return IndexUnavailable(f"the index was damaged while in use: {reason}", hint="it is rebuilt from the files")
 
 
-def _fill(index: Index, items: Iterable[tuple[MemoryItem, Stamp]]) -> None:
-    """Add all items to an index, one at a time."""
-    stamps: dict[str, Stamp] = {}
-
-    def passing() -> Iterator[MemoryItem]:
-        for item, stamp in items:
-            stamps[item.path] = stamp
-            yield item
-
-    index.add(passing(), stamps)
+def _noted(items: Iterable[tuple[MemoryItem, Stamp]], stamps: dict[str, Stamp]) -> Iterator[MemoryItem]:
+    """The items, one at a time; their stamps are put into a mapping by path."""
+    for item, stamp in items:
+        stamps[item.path] = stamp
+        yield item
 
 
 def _worth(candidate: Candidate) -> tuple[float, datetime]:

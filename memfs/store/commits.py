@@ -155,7 +155,7 @@ class Committer:
                     left = [_reduced(operation, aside.keys()) for operation in piece]
                     again = self._commit(windows(left, message), ref, done)
                     self._keep_earlier(_cut(left, message))
-                    done.notes.extend(self._set_aside(self._of(aside, piece)))
+                    done.notes.extend(self._set_aside(aside, piece))
                     done.notes.extend(self._settle(piece, ref, again))
             except errors.GitBusy as error:
                 reasons.append(str(error))
@@ -244,18 +244,13 @@ class Committer:
         rows = [row for versions in removed.values() for row in versions]
         return [(name, times[name.rpartition("-")[0]], change) for name, change in rows]
 
-    @staticmethod
-    def _of(
-        removed: dict[str, list[tuple[str, FileChange]]], operations: Sequence[Operation]
-    ) -> dict[str, list[tuple[str, FileChange]]]:
+    def _set_aside(
+        self, removed: dict[str, list[tuple[str, FileChange]]], operations: Sequence[Operation]
+    ) -> list[Problem]:
         """Of the removed versions, those that these operations wrote."""
-        names = {operation.id for operation in operations}
-        return {path: [row for row in rows if row[0].rpartition("-")[0] in names] for path, rows in removed.items()}
-
-    def _set_aside(self, removed: dict[str, list[tuple[str, FileChange]]]) -> list[Problem]:
-        state = self._parts.repository.state
-        rows = [row for versions in removed.values() for row in versions]
-        return [set_aside(state, change, name) for name, change in rows]
+        state, ids = self._parts.repository.state, {operation.id for operation in operations}
+        rows = (row for versions in removed.values() for row in versions)
+        return [set_aside(state, change, name) for name, change in rows if name.rpartition("-")[0] in ids]
 
     def _settle(self, operations: Sequence[Operation], ref: str, again: bool) -> list[Problem]:
         """Forget what is committed; where the branch is not checked out (any more), its files leave the tree."""

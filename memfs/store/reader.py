@@ -622,12 +622,7 @@ class FolderReader(Reader):
         self.tree.require_open()
 
     def locate(self, item_id: str) -> str:
-        """See ``Reader.locate``. A process that asks for one item only is spared a table of all ids."""
-        self.require_open()
-        if not self._looked:
-            for one in self.index_sync.index.among([item_id], Query()):
-                if self.tree.entry(one.path) is not None:
-                    return one.path
+        """See ``Reader.locate``."""
         found = super().locate(item_id)
         self._looked = self._looked or self.index_sync.scanned  # a second look would find nothing else
         return found
