@@ -151,7 +151,7 @@ _MORE = {
     "context": "builtin_sources mounts plugins",
     "doors.claude_code": "answer installer",
     "format": "yaml_text",
-    "git": "commits signing transaction",
+    "git": "commits signing",
     "learning": "consolidation conventions inbox learner preferences rules triggers",
     "sessions": "respond",
     "store": "commits hand_edits",
