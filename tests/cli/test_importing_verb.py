@@ -127,28 +127,24 @@ def test_what_is_refused_skipped_kept_or_repeated_is_named(memfs: Memfs, tmp_pat
 
 
 def test_what_is_no_longer_in_its_source_stays(memfs: Memfs, tmp_path: Path) -> None:
-    """A rule reworded there is another one here: the earlier may still hold (B5)."""
-    path = tmp_path / "AGENTS.md"
-    path.write_text("- Use tabs\n- Never push to main\n")
-    memfs("import", str(path))
-    path.write_text("- Use spaces\n- Never push to main\n")
-    done = memfs("import", str(path))
-    assert done.out.startswith("Imported 1 memory (1 convention)")
-    assert len(memfs("list", "--json").json["items"]) == 3
-    path.write_text("# Rules\n- Use spaces\n- Never push to main\n")
-    moved = memfs("import", str(path), "--json").json
-    assert [one["became"] for one in moved["memories"]] == ["repeated", "repeated"]
+    """A note that is gone there is not taken away here (B5)."""
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.md").write_text(f"# Note {name}\nText {name}\n")
+    memfs("import", str(tmp_path))
+    (tmp_path / "one.md").unlink()
+    assert memfs("import", str(tmp_path)).out.startswith("Imported 0 memories")
+    assert len(memfs("list", "--json").json["items"]) == 2
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         ((), "name a file or folder"),
-        (("--from", "agents-md"), "name a file or folder"),
+        (("--from", "markdown"), "name a file or folder"),
         (("notes.jsonl", "--reviewed"), "--reviewed is for what another memory keeps"),
         (("missing.jsonl",), "does not exist"),
-        (("missing.md", "--from", "agents-md"), "does not exist"),
-        (("-", "--from", "agents-md"), "cannot come from standard input"),
+        (("missing.md", "--from", "markdown"), "does not exist"),
+        (("-", "--from", "markdown"), "cannot come from standard input"),
         (("--from", "claude-code"), "no memory of Claude Code"),
         ((".", "--from", "memfs"), "directory"),
         (("empty",), "no Markdown file"),

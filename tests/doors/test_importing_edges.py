@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from memfs.doors.cli.import_ import detect
-from memfs.doors.importers import agents_md, claude_code
-from memfs.doors.importers.markdown import SourceContent, pages, passages, tags_of
+from memfs.doors.importers import claude_code
+from memfs.doors.importers.markdown import SourceContent, pages, tags_of
 
 
 def _write(path: Path, text: str | bytes) -> Path:
@@ -67,16 +65,6 @@ def test_a_pointer_in_running_text_is_text(tmp_path: Path) -> None:
     assert taken.skipped == []
 
 
-# -- AGENTS.md ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("key", ["paths", "globs", "applyTo"])
-def test_the_files_that_a_rule_is_for_are_named_in_three_ways(key: str, tmp_path: Path) -> None:
-    """B5: Claude Code, Cursor and Copilot each have their own word for it."""
-    path = _write(tmp_path / ".claude/rules/x.md", f"---\n{key}: db/**, sql/**\n---\n- Never drop a column\n")
-    [one] = agents_md.read(path.parent.parent.parent).arrivals
-    assert one.item.data["scope"] == ["db/**", "sql/**"]
-    assert (one.item.type, one.item.status, one.item.trust) == ("convention", "proposed", "human")
-
-
 # -- places -------------------------------------------------------------------------------------------------------
 def test_folders_are_looked_into_within_bounds(tmp_path: Path) -> None:
     """faults row 12: hidden, vendored and memfs's own folders are passed over, and nothing is too deep."""
@@ -99,22 +87,7 @@ def test_a_file_may_begin_with_a_mark_and_end_lines_as_it_likes(tmp_path: Path) 
     assert (one.item.type, one.item.content) == ("preference", "One\nTwo")
 
 
-def test_text_after_a_list_is_its_own(tmp_path: Path) -> None:
-    """B5: what stands apart from a list and not below an item is no part of it; a short lead belongs to each item."""
-    found = [one.text for one in passages("Before a release:\n\n- tag\n- push\n\nThen rest.\n")]
-    assert found == ["Before a release: tag", "Before a release: push", "Then rest."]
-
-
 def test_tags_are_few() -> None:
     """B5: a list of thousands of categories is no list of tags."""
     assert len(tags_of([f"t{number}" for number in range(500)])) == 50
     assert tags_of(["a", "a", 3, None, ["x"], " b\nc "]) == ("a", "3", "b c")
-
-
-def test_a_folder_with_both_is_not_guessed(tmp_path: Path) -> None:
-    """B5: Claude Code's own folder with instructions beside its projects may be meant as either."""
-    _write(tmp_path / "CLAUDE.md", "- Use tabs\n")
-    assert detect(tmp_path) == "agents-md"
-    os.mkdir(tmp_path / "projects")
-    with pytest.raises(Exception, match="cannot be told"):
-        detect(tmp_path)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memfs.doors.importers import agents_md, claude_code
-from memfs.doors.importers.markdown import SourceContent, passages
+from memfs.doors.importers import claude_code
+from memfs.doors.importers.markdown import SourceContent, first_heading
 from memfs.intake.import_service import Became, ImportService
 from memfs.workspace import Workspace
 
@@ -36,11 +36,10 @@ def check(workspace: Workspace, form: str, taken: SourceContent) -> None:
     assert all(one.reason and one.where for one in taken.skipped)
 
 
-@pytest.mark.parametrize("form", ["claude-code", "agents-md"])
-def test_pages_of_any_shape(form: str, opened: Callable[..., Workspace], tmp_path: Path) -> None:
+def test_pages_of_any_shape(opened: Callable[..., Workspace], tmp_path: Path) -> None:
     """Front matter and text of any sort: memories, or reasons why not."""
     workspace = opened()
-    path = tmp_path / "odd" / ("AGENTS.md" if form == "agents-md" else "page.md")
+    path = tmp_path / "odd" / "page.md"
     path.parent.mkdir()
     fields = st.sampled_from(
         ["name", "type", "description", "title", "tags", "permalink", "paths", "metadata", "created"]
@@ -54,7 +53,7 @@ def test_pages_of_any_shape(form: str, opened: Callable[..., Workspace], tmp_pat
     def run(front: dict[str, Any], lines: list[str]) -> None:
         head = "".join(f"{key}: {json.dumps(value)}\n" for key, value in front.items())
         path.write_bytes(f"---\n{head}---\n{chr(10).join(lines)}\n".encode("utf-8", "replace"))
-        check(workspace, form, (agents_md if form == "agents-md" else claude_code).read(path.parent))
+        check(workspace, "claude-code", claude_code.read(path.parent))
 
     run()
 
@@ -65,10 +64,10 @@ def test_pages_of_any_shape(form: str, opened: Callable[..., Workspace], tmp_pat
 )
 def test_no_page_takes_long_to_read(text: str, tmp_path: Path) -> None:
     """The time to read a page grows with its length, and not with its square, whatever marks it is full of (B5)."""
-    page = tmp_path / "AGENTS.md"
+    page = tmp_path / "MEMORY.md"
     page.write_text((text * (60_000 // len(text) + 1))[:60_000] + "x\n")
     began = time.process_time()
-    agents_md.read(page)
+    claude_code.read(page)
     assert time.process_time() - began < 5
 
 
@@ -86,5 +85,4 @@ def test_no_page_takes_long_to_read(text: str, tmp_path: Path) -> None:
 )
 def test_a_heading_is_what_stands_between_its_marks(written: str, title: str) -> None:
     """The marks that may close a heading are none of its words (B5)."""
-    (passage,) = passages(f"{written}\n\nSaid below it.\n")
-    assert passage.heading == title
+    assert first_heading(f"{written}\n\nSaid below it.\n")[0] == title

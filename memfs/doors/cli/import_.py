@@ -155,11 +155,10 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
     """Store Markdown files, what 'memfs export' wrote, or what another memory keeps; '-' reads standard input.
 
     A Markdown file, and each one in a folder, becomes a memory: its title is the front matter's, else the first
-    heading, else the file's name; 'tags', 'type' and 'date' become the memory's own. Other memories are Claude Code's
-    memory folder, AGENTS.md and CLAUDE.md; '--from conventions' takes from an export of another workspace what it
-    agreed on, as proposals. What is there already is passed over, so importing again stores only what
-    has changed; what was edited here stays, unless --replace. What is refused, such as a memory with a secret, is named
-    and left out.
+    heading, else the file's name; 'tags', 'type' and 'date' become the memory's own. Of other memories it reads Claude
+    Code's memory folder; '--from conventions' takes from an export of another workspace what it agreed on, as
+    proposals. What is there already is passed over, so importing again stores only what has changed; what was edited
+    here stays, unless --replace. What is refused, such as a memory with a secret, is named and left out.
 
     Of an export nothing is stored if anything in it cannot be, unless --skip-refused leaves that out; of a long one,
     5,000 memories are checked and stored at a time. What is there with other content is refused, unless --replace;
@@ -175,7 +174,6 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
         memfs import *.md
         memfs import --from claude-code
         memfs import --from conventions platform.jsonl
-        memfs import CLAUDE.md
     """
     if not files and origin != "claude-code":
         raise click.UsageError("name a file or folder, or '-'; only '--from claude-code' knows its own")
@@ -205,28 +203,20 @@ def detect(path: Path) -> str:
     """Which memory a file or folder is of, as ``_recognised``.
 
     Raises:
-        ContentError: a folder whose format is unclear. StorageIO: it cannot be read.
+        ContentError: a folder that is nobody's notes. StorageIO: it cannot be read.
     """
-    from memfs.doors.importers import agents_md, claude_code, markdown
+    from memfs.doors.importers import claude_code, markdown
 
     if not path.is_dir():
-        if path.suffix not in (*markdown.SUFFIXES, ".mdc"):
+        if path.suffix not in markdown.SUFFIXES:
             return _EXPORT
-        if markdown.is_file_name(path.as_posix()):
-            return agents_md.NAME
         with suppress(ContentError):  # its reader says what is wrong
             if claude_code.is_memory(markdown.page(path)):
                 return claude_code.NAME
         return MARKDOWN
     markdown.refuse_whole(path)
-    if (path / claude_code.INDEX).is_file() or (path / "memory" / claude_code.INDEX).is_file():
-        return claude_code.NAME
-    instructions = any((path / below / name).is_file() for name in markdown.FILES for below in ("", ".claude"))
-    projects = (path / "projects").is_dir()
-    if instructions and projects:
-        hint = f"say so: --from {', '.join(STORES)}"
-        raise ContentError("it cannot be told what wrote this folder", path=str(path), hint=hint)
-    return agents_md.NAME if instructions else claude_code.NAME if projects else MARKDOWN
+    theirs = (path / claude_code.INDEX, path / "memory" / claude_code.INDEX, path / "projects")
+    return claude_code.NAME if any(one.exists() for one in theirs) else MARKDOWN
 
 
 # -- another memory -----------------------------------------------------------------------------------------------
@@ -271,7 +261,7 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
 
 
 def _read(workspace: Workspace, store: str, files: Sequence[str]) -> tuple[str, SourceContent]:
-    from memfs.doors.importers import agents_md, claude_code, conventions, markdown
+    from memfs.doors.importers import claude_code, conventions, markdown
 
     if store == MARKDOWN:
         name = files[0] if len(files) == 1 else f"{len(files):,} paths"
@@ -279,8 +269,6 @@ def _read(workspace: Workspace, store: str, files: Sequence[str]) -> tuple[str, 
     path = Path(files[0]) if files else None
     if store == conventions.NAME and path is not None:
         return str(path), conventions.read(path, workspace.parts)
-    if store == agents_md.NAME and path is not None:
-        return str(path), agents_md.read(path)
     if path is None or path.is_dir():
         found = workspace.repository
         main = found.common_dir.parent  # Claude Code has one memory for all working trees of a repository

@@ -153,7 +153,7 @@ def _own_text(done: InitResult, own: OwnBranch, dry_run: bool) -> Text:
 @click.option("--user", is_flag=True, help="Make your own workspace, for what belongs to no other.")
 @click.option("--here", is_flag=True, help="In a repository of code: a folder among the code, on its branches.")
 @click.option("--own-branch", "own", is_flag=True, help="In a repository of code: one memory on a branch of its own.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before settling in an existing git repository.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask where in an existing git repository memory is to be kept.")
 @click.option("--nested", is_flag=True, help="Make one within the folder of another workspace.")
 @click.option(
     "--join-private",
@@ -205,7 +205,7 @@ def init(
         if user:
             raise click.UsageError("--dry-run is for a workspace in a folder, not for --user")
         return _plan(root)
-    with _user_workspace(path) if user else _workspace(root, yes) as workspace:
+    with _user_workspace(path) if user else _workspace(root) as workspace:
         created = workspace.created
         assert created is not None  # this is what create=True promises
         found = FlushResult(reason=created.reason)
@@ -285,14 +285,12 @@ def _chosen_place(root: Path) -> str:
     return str(chosen)
 
 
-def _workspace(root: Path, yes: bool) -> Workspace:
+def _workspace(root: Path) -> Workspace:
     place = _nearest_folder(root)
     around = Repository.find(place, trusted=trust.repository)
     if around is not None and not (root / MEMORY_FOLDER).is_dir():
         with closing(around):
             _refuse_beside(around, root.relative_to(place) / MEMORY_FOLDER)
-        if not yes and somebody_types():
-            _ask(around, _plan(root))
     return open_workspace(root, create=True, watch=False)
 
 
@@ -366,16 +364,3 @@ def _plan(root: Path) -> InitResult:
         git_config=() if named else setting_lines(),
         policies=policies,
     )
-
-
-def _ask(around: Repository, plan: InitResult) -> None:
-    """Ask once whether memfs may settle in a repository that is there already.
-
-    Raises:
-        MemfsError: the answer is no.
-    """
-    note(f"{around.work_tree} is a git repository already.")
-    for line in _plan_text(plan):
-        note(line)
-    if not click.confirm("Go ahead?", err=True):
-        raise MemfsError("nothing was written")

@@ -15,10 +15,10 @@ from typing import Any
 from memfs.doors.importers.markdown import (
     SourceContent,
     SourcePage,
+    first_heading,
     front_matter,
     line_of,
     moment,
-    passages,
     tags_of,
 )
 from memfs.errors import ContentError
@@ -102,12 +102,11 @@ def _take(one: SourcePage, keys: dict[str, str], folder: Path, taken: SourceCont
         taken.skip(one.name, "it is empty")
         return
     name, sort, written = line_of(fields.get("name")), _sort(fields), _written(fields)
-    heading = next((passage.headings[0] for passage in passages(body) if passage.headings), "")
     aims = dict.fromkeys(keys[aim] for aim in _aims(body) if keys.get(aim, one.name) != one.name)
     taken.take(
         body.strip(),
         KINDS.get(sort, _OTHER),
-        title=(description or name or heading or one.stem)[:_LONGEST_TITLE],
+        title=(description or name or first_heading(body)[0] or one.stem)[:_LONGEST_TITLE],
         tags=tags_of(sort),
         timestamp=moment(written) or one.changed,
         origin=_origin(folder, fields),
@@ -120,27 +119,29 @@ def _take(one: SourcePage, keys: dict[str, str], folder: Path, taken: SourceCont
 
 
 def _take_index(one: SourcePage, names: set[str], folder: Path, taken: SourceContent) -> None:
-    """What is in the index beside the pointers to the other files: older versions kept their notes there."""
+    """What the index says beside its pointers to the other files: older versions kept their notes there."""
     _, body, line = front_matter(one.text)
-    for passage in passages(body, line):
-        where = f"{one.name}:{passage.line}"
-        pointer = _POINTER.search(passage.text)
-        if pointer and passage.sort == "item":
-            if pointer[1].removeprefix("./") not in names:
-                taken.skip(where, f"points to {pointer[1]}, which is not there")
-            continue
-        title, file = passage.heading if passage.sort != "item" else "", _place(folder, one.name)
-        taken.take(
-            passage.text,
-            "procedural" if passage.sort == "steps" else _OTHER,
-            title=title,
-            timestamp=one.changed,
-            origin=_origin(folder, {}),
-            where=where,
-            key=f"{file}#{'/'.join(passage.headings)}\n{passage.text}",
-            name=title or passage.text,
-            facts={"file": file, "line": passage.line, "section": " / ".join(passage.headings)},
-        )
+    said: list[str] = []
+    for number, row in enumerate(body.split("\n"), line):
+        pointer = _POINTER.search(row) if row.lstrip().startswith(("-", "*", "+")) else None
+        if pointer is None:
+            said.append(row)
+        elif pointer[1].removeprefix("./") not in names:
+            taken.skip(f"{one.name}:{number}", f"points to {pointer[1]}, which is not there")
+    title, text = first_heading("\n".join(said))
+    if all(not row.strip() or row.startswith("#") for row in text.split("\n")):
+        return
+    taken.take(
+        text.strip(),
+        _OTHER,
+        title=(title or one.stem)[:_LONGEST_TITLE],
+        timestamp=one.changed,
+        origin=_origin(folder, {}),
+        where=f"{one.name}:{line}",
+        key=_place(folder, one.name),
+        name=one.stem,
+        facts={"file": _place(folder, one.name)},
+    )
 
 
 def _inner(fields: dict[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,8 @@
-"""Read Markdown: the files of another store, a page's front matter and passages, or all of a page as a memory.
+"""Read Markdown: the files of another store, a page's front matter, or all of a page as a memory.
 
 Only regular files of a bounded size in UTF-8 are read, and no link within a folder is followed; what is skipped is
-reported. A passage is a list item with all that is part of it, a whole numbered list, or the rest of a section's text.
-Comments are left out. A page that is a memory gets title, tags, type and dates from the front matter, the rest of which
-is kept below ``metadata``; its text is taken as it is, links included.
+reported. A page that is a memory gets title, tags, type and dates from the front matter, the rest of which is kept
+below ``metadata``; its text is taken as it is, links included.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from memfs.dataclass import NamedTuple, dataclass, field, replace
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ContentError, ItemSyntaxError, MemfsError, StorageIO
 from memfs.format import yaml_text
 from memfs.fs import io
@@ -224,35 +223,11 @@ def moment(value: Any) -> Any:
 
 _FRONT = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE | re.DOTALL)
 _PAIR = re.compile(r"^[ \t]*([A-Za-z][\w-]*)[ \t]*:[ \t]*(\S.*)$", re.MULTILINE)
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _BULLET = re.compile(r"( {0,3}[-*+])[ \t]+(\S.*)$")
 _NUMBER = re.compile(r"( {0,3}\d{1,9}[.)])[ \t]+(\S.*)$")
-_BREAK = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
-_LONGEST_LEAD = 160
-_HEAD, _RULE = "heading", "rule"
-_LISTS = frozenset({"item", "steps"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
-    """One passage: its text, the line where it begins, and the headings it is under, the outermost first.
-
-    Attributes:
-        sort: ``item`` of a list, ``steps`` for a numbered list, else ``text``.
-    """
-
-    text: str
-    line: int
-    headings: tuple[str, ...] = ()
-    sort: str = "text"
-
-    @property
-    def heading(self) -> str:
-        """The nearest heading, "" where there is none."""
-        return self.headings[-1] if self.headings else ""
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str, int]:
@@ -301,38 +276,6 @@ def _is_title(row: str, following: str) -> bool:
     return bool(row.strip() and not marked and _UNDERLINE.match(following))
 
 
-class _Block(NamedTuple):
-    """Lines that belong together, and the number of the first."""
-
-    sort: str
-    line: int
-    lines: list[str]
-
-
-def passages(text: str, line: int = 1) -> Iterator[Passage]:
-    """The passages of a page whose first line has this number.
-
-    A short text that ends with a colon belongs to each item of the list below it.
-    """
-    headings: list[tuple[int, str]] = []
-    lead = ""
-    blocks = list(_blocks(_without_comments(text), line))
-    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
-        if block.sort == _HEAD and (found := _HEADING.match(block.lines[0])):
-            outer = [one for one in headings if one[0] < len(found[1])]
-            headings, lead = [*outer, (len(found[1]), " ".join(_title(found[2] or "").split()))], ""
-            continue
-        said = _dedented(block)
-        if block.sort == "item":
-            said = f"{lead} {said}".strip()
-        elif block.sort == "text":
-            leads = following is not None and following.sort == "item"
-            said, lead = _lead(said) if leads else (said, "")
-        if said and block.sort != _RULE:
-            names = tuple(title for _, title in headings if title)
-            yield Passage(text=said, line=block.line, headings=names, sort=block.sort)
-
-
 def rows(text: str) -> Iterator[tuple[str, bool]]:
     """The lines of a page, and whether each belongs to a block of code; one that nothing closes goes on to the end."""
     marks = ""
@@ -347,70 +290,11 @@ def rows(text: str) -> Iterator[tuple[str, bool]]:
             marks = ""
 
 
-def _without_comments(text: str) -> str:
-    """A text without comments, with as many lines; what is in code blocks stays."""
-    parts = [row.replace("<!--", "<!\0--") if is_code else row for row, is_code in rows(text)]
-    plain = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), "\n".join(parts))
-    return plain.replace("<!\0--", "<!--")
-
-
 def _title(written: str) -> str:
     """What a heading says, without the marks that may close it."""
     said = written.strip(" \t")
     bare = said.rstrip("#")
     return bare.rstrip(" \t") if not bare or bare[-1] in " \t" else said
-
-
-def _blocks(text: str, line: int) -> Iterator[_Block]:
-    """The lines of a page that belong together: a heading, an item, a numbered list, or text."""
-    block, blank = _Block(_RULE, line, []), False
-    for number, (row, is_code) in enumerate(rows(text), line):
-        sort = _begun(row, is_code, block, blank)
-        blank = not row.strip()
-        if sort:
-            yield block
-            block = _Block(sort, number, [])
-        block.lines.append(row)
-    yield block
-
-
-def _begun(row: str, is_code: bool, block: _Block, blank: bool) -> str:
-    """The sort of block that a line begins; "" where it goes on with the one before.
-
-    Args:
-        blank: whether the line before it is.
-    """
-    inside = block.sort in _LISTS and _indent(row) > _indent(block.lines[0])
-    if not is_code:
-        if _HEADING.match(row):
-            return _HEAD
-        if _BREAK.match(row):
-            return _RULE
-        sort = "item" if _BULLET.match(row) else "steps" if _NUMBER.match(row) else ""
-        if sort and not inside:
-            return "" if sort == block.sort == "steps" else sort
-    if block.sort in _LISTS:
-        return "text" if blank and row.strip() and not inside else ""
-    return "text" if block.sort != "text" and row.strip() else ""
-
-
-def _lead(said: str) -> tuple[str, str]:
-    """A text above a list without the short line that ends with a colon, and that line; "" where there is none."""
-    rest, _, last = said.rpartition("\n\n")
-    is_lead = last.endswith(":") and len(last) <= _LONGEST_LEAD and "\n" not in last
-    return (rest, last) if is_lead else (said, "")
-
-
-def _indent(row: str) -> int:
-    return len(row) - len(row.lstrip(" \t"))
-
-
-def _dedented(block: _Block) -> str:
-    """The lines of a block without the mark of an item, those after the first without the indent that they share."""
-    first, *rest = block.lines or [""]
-    marked = _BULLET.match(first) if block.sort == "item" else None
-    cut = min((_indent(row) for row in rest if row.strip()), default=0)
-    return "\n".join([marked[2] if marked else first.strip(), *(row[cut:].rstrip() for row in rest)]).strip()
 
 
 # -- notes --------------------------------------------------------------------------------------------------------
