@@ -18,7 +18,7 @@ from memfs.format import field_merge, item_fields
 from memfs.format.codec import schema_of
 from memfs.format.field_merge import DELETED, OTHER, FieldConflict, settled, stands_in, with_lost
 from memfs.format.file_merge import FileMerger
-from memfs.format.text import has_markers, sides
+from memfs.format.text import has_markers
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import is_own
@@ -32,6 +32,7 @@ from memfs.model.shape import plain
 from memfs.model.state_documents import DocumentClash
 from memfs.model.state_facts import StateQuery
 from memfs.recall.conflict_notes import MarkedItems, undecided
+from memfs.startup import regex
 from memfs.store import Store
 from memfs.store.hand_edits import is_own_file
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 Side = Literal["", "ours", "theirs"]
 """Whose version is taken whole; "" for neither: they are joined."""
 
+_MARKER = regex(rb"([<|=>])\1{6,}(?: |\Z)")
 _MISTAKEN = "git took it for another item"
 _REMOVED_BY_US, _REMOVED_BY_THEM = "we removed it, they changed it", "they removed it, we changed it"
 
@@ -319,11 +321,11 @@ def is_known(one: Open, present: bytes | None) -> bool:
 
 
 def _is_gits(one: Open, present: bytes | None) -> bool:
-    """Whether a file with markers has nothing in it but what a text merge of the versions puts there."""
-    if present is None or one.ours is None or one.theirs is None:
+    """Whether a file with markers has no other lines than the versions have: what git, or a text merge, puts there."""
+    if present is None or not has_markers(present):
         return False
-    found, wanted = sides(present), sides(field_merge.merge_lines(one.base or b"", one.ours, one.theirs).data)
-    return found is not None and wanted is not None and (found.ours, found.theirs) == (wanted.ours, wanted.theirs)
+    known = {line for version in _versions(one) if version is not None for line in version.splitlines()}
+    return all(line in known or _MARKER.match(line) for line in present.splitlines())
 
 
 def _belongs(

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from twoclones import ITEM, RESULT, TEXT, Clone, Done, clones, joining, memfs, pristine
 
 from memfs import open_workspace
 from memfs.errors import GitBusy
-from memfs.format.text import has_markers, sides
+from memfs.format.text import has_markers
 from memfs.model import MemoryItem
 from memfs.team import resolve
 
@@ -450,59 +446,6 @@ def test_values_that_say_the_same_are_one_decision(clones: Two) -> None:
 
 
 # -- markers ------------------------------------------------------------------------------------------------------
-LINES = st.lists(st.sampled_from(["a", "b", "c", "d: 1", "  x", ""]), max_size=8).map(
-    lambda lines: "".join(f"{line}\n" for line in lines).encode()
-)
-
-
-@settings(max_examples=60)
-@given(pieces=st.lists(st.tuples(LINES, LINES, LINES), min_size=1, max_size=4), told=st.booleans())
-def test_what_was_marked_is_told_apart(pieces: list[tuple[bytes, bytes, bytes]], told: bool) -> None:
-    """All versions come back from between the markers, at however many places of the file."""
-    text = b"".join(
-        b"same\n<<<<<<< ours\n" + ours + (b"||||||| base\n" + base if told else b"") + b"=======\n" + theirs
-        + b">>>>>>> theirs\nend\n"
-        for ours, base, theirs in pieces
-    )  # fmt: skip
-    found = sides(text)
-    assert found is not None
-    versions = [b"".join(b"same\n" + piece[at] + b"end\n" for piece in pieces) for at in range(3)]
-    assert (found.ours, found.base, found.theirs) == (versions[0], versions[1] if told else None, versions[2])
-
-
-def test_gits_own_markers_are_read(tmp_path: Path) -> None:
-    """With and without the base, at several places of a file, with both line endings."""
-    files = [tmp_path / name for name in ("ours", "base", "theirs")]
-    lines = [f"line {number}" for number in range(20)]
-    for ending in ("\n", "\r\n"):
-        for place, text in zip(files, ("ours", "base", "theirs"), strict=True):
-            changed = [text if number in (3, 15) else line for number, line in enumerate(lines)]
-            place.write_bytes("".join(line + ending for line in changed).encode())
-        for style in ((), ("--diff3",)):
-            done = subprocess.run(["git", "merge-file", "-p", *style, *files], capture_output=True, check=False)
-            found = sides(done.stdout)
-            assert found is not None
-            assert found.ours == files[0].read_bytes()
-            assert found.theirs == files[2].read_bytes()
-            assert found.base == (files[1].read_bytes() if style else None)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "no markers\n",
-        "<<<<<<< ours\na\n",
-        "<<<<<<< ours\na\n=======\nb\n",
-        "=======\n>>>>>>> theirs\n",
-        "<<<<<<< ours\n<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n",
-        "<<<<<<< ours\na\n=======\nb\n=======\nc\n>>>>>>> theirs\n",
-    ],
-)
-def test_markers_that_say_nothing_clear(text: str) -> None:
-    """What does not pair, or could be read in two ways, is not read at all."""
-    assert sides(text.encode()) is None
-
-
 def test_the_json_of_a_document_stays_one(clones: Two, memfs: Memfs) -> None:
     """A state document with markers is joined like an item, and is valid JSON (B3)."""
     ada, bo = clones
