@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from time import monotonic
 from types import MappingProxyType
 
 import memfs.config_names as names
@@ -553,8 +552,6 @@ _UNIVERSAL = "universal/"
 _BASE = "universal/memory-base"
 _DEEPEST = 16
 """How many contexts may extend one another."""
-_PATIENCE = 1.0
-"""Seconds after which an edit that was not valid is looked at again."""
 _BESIDE = frozenset({"name", "business_goal", "behavior_rules"})
 _GIVEN = "memory_context.json"
 _LEADING = regex(r"^(\.{1,2}/)+")
@@ -585,7 +582,7 @@ class FollowedContext:
         self._tree, self._name, self._report = tree, name, report
         self._known: MemoryConfig | None = None
         self._seen: dict[str, bytes | None] = {}
-        self._again = 0.0
+        self._refused: MemfsError | None = None
 
     def config(self) -> MemoryConfig:
         """How the workspace learns at present.
@@ -593,29 +590,19 @@ class FollowedContext:
         Raises:
             ContentError, SettingInvalid: as ``load_memory_context``, and there is no good version before.
         """
-        if self._known is None or self._changed():
+        if self._known is None or any(_bytes(self._tree, path) != data for path, data in self._seen.items()):
             try:
-                self._load()
+                chain = _layers(self._tree, self._name)
+                self._known, self._refused = _filled(self._tree, chain), None
+                read: dict[str, bytes | None] = {layer.path: layer.data for layer in chain if not layer.built_in}
+                self._seen = read or dict.fromkeys(_places(self._name))
             except MemfsError as error:
                 if self._known is None:
                     raise
-                self._seen = {path: _bytes(self._tree, path) for path in self._seen}
-                self._again = monotonic() + _PATIENCE
-                self._report(error)
-        assert self._known is not None  # else the error left this method
+                if self._refused is None or self._refused.args != error.args:
+                    self._report(error)
+                self._refused = error
         return self._known
-
-    def _load(self) -> None:
-        chain = _layers(self._tree, self._name)
-        seen: dict[str, bytes | None] = {layer.path: layer.data for layer in chain if not layer.built_in}
-        self._known = _filled(self._tree, chain)
-        self._seen, self._again = seen or dict.fromkeys(_places(self._name)), 0.0
-
-    def _changed(self) -> bool:
-        """Whether a file holds other bytes than when it was read, or what was wrong with another may be put right."""
-        if self._again and monotonic() >= self._again:
-            return True
-        return any(_bytes(self._tree, path) != data for path, data in self._seen.items())
 
     def surely_words_only(self) -> bool:
         """Whether it is certain, without reading the context in full, that it asks for no search by meaning.

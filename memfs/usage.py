@@ -159,13 +159,6 @@ class Usage:
         with self._reading() as waiting:
             return _joined(self._rows("SELECT id, count, last FROM used"), waiting, self._last)
 
-    def most(self, number: int, after: int = 0) -> Mapping[str, Use]:
-        """So many items that were used most, the first of them first and ties by id, ``after`` so many others."""
-        self.flush()
-        sql = "SELECT id, count, last FROM used ORDER BY count DESC, id LIMIT ? OFFSET ?"
-        with self._reading():
-            return self._rows(sql, number, after)
-
     def forget(self, ids: Iterable[str]) -> None:
         """Drop the counts of these items, from the file's bytes too."""
         self._require_open()

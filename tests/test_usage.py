@@ -64,16 +64,6 @@ def test_many_ids_are_asked_at_once(usage: Usage) -> None:
     assert len(usage.of(ids)) == 1203
 
 
-def test_the_items_used_most_are_given_page_by_page(usage: Usage) -> None:
-    """The most used first, ties by id, those that were counted just now among them; none where there is no file."""
-    assert usage.most(2) == {}
-    for ids in (["b", "c", "a"], ["b", "c"], ["c"]):
-        usage.touch(ids, NOON)
-    usage.touch(["d"], NOON)
-    assert [(key, use.count) for key, use in usage.most(2).items()] == [("c", 3), ("b", 2)]
-    assert [*usage.most(2, 2), *usage.most(2, 4)] == ["a", "d"]
-
-
 def test_threads_lose_no_count(usage: Usage) -> None:
     """Several threads may count at once."""
     threads = [
