@@ -22,12 +22,11 @@ from memfs.admin.store_builder import (
     lay_out,
     limits_age,
     parts_of,
-    repository_at,
     secondary_problems,
     usage_of,
 )
-from memfs.config import FollowedContext, checked_values, elsewhere, load
-from memfs.config_names import OFF, SETTINGS_FILE
+from memfs.config import FollowedContext, checked_values
+from memfs.config_names import OFF
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ContentError, HistoryError, ItemNotFound, MemfsError, SettingInvalid, WorkspaceClosed
 from memfs.fs.lock import reset_on_fork, shared_property
@@ -779,18 +778,6 @@ def open_workspace(
     """
     with foundation(path, create, settings, own_repository) as on:
         return _opened(on, watch, memory, one_shot, notes)
-
-
-def open_left(root: Path) -> Workspace:
-    """Open what is left of a workspace whose files are gone, as a deinit leaves it that was interrupted.
-
-    It commits as HEAD's ``memfs.toml`` says; where HEAD has none, nothing by itself.
-    """
-    repository, _ = repository_at(root, create=False, allow_detached=False, own=False)
-    head = repository.head_commit()
-    text = repository.read(head, SETTINGS_FILE) if head is not None else None
-    settings = load(root, {"history.commit": elsewhere("history", text, load(root)).commit})
-    return _opened(Foundation(root, settings, repository, create=False, repository_made=False), False, None, True, None)
 
 
 def _opened(

@@ -1,7 +1,6 @@
 """Take memfs out of a repository, and with it a workspace's files where that is asked for.
 
-Everything that would be lost is named before anything is done. Each step can be repeated; the state folder goes last,
-so that a deinit that was killed is finished by the next one.
+Everything that would be lost is named before anything is done. The state folder goes last.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from memfs.admin.layout import uninstall_driver
 from memfs.admin.store_builder import DRIVER
 from memfs.config_names import SETTINGS_FILE
 from memfs.context.agents_md import FILE, AgentsBlock, BlockResult, BlockStatus
-from memfs.dataclass import dataclass, replace
+from memfs.dataclass import dataclass
 from memfs.errors import DeinitRefused, GitBusy, MemfsError, NotRegularFile, PathEscape, StorageIO
 from memfs.format.text import shortlist
 from memfs.fs import append_log, io
@@ -106,20 +105,6 @@ class DeinitPlan:
         if self.processes:
             return "end it first; --force goes on all the same"
         return "; ".join([*self.remedies, "--force goes on, and it is lost"])
-
-
-def left_at(start: Path) -> Path | None:
-    """The nearest folder at or above one where a workspace was and its state still is; None where there is none."""
-    layout = discover(start)
-    if layout is None:
-        return None
-    for folder in (start, *start.parents):
-        if not folder.is_relative_to(layout.work_tree):
-            break
-        prefix = folder.relative_to(layout.work_tree).as_posix()
-        if state_path(replace(layout, workspace=folder, prefix="" if prefix == "." else prefix)).is_dir():
-            return folder
-    return None
 
 
 class Deinit:

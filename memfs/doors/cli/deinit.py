@@ -18,7 +18,7 @@ from memfs.doors.cli.private import counts
 from memfs.doors.cli.team import block_of
 from memfs.doors.clients import CLIENTS, uninstall
 from memfs.doors.resident.place import stop as end_resident
-from memfs.errors import MemfsError, WorkspaceNotFound
+from memfs.errors import MemfsError
 from memfs.fs.workspace_location import code_trees
 
 if TYPE_CHECKING:
@@ -86,8 +86,7 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
 
     The memory stays as files, and in git's history. With --purge the files go, too: in one commit where memfs commits,
     else as deletions for you to commit. What no commit has is named, and nothing is done, unless --force says so. Your
-    private memory stays, unless --private says otherwise: nothing else holds it. An interrupted deinit can be called
-    again.
+    private memory stays, unless --private says otherwise: nothing else holds it.
 
     Exit code 1: it was refused, or a dry run says that it would be.
 
@@ -97,9 +96,10 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
         memfs deinit --purge
     """
     from memfs.team.deinit import take_out
+    from memfs.workspace import open_workspace
 
-    commit, edited = None, None
-    with _opened() as workspace:
+    commit, edited, asked = None, None, invocation()
+    with open_workspace(asked.workspace, watch=False, settings=dict(asked.settings)) as workspace:
         if not dry_run:
             _take_in(workspace)
         root, own = workspace.root, _private(workspace.root, with_private)
@@ -109,7 +109,7 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
             purge=purge,
             losses=_lost_with(own),
         )
-        tops = code_trees(root, Path(invocation().workspace or "."))
+        tops = code_trees(root, Path(asked.workspace or "."))
         backups, planned = _backups(workspace), made.plan()
         clients = _clients(tops, dry=True)
         if not dry_run:
@@ -137,21 +137,6 @@ def _lost_with(own: PrivateFate | None) -> list[tuple[str, str]]:
         return []
     told = f"your private memory, {count(own.items, 'item')} in {own.folder}"
     return [(told, "'memfs export' there writes it out")]
-
-
-def _opened() -> Workspace:
-    """The workspace, or what an interrupted deinit left of one."""
-    from memfs.team.deinit import left_at
-    from memfs.workspace import open_left, open_workspace
-
-    asked = invocation()
-    try:
-        return open_workspace(asked.workspace, watch=False, settings=dict(asked.settings))
-    except WorkspaceNotFound:
-        with suppress(MemfsError):
-            if (left := left_at(Path(asked.workspace or ".").resolve())) is not None:
-                return open_left(left)
-        raise
 
 
 def _take_in(workspace: Workspace) -> None:
