@@ -26,10 +26,10 @@ def test_one_item_is_brought_back_without_a_look_at_all(opened: Opened, monkeypa
     store.flush(adopt=False)
     (workspace.root / other.path).write_text("type: semantic\ncontent: Edited by hand.\n", encoding="utf-8")
 
-    def no_look(self: HandEdits, closed: list[str]) -> None:
+    def no_look(self: HandEdits) -> None:
         raise AssertionError("looked at every file")
 
-    monkeypatch.setattr(HandEdits, "_present", no_look)
+    monkeypatch.setattr(HandEdits, "look", no_look)
     assert workspace.history.restore(before, "deploy").restored == (item.path,)
     assert "Mondays" in (workspace.root / item.path).read_text(encoding="utf-8")
     (workspace.root / item.path).write_text("type: semantic\ncontent: Deploy never.\n", encoding="utf-8")
