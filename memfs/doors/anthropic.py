@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -285,7 +287,8 @@ def _rows(lines: Sequence[str], first: int) -> str:
 
 def _replaced(path: str, text: str, old: str, new: str) -> tuple[str, str]:
     """The text with the one place replaced, and the lines around it."""
-    places = _places(text, old)
+    found = islice(re.finditer(f"(?={re.escape(old)})", text), _MOST_NAMED + 1)  # overlapping ones, too
+    places = [text.count("\n", 0, place.start()) + 1 for place in found]
     if not places:
         raise ToolError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
     if text.count(old) > 1:
@@ -298,17 +301,6 @@ def _replaced(path: str, text: str, old: str, new: str) -> tuple[str, str]:
     lines = changed.split("\n")
     start = max(0, places[0] - 1 - _CONTEXT)
     return changed, _rows(lines[start : places[0] + _CONTEXT], start + 1)
-
-
-def _places(text: str, wanted: str) -> list[int]:
-    """The numbers of the lines in which a text begins, each place once, overlapping ones too; a few past the most."""
-    found: list[int] = []
-    line, seen, place = 1, 0, text.find(wanted)
-    while place >= 0 and len(found) <= _MOST_NAMED:
-        line += text.count("\n", seen, place)
-        found.append(line)
-        seen, place = place, text.find(wanted, place + 1)
-    return found
 
 
 def _inserted(text: str, after: int, inserted: str) -> str:

@@ -120,7 +120,6 @@ def test_refused_documents_are_left_out_where_asked(root: Path, memfs: Any, tmp_
     ("body", "expected"),
     [
         ("# One #\n\ntext", ("One", "\ntext")),
-        ("One\n===\ntext", ("One", "text")),
         ("text\n\n## Two\nmore", ("Two", "text\n\n## Two\nmore")),
         ("```\n# no\n```\n- item\n---\n", ("", "```\n# no\n```\n- item\n---\n")),
     ],

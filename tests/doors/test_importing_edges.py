@@ -75,7 +75,7 @@ def test_folders_are_looked_into_within_bounds(tmp_path: Path) -> None:
     near = _write(tmp_path.joinpath(*["d"] * 16) / "x.md", "Text\n")
     assert deep.exists()
     taken = SourceContent()
-    found = {one.name for one in pages(tmp_path, lambda name: name.endswith(".md"), taken)}
+    found = {one.name for one in pages(tmp_path, taken)}
     assert found == {*wanted, near.relative_to(tmp_path).as_posix()}
 
 

@@ -133,7 +133,7 @@ def test_what_goes_or_becomes_a_link_meanwhile_is_not_read(tmp_path: Path) -> No
         write(tmp_path / "memory" / name, "# Text\n")
     write(tmp_path / "secret.md", "secret")
     taken = SourceContent()
-    found = pages(tmp_path / "memory", lambda name: name.endswith(".md"), taken)
+    found = pages(tmp_path / "memory", taken)
     assert next(found).name == "a.md"
     (tmp_path / "memory/b.md").unlink()
     (tmp_path / "memory/c.md").unlink()

@@ -30,6 +30,7 @@ from memfs.doors.cli.output import (
     Table,
     Text,
     count,
+    listed,
     merge,
     one_line,
     readable,
@@ -462,10 +463,8 @@ def _correct_text(done: CorrectionReport) -> Text:
             yield f"  contradicts {other}: this one is told; 'memfs team conflicts' settles it"
     if not done.preferences:
         yield Note("no sentence corrects or prefers: nothing was kept")
-    for sentence in done.passed_over[:_PASSED_SHOWN]:
-        yield Note(f"not kept, as it neither corrects nor prefers: {one_line(sentence, 80)}")
-    if (more := len(done.passed_over) - _PASSED_SHOWN) > 0:
-        yield Note(f"nor were {count(more, 'further sentence')}")
+    passed = listed("not kept, as it neither corrects nor prefers:", map(one_line, done.passed_over), _PASSED_SHOWN)
+    yield from (Note(one_line(line, 120)) for line in passed)
 
 
 @verb("correct", text=_correct_text, lands=True)

@@ -10,7 +10,7 @@ from memfs.dataclass import dataclass, field, replace
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.config import refuse_overruled, write_setting
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.output import MERGE, Text, count, progress, size, styled
+from memfs.doors.cli.output import MERGE, OMIT, Text, count, progress, size, styled
 from memfs.errors import MemfsError, SettingInvalid
 
 if TYPE_CHECKING:
@@ -48,31 +48,20 @@ class SemanticStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class SemanticChange:
-    """What 'on' or 'off' did.
-
-    Attributes:
-        changed: whether memfs.toml was changed.
-        made: how many memories were embedded.
-        seconds: how long it took.
-    """
-
-    changed: bool
-    made: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class SemanticSwitch:
     """Whether memories are searched by meaning, and what was done about it.
 
     Attributes:
         status: how far it is; its fields stand beside.
-        change: what was done; its fields stand beside.
+        changed: whether memfs.toml was changed.
+        made: how many memories were embedded.
+        seconds: how long it took.
     """
 
     status: SemanticStatus = field(metadata=MERGE)
-    change: SemanticChange | None = field(default=None, metadata=MERGE)
+    changed: bool = False
+    made: int | None = field(default=None, metadata=OMIT)
+    seconds: float | None = field(default=None, metadata=OMIT)
 
 
 def _text(done: SemanticSwitch) -> Text:
@@ -83,8 +72,8 @@ def _text(done: SemanticSwitch) -> Text:
         where = f" at {found.endpoint}, which gets the texts" if found.endpoint else ", on this machine"
         yield f"{styled('Search by meaning is on', fg='green')}: {found.model}{where} ({found.origin})"
         yield f"  {how_far(found)}"
-    if found.on and done.change is not None:
-        yield f"embedded {count(done.change.made, 'memory', 'memories')} in {done.change.seconds:.1f} s"
+    if found.on and done.made is not None:
+        yield f"embedded {count(done.made, 'memory', 'memories')} in {done.seconds:.1f} s"
 
 
 @verb("semantic", text=_text)
@@ -114,8 +103,9 @@ def semantic(action: str, model: str | None) -> SemanticSwitch:
     with opened() as workspace:  # again: settings are read when it is opened
         made = embed(workspace, workspace.meaning.wanted()) if action == "on" else 0
         found = _status(workspace)
-    done = SemanticChange(changed, made, round(time.monotonic() - began, 3)) if action != "status" else None
-    return SemanticSwitch(found, done)
+    if action == "status":
+        return SemanticSwitch(found)
+    return SemanticSwitch(found, changed, made, round(time.monotonic() - began, 3))
 
 
 # -- the setting --------------------------------------------------------------------------------------------------

@@ -309,38 +309,14 @@ class PresentState:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemCounts:
-    """Items by type and layer, and what they weigh.
-
-    Attributes:
-        tally: how many there are, and what they weigh; of which these fields stand beside the others.
-        bytes: what the files of items (``content``), git (``repository``) and the search index (``index``) weigh.
-    """
-
-    tally: MemoryTally = field(metadata=output.merge("types layers bytes_by_type=type_bytes"))
-    bytes: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class AreaWeight:
-    """An area of a workspace.
-
-    Attributes:
-        bytes: what it weighs.
-        quota: its quota in bytes; null where it has none.
-    """
-
-    bytes: int
-    quota: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class StorageUse:
-    """What everything weighs, and how often memories were used.
+    """Items by type and layer, what everything weighs, and how often memories were used.
 
     Attributes:
+        tally: how many items there are, and what they weigh; of which these fields stand beside the others.
+        bytes: what the files of items (``content``), git (``repository``) and the search index (``index``) weigh.
         usage: how many items were recalled (``items``), and how often (``uses``).
-        areas: what each area weighs, beside its quota.
+        areas: what each area weighs (``bytes``), beside its ``quota``; null where it has none.
         total: all of them, beside the quota of the workspace.
         free: bytes that are free on the disk; null where the system does not tell.
         iterations: what each iteration adds.
@@ -348,9 +324,11 @@ class StorageUse:
         growth_of_an_iteration: by how much each iteration is larger than the one before.
     """
 
+    tally: MemoryTally = field(metadata=output.merge("types layers bytes_by_type=type_bytes"))
+    bytes: Mapping[str, int]
     usage: Mapping[str, int]
-    areas: Mapping[str, AreaWeight]
-    total: AreaWeight
+    areas: Mapping[str, Mapping[str, int | None]]
+    total: Mapping[str, int | None]
     free: int | None
     iterations: tuple[IterationUse, ...]
     bytes_per_iteration: int
@@ -364,15 +342,13 @@ class WorkspaceStatus:
     Attributes:
         items: how many memories there are.
         now: how it is now; its fields stand beside.
-        counts: items by type and layer; its fields stand beside.
-        weights: what everything weighs; its fields stand beside.
+        weights: items by type and layer, and what everything weighs; its fields stand beside.
         private: your private memory of this project; null where there is none.
         problems: what is wrong; 'memfs check' looks for more.
     """
 
     items: int = 0
     now: PresentState | None = field(default=None, metadata=output.MERGE)
-    counts: ItemCounts | None = field(default=None, metadata=output.MERGE)
     weights: StorageUse | None = field(default=None, metadata=output.MERGE)
     private: PrivateMemory | None = None
     problems: tuple[Problem, ...] = ()
@@ -388,8 +364,8 @@ def _text(found: WorkspaceStatus, mine: bool) -> output.Text:
             yield from output.facts({name: value})
             if name == _TO_COMMIT:
                 yield from _waiting(found.now)
-    if found.counts is not None and found.weights is not None:
-        yield from output.document({**output.as_json(found.counts), **output.as_json(found.weights)})
+    if found.weights is not None:
+        yield from output.document(found.weights)
     yield from found.problems
 
 
@@ -431,17 +407,12 @@ def status(all_: bool, storage: bool, mine: bool) -> WorkspaceStatus:
             *hook_problems(workspace),
             *branch_problems(workspace.repository),
         ]
-        counts = weights = None
-        if storage or all_ or wants_json():
-            found = tally(workspace.store, workspace.parts)
-            weighed = {"content": found.content_bytes, "repository": found.repository_bytes, "index": found.index_bytes}
-            counts, weights = ItemCounts(found, weighed), _weights(workspace)
+        weights = _weights(workspace) if storage or all_ or wants_json() else None
         problems += filter(None, [workspace.quota.problem])
         remark(output.problems_note(len(problems)))
         return WorkspaceStatus(
             items=workspace.store.count(),
             now=now,
-            counts=counts,
             weights=weights,
             private=mine_here,
             problems=tuple(problems),
@@ -533,14 +504,16 @@ def _to_commit(pending: PendingCommit, edits: int) -> str:
 def _weights(workspace: Workspace) -> StorageUse:
     from memfs.state.archives import growth_of
 
-    measured = workspace.quota.measure()
+    found, measured = tally(workspace.store, workspace.parts), workspace.quota.measure()
     limits, uses = workspace.quota.limits().bytes, workspace.usage.all()
     remark(workspace.usage.problem)
     growth = growth_of(workspace.parts, workspace.states.archives)
     return StorageUse(
+        tally=found,
+        bytes={"content": found.content_bytes, "repository": found.repository_bytes, "index": found.index_bytes},
         usage={"items": len(uses), "uses": sum(use.count for use in uses.values())},
-        areas={name: AreaWeight(weight, limits.get(name)) for name, weight in measured.areas.items()},
-        total=AreaWeight(measured.total, limits.get("total")),
+        areas={name: {"bytes": weight, "quota": limits.get(name)} for name, weight in measured.areas.items()},
+        total={"bytes": measured.total, "quota": limits.get("total")},
         free=measured.free,
         iterations=growth.iterations,
         bytes_per_iteration=round(growth.mean),

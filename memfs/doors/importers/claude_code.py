@@ -19,6 +19,8 @@ from memfs.doors.importers.markdown import (
     front_matter,
     line_of,
     moment,
+    page,
+    pages,
     tags_of,
 )
 from memfs.errors import ContentError
@@ -81,7 +83,7 @@ def read(path: Path) -> SourceContent:
         StorageIO, ContentError: it cannot be read.
     """
     taken = SourceContent(NAME, Trust.AGENT)
-    found = taken.pages(path)
+    found = list(pages(path, taken)) if path.is_dir() else [page(path)]
     folder = path.parent if path.is_file() else path
     keys: dict[str, str] = {}  # the file that a link names, by its name or what it is called
     for one in found:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,9 @@ from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import parse_time
 
 # -- files --------------------------------------------------------------------------------------------------------
-OWN_FILE = "CLAUDE.local.md"
-FILES = ("AGENTS.md", "CLAUDE.md", OWN_FILE, "GEMINI.md", "copilot-instructions.md")
+FILES = ("AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "copilot-instructions.md")
 """Files that agents read on their own."""
+SUFFIXES = (".md", ".markdown")
 _RULES = re.compile(r"(?:^|/)\.claude/rules/.+\.md$")
 _MOST_FILES = 10_000
 _DEEPEST = 16
@@ -98,10 +98,6 @@ class SourceContent:
         item = MemoryItem(content, kind, origin=signed, trust=self.trust.value, **fields)
         self.arrivals.append(Arrival(key=key, name=name, item=item, where=where, links=tuple(links), facts=told))
 
-    def pages(self, path: Path, wanted: Callable[[str], bool] = lambda name: name.endswith(".md")) -> list[SourcePage]:
-        """The file that a person named, or what is wanted of a folder, see ``pages``."""
-        return list(pages(path, wanted, self)) if path.is_dir() else [page(path)]
-
     def skip(self, where: str, reason: str, *, refused: bool = False) -> None:
         """Note that something is not taken in."""
         self.skipped.append(SkippedSource(where, reason, refused))
@@ -148,15 +144,15 @@ def refuse_whole(folder: Path) -> None:
         raise ContentError(f"this is {what}", path=str(folder), hint=hint)
 
 
-def pages(folder: Path, wanted: Callable[[str], bool], taken: SourceContent) -> Iterator[SourcePage]:
-    """The text files of a folder whose name below it is wanted, in order; what cannot be read is noted as skipped.
+def pages(folder: Path, taken: SourceContent) -> Iterator[SourcePage]:
+    """The Markdown files of a folder, in order; what cannot be read is noted as skipped.
 
     Links are not followed, nor is hidden, vendored or memfs's own looked into, but for ``.claude`` and ``.github``.
 
     Raises:
         ContentError: there are too many. StorageIO: the folder cannot be listed.
     """
-    chosen = [name for name in sorted(_files(folder, "", taken)) if wanted(name)]
+    chosen = [name for name in sorted(_files(folder, "", taken)) if name.endswith(SUFFIXES)]
     if len(chosen) > _MOST_FILES:
         raise ContentError(f"{len(chosen):,} files, limit {_MOST_FILES:,}", path=str(folder), hint="import parts of it")
     for name in chosen:
@@ -225,9 +221,6 @@ _FRONT = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTIL
 _PAIR = re.compile(r"^[ \t]*([A-Za-z][\w-]*)[ \t]*:[ \t]*(\S.*)$", re.MULTILINE)
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
-_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
-_BULLET = re.compile(r"( {0,3}[-*+])[ \t]+(\S.*)$")
-_NUMBER = re.compile(r"( {0,3}\d{1,9}[.)])[ \t]+(\S.*)$")
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str, int]:
@@ -259,21 +252,11 @@ def first_heading(body: str) -> tuple[str, str]:
     """What the first heading of a page says, "" where it has none, and the page; without it where it begins so."""
     lines = list(rows(body))
     for number, (row, is_code) in enumerate(lines):
-        following = lines[number + 1][0] if number + 1 < len(lines) else ""
         found = None if is_code else _HEADING.match(row)
-        underlined = not is_code and _is_title(row, following)
-        said = _title(found[2] or "") if found else row.strip() if underlined else ""
-        if said:
-            before = [row for row, _ in lines[:number]]
-            after = [row for row, _ in lines[number + 1 + underlined :]]
+        if found and (said := _title(found[2] or "")):
+            before, after = ([line for line, _ in part] for part in (lines[:number], lines[number + 1 :]))
             return " ".join(said.split()), body if any(map(str.strip, before)) else "\n".join(after)
     return "", body
-
-
-def _is_title(row: str, following: str) -> bool:
-    """Whether a line is a heading by the line of signs beneath it."""
-    marked = _BULLET.match(row) or _NUMBER.match(row) or _UNDERLINE.match(row)
-    return bool(row.strip() and not marked and _UNDERLINE.match(following))
 
 
 def rows(text: str) -> Iterator[tuple[str, bool]]:
@@ -299,7 +282,6 @@ def _title(written: str) -> str:
 
 # -- notes --------------------------------------------------------------------------------------------------------
 NAME = "markdown"
-SUFFIXES = (".md", ".markdown")
 _TYPE = "semantic"
 _HAPPENED = ("date", "timestamp", "updated", "modified", "created")
 _ENDS = "expires"
@@ -341,7 +323,7 @@ def _found(path: Path, root: Path, taken: SourceContent) -> Iterator[tuple[str, 
         return
     refuse_whole(path)
     top = _place(path, root)
-    for one in pages(path, lambda name: name.endswith(SUFFIXES), taken):
+    for one in pages(path, taken):
         yield f"{top}/{one.name}" if top else one.name, one
 
 

@@ -214,14 +214,12 @@ class ToolRow:
 
     def tool(self, name: str) -> Tool:
         """It as the protocol has it."""
-        hints = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-        if self.writes:
-            hints = ToolAnnotations(
-                read_only_hint=False,
-                destructive_hint=self.takes_away,
-                idempotent_hint=self.repeatable,
-                open_world_hint=False,
-            )
+        hints = ToolAnnotations(
+            read_only_hint=not self.writes,
+            destructive_hint=self.takes_away if self.writes else None,
+            idempotent_hint=self.repeatable if self.writes else None,
+            open_world_hint=False,
+        )
         return Tool(
             name=name,
             title=self.title,
