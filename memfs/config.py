@@ -171,7 +171,7 @@ def elsewhere(table: str, data: bytes | None, told: Settings) -> Any:
     values = dict(TABLES[table].defaults)
     for name in values:
         key = f"{table}.{name}"
-        if is_of_the_process(told.origins[key]):
+        if is_of_the_process(told.origins.get(key, "")):
             values[name] = told.get(key)
         elif isinstance(then, Mapping) and name in then:
             values[name] = checked(then[name], spec_of(key))
