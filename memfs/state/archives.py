@@ -8,7 +8,6 @@ iterations grow is measured here, too.
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,7 +20,7 @@ from memfs.admin import archive_file
 from memfs.admin.prune import Act, Cleaner
 from memfs.config import RetentionPolicy, read_retention_policy
 from memfs.dataclass import NamedTuple, dataclass, field, replace
-from memfs.errors import ArchiveInvalid, Conflict, ContentError, HistoryError, IterationInvalid, MemfsError
+from memfs.errors import ArchiveInvalid, Conflict, ContentError, HistoryError, IterationInvalid
 from memfs.format.text import shortlist
 from memfs.fs import io
 from memfs.fs.archive import DigestStream, batches, digest_of, file_chunks
@@ -352,18 +351,18 @@ class Archiver:
     def __init__(self, store: Store, reader: StateReader, archives: Archives) -> None:
         self._store, self._reader, self._archives = store, reader, archives
         self._parts = parts = reader.parts
-        self._worker = 0
+        self._at_work = False
         self._looked = -_EVERY
         self._lock = archive_file.archive_lock(parts)
 
     @contextmanager
     def _working(self, purpose: str) -> Iterator[None]:
         with self._lock.hold(purpose, timeout=10):
-            self._worker = threading.get_ident()
+            self._at_work = True  # what it writes may raise occasions that want the same
             try:
                 yield
             finally:
-                self._worker = 0
+                self._at_work = False
 
     # -- into the archive -----------------------------------------------------------------------------------------
     def plan(self, closed: Mapping[int, datetime]) -> ArchiveResult:
@@ -653,7 +652,7 @@ class Archiver:
         if 0 <= now - self._looked < _EVERY or not (self._parts.tree.root / state_paths.ITERATIONS).is_dir():
             return None
         self._looked = now
-        if self._is_working_here() or not self.policy().automatic:
+        if self._at_work or not self.policy().automatic:
             return None
         due = self.due()
         return self.run() if due.archives or (due.iterations and not self._archived_lately()) else None
@@ -664,7 +663,7 @@ class Archiver:
         return {"archived iterations": self._archive_due}
 
     def _archive_due(self, _: Cleaner) -> int:
-        if self._is_working_here() or not self.policy().automatic or not self.due().iterations:
+        if self._at_work or not self.policy().automatic or not self.due().iterations:
             return 0
         done = self.run().archived
         if done.reason:
@@ -674,24 +673,12 @@ class Archiver:
     def closed(self) -> dict[int, datetime]:
         """The closed iterations that have files in the tree, each with the moment of its closing."""
         self._parts.require_open()
-        there = set(self._in_tree())
-        rows = [row for row in self._reader.iterations() if row.number in there] if there else []
-        closed = {row.number: row.closed or row.opened for row in rows if row.status == "closed"}
-        found = {number: moment for number, moment in closed.items() if moment is not None}
-        return {number: moment for number, moment in found.items() if self._is_closed(number)}
-
-    def _is_closed(self, number: int) -> bool:
-        """Whether its header says so now: the index may not have seen an edit in place yet."""
-        try:
-            return self._reader.files.read(state_paths.system_state_path(number)).values.get("status") == "closed"
-        except FileNotFoundError:
-            return True  # the header is in an archive already
-        except MemfsError:
-            return False
-
-    def _is_working_here(self) -> bool:
-        """Whether this thread is archiving already: what it writes may raise occasions that want the same."""
-        return self._worker == threading.get_ident()
+        root, found = self._parts.tree.root, {}
+        for row in self._reader.iterations():
+            moment = row.closed or row.opened
+            if row.status == "closed" and moment and (root / state_paths.iteration_folder(row.number)).is_dir():
+                found[row.number] = moment
+        return found
 
     def _archived_lately(self) -> bool:
         names = list(self._archives.stamp())
@@ -701,11 +688,6 @@ class Archiver:
                 and timedelta() <= self._parts.clock() - self._archives.index(names[-1]).created < _GATHERING
             )
         return False
-
-    def _in_tree(self) -> list[int]:
-        names = io.listed(self._parts.tree.root / state_paths.ITERATIONS)
-        numbers = [state_paths.iteration_of(f"{state_paths.ITERATIONS}/{name}/x") for name in names]
-        return sorted(number for number in numbers if number is not None)
 
     def _since(self, number: int, closed: datetime) -> datetime:
         """Since when an iteration rests: its closing, or when it was last unpacked."""
