@@ -69,7 +69,7 @@ def hunks(base: Sequence[Element], ours: Sequence[Element], theirs: Sequence[Ele
     """The stretches of three versions of a sequence, in order.
 
     Two changes clash where they overlap or touch and differ. What both sides have at the beginning and the end of a
-    clash is taken out of it; where both versions were made from nothing, whatever they have in common.
+    clash is taken out of it.
     """
     in_ours, in_theirs = dict(pairs(base, ours)), dict(pairs(base, theirs))
     common = [(index, in_ours[index], in_theirs[index]) for index in in_ours if index in in_theirs]
@@ -182,9 +182,6 @@ def _stretch(base: Sequence[Element], ours: Sequence[Element], theirs: Sequence[
     if base in (ours, theirs) or ours == theirs:
         yield Hunk(base, ours, theirs)
         return
-    if not base:
-        yield from _from_nothing(base, ours, theirs)
-        return
     start, end = 0, 0
     least = min(len(ours), len(theirs))
     while start < least and ours[start] == theirs[start]:
@@ -197,19 +194,6 @@ def _stretch(base: Sequence[Element], ours: Sequence[Element], theirs: Sequence[
     yield Hunk(base, one, other, clash=base not in (one, other))
     if end:
         yield Hunk(base[:0], ours[len(ours) - end :], theirs[len(theirs) - end :])
-
-
-def _from_nothing(
-    nothing: Sequence[Element], ours: Sequence[Element], theirs: Sequence[Element]
-) -> Iterator[Hunk[Element]]:
-    """Two additions at one place: what they have in common, what one has alone, and what differs."""
-    o = t = 0
-    for i, j in [*pairs(ours, theirs), (len(ours), len(theirs))]:
-        if i > o or j > t:
-            yield Hunk(nothing, ours[o:i], theirs[t:j], clash=i > o and j > t)
-        if i < len(ours) and j < len(theirs):
-            yield Hunk(nothing, ours[i : i + 1], theirs[j : j + 1])
-        o, t = i + 1, j + 1
 
 
 def _split(data: bytes) -> list[bytes]:
