@@ -393,8 +393,7 @@ def _read(path: Path) -> WatchStatus | None:
 _STORM = 500
 _LONGEST_WAIT = 1.0
 _TICK = 0.5
-_FIRST_RETRY = 1.0
-_LONGEST_RETRY = 30.0
+_RETRY_SECONDS = 2.0
 _SHORTEST_SCAN = 2.0
 _REST_AFTER_SCAN = 50
 _SAY_SECONDS = 10.0
@@ -453,7 +452,6 @@ class Watcher:
         self._adopt_at: float | None = None
         self._head = store.head()
         self._retry_at = 0.0
-        self._retry_after = _FIRST_RETRY
         self._said_at = 0.0
         self._presence = Presence(notes, notes.parents[_ABOVE]) if notes is not None else None
         self.degraded = ""
@@ -524,14 +522,11 @@ class Watcher:
             doubt = self._hearing.doubt()
             if doubt and doubt != self._hearing.hopeless and time.monotonic() >= self._retry_at:
                 doubt = self._start_over()
-            if not doubt:
-                self._retry_after = _FIRST_RETRY
             self._say(f"{doubt}; scanning instead" if doubt else "")
             return not doubt
 
     def _start_over(self) -> str:
-        self._retry_at = time.monotonic() + self._retry_after
-        self._retry_after = min(self._retry_after * 2, _LONGEST_RETRY)
+        self._retry_at = time.monotonic() + _RETRY_SECONDS
         self._hearing.close()
         self._hearing = self._listen()
         with self._guard:

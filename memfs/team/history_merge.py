@@ -325,21 +325,15 @@ class HistoryJoin:
         )
         if foreign:
             named = shortlist(path.decode("utf-8", "backslashreplace") for path in foreign)
+            place, option = (
+                shlex.quote(str(self._repository.work_tree)),
+                "" if bases else "--allow-unrelated-histories ",
+            )
             raise MergeRefused(
                 f"the other line changes {len(foreign)} file(s) that memfs does not merge: {named}",
                 path=foreign[0].decode("utf-8", "backslashreplace"),
-                hint=self._by_git(commit, unrelated=not bases),
+                hint=f"git -C {place} merge {option}{commit[:12]} joins it: memory is merged by memfs there, too",
             )
-
-    def _by_git(self, commit: str, *, unrelated: bool) -> str:
-        """How a person joins it; the memory's own branch is joined where it is checked out, not among the code."""
-        from memfs.team.own_branch import is_separate  # it rewrites history and talks to remotes, which few need
-
-        if not is_separate(self._repository):
-            return "join it with git pull --no-rebase or git merge: memory is merged by memfs there, too"
-        option = "--allow-unrelated-histories " if unrelated else ""
-        place = shlex.quote(str(self._repository.work_tree))
-        return f"git -C {place} merge {option}{commit[:12]} joins it: memory is merged by memfs there, too"
 
 
 def place_in(side: Versions, paths: Sequence[str]) -> Place:
