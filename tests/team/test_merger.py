@@ -294,7 +294,7 @@ def test_a_file_that_no_rule_can_join_is_named(pair: Pair) -> None:
     pair.git(pair.theirs.root, "commit", "--quiet", "--all", "--message", "Oops")
     with pytest.raises(MergeRefused, match=r"shared\.yaml") as refused:
         pair.merge()
-    assert " merge " in (refused.value.hint or "")
+    assert "git merge" in (refused.value.hint or "")
 
 
 def test_strangers_are_refused(pair: Pair, git: Git, opened: Opened, tmp_path: Path) -> None:
