@@ -673,12 +673,13 @@ class Archiver:
     def closed(self) -> dict[int, datetime]:
         """The closed iterations that have files in the tree, each with the moment of its closing."""
         self._parts.require_open()
-        root, found = self._parts.tree.root, {}
-        for row in self._reader.iterations():
-            moment = row.closed or row.opened
-            if row.status == "closed" and moment and (root / state_paths.iteration_folder(row.number)).is_dir():
-                found[row.number] = moment
-        return found
+        root = self._parts.tree.root
+        there = [row.number for row in self._reader.iterations() if row.status == "closed"]
+        there = [number for number in there if (root / state_paths.iteration_folder(number)).is_dir()]
+        self._reader.looking.refresh(map(state_paths.system_state_path, there))  # an edit in place need not show yet
+        rows = [row for row in self._reader.index.iterations() if row.status == "closed" and row.number in there]
+        closed = {row.number: row.closed or row.opened for row in rows}
+        return {number: moment for number, moment in closed.items() if moment is not None}
 
     def _archived_lately(self) -> bool:
         names = list(self._archives.stamp())
