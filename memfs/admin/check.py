@@ -365,9 +365,9 @@ class Checker:
         told = Repairer(self.store, self.parts).repair(deep=deep)
         done = []
         removed = len(remove_leftovers(self.parts))
-        done += [f"removed {removed} temporary file(s) that a killed process left"] if removed else []
+        done += [f"removed temporary files that killed processes left: {removed}"] if removed else []
         left = remove_left(self.parts)
-        done += [f"removed {left} large value(s) that no document refers to"] if left else []
+        done += [f"removed large values that no document refers to: {left}"] if left else []
         done += [f"rewrote {ATTRIBUTES}"] if _restore_attributes(self) else []
         done += ["installed the merge driver"] if layout.install_driver(self.parts.repository) else []
         if self.store.take_up(at_once=True):
@@ -465,7 +465,7 @@ def _waiting(checker: Checker) -> Iterator[Problem]:
         named = shortlist(pending.paths, _NAMED)
         why = f": {pending.reason}" if pending.reason else ""
         when = checker.parts.policy.when_free if pending.reason else "'memfs commit' commits them"
-        message = f"{pending.count} write(s) to {len(pending.paths)} file(s) wait for their commit{why} ({named})"
+        message = f"writes wait for their commit: {pending.count}, to {named}{why}"
         hint = f"they are safe in the journal; {when}"
         yield Problem.warning("", "CommitsWaiting", message, hint)
     for row in checker.recovered.uncommitted():

@@ -443,7 +443,7 @@ class Eraser(HistoryRewrite[EraseName, "tuple[Target, ErasePlan] | None"]):
         self.ended = self._carry_out(None, patience)
         if self.ended is not None:
             traces = len(self.ended.proof.hits) + len(self.ended.backups_left)
-            message = f"an interrupted erase was ended; {traces} trace(s) of it are left"
+            message = f"an interrupted erase was ended; traces that are left: {traces}"
             left = ", ".join(map(str, self.ended.backups_left))
             hint = f"delete {left}" if left else "nothing is to be done"
             self._store.notes.append(Problem.warning("", "EraseEnded", message, hint))

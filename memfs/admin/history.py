@@ -186,7 +186,7 @@ class History:
         unsaved = [path for path in paths if path.casefold() in edited]
         if unsaved:
             raise Conflict(
-                f"{len(unsaved)} file(s) hold edits that are not committed: {', '.join(unsaved[:3])}",
+                f"there are edits that are not committed: {', '.join(unsaved[:3])}",
                 path=unsaved[0],
                 hint=self.recovery_hint(unsaved),
             )

@@ -412,7 +412,7 @@ class Repairer:
         if saved is not None:
             count = len(saved.operations())
             saved.close()
-            sentence = f"the journal is rebuilt from the {count} whole write(s) in it; a copy is kept"
+            sentence = f"the journal is rebuilt from the writes that are whole in it: {count}; a copy is kept"
             yield _done(Repair(path="", sentence=sentence), self._renew_journal)
 
     def _renew_journal(self) -> None:

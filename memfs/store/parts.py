@@ -341,7 +341,7 @@ def _away(folder: str, waiting: int, configured: bool) -> Problem:
     return Problem(
         path=folder,
         code="SecondaryAway",
-        message=f"{waiting} write(s) wait in {place}, which cannot be looked into: they are missing from answers",
+        message=f"writes wait in {place}, which cannot be looked into: {waiting} are missing from answers",
         hint="mount that disk again; memfs goes on where it stopped"
         if configured
         else f"set storage.secondary to {place}, or trust the workspace again where its own file names it",

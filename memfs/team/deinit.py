@@ -194,7 +194,7 @@ class Deinit:
         self._store.notice_commits(thorough=True)
         if count := len(self._recovered.uncommitted()) + len(self._recovered.damaged()):
             yield (
-                f"{count} content(s) set aside by memfs",
+                f"contents set aside by memfs: {count}",
                 "'memfs restore --displaced' lists them and brings them back",
             )
         if names := self._waited_for():
@@ -202,10 +202,10 @@ class Deinit:
         if self._purge or self._own:
             yield from self._uncommitted()
         if self._purge and self._own and (count := self._unpublished()):
-            yield f"{count} commit(s) of the branch {BRANCH} that no remote has", "'memfs sync' pushes them"
+            yield f"commits of the branch {BRANCH} that no remote has: {count}", "'memfs sync' pushes them"
         storage = self._store.storage()
         if storage.waiting:
-            yield f"{storage.waiting} write(s) wait in {storage.secondary}", _COPY
+            yield f"writes that wait in {storage.secondary}: {storage.waiting}", _COPY
         yield from _kept_in(self._repository.state)
         if not self._others:
             yield from self._shared_losses()
@@ -215,14 +215,14 @@ class Deinit:
         states = {path for path in self._record.iterdir() if path.is_dir()} - {self._repository.state}
         for state in sorted(states):
             if count := _lost(self._repository, _waiting_in(state)):
-                yield f"{count} write(s) of a working tree that is gone wait in {state}", _COPY
+                yield f"writes of a working tree that is gone, in {state}: {count}", _COPY
             aside = [[(path, data)] for _, path, data in all_aside(state)]
             if len(io.listed(state / RECOVERED_FOLDER)) > len(aside) or _lost(self._repository, aside):
                 yield f"contents set aside in {state / RECOVERED_FOLDER}", _COPY
             yield from _kept_in(state)
         for ref in _refs(self._repository):
             if ref.startswith(_RESCUED) and (count := self._only_there(ref)):
-                yield f"{count} commit(s) that only {ref} keeps", f"'git branch NAME {ref}' keeps them"
+                yield f"commits that only {ref} keeps: {count}", f"'git branch NAME {ref}' keeps them"
 
     def _waited_for(self) -> list[str]:
         """The other branches to which writes are still to be committed; where memfs commits, it does so before."""
@@ -237,9 +237,9 @@ class Deinit:
         own = filter(self._is_own, _memory_files(tree))
         found = [path for path in own if path not in committed or committed[path] != _blob_now(tree, path)]
         if beside := [path for path in found if path.endswith(_OUTSIDE_GIT)]:
-            yield f"{len(beside)} large file(s) that git never holds: {shortlist(beside)}", _COPY
+            yield f"large files that git never holds: {shortlist(beside)}", _COPY
         if rest := [path for path in found if not path.endswith(_OUTSIDE_GIT)]:
-            yield f"{len(rest)} file(s) that no commit has: {shortlist(rest)}", "'memfs commit' commits what is valid"
+            yield f"files that no commit has: {shortlist(rest)}", "'memfs commit' commits what is valid"
         for name in self._blocks():
             if self._block_at(name) is BlockStatus.EDITED:
                 yield f"somebody edited the block in {name}", "move what you want to keep out of it"
@@ -265,7 +265,7 @@ class Deinit:
         else:
             strays = [path for path in _memory_files(self._parts.tree) if not self._is_own(path)]
             if strays:
-                yield f"{len(strays)} file(s) in {CONTENT}/ that are not memfs's: {', '.join(strays[:5])}"
+                yield f"files in {CONTENT}/ that are not memfs's: {shortlist(strays)}"
         if self._repository.head().commit is not None and not (self._own and self._purge):
             yield "the commits in git's history (only 'memfs admin erase ID', before you leave, rewrites those)"
         for other in self._others:
@@ -363,7 +363,7 @@ def _others(repository: Repository, root: Path) -> Iterator[Path]:
 def _kept_in(state: Path) -> Iterator[tuple[str, str]]:
     folder = state / append_log.FOLDER
     if count := len(append_log.waiting(folder)):
-        yield f"{count} file(s) with events of sessions that nobody has taken in yet, in {folder}", _COPY
+        yield f"events of sessions that nobody has taken in yet, in {folder}: {count}", _COPY
 
 
 def _refs(repository: Repository) -> tuple[str, ...]:

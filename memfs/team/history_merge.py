@@ -330,7 +330,7 @@ class HistoryJoin:
                 "" if bases else "--allow-unrelated-histories ",
             )
             raise MergeRefused(
-                f"the other line changes {len(foreign)} file(s) that memfs does not merge: {named}",
+                f"the other line changes files that memfs does not merge: {named}",
                 path=foreign[0].decode("utf-8", "backslashreplace"),
                 hint=f"git -C {place} merge {option}{commit[:12]} joins it: memory is merged by memfs there, too",
             )
@@ -369,7 +369,7 @@ def _refuse_markers(wanted: Sequence[FilePlan]) -> None:
 def _cannot(unjoined: Mapping[str, str]) -> MergeRefused:
     named = shortlist(f"{path} ({reason})" for path, reason in unjoined.items())
     return MergeRefused(
-        f"{len(unjoined)} file(s) cannot be joined: {named}",
+        f"files cannot be joined: {named}",
         path=next(iter(unjoined)),
         hint="correct them on one side and commit; or join the lines with git merge, then memfs team conflicts resolve",
     )
@@ -507,7 +507,7 @@ class Merger:
     def _commit_what_waits(self, adopt: bool | None) -> None:
         flushed = self._store.flush(adopt=adopt)
         if flushed.reason or flushed.waiting:
-            reason = flushed.reason or f"{flushed.waiting} write(s) still wait for their commit"
+            reason = flushed.reason or f"writes still wait for their commit: {flushed.waiting}"
             raise GitBusy(reason, hint="merge again when that is over")
 
     def _plan(self, commit: str, unrelated: bool) -> _MergePlan | None:
@@ -547,7 +547,7 @@ class Merger:
         if edited:
             first = min(edited)
             raise Conflict(
-                f"{len(edited)} file(s) that the merge changes hold edits that are not committed",
+                f"the merge changes what holds edits that are not committed: {shortlist(sorted(edited))}",
                 path=first,
                 hint="'memfs commit' commits them, after you corrected what 'memfs check' names; then merge again",
             )

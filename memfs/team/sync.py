@@ -195,7 +195,7 @@ class Syncer:
             self._store.flush_now(_LATER, adopt=True)
         elif edits := self.unpublished_edits():
             raise errors.PushRefused(
-                f"{len(edits)} edit(s) by hand are not committed, and would be published: {shortlist(edits, 20)}",
+                f"edits by hand are not committed, and would be published: {shortlist(edits, 20)}",
                 hint="look at them with 'memfs diff'; 'memfs commit' or --yes commits them, then they go along",
             )
 
@@ -405,7 +405,7 @@ class Syncer:
             own = f"git -C {place} push {asked.remote.name} {BRANCH}"  # where the code lies git pushes code
             push = own if is_separate(self._repository) else "git push"
             raise errors.PushRefused(
-                f"{asked.remote.name}/{asked.branch} would get {len(foreign)} file(s) that are not memory: {named}",
+                f"{asked.remote.name}/{asked.branch} would get files that are not memory: {named}",
                 hint=f"{push} publishes them, if they are ready; then sync again. Until then: memfs sync --no-push",
             )
 

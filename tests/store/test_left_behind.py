@@ -73,7 +73,7 @@ def test_what_only_a_person_commits_is_named(left: Workspace, opened: Opened, gi
     again = opened(left.root, history__commit=policy)
     again.store.put(MemoryItem("one more", "knowledge", id="own"))
     (problem,) = (one for one in again.checker.check() if one.code == "CommitsWaiting")
-    assert problem.message.startswith("2 write(s) to 2 file(s) wait for their commit")
+    assert problem.message.startswith("writes wait for their commit: 2, to ")
     assert "/left.yaml" in problem.message
     assert "memfs commit" in problem.hint
     assert not in_head(again, git)

@@ -255,7 +255,7 @@ def test_a_restore_sets_aside_what_no_commit_held(guest: Workspace, git: Git) ->
     put(guest, "The vault opens at nine", "vault")
     assert guest.history.restore("HEAD").removed
     (kept,) = guest.recovered.list()
-    with pytest.raises(DeinitRefused, match=r"set aside by memfs .*'memfs restore --displaced' lists them") as refused:
+    with pytest.raises(DeinitRefused, match=r"set aside by memfs: 1 .*memfs restore --displaced") as refused:
         guest.teams.deinit(guest.recovered, guest.sources.agents_block, purge=False).files()
     assert "memfs commit" not in str(refused.value)
     guest.recovered.restore(kept.name)

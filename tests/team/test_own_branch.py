@@ -281,7 +281,7 @@ def test_writes_of_the_memory_that_was_among_the_code_wait_only_until_a_commit_h
     git(code, "rm", "-rq", LINK, "memfs.toml")
     git(code, "commit", "-qm", "Move it")
     memfs(code, "init", "--own-branch")
-    assert "1 write(s) of a working tree that is gone" in memfs(code, "deinit", code=1)
+    assert "writes of a working tree that is gone" in memfs(code, "deinit", code=1)
     shutil.copytree(tmp_path / "saved/memories", code / LINK / "memories", dirs_exist_ok=True)
     memfs(code, "commit")
     memfs(code, "deinit")

@@ -344,7 +344,7 @@ def test_unpublished_work_beside_memory_is_not_pushed(site: Site, git: Git) -> N
     put(workspace, "one")
     before = site.tip()
     for dry_run in (True, False):
-        with pytest.raises(PushRefused, match=r"1 file\(s\) that are not memory: main.py") as refused:
+        with pytest.raises(PushRefused, match=r"files that are not memory: main.py") as refused:
             sync(workspace, dry_run=dry_run)
     assert "git push" in (refused.value.hint or "")
     assert site.tip() == before
@@ -376,7 +376,7 @@ def test_what_was_merged_is_named_before_the_push_is_refused(
         assert ("Would merge" if dry_run else "Merged") in told.out
         assert "ttl.yaml content: " in told.out
         assert "lunch.yaml" in told.out
-        assert "1 file(s) that are not memory: app.py" in told.err
+        assert "would get files that are not memory: app.py" in told.err
         assert "Would push" not in told.out
     done = sync(site.ada, push=False)
     assert (done.joined, done.refused) == (None, None)
