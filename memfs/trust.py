@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
+from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE
 from memfs.dataclass import dataclass
 from memfs.errors import WARNING, ContentError, CorruptRecord, MemfsError, Problem
 from memfs.format import json_text, toml_text
@@ -138,7 +138,7 @@ def status_of(root: Path) -> TrustStatus:
 
 def enabling(root: Path) -> list[PluginTrust]:
     """What in a workspace's files would loosen a protection or reach outside; a file that cannot be read counts not."""
-    return [*_from_settings(root), *_from_system_config(root), *_from_kinds(root), *_from_memory_contexts(root)]
+    return [*_from_settings(root), *_from_kinds(root), *_from_memory_contexts(root)]
 
 
 def repository(work_tree: Path) -> Trusted:
@@ -239,13 +239,6 @@ def _foreign_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
 def _same(value: Any, default: Any) -> bool:
     value = tuple(value) if isinstance(value, list) else value
     return isinstance(value, bool) == isinstance(default, bool) and bool(value == default)
-
-
-def _from_system_config(root: Path) -> Iterator[PluginTrust]:
-    secondary = _document(root, SYSTEM_CONFIG).get("secondary")
-    if not isinstance(secondary, dict) or secondary.get("enabled", True) is False or not secondary.get("path"):
-        return
-    yield PluginTrust(SYSTEM_CONFIG, "secondary.path", secondary["path"])
 
 
 def _from_kinds(root: Path) -> Iterator[PluginTrust]:

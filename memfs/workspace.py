@@ -792,7 +792,7 @@ def _opened(
     store = Store(parts)
     with ExitStack() as undone:  # what cannot be opened leaves no thread behind
         undone.callback(store.close)
-        store.notes.extend(secondary_problems(parts.tree, repository, parts.secondary))
+        store.notes.extend(secondary_problems(parts.tree, parts.secondary))
         arrange_watching(store, parts, chosen, watch)
         workspace = Workspace(
             root=on.root,

@@ -27,10 +27,9 @@ def root(tmp_path: Path) -> Path:
     return made
 
 
-def secondary(root: Path, **values: object) -> None:
-    """Write a system configuration with this secondary location."""
-    document = {"secondary": values}
-    (root / trust.SYSTEM_CONFIG).write_text(json.dumps(document))
+def secondary(root: Path, place: str) -> None:
+    """Name this secondary location beside the loose setting."""
+    (root / "memfs.toml").write_text(f'{LOOSE}[storage]\nsecondary = "{place}"\n')
 
 
 def test_nothing_is_trusted_until_it_is_granted(root: Path) -> None:
@@ -54,13 +53,12 @@ def test_a_grant_counts_until_it_is_revoked(root: Path) -> None:
 
 
 def test_what_would_be_enabled_is_listed(root: Path) -> None:
-    """Both the settings and the system's configuration are looked through."""
-    secondary(root, path="/mnt/spare")
+    """The settings are looked through."""
+    secondary(root, "/mnt/spare")
     assert [(want.file, want.key, want.value) for want in trust.enabling(root)] == [
         ("memfs.toml", "security.allow_invisible", True),
-        (trust.SYSTEM_CONFIG, "secondary.path", "/mnt/spare"),
+        ("memfs.toml", "storage.secondary", "/mnt/spare"),
     ]
-    secondary(root, path="/mnt/spare", enabled=False)
     (root / "memfs.toml").write_text("[security]\nallow_invisible = false\n[recall]\nlimit = 3\n")
     assert trust.enabling(root) == []
 
@@ -68,23 +66,22 @@ def test_what_would_be_enabled_is_listed(root: Path) -> None:
 @pytest.mark.parametrize("change", ["add", "value", "remove"])
 def test_a_pulled_change_of_what_is_enabled_lapses_the_trust(root: Path, change: str) -> None:
     """Trust holds for the values that were looked at, not for what a later pull puts in their place."""
-    secondary(root, path="/mnt/spare")
+    secondary(root, "/mnt/spare")
     trust.grant(root)
     if change == "add":
-        (root / "memfs.toml").write_text(LOOSE + "[recall]\nlimit = 4\n")
+        with (root / "memfs.toml").open("a") as file:
+            file.write("[recall]\nlimit = 4\n")
         assert trust.is_trusted(root), "an ordinary setting is not what was trusted"
-        secondary(root, path="/mnt/spare", enabled=True)
-        assert trust.is_trusted(root)
         (root / "memfs.toml").write_text("")
         assert not trust.is_trusted(root)
     elif change == "value":
-        secondary(root, path="/mnt/attacker")
+        secondary(root, "/mnt/attacker")
     else:
-        secondary(root)
+        (root / "memfs.toml").write_text(LOOSE)
     standing = trust.status_of(root)
     assert not standing.trusted
     assert "changed" in standing.reason
-    assert standing.value(trust.SYSTEM_CONFIG, "secondary.path") is None
+    assert standing.value("memfs.toml", "storage.secondary") is None
 
 
 def test_another_folder_at_the_same_path_is_not_the_trusted_one(root: Path, tmp_path: Path) -> None:
@@ -181,13 +178,13 @@ def test_a_strange_record_trusts_nothing(root: Path, record: object) -> None:
 
 def test_files_that_cannot_be_read_enable_nothing(root: Path) -> None:
     """A damaged file or a link in its place has no say; reading the workspace goes on."""
-    outside = root.parent / "outside.json"
-    outside.write_text('{"secondary": {"path": "/mnt/attacker"}}')
-    (root / trust.SYSTEM_CONFIG).symlink_to(outside)
+    outside = root.parent / "outside.yaml"
+    outside.write_text("kinds: {x: {body: x.json}}\n")
+    (root / trust.KINDS).symlink_to(outside)
     (root / "memfs.toml").write_text("[security\n")
     assert trust.enabling(root) == []
-    (root / trust.SYSTEM_CONFIG).unlink()
-    (root / trust.SYSTEM_CONFIG).write_text('{"secondary": {"path": "/a"}, "secondary": {"path": "/b"}}')
+    (root / trust.KINDS).unlink()
+    (root / trust.KINDS).write_text("kinds: {x: {body: a}}\nkinds: {x: {body: b}}\n")
     assert trust.enabling(root) == []
 
 

@@ -13,8 +13,8 @@ import re
 import secrets
 import time
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,6 +35,7 @@ from memfs.admin.backup_file import (
     verify,
     write_bundle,
 )
+from memfs.admin.store_builder import usable
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, replace
 from memfs.fs import io
@@ -56,6 +57,7 @@ _KEPT_FOLDERS = ("recovered", "spool")
 _OURS = ".memfs-"
 """How what a backup has not finished yet is named, whichever workspace it is of."""
 _LEVEL = 6
+_WHOLE = "whole"
 
 
 def make(parts: Parts, target: Path, origin: str) -> BackupManifest:
@@ -72,48 +74,37 @@ def make(parts: Parts, target: Path, origin: str) -> BackupManifest:
         StorageIO, HistoryError, LockTimeout, BackupInvalid: no backup was made.
     """
     io.sweep(target.parent, _OURS, folders=True)
-    with ExitStack() as stack:
-        packed = stack.enter_context(_temporary(target, "files"))
-        bundled = stack.enter_context(_temporary(target, "history"))
-        whole = stack.enter_context(_temporary(target, "whole"))
+    folder = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    io.remove_all(folder)  # of a killed one that had our number, as in a container that was restarted
+    io.mkdir(folder, 0o700)
+    try:
         packer = WorkspacePacker(parts)
         with closing(packer.tar()) as files:
-            _write(packed, _gzipped(files))
-        history = _bundled(parts, packer, bundled, target)
-        manifest = _assemble(parts, packer, history, (packed, bundled, whole), origin)
-        io.fsync(whole.fd, str(whole.path))
-        if verify(whole.path) != manifest:
+            _write(folder / FILES, _gzipped(files))
+        manifest = _assemble(parts, packer, _bundled(parts, packer, folder), folder, origin)
+        if verify(folder / _WHOLE) != manifest:
             raise errors.BackupInvalid(
                 "the backup does not read back as it was written", path=str(target), hint="try again"
             )
-        _give_name(whole.path, target)
+        _give_name(folder / _WHOLE, target)
         io.sync_folder(target.parent)
+    finally:
+        with suppress(errors.MemfsError):  # what stays after a kill, the next backup's sweep takes
+            io.remove_all(folder)
     return manifest
 
 
 # -- temporary files ----------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class _Open:
-    path: Path
-    fd: int
+def _write(path: Path, chunks: Iterable[bytes]) -> None:
+    with io.descriptor(io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)) as fd:
+        for data in chunks:
+            io.write_all(fd, data, str(path))
+        io.fsync(fd, str(path))
 
 
-@contextmanager
-def _temporary(target: Path, what: str) -> Iterator[_Open]:
-    """A file beside the target that goes when the block ends; after a kill, the next backup's sweep takes it."""
-    path = _beside(target, what)
-    io.unlink(path, missing_ok=True)
-    fd = io.open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-    try:
-        yield _Open(path, fd)
-    finally:
-        os.close(fd)
-        with suppress(errors.MemfsError):
-            io.unlink(path, missing_ok=True)
-
-
-def _beside(target: Path, what: str) -> Path:
-    return target.with_name(f".{target.name}.{what}.{os.getpid()}.tmp")
+def _read(path: Path) -> Iterator[bytes]:
+    with io.descriptor(io.open_file(path, os.O_RDONLY)) as fd:
+        yield from chunks_of(fd, os.fstat(fd).st_size, str(path))
 
 
 def _give_name(temporary: Path, target: Path) -> None:
@@ -219,13 +210,14 @@ def _is_kept(path: Path) -> bool:
     return path.is_file() and not path.name.endswith((".tmp", ".lock", ".second", ".queue"))
 
 
-def _bundled(parts: Parts, packer: WorkspacePacker, file: _Open, target: Path) -> RepositorySnapshot:
+def _bundled(parts: Parts, packer: WorkspacePacker, folder: Path) -> RepositorySnapshot:
     """The history, tried: git copies what it packed before as it is, and only taking it shows what is damaged."""
-    history = packer.history
+    history, path = packer.history, folder / HISTORY
     try:
-        write_bundle(parts.repository, history, file.fd, str(file.path))
+        with io.descriptor(io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)) as fd:
+            write_bundle(parts.repository, history, fd, str(path))
         if history.refs:
-            prove_history(_from_start(file), history, _beside(target, "proof"))
+            prove_history(_read(path), history, folder / "proof")
     except errors.HistoryError as error:
         packer.left_out[HISTORY] = error.message
         return replace(history, refs={})
@@ -240,19 +232,13 @@ def _gzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
     yield compress.flush()
 
 
-def _write(file: _Open, chunks: Iterable[bytes]) -> None:
-    for data in chunks:
-        io.write_all(file.fd, data, str(file.path))
-
-
 # -- putting together ---------------------------------------------------------------------------------------------
 def _assemble(
-    parts: Parts, packer: WorkspacePacker, history: RepositorySnapshot, files: tuple[_Open, _Open, _Open], origin: str
+    parts: Parts, packer: WorkspacePacker, history: RepositorySnapshot, folder: Path, origin: str
 ) -> BackupManifest:
-    packed, bundled, whole = files
-    listed: dict[str, Digest] = {FILES: digest_of(_from_start(packed))}
+    listed: dict[str, Digest] = {FILES: digest_of(_read(folder / FILES))}
     if history.refs:
-        listed[HISTORY] = digest_of(_from_start(bundled))
+        listed[HISTORY] = digest_of(_read(folder / HISTORY))
     for name, data in sorted(packer.state.items()):  # the manifest sorts its keys, and the parts come in its order
         listed[STATE + name] = (len(data), hashlib.sha256(data).hexdigest())
     manifest = BackupManifest(
@@ -271,19 +257,17 @@ def _assemble(
         left_out=tuple(f"{path}: {reason}" for path, reason in sorted(packer.left_out.items())),
         whole=packer.left_out.keys() <= packer.on_purpose,
     )
-    data = manifest.encode()
-    sources: dict[str, Iterable[bytes]] = {FILES: _from_start(packed), HISTORY: _from_start(bundled)}
-    sources |= {STATE + name: [state] for name, state in packer.state.items()}
-    _write(whole, tar_file(manifest_name(data), [data], len(data)))
-    for name, (size, _) in listed.items():
-        _write(whole, tar_file(name, sources[name], size))
-    _write(whole, [END])
+    _write(folder / _WHOLE, _tar(manifest, packer.state, folder))
     return manifest
 
 
-def _from_start(file: _Open) -> Iterator[bytes]:
-    os.lseek(file.fd, 0, os.SEEK_SET)
-    yield from chunks_of(file.fd, os.fstat(file.fd).st_size, str(file.path))
+def _tar(manifest: BackupManifest, state: Mapping[str, bytes], folder: Path) -> Iterator[bytes]:
+    data = manifest.encode()
+    yield from tar_file(manifest_name(data), [data], len(data))
+    for name, (size, _) in manifest.parts.items():
+        kept = state.get(name.removeprefix(STATE))
+        yield from tar_file(name, _read(folder / name) if kept is None else [kept], size)
+    yield END
 
 
 _LOCK = "backup.lock"
@@ -373,7 +357,7 @@ class Backups:
             StorageIO, LockTimeout, BackupInvalid: the first place where it failed; the others were served.
         """
         with self._lock.hold("backup", timeout=60):
-            return self._make(self.places() if to is None else [_usable(to, self._parts)])
+            return self._make(self.places() if to is None else [self._usable(str(to))])
 
     def _make(self, places: Sequence[Path]) -> list[BackupResult]:
         made, failed = [], None
@@ -422,8 +406,12 @@ class Backups:
             SettingInvalid: one is not absolute, or lies inside what is backed up.
         """
         self._parts.require_open()
-        named = [Path(target).expanduser() for target in self._settings.targets]
-        return [_usable(place, self._parts) for place in named] or [own_folder()]
+        return [self._usable(target) for target in self._settings.targets] or [own_folder()]
+
+    def _usable(self, named: str) -> Path:
+        repository = self._parts.repository
+        inside = (self._parts.tree.root / CONTENT, repository.common_dir, repository.git_dir)
+        return usable(named, inside, "backup.targets")
 
     def kept(self, place: Path | None = None, *, namesakes: bool = False) -> list[Path]:
         """This workspace's backups, oldest first, in one place or wherever it ever made one.
@@ -588,17 +576,3 @@ def _is_whole(path: Path) -> bool:
             return manifest.whole
     except errors.MemfsError:
         return False
-
-
-def _usable(place: Path, parts: Parts) -> Path:
-    if not place.is_absolute():
-        raise errors.SettingInvalid(
-            f"{str(place)!r} is not absolute", field="backup.targets", hint="name the whole path"
-        )
-    resolved = Path(os.path.realpath(place))
-    for inside in (parts.tree.root / CONTENT, parts.repository.common_dir, parts.repository.git_dir):
-        if resolved.is_relative_to(inside):
-            raise errors.SettingInvalid(
-                f"{str(place)!r} lies inside what is backed up", field="backup.targets", hint="name another folder"
-            )
-    return resolved

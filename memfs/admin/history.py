@@ -83,10 +83,6 @@ class History:
         """Unified diff of the memory between two revisions; ``newer`` None means the files as they are."""
         return log.diff(self._repository, older, newer, self._paths(target))
 
-    def show(self, revision: str, target: str | None = None) -> str:
-        """One revision: who, when, why, and what changed."""
-        return log.show(self._repository, revision, self._paths(target))
-
     def path_of(self, target: str) -> str:
         """Where the file of an id, or of a path, lies now; "" where no file has that id."""
         self._store.require_open()

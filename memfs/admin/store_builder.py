@@ -1,7 +1,6 @@
 """Build the store of one workspace from its folder and settings: repository, index, lock, quota and file watch.
 
-The secondary location counts from a person's own settings, or from ``configuration/system_config.json`` in a workspace
-that they trust. A workspace of a newer memfs is refused. While a workspace may be created at a place, no other process
+A workspace of a newer memfs is refused. While a workspace may be created at a place, no other process
 creates one there.
 """
 
@@ -9,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import partial
@@ -21,7 +20,7 @@ from memfs.catalog.facts import Catalog, ItemCatalog
 from memfs.config import first_policies, load, load_kinds, make_root
 from memfs.config_names import RETENTION_POLICY, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.dataclass import NamedTuple, replace
-from memfs.errors import FormatUnsupported, MemfsError, Problem, RepoUnsupported, SettingInvalid
+from memfs.errors import MemfsError, Problem, RepoUnsupported, SettingInvalid
 from memfs.format import toml_text
 from memfs.format.codec import Codec
 from memfs.format.toml_text import FORMAT
@@ -42,8 +41,7 @@ from memfs.startup import TYPE_CHECKING, Any
 from memfs.store import Store
 from memfs.store.access_log import FOLDER as SERVED_FOLDER
 from memfs.store.access_log import ServedLog
-from memfs.store.parts import READ_LIMIT, Parts, StorePolicy
-from memfs.trust import status_of
+from memfs.store.parts import Parts, StorePolicy
 from memfs.usage import FILE as USAGE_FILE
 from memfs.usage import Usage
 
@@ -305,12 +303,10 @@ def read_whole(tree: View, path: str) -> bytes | None:
 
 
 _SECONDARY = "storage.secondary"
-_SECONDARY_KEY = "secondary.path"
 
 
 def find_secondary(tree: Tree, repository: Repository, journal: Journal, setting: str) -> Secondary | None:
-    """The secondary location, None where none is configured, or only by a file that does not count or will not do;
-    ``secondary_problems`` says so.
+    """The secondary location, None where none is configured.
 
     Args:
         setting: the value of ``storage.secondary``, "" for none.
@@ -318,66 +314,38 @@ def find_secondary(tree: Tree, repository: Repository, journal: Journal, setting
     Raises:
         SettingInvalid: the setting names a place that will not do.
     """
-    named = setting or _from_document(tree)
-    if not named:
+    if not setting:
         return None
     from memfs.store.failover import Secondary  # most have none, and are spared it
 
-    try:
-        place = usable(named, repository, _SECONDARY if setting else _SECONDARY_KEY)
-    except SettingInvalid:
-        if setting:
-            raise
-        return None
-    return Secondary(place, tree.root, journal)
+    inside = (repository.work_tree, repository.workspace, repository.git_dir, repository.common_dir)
+    return Secondary(usable(setting, inside, _SECONDARY), tree.root, journal)
 
 
-def secondary_problems(tree: Tree, repository: Repository, secondary: Secondary | None) -> list[Problem]:
-    """What is wrong with the choice of the place."""
-    if secondary is not None:
-        return [_same_disk(secondary)] if _shares_disk(secondary.place, tree.root) else []
-    named = _from_document(tree)
-    try:
-        if named:
-            usable(named, repository, _SECONDARY_KEY)
-    except SettingInvalid as error:
-        return [Problem.of(error, SYSTEM_CONFIG)]
-    return []
-
-
-def usable(named: object, repository: Repository, field: str) -> Path:
-    """The folder, if it may serve.
-
-    Raises:
-        SettingInvalid: it is not absolute, or lies in the workspace or its repository.
-    """
-    hint = "name an absolute folder on another disk"
-    place = Path(str(named)).expanduser()
-    if not place.is_absolute() or "\0" in str(named):
-        raise SettingInvalid("the secondary location is not an absolute path", field=field, hint=hint)
-    real = Path(os.path.realpath(place))
-    for inside in (repository.work_tree, repository.workspace, repository.git_dir, repository.common_dir):
-        if real.is_relative_to(os.path.realpath(inside)):
-            raise SettingInvalid(f"the secondary location lies inside {inside}", field=field, hint=hint)
-    return real
-
-
-def _from_document(tree: Tree) -> object:
-    """The place that ``system_config.json`` names, where that counts; asked only if the word is in it."""
-    try:
-        if b"secondary" not in tree.read(SYSTEM_CONFIG, READ_LIMIT).data:
-            return None
-    except (MemfsError, FileNotFoundError, FormatUnsupported):
-        return None
-    return status_of(tree.root).value(SYSTEM_CONFIG, _SECONDARY_KEY)
-
-
-def _shares_disk(place: Path, root: Path) -> bool:
-    existing = next(folder for folder in (place, *place.parents) if os.path.exists(folder))
-    return os.stat(existing).st_dev == os.stat(root).st_dev
-
-
-def _same_disk(secondary: Secondary) -> Problem:
+def secondary_problems(tree: Tree, secondary: Secondary | None) -> list[Problem]:
+    """A warning where the secondary location fills and fails with the workspace's own disk."""
+    if secondary is None:
+        return []
+    existing = next(folder for folder in (secondary.place, *secondary.place.parents) if os.path.exists(folder))
+    if os.stat(existing).st_dev != os.stat(tree.root).st_dev:
+        return []
     message = "the secondary location is on the workspace's own disk and fills and fails with it"
     hint = f"set {_SECONDARY} to a folder on another disk"
-    return Problem.warning(str(secondary.place), "SameDisk", message, hint)
+    return [Problem.warning(str(secondary.place), "SameDisk", message, hint)]
+
+
+def usable(named: str, apart_from: Iterable[Path], field: str) -> Path:
+    """A folder, if it may serve for what must not be lost with a workspace.
+
+    Raises:
+        SettingInvalid: it is not absolute, or lies in one of the folders.
+    """
+    hint = "name an absolute folder elsewhere"
+    place = Path(named).expanduser()
+    if not place.is_absolute() or "\0" in named:
+        raise SettingInvalid(f"{named!r} is not an absolute path", field=field, hint=hint)
+    real = Path(os.path.realpath(place))
+    for inside in apart_from:
+        if real.is_relative_to(os.path.realpath(inside)):
+            raise SettingInvalid(f"{named!r} lies inside {inside}", field=field, hint=hint)
+    return real

@@ -1,4 +1,4 @@
-"""Reads history: the log, ``diff``, ``show`` and ``blame`` of memory files, and the content of the working files.
+"""Reads history: the log, ``diff`` and ``blame`` of memory files, and the content of the working files.
 
 Patches are made by memfs itself, and lines traced by it: no colour, pager, conversion, ignored commit or external
 program of the repository takes part.
@@ -23,7 +23,7 @@ from memfs.git.commit_object import parse_commit
 from memfs.git.layout import HEX
 from memfs.git.objects import DEEPEST, EMPTY_TREE, FILE, FOLDER, REGULAR, TreeEntry, tree_of
 from memfs.git.repository import Repository, parse_moment, since_filter
-from memfs.model.time import format_time, utc_now
+from memfs.model.time import utc_now
 
 _SHORT = 7
 _SNIFFED = 8000
@@ -159,30 +159,6 @@ def diff(repository: Repository, a: str, b: str | None = None, paths: Iterable[s
     after = {path: repository.blob_id(data) for path, data in contents.items()}
     made = {after[path]: data for path, data in contents.items()}
     return differences(before, after, lambda blob: made[blob] if blob in made else repository.blob(blob))
-
-
-def show(repository: Repository, revision: str, paths: Iterable[str] = ()) -> str:
-    """One commit: who, when, why, and its patch against its first parent.
-
-    Raises:
-        HistoryUnavailable: the revision does not exist.
-    """
-    commit = repository.resolve(revision)
-    shown = revisions(repository, [commit])[0]
-    parents = repository.commit_object(commit).parents
-    wanted = tuple(paths) or OWN_PATHS
-    before = _files(repository, parents[0], wanted) if parents else {}
-    patch = differences(before, _files(repository, commit, wanted), repository.blob)
-    return "\n".join((*_heading(shown), "", patch)) if patch else "\n".join((*_heading(shown), ""))
-
-
-def _heading(shown: Revision) -> list[str]:
-    lines = [f"commit {shown.commit}", f"Author: {shown.author} <{shown.email}>", f"Date: {format_time(shown.time)}"]
-    lines += ["", f"    {shown.subject}"]
-    if shown.body:
-        lines += ["", *(f"    {line}".rstrip() for line in shown.body.splitlines())]
-    trailers = [f"    {name}: {value}" for name, values in shown.trailers.items() for value in values]
-    return [*lines, "", *trailers] if trailers else lines
 
 
 def _since(since: str | datetime | None) -> list[str]:

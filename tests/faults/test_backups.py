@@ -9,7 +9,7 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -229,8 +229,9 @@ def test_a_backup_that_does_not_read_back_is_never_named(
 
     def rotten(*arguments: object) -> object:
         manifest = assemble(*arguments)  # type: ignore[arg-type]
-        whole = arguments[3][2]  # type: ignore[index]
-        os.pwrite(whole.fd, b"\x00rot", os.fstat(whole.fd).st_size // 2)
+        whole = arguments[3] / "whole"  # type: ignore[operator]
+        with whole.open("r+b") as file:
+            os.pwrite(file.fileno(), b"\x00rot", whole.stat().st_size // 2)
         return manifest
 
     monkeypatch.setattr(backup_make, "_assemble", rotten)
@@ -254,16 +255,13 @@ def test_the_check_catches_a_backup_that_is_written_under_its_own_name(
     folder.mkdir()
     target = folder / "memfs-x.tar"
 
-    @contextlib.contextmanager
-    def straight(_: Path, what: str) -> Iterator[object]:
-        path = target if what == "whole" else folder / f".{what}"
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-        try:
-            yield backup_make._Open(path, fd)
-        finally:
-            os.close(fd)
+    write = backup_make._write
 
-    monkeypatch.setattr(backup_make, "_temporary", straight)
+    def straight(path: Path, chunks: Iterable[bytes]) -> None:
+        write(target if path.name == "whole" else path, chunks)
+
+    monkeypatch.setattr(backup_make, "_write", straight)
+    monkeypatch.setattr(backup_make, "verify", lambda _: verify(target))
     monkeypatch.setattr(backup_make, "_give_name", lambda temporary, target: None)
     with injected(Fault()) as counted:
         backup_make.make(workspace.parts, target, "12345678")

@@ -18,7 +18,7 @@ from memfs.git import commits
 from memfs.git.busy import running_git
 from memfs.git.commit_object import CommitChange, Group
 from memfs.git.commits import commit, maintain, recover
-from memfs.git.log import diff, log, show
+from memfs.git.log import diff, log
 from memfs.git.repository import Repository
 
 ITEM = "ContextMemory/memories/semantic/2026-11/use-postgres-7h2k9q.yaml"
@@ -666,7 +666,6 @@ def test_row_41_nothing_of_a_hostile_repository_runs(world, tmp_path):
     (
         log(repository),
         log(repository, [NEW]),
-        show(repository, "HEAD"),
         diff(repository, "HEAD~1"),
     )
     maintain(repository)

@@ -1,4 +1,4 @@
-"""Reading history: log, diff, show and maintenance."""
+"""Reading history: log, diff and maintenance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memfs.fs.journal import Writer
 from memfs.git import commits
 from memfs.git.commit_object import Group
 from memfs.git.commits import due, maintain
-from memfs.git.log import diff, differences, log, show
+from memfs.git.log import diff, differences, log
 
 ITEM = "ContextMemory/memories/semantic/2026-11/use-postgres-7h2k9q.yaml"
 ASIDE = "refs/heads/aside"
@@ -76,7 +76,7 @@ def test_a_merge_tells_its_changes_against_the_first_parent(world):
     world.git("checkout", "-q", "main")
     world.commit(world.put(ITEM, "2\n"))
     world.git("merge", "-q", "--no-edit", "side")
-    assert NEW in show(world.repository, "HEAD")
+    assert NEW in diff(world.repository, "HEAD~1", "HEAD")
     found = {one.subject: one.paths for one in log(world.repository)}
     assert found.get("Merge branch 'side'", (NEW,)) == (NEW,)
 
@@ -147,16 +147,6 @@ def test_huge_files_are_compared_in_no_time():
     text = differences({"x": "old"}, {"x": "new"}, {"old": old, "new": new}.__getitem__)
     assert "@@ -9998,7 +9998,8 @@" in text
     assert "-10000\n+changed\n+and more\n 10001\n" in text
-
-
-# -- show ---------------------------------------------------------------------------------------------------------
-def test_show_tells_one_commit_with_its_patch(world):
-    """The heading names the writer, the patch follows; the first commit is shown against nothing."""
-    world.commit(world.put(NEW, "1\n", agent="claude", message="Why not"))
-    text = show(world.repository, "HEAD")
-    assert text.startswith(f"commit {world.repository.head().commit}\nAuthor: claude <claude@agent.memfs>\nDate: ")
-    assert "\n    Why not\n\n    Memfs-Agent: claude\n\ndiff --git " in text
-    assert "new file mode" in show(world.repository, "HEAD~1")
 
 
 # -- maintenance and attributes -----------------------------------------------------------------------------------

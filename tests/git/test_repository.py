@@ -18,7 +18,7 @@ from memfs.git import repository as repository_module
 from memfs.git.commit_object import CommitChange, parse_commit
 from memfs.git.commits import commit
 from memfs.git.layout import Head
-from memfs.git.log import diff, log, show
+from memfs.git.log import diff, log
 from memfs.git.process import GitCommands, surely_merged
 from memfs.git.repository import Repository
 from memfs.model.item import object_id
@@ -457,7 +457,6 @@ def test_row_13_names_that_no_file_can_have_are_refused(world, name):
         lambda: repository.staged_differently([name]),
         lambda: log(repository, [name]),
         lambda: diff(repository, "HEAD", None, [name]),
-        lambda: show(repository, "HEAD", [name]),
         lambda: attribute_conflicts(repository, [name]),
         lambda: commit(repository, [world.group(CommitChange(path=name, data=b""))], "refs/heads/main"),
     ):
@@ -468,7 +467,6 @@ def test_row_13_names_that_no_file_can_have_are_refused(world, name):
         lambda: repository.read(name, ITEM),
         lambda: log(repository, since=name),
         lambda: diff(repository, name),
-        lambda: show(repository, name),
     ):
         with pytest.raises(HistoryUnavailable):
             question()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -16,7 +15,6 @@ from memfs import MemoryItem
 from memfs.errors import SettingInvalid, StorageIO, StorageUnavailable
 from memfs.fs import io
 from memfs.model import Query
-from memfs.trust import grant
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -59,12 +57,6 @@ def contents(workspace: Workspace) -> dict[str, str]:
 def codes(workspace: Workspace) -> list[str]:
     """The codes of what is wrong."""
     return [problem.code for problem in workspace.store.problems()]
-
-
-def configure(workspace: Workspace, place: object) -> None:
-    """Name the place in the workspace's own file."""
-    path = workspace.root / "ContextMemory/configuration/system_config.json"
-    path.write_text(json.dumps({"secondary": {"path": place}}))
 
 
 # -- where --------------------------------------------------------------------------------------------------------
@@ -132,28 +124,6 @@ def _files(folder: Path) -> dict[str, bytes]:
 def test_the_same_disk_is_warned_about(opened: Opened, spare: Path) -> None:
     """A place on the workspace's own disk serves, with a warning (S17)."""
     assert codes(opened(storage__secondary=str(spare))) == ["SameDisk"]
-
-
-def test_a_file_of_the_workspace_counts_only_when_trusted(opened: Opened, spare: Path) -> None:
-    """``secondary`` in ``system_config.json`` names a place outside: it is used only in a trusted workspace (S17)."""
-    workspace = opened()
-    configure(workspace, str(spare))
-    assert opened(workspace.root).parts.secondary is None
-    grant(workspace.root)
-    trusting = opened(workspace.root)
-    assert trusting.store.storage().secondary == str(spare)
-    configure(workspace, str(spare.parent / "another"))
-    assert opened(workspace.root).parts.secondary is None
-
-
-def test_a_wrong_place_in_the_file_is_reported_and_not_used(opened: Opened) -> None:
-    """A trusted file that names a place inside the workspace keeps nobody from reading (S17)."""
-    workspace = opened()
-    configure(workspace, str(workspace.root / "spare"))
-    grant(workspace.root)
-    again = opened(workspace.root)
-    assert again.parts.secondary is None
-    assert "SettingInvalid" in codes(again)
 
 
 # -- damaged or gone ----------------------------------------------------------------------------------------------
