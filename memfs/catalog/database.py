@@ -123,7 +123,7 @@ class Database:
         """
         global _left
         # Each process that finds nobody else at the file reads the log whole, and begins none anew.
-        if _length(Path(f"{self._path}-wal")) > _LONG_LOG:
+        if _fact(f"{self._path}-wal", "st_size") > _LONG_LOG:
             self.close()
             return
         with no_fork, self._mine():
@@ -199,7 +199,7 @@ class Database:
         self._in_memory, self.refusal = True, error
 
     def _connected(self) -> sqlite3.Connection:
-        if self._open is not None and (self._in_memory or self._inode == _inode(self._path)):
+        if self._open is not None and (self._in_memory or self._inode == _fact(self._path, "st_ino")):
             return self._open
         self._drop()  # another process started over: what is open has no name any more
         if not self._in_memory:
@@ -213,7 +213,7 @@ class Database:
             check_same_thread=False,
             isolation_level=None,
         )
-        self._open, self._inode = base, _inode(self._path)
+        self._open, self._inode = base, _fact(self._path, "st_ino")
         try:
             self._prepare(base)
         except BaseException:
@@ -245,7 +245,7 @@ class Database:
 
     def _start_over(self) -> None:
         self._drop()
-        if self._in_memory or self._inode != _inode(self._path):
+        if self._in_memory or self._inode != _fact(self._path, "st_ino"):
             return  # another process did
         if self._home is not None:
             set_aside(self._path)
@@ -313,16 +313,10 @@ def _number(base: sqlite3.Connection, pragma: str) -> int:
     return int(base.execute(f"PRAGMA {pragma}").fetchone()[0])
 
 
-def _inode(path: Path) -> int:
+def _fact(path: str | Path, name: str) -> int:
+    """What the system says of a file, 0 where it says nothing."""
     try:
-        return os.stat(path).st_ino
-    except OSError:
-        return 0
-
-
-def _length(path: Path) -> int:
-    try:
-        return os.stat(path).st_size
+        return int(getattr(os.stat(path), name))
     except OSError:
         return 0
 

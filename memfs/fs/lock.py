@@ -16,17 +16,14 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
 from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.fs import io
-from memfs.startup import TYPE_CHECKING, Any, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from typing import Self, overload
+from memfs.startup import TYPE_CHECKING, TypeVar
 
 _PAUSE = 0.01
 _Value = TypeVar("_Value")
@@ -412,32 +409,14 @@ def _state(pid: int) -> str:
         return ""
 
 
-class shared_property(Generic[_Value]):  # noqa: N801  named as the property that it is
+class shared_property(cached_property[_Value]):  # noqa: N801  named as the property that it is
     """A cached property of which all threads get the same value, also those that ask for it first at once.
 
     What a thread made in vain is dropped, so making it must not open anything.
     """
 
-    def __init__(self, make: Callable[[Any], _Value]) -> None:
-        """``make``: makes the value for an object, which must have a ``__dict__``."""
-        self._make = make
-        self._name = ""
-        self.__doc__ = make.__doc__
+    if not TYPE_CHECKING:  # its types are those of a cached property
 
-    def __set_name__(self, owner: type[Any], name: str) -> None:
-        self._name = name
-
-    if TYPE_CHECKING:
-
-        @overload
-        def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
-
-        @overload
-        def __get__(self, instance: object, owner: type[Any] | None = None) -> _Value: ...
-
-    def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Self | _Value:
-        """The value; the property itself where the class is asked."""
-        if instance is None:
-            return self
-        value: _Value = instance.__dict__.setdefault(self._name, self._make(instance))
-        return value
+        def __get__(self, instance, owner=None):
+            """The value; the property itself where the class is asked."""
+            return self if instance is None else instance.__dict__.setdefault(self.attrname, self.func(instance))
