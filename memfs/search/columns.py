@@ -63,27 +63,6 @@ def unpack(data: bytes) -> dict[str, bytes | memoryview]:
     return found
 
 
-def pack_json(value: Any) -> bytes:
-    """A value of JSON's types; anything else in it becomes text."""
-    return _squeezed(json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str).encode())
-
-
-def unpack_json(data: bytes | memoryview) -> Any:
-    """The value again."""
-    return json.loads(bytes(_whole(data)))
-
-
-def pack_lines(lines: Collection[str]) -> bytes:
-    """Texts in ASCII without line ends."""
-    return _squeezed("\n".join(lines if any(lines) else ()).encode("ascii"), most=0.6)  # few commands read them
-
-
-def unpack_lines(data: bytes | memoryview) -> list[str]:
-    """The texts again; none where all were empty."""
-    text = str(_whole(data), "ascii")
-    return text.split("\n") if text else []
-
-
 def pack_numbers(numbers: array[Any]) -> bytes:
     """Numbers, in as few bytes each as they all fit in."""
     code = numbers.typecode
@@ -348,8 +327,10 @@ class DocumentColumns:
         blobs: bytes,
     ) -> DocumentColumns:
         parts = {"blobs": blobs} | {name: pack_numbers(column) for name, column in numbers.items()}
-        parts |= {f"{name}.names": pack_json(list(values)) for name, values in names.items()}
-        parts |= {name: pack_lines(texts) for name, texts in lines.items()} | {"paths": paths.pack()}
+        parts |= {f"{name}.names": _squeezed(json.dumps(list(values)).encode()) for name, values in names.items()}
+        for name, texts in lines.items():
+            parts[name] = _squeezed("\n".join(texts if any(texts) else ()).encode("ascii"), most=0.6)  # read seldom
+        parts["paths"] = paths.pack()
         return cls({name: memoryview(data) for name, data in parts.items()})
 
     def with_changes(
@@ -407,7 +388,7 @@ class DocumentColumns:
         return unpack_numbers(self._parts[name])
 
     def _names(self, name: str) -> list[str]:
-        names: list[str] = unpack_json(self._parts[f"{name}.names"])
+        names: list[str] = json.loads(bytes(_whole(self._parts[f"{name}.names"])))
         return names
 
     @cached_property
@@ -483,11 +464,16 @@ class DocumentColumns:
 
     @cached_property
     def _contexts(self) -> list[str]:
-        return unpack_lines(self._parts["contexts"])
+        return self._lines("contexts")
 
     @cached_property
     def _tags(self) -> list[str]:
-        return unpack_lines(self._parts["tags"])
+        return self._lines("tags")
+
+    def _lines(self, section: str) -> list[str]:
+        """Texts in ASCII without line ends, one for each document; none where all are empty."""
+        text = str(_whole(self._parts[section]), "ascii")
+        return text.split("\n") if text else []
 
     @cached_property
     def _coded(self) -> dict[str, tuple[list[str], array[int]]]:

@@ -86,7 +86,11 @@ class Overlay:
 
         One that comes back as the base has it is the base's again, so that its words count once.
         """
-        is_back = (item.path in self.gone or item.path in self.stamps) and self._is_of_base(item, stamp)
+        is_back = (
+            (item.path in self.gone or item.path in self.stamps)
+            and self._base.holder(item.id) == self.items.get(item.id, item).path == item.path
+            and self._base.blob(item.path) == stamp.blob
+        )
         self._drop(item.path)
         self.clock += 1
         self.gone.pop(item.path, None)
@@ -154,10 +158,6 @@ class Overlay:
         """The item that was added at a path, unless another took its id."""
         item = self.items.get(stem_of(path))
         return item if item is not None and item.path == path else None
-
-    def _is_of_base(self, item: MemoryItem, stamp: Stamp) -> bool:
-        held = self._base.holder(item.id), self._base.blob(item.path), self.items.get(item.id, item).path
-        return held == (item.path, stamp.blob, item.path)
 
     @property
     def hidden(self) -> frozenset[str]:

@@ -334,7 +334,8 @@ class IndexSync:
         and were looked at here since.
         """
         if self.index.reload():
-            self.forget_owners()
+            with self._lock:
+                self._owners = None  # who owns which id is asked again
             paths = None
         return self.refresh(paths)
 
@@ -377,11 +378,6 @@ class IndexSync:
             tree = tree_ids({os.fsencode(name): stamps.blob(f"{folder}/{name}") for name in names})[b""]
             self._unchanged.note_tree(folder, tree)
         return tree
-
-    def forget_owners(self) -> None:
-        """Another process made a new base generation: who owns which id is asked again."""
-        with self._lock:
-            self._owners = None
 
     def rebuild(self, progress: Progress | None = None) -> None:
         """Rebuild the index from every file."""

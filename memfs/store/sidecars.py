@@ -97,8 +97,14 @@ def spill(
         enough = {one.field for one in sized if one.bytes >= over_bytes and one.parts >= over_parts}
         sized.sort(key=lambda one: (0, one.bytes) if one.field in enough else (1, -one.bytes))
         for one in sized:
-            spilled = _spilled(_at(values, one.field), path)
-            reduced = _replaced(values, one.field, _reference(spilled))
+            value: Any = values
+            for key in one.field:
+                value = value[key]
+            data = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
+            spilled = SpilledValue(sidecar_path(path, sha256(data)), value, data)
+            name = spilled.path.rpartition("/")[2]
+            reference = {KEY: {"file": name, "sha256": sha256(data), "bytes": len(data)}}
+            reduced = _replaced(values, one.field, reference)
             if fits(reduced):
                 values = reduced
                 taken.append(spilled)
@@ -122,22 +128,6 @@ def _measure(value: Any, field: FieldPath, found: list[_SizedValue]) -> _SizedVa
     if field and KEY not in field and (sized.bytes >= _WORTH_BYTES or sized.parts >= _WORTH_PARTS):
         found.append(sized)
     return sized
-
-
-def _spilled(value: Any, path: str) -> SpilledValue:
-    data = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
-    return SpilledValue(sidecar_path(path, sha256(data)), value, data)
-
-
-def _reference(spilled: SpilledValue) -> dict[str, Any]:
-    name = spilled.path.rpartition("/")[2]
-    return {KEY: {"file": name, "sha256": sha256(spilled.data), "bytes": len(spilled.data)}}
-
-
-def _at(values: Any, field: FieldPath) -> Any:
-    for key in field:
-        values = values[key]
-    return values
 
 
 def _replaced(value: Any, field: FieldPath, new: Any) -> Any:

@@ -410,7 +410,8 @@ class Store(FolderReader):
 
     def maintain(self) -> None:
         """Do what is due from time to time: commit what others left, fold the index, make a backup."""
-        self._take_up_late()
+        if self._parts.policy.commit in _BY_TIME and self._overdue(self._parts.journal.operations()):
+            self._window.wake(min(self._parts.policy.interval, _LATE_SECONDS))  # who wrote it must have been killed
         self.fold_if_large()
         self._parts.gate.maintain()
 
@@ -599,11 +600,6 @@ class Store(FolderReader):
         flushed = self._committer.flush(patience=patience)
         self.notes.extend(flushed.notes)
         return len(flushed.commits)
-
-    def _take_up_late(self) -> None:
-        """Commit what has waited for so long that who wrote it must have been killed."""
-        if self._parts.policy.commit in _BY_TIME and self._overdue(self._parts.journal.operations()):
-            self._window.wake(min(self._parts.policy.interval, _LATE_SECONDS))
 
     def _overdue(self, waiting: Sequence[Operation]) -> bool:
         age = self._parts.clock().timestamp() - waiting[0].time if waiting else 0.0

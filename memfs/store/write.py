@@ -275,16 +275,13 @@ class FileWriter:
         with parts.lock.hold("record edits"):
             self._notice(redo_all(self._parts, self._health))
             parts.repository.let_moves_end()
-            standing = [edit for edit in edits if self._is_still_theirs(edit)]
+            latest = parts.journal.latest
+            standing = [one for one in edits if content_now(parts.tree, one.path) == one.new_sha != latest(one.path)]
             if standing:
                 operation = self._recording(self.branch(), message, standing, batch=True)
                 parts.journal.append([operation])
                 parts.journal.mark_applied(operation.id)
         return standing
-
-    def _is_still_theirs(self, edit: FilePlan) -> bool:
-        found = content_now(self._parts.tree, edit.path)
-        return found == edit.new_sha and self._parts.journal.latest(edit.path) != found
 
     # -- recovery -------------------------------------------------------------------------------------------------
     def recover(self) -> list[Problem]:
