@@ -79,7 +79,7 @@ def act(root: Path, action: str) -> dict[str, Any]:
     elif action == "create":
         result = workspace.states.checkpoints.create().id
     elif action == "verify":
-        result = [(one.id, one.good) for one in workspace.states.checkpoints.verify()]
+        result = [(one.id, not one.problem) for one in workspace.states.checkpoints.verify()]
     else:
         state = workspace.states.checkpoints.recover()
         result = [state.checkpoint_id, len(state.active_tasks), sorted(state.resume_points)]

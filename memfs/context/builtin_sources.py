@@ -135,20 +135,6 @@ async def _result(answer: Awaitable[Any]) -> Any:
     return await answer
 
 
-def takes(function: Callable[..., Any], name: str) -> bool:
-    """Whether a function has a parameter of that name."""
-    code = getattr(function, "__code__", None)
-    if code is not None and name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
-        return True
-    import inspect  # takes long, and only functions of others need it
-
-    try:
-        known = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # of some built-in functions nothing is known
-        return False
-    return any(one.name == name or one.kind is inspect.Parameter.VAR_KEYWORD for one in known)
-
-
 HEADING = "Project conventions:"
 _TOLD = VOUCHED | {""}
 
@@ -251,9 +237,8 @@ class EpisodicMemory(StoreSource):
 
     Args:
         store: anything with ``find_similar(state, limit=...)``, at once or awaited, whose answers have ``outcome``,
-            ``action.description`` and ``error_message``; such as ``memfs.learning.triggers.Episodes``. Where it takes a
-            ``threshold``, it is given one.
-        items: gives the item of an id, for its trust and origin.
+            ``action.description`` and ``error_message``; such as ``memfs.learning.triggers.Episodes``.
+        items: gives the item of an id, for its trust and origin; then the store is given a ``threshold``, too.
 
     Attributes:
         similarity_threshold: from this similarity on, 0 to 1, an episode is similar.
@@ -269,12 +254,11 @@ class EpisodicMemory(StoreSource):
     def __init__(self, store: Any, items: Callable[[str], MemoryItem | None] | None = None) -> None:
         super().__init__(store)
         self._items = items
-        self._takes_threshold = takes(store.find_similar, "threshold")
 
     def _ask(self, state: StateSnapshot) -> Any:
         if not self.max_warnings:
             return ()
-        more = {"threshold": self.similarity_threshold} if self._takes_threshold else {}
+        more = {"threshold": self.similarity_threshold} if self._items is not None else {}  # one of ours takes it
         return self.store.find_similar(state, limit=self.max_warnings, **more)
 
     def _selection(self, found: Iterable[Any] | None) -> ContextSelection:

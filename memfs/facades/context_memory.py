@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memfs.model.state_facts import Iteration
     from memfs.state.aggregates import HypothesisHistory
     from memfs.state.archives import RetentionResult
-    from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
+    from memfs.state.checkpoint_store import Checkpoint
     from memfs.state.parts import States
     from memfs.state.retrieval import SimilarState, StateHit
     from memfs.state.transfer import ExportResult, Sink
@@ -247,8 +247,8 @@ class ContextMemory(Facade):
         """Every checkpoint, the newest first."""
         return self._states.checkpoints.list()
 
-    def verify_checkpoints(self, checkpoint_id: str | None = None) -> list[CheckpointVerdict]:
-        """Read checkpoints whole, all or one, and say of each whether it is good and, if not, why."""
+    def verify_checkpoints(self, checkpoint_id: str | None = None) -> list[Checkpoint]:
+        """Read checkpoints whole, all or one; the ``problem`` of each says why it cannot be used, "" where it can."""
         return list(self._states.checkpoints.verify(checkpoint_id))
 
     def recover(

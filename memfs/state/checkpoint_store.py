@@ -359,17 +359,6 @@ def write_payload(target: Path, content: Iterable[bytes]) -> None:
     io.sync_folder(target.parent.parent)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointVerdict:
-    """Whether a checkpoint can be relied on, and if not, why."""
-
-    id: str
-    good: bool
-    reason: str = ""
-    files: int = 0
-    bytes: int = 0
-
-
 class CheckpointStore:
     """The checkpoints of one workspace, and their payloads.
 
@@ -397,24 +386,23 @@ class CheckpointStore:
         """All of them, newest first; one whose manifest is damaged names the problem."""
         return [self.look(one) for one in self.ids()]
 
-    def look(self, checkpoint: str) -> Checkpoint:
-        """One of them; one whose manifest is damaged names the problem."""
-        try:
-            found = self.manifest(checkpoint)
-        except CheckpointInvalid as error:
-            return Checkpoint(id=checkpoint, timestamp=minute_of(checkpoint), present=False, problem=reason_of(error))
-        size = self.size(checkpoint)
-        present = size == found.payload_bytes
-        problem = "" if present else "its payload is not here" if size is None else "its payload has another size"
-        return replace(found, present=present, problem=problem)
+    def look(self, checkpoint: str, *, whole: bool = False) -> Checkpoint:
+        """One of them; one that cannot be used names the problem.
 
-    def verdict(self, checkpoint: str) -> CheckpointVerdict:
-        """Read a whole checkpoint and say whether it can be relied on."""
+        Args:
+            whole: read its payload, too, and not only its size.
+        """
+        found = Checkpoint(id=checkpoint, timestamp=minute_of(checkpoint), present=False)
         try:
-            found = self.proved(checkpoint).checkpoint
+            found, size = self.manifest(checkpoint), self.size(checkpoint)
+            present = size == found.payload_bytes
+            problem = "" if present else "its payload is not here" if size is None else "its payload has another size"
+            found = replace(found, present=present, problem=problem)
+            if whole:
+                self.proved(checkpoint)
         except CheckpointInvalid as error:
-            return CheckpointVerdict(id=checkpoint, good=False, reason=reason_of(error))
-        return CheckpointVerdict(id=checkpoint, good=True, files=found.files, bytes=found.bytes)
+            return replace(found, problem=reason_of(error))
+        return found
 
     def problems(self) -> Iterator[Problem]:
         """What is wrong with those that are here, each read whole; a payload that lies elsewhere is no damage."""

@@ -30,7 +30,7 @@ from memfs.model.shape import plain
 from memfs.model.state_documents import RecoveryState, StateUpdate
 from memfs.model.state_facts import StateQuery
 from memfs.state import checkpoint_store
-from memfs.state.checkpoint_store import Checkpoint, CheckpointStore, CheckpointVerdict, ProvedCheckpoint, StatePacker
+from memfs.state.checkpoint_store import Checkpoint, CheckpointStore, ProvedCheckpoint, StatePacker
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.plan import FilePlan
@@ -349,7 +349,7 @@ class Checkpoints(CheckpointStore):
         return (self if files is None else CheckpointStore(self._parts, files)).all()
 
     # -- verifying ------------------------------------------------------------------------------------------------
-    def verify(self, checkpoint_id: str | None = None) -> Sequence[CheckpointVerdict]:
+    def verify(self, checkpoint_id: str | None = None) -> Sequence[Checkpoint]:
         """Read whole checkpoints, newest first: all of them, or one. Memory does not grow with their size.
 
         Raises:
@@ -357,7 +357,7 @@ class Checkpoints(CheckpointStore):
         """
         if checkpoint_id is not None and not self.exists(checkpoint_id):
             self.manifest(checkpoint_id)
-        return [self.verdict(one) for one in ([checkpoint_id] if checkpoint_id is not None else self.ids())]
+        return [self.look(one, whole=True) for one in ([checkpoint_id] if checkpoint_id is not None else self.ids())]
 
     # -- recovering -----------------------------------------------------------------------------------------------
     def recover(

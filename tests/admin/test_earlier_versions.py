@@ -38,7 +38,7 @@ def test_a_backup_an_archive_and_a_checkpoint_of_an_earlier_version(
     assert (period.present, period.documents) == (True, 4)
     assert b"ranked 0 of iteration 1" in states.archives.read(f"{OUTPUTS}/task-0.json")
     assert states.archiver.unpack(1).documents == 4
-    assert [one.good for one in states.checkpoints.verify()] == [True]
+    assert [one.problem for one in states.checkpoints.verify()] == [""]
     state = states.checkpoints.recover()
     assert (state.checkpoint_id, state.completed_work["iterations"]) == (checkpoint.name, [1, 2])
     restored = states.checkpoints.recover(restore=True).data_integrity["restored"]

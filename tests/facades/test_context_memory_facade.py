@@ -77,7 +77,7 @@ def test_an_update_given_to_a_checkpoint_is_stored_with_it(memory: ContextMemory
     """``create_checkpoint(update)`` keeps the update, and recovery goes on from its tasks (S1, S6)."""
     made = memory.create_checkpoint({"checkpoint_data": {"in_flight_tasks": ["rank"]}})
     assert [one.id for one in memory.list_checkpoints()] == [made]
-    assert [one.good for one in memory.verify_checkpoints(made)] == [True]
+    assert [one.problem for one in memory.verify_checkpoints(made)] == [""]
     assert memory.recover(made).active_tasks == ("rank",)
 
 

@@ -351,7 +351,7 @@ def test_a_hostile_payload_is_refused(workspace: Workspace, checkpoints: Checkpo
     """Links, names that lead elsewhere and what is no state are refused, though all digests fit (S6, S7)."""
     made = checkpoints.create()
     forged(workspace, made.id, data)
-    assert not checkpoints.verify()[0].good
+    assert checkpoints.verify()[0].problem
     with pytest.raises(CheckpointInvalid):
         checkpoints.recover(made.id, restore=True)
 
@@ -365,22 +365,22 @@ def test_bytes_and_documents_are_each_proved(workspace: Workspace, checkpoints: 
     forged(workspace, made.id, plain.replace(b'"draft"', b'"DRAFT"'))
     fitting = decode((folder / MANIFEST).read_bytes(), made.id)
     (folder / MANIFEST).write_bytes(encode(replace(fitting, files=manifest.files)))
-    assert "Sci%2FWriter/t3.json' in it is damaged" in checkpoints.verify()[0].reason
+    assert "Sci%2FWriter/t3.json' in it is damaged" in checkpoints.verify()[0].problem
     (folder / PAYLOAD).write_bytes(payload := compress(plain, 3))
     other = replace(manifest, payload_bytes=len(payload), sha256="0" * 64)
     (folder / MANIFEST).write_bytes(encode(other))
-    assert not checkpoints.verify()[0].good
+    assert checkpoints.verify()[0].problem
     with pytest.raises(CheckpointInvalid):
         checkpoints.recover()
     (folder / MANIFEST).write_bytes(encode(replace(other, sha256=hashlib.sha256(payload).hexdigest())))
-    assert checkpoints.verify()[0].good
+    assert not checkpoints.verify()[0].problem
 
 
 def test_a_bomb_is_not_unpacked(workspace: Workspace, checkpoints: Checkpoints) -> None:
     """A payload that unpacks to more than its manifest says is refused at that point (S6)."""
     made = checkpoints.create()
     forged(workspace, made.id, bytes(50_000_000), unpacked=10_240)
-    assert "more than 10240 bytes" in checkpoints.verify()[0].reason
+    assert "more than 10240 bytes" in checkpoints.verify()[0].problem
 
 
 def test_a_payload_opens_with_tar_and_sha256sum(workspace: Workspace, checkpoints: Checkpoints, tmp_path: Path) -> None:

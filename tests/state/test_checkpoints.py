@@ -123,7 +123,7 @@ def test_a_checkpoint_is_verified_listed_and_in_git(
     assert made.id == "ckpt_20260301_1200"
     assert (made.iteration, made.files, made.reason, made.present) == (2, 10, "before the final", True)
     assert checkpoints.list() == [made]
-    assert [one.good for one in checkpoints.verify()] == [True]
+    assert [one.problem for one in checkpoints.verify()] == [""]
     folder = f"{CHECKPOINTS}/{made.id}"
     assert git(workspace.root, "ls-files", CHECKPOINTS).split() == [f"{folder}/{MANIFEST}"]
     assert git(workspace.root, "status", "--porcelain", CHECKPOINTS) == ""
@@ -252,7 +252,7 @@ def test_killed_at_any_point_nothing_half_done_counts(opened: Opened, forked: Pa
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stdout) == (-signal.SIGKILL, ""), done.stderr
         checkpoints = opened(workspace.root).states.checkpoints
-        assert all(one.good for one in checkpoints.verify())
+        assert not any(one.problem for one in checkpoints.verify())
         assert good.id in [one.id for one in checkpoints.list()]
         assert checkpoints.recover().data_integrity["rejected"] == {}
         checkpoints.create()
@@ -458,11 +458,9 @@ def test_one_flipped_bit_is_found_wherever_it_is(workspace: Workspace, checkpoin
         whole = path.read_bytes()
         for position in range(0, len(whole), 7):
             damage(path, position, 1 << position % 8)
-            verdict = checkpoints.verify(made.id)[0]
-            assert not verdict.good, (name, position)
-            assert verdict.reason
+            assert checkpoints.verify(made.id)[0].problem, (name, position)
             path.write_bytes(whole)
-    assert checkpoints.verify(made.id)[0].good
+    assert not checkpoints.verify(made.id)[0].problem
 
 
 @pytest.mark.parametrize(
@@ -514,7 +512,7 @@ def test_a_checkpoint_of_another_branch_keeps_its_payload(opened: Opened, git: C
     git(workspace.root, "checkout", "-q", home)
 
     assert second.id != made.id
-    assert [(one.id, one.good) for one in opened(workspace.root).states.checkpoints.verify()] == [(made.id, True)]
+    assert [(one.id, one.problem) for one in opened(workspace.root).states.checkpoints.verify()] == [(made.id, "")]
 
 
 @pytest.mark.parametrize("name", [MANIFEST, PAYLOAD])
