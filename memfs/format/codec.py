@@ -228,6 +228,7 @@ class Codec:
 
     def __init__(self, schemas: Schemas, kinds: KindTable, allow_invisible: bool = False) -> None:
         self._schemas, self._kinds, self._allow_invisible = schemas, kinds, allow_invisible
+        self._last: tuple[bytes, str, ParsedFile] | None = None
 
     @property
     def schemas(self) -> Schemas:
@@ -387,7 +388,10 @@ class Codec:
         return kind
 
     def _parse(self, data: bytes, path: str) -> ParsedFile:
-        return parse(_limited(data, ITEM_LIMIT), path, self._allow_invisible)
+        last = self._last  # a writer reads what it replaces, and replaces it then
+        if last is None or last[0] is not data or last[1] != path:
+            last = self._last = data, path, parse(_limited(data, ITEM_LIMIT), path, self._allow_invisible)
+        return last[2]
 
     def _parse_document(self, data: bytes, path: str) -> ParsedFile:
         return parse(_limited(data, DOCUMENT_LIMIT), path, self._allow_invisible, DOCUMENT_PARTS)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 
 from memfs.dataclass import NamedTuple, dataclass
@@ -24,6 +26,8 @@ from memfs.errors import (
     StorageReadOnly,
 )
 from memfs.fs import io
+from memfs.fs.tree import tells_edits
+from memfs.model.item import RACY_NS
 from memfs.startup import regex, sha256
 
 ERASE_FOLDER = "erase"
@@ -378,17 +382,18 @@ class Head(NamedTuple):
 
 
 class Refs:
-    """The refs of one working tree. Every call looks at the disk; only the parsed ``packed-refs`` is kept."""
+    """The refs of one working tree. Every call looks at the disk; what files say is kept while their facts prove it."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._packed: tuple[tuple[int, int, int] | None, Mapping[str, str]] = (None, {})
+        self._small: dict[str, tuple[tuple[int, int, int, int], str]] = {}
 
     def head(self) -> Head:
         """Where HEAD points. Files that a power cut left empty or garbled are reported as damage, never guessed at."""
         path = f"{self._layout.git_dir}/HEAD"
         try:
-            text = read_small(path) or (f"ref: {os.readlink(path)}" if os.path.islink(path) else "")
+            text = self._read(path) or (f"ref: {os.readlink(path)}" if os.path.islink(path) else "")
         except (MemfsError, OSError) as error:
             return Head(None, None, f"HEAD is unreadable: {error}")
         if HEX.fullmatch(text):
@@ -418,7 +423,7 @@ class Refs:
 
     def _commit(self, ref: str, depth: int) -> str | None:
         path = f"{self._layout.git_dir if ref.startswith(PER_WORKTREE) else self._layout.common_dir}/{ref}"
-        text = read_small(path)
+        text = self._read(path)
         if text is None and (text := self._packed_refs().get(ref)) is None:
             return None
         if text.startswith("ref:") and depth:
@@ -428,6 +433,26 @@ class Refs:
         if not HEX.fullmatch(text):
             raise HistoryUnavailable(f"{ref} is unreadable", path=path, hint=_CHECK)
         return text
+
+    def _read(self, path: str) -> str | None:
+        """As ``read_small``; a file that was old when it was read, and has the same facts, is not read again."""
+        try:
+            found = os.lstat(path)
+        except OSError:
+            return read_small(path)
+        facts = found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        known = self._small.get(path)
+        if known is not None and known[0] == facts:
+            return known[1]
+        old = time.time_ns() - max(facts[2:]) >= RACY_NS
+        text = read_small(path)
+        if text is not None and old and self._tells_edits:
+            self._small[path] = facts, text
+        return text
+
+    @cached_property
+    def _tells_edits(self) -> bool:
+        return tells_edits(self._layout.git_dir)
 
     def _packed_refs(self) -> Mapping[str, str]:
         path = self._layout.common_dir / "packed-refs"

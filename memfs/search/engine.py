@@ -11,15 +11,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from heapq import nsmallest
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
 from memfs.dataclass import dataclass
-from memfs.errors import IndexUnavailable, SettingInvalid
+from memfs.errors import IndexUnavailable, MemfsError, SettingInvalid
 from memfs.fs import io
 from memfs.model import Candidate, MemoryItem, Query, Stamp
 from memfs.model.kinds import nearest
@@ -169,13 +168,17 @@ class ColumnIndex(ABC):
     def release(self) -> None:
         """As ``Index.release``; what was noted and not written is dropped."""
 
-    @contextmanager
-    def reported(self) -> Iterator[None]:
-        """Say in our words what the reading of damaged files raises."""
-        try:
-            yield
-        except _DAMAGE as error:
-            raise self.unavailable(f"{type(error).__name__}: {error}") from error
+    def __enter__(self) -> ColumnIndex:
+        """Within, what the reading of damaged files raises is said in our words."""
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, Exception) and (told := self.told(error)) is not None:
+            raise told from error
+
+    def told(self, error: Exception) -> MemfsError | None:
+        """What an error means, None for one that says so itself."""
+        return self.unavailable(f"{type(error).__name__}: {error}") if isinstance(error, _DAMAGE) else None
 
     def unavailable(self, reason: str) -> IndexUnavailable:
         """The error for an index that cannot be read."""
@@ -187,7 +190,7 @@ class ColumnIndex(ABC):
 
     # -- writing ----------------------------------------------------------------------------------------------------
     def add(self, items: Iterable[MemoryItem], stamps: Mapping[str, Stamp] = _NONE) -> None:
-        with self.reported():
+        with self:
             known = ((self.known.number_at(path), stamp) for path, stamp in stamps.items())
             self._restamped |= {number: stamp for number, stamp in known if number is not None}
             for item in items:
@@ -203,7 +206,7 @@ class ColumnIndex(ABC):
                     self._take_in()
 
     def remove(self, ids: Iterable[str]) -> None:
-        with self.reported():
+        with self:
             for key in ids:
                 number = self._numbers.pop(key, None)
                 if number is None and (number := self.known.number(key)) in self._dead:
@@ -218,7 +221,7 @@ class ColumnIndex(ABC):
 
     def flush(self) -> None:
         if self._rows or self._dead or self._restamped or self._unwritten:
-            with io.operation("index:commit", self._folder), self.reported():
+            with io.operation("index:commit", self._folder), self:
                 self.commit()
                 self._take_in()
                 io.write_file(self._folder / COLUMNS, self.known.pack(), durable=False)
@@ -246,7 +249,7 @@ class ColumnIndex(ABC):
 
     def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
         self.flush()
-        with self.reported():
+        with self:
             columns, wanted, covered = self.known, Filter.of(query), self._numbers_of(hidden)
             if not query.text:
                 latest = columns.latest(wanted, covered, query.limit)
@@ -258,17 +261,17 @@ class ColumnIndex(ABC):
 
     def count(self, query: Query, hidden: Collection[str] = ()) -> int:
         self.flush()
-        with self.reported():
+        with self:
             return len(self.known.latest(Filter.of(query), self._numbers_of(hidden), len(self.known)))
 
     def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
         self.flush()
-        with self.reported():
+        with self:
             return self._chosen(self.known.at_places(places), query, hidden)
 
     def among(self, ids: Collection[str], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
         self.flush()
-        with self.reported():
+        with self:
             return self._chosen(self._numbers_of(dict.fromkeys(ids)), query, hidden)
 
     def _chosen(self, numbers: Iterable[int], query: Query, hidden: Collection[str]) -> list[Candidate]:
@@ -282,19 +285,19 @@ class ColumnIndex(ABC):
 
     def has_conversations(self) -> bool:
         self.flush()
-        with self.reported():
+        with self:
             return self.known.has_conversations
 
     def worn(self) -> bool:
         self.flush()
-        with self.reported():
+        with self:
             whole, firsts, dead = len(self.known), self.known.firsts, self.known.dead
             gone = sum(firsts.get(number, number) in dead for number in range(whole)) if dead else 0
             return gone > max(whole - gone, _FEW_DEAD)
 
     def statistics(self, wanted: Collection[str]) -> TermStatistics:
         self.flush()
-        with self.reported():
+        with self:
             return TermStatistics(
                 passages=len(self.known),
                 average_length=self.known.average_length,

@@ -10,18 +10,19 @@ import errno
 import sqlite3
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from itertools import accumulate, chain
 from operator import sub
 from pathlib import Path
 from urllib.parse import quote
 
+from memfs.errors import MemfsError
 from memfs.fs import io
 from memfs.fs.lock import no_fork
 from memfs.search import analyzer
 from memfs.search.columns import DocumentColumns
 from memfs.search.engine import MOST_PENDING, ColumnIndex
 from memfs.search.terms import Postings
+from memfs.startup import Any
 
 _FILE = "index.sqlite"
 _JOINED = 4
@@ -103,7 +104,7 @@ class SqliteIndex(ColumnIndex):
         self.flush()
         if not len(self.known):
             return []
-        with self.reported():
+        with self:
             sql = "SELECT DISTINCT term FROM postings WHERE term >= ? AND term < ?"
             return [term for (term,) in self._connection().execute(sql, (beginning, beginning + "\U0010ffff"))]
 
@@ -137,15 +138,20 @@ class SqliteIndex(ColumnIndex):
         made.execute("PRAGMA mmap_size = 268435456")
         return made
 
-    @contextmanager
-    def reported(self) -> Iterator[None]:
-        try:
-            with no_fork, super().reported():
-                yield
-        except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":  # the module's own errors have none
-                raise io.storage_error(OSError(errno.ENOSPC, str(error)), "write", str(self._path)) from error
-            raise self.unavailable(str(error)) from error
+    def __enter__(self) -> ColumnIndex:
+        no_fork.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        no_fork.__exit__()
+        super().__exit__(*raised)
+
+    def told(self, error: Exception) -> MemfsError | None:
+        if not isinstance(error, sqlite3.Error):
+            return super().told(error)
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":  # the module's own errors have none
+            return io.storage_error(OSError(errno.ENOSPC, str(error)), "write", str(self._path))
+        return self.unavailable(str(error))
 
 
 def _narrow(numbers: array[int]) -> bytes:

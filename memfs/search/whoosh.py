@@ -14,7 +14,7 @@ import sys
 import threading
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -146,7 +146,7 @@ class WhooshIndex(ColumnIndex):
 
     def terms(self, beginning: str) -> Iterable[str]:
         self.flush()
-        with self.reported():
+        with self:
             found = (leaf.expand_prefix(FIELD, beginning.encode()) for leaf, _ in self._opened())
             return [term.decode() for terms in found for term in terms]
 
@@ -181,17 +181,12 @@ class WhooshIndex(ColumnIndex):
             leaf.close()
         self._leaves = self._writer = None
 
-    @contextmanager
-    def reported(self) -> Iterator[None]:
-        try:
-            with super().reported():
-                yield
-        except MemfsError:
-            raise
-        except OSError as error:
-            raise io.storage_error(error, "index", str(self._folder)) from error
-        except Exception as error:  # on damaged files Whoosh may raise anything
-            raise self.unavailable(f"{type(error).__name__}: {error}") from error
+    def told(self, error: Exception) -> MemfsError | None:
+        if isinstance(error, MemfsError):
+            return None
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+            return io.storage_error(error, "index", str(self._folder))
+        return self.unavailable(f"{type(error).__name__}: {error}")  # on damaged files Whoosh may raise anything
 
 
 def _parted(segments: list[Any], gathered: int) -> tuple[list[Any], list[Any]]:

@@ -73,6 +73,21 @@ def test_head_is_read_without_a_process(world, monkeypatch):
     assert repository.head() == Head(None, loose.commit)
 
 
+def test_a_head_that_did_not_change_is_not_read_again(world, monkeypatch):
+    """Where the file system tells edits, and the file was not young when it was read; else it is read each time."""
+    monkeypatch.setattr(layout, "tells_edits", lambda _: True)
+    monkeypatch.setattr(layout, "RACY_NS", 0)
+    repository = Repository.find(world.root)
+    first = repository.head()
+    monkeypatch.setattr(layout.io, "read_file", None)
+    assert repository.head() == first
+    monkeypatch.undo()
+    world.git("checkout", "-q", "-b", "other")
+    assert repository.head() == Head("refs/heads/other", first.commit)
+    world.git("commit", "-q", "--allow-empty", "-m", "more")
+    assert repository.head().commit == world.git("rev-parse", "HEAD").strip()
+
+
 def test_a_workspace_below_the_top_has_a_prefix(make_world):
     """Paths are relative to the workspace wherever it lies in the working tree."""
     world = make_world(below="docs/team memory")
