@@ -54,7 +54,8 @@ def weights(bench: Bench, part: str, of: str) -> Iterator[Row]:
         workspace.store.refresh()
         maintained = Samples()
         maintained.time(workspace.history.maintain)
-        bytes_of_index = workspace.parts.index.bytes()
+        index = workspace.parts.index
+        bytes_of_index = _bytes(index.folder / f"gen-{index.generation}")
     content = _bytes(bench.root / "ContextMemory" / "memories")
     history = _bytes(bench.root / ".git" / "objects")
     parts = {

@@ -127,7 +127,7 @@ class MemoryTally:
 def tally(store: Store, parts: Parts) -> MemoryTally:
     """Count and measure the workspace as its files are now. ``repository_bytes`` is that of the whole repository."""
     weight = io.weigh(parts.repository.common_dir / "objects")
-    return replace(numbers(store, parts), repository_bytes=weight, index_bytes=parts.index.bytes())
+    return replace(numbers(store, parts), repository_bytes=weight, index_bytes=io.weigh(parts.index.folder))
 
 
 def numbers(store: Store, parts: Parts) -> MemoryTally:

@@ -205,14 +205,6 @@ class Generations:
         """Remove a generation that was begun and not named. Needs the lock."""
         _remove(folder)
 
-    def bytes(self) -> int:
-        """How many bytes the current generation's files hold."""
-        folder = self._folder / f"gen-{self.pointer()[0]}"
-        try:
-            return sum((folder / name).stat().st_size for name in _names(folder))
-        except (FileNotFoundError, NotADirectoryError):
-            return 0
-
 
 def number_of(name: str) -> int | None:
     """The number of a generation, by the name of its folder; None for another name."""

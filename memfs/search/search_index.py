@@ -379,12 +379,6 @@ class SearchIndex:
                 or (self.generation == 0 and len(self.stamps()) > 0)
             )
 
-    def bytes(self) -> int:
-        """How many bytes the base generation has with all that belongs to it."""
-        with self._lock:
-            self._stamps()
-            return self._generations.bytes() if self._current else 0
-
     # -- changing and searching -------------------------------------------------------------------------------------
     def update(self, added: Iterable[tuple[MemoryItem, Stamp]] = (), removed: Iterable[str] = ()) -> None:
         """Make items searchable at once, and paths not. Removals come first, so that a move is one call.

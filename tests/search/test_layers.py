@@ -620,7 +620,6 @@ class TestStored:
                     pytest.fail("it was filled again and again and never searched")
                 with contextlib.suppress(StorageIO):
                     index.fold()
-                index.bytes()
         finally:
             done.set()
             thread.join()
