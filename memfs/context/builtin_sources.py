@@ -26,10 +26,9 @@ from memfs.learning.triggers import THRESHOLD
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.episode import Episode, Outcome, StateSnapshot, TriggerRow
 from memfs.model.ids import of_mount
-from memfs.model.item import VOUCHED, Origin, Trust
+from memfs.model.item import VOUCHED, Origin, Trust, gist
 from memfs.model.kinds import ACCEPTED, nearest
 from memfs.model.time import EARLIEST, utc_now
-from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import FINISHED
 from memfs.settings import SOURCE_TABLES, SPECS, Spec, checked
 from memfs.startup import TYPE_CHECKING, Any

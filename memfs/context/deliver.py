@@ -21,9 +21,8 @@ from memfs.format.text import shown
 from memfs.model import Hit, MemoryItem, Query, Recall
 from memfs.model.episode import RULE, StateSnapshot
 from memfs.model.ids import of_mount
-from memfs.model.item import VOUCHED, Origin
+from memfs.model.item import VOUCHED, Origin, count_tokens, gist, whole
 from memfs.model.learning import Trigger, injects
-from memfs.model.tokens import count_tokens, gist, whole
 from memfs.private import NAME
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import QUOTE, around, enclosed, frame, quoted, withheld

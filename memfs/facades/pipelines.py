@@ -20,10 +20,9 @@ from memfs.facades.open_workspaces import Facade, PathName, Where, aside
 from memfs.fs.executor import Pools
 from memfs.learning.learner import as_program
 from memfs.model import Hit, MemoryItem, MemoryType, Query, Recall
-from memfs.model.item import Trust
+from memfs.model.item import Trust, count_tokens, gist
 from memfs.model.learning import ReviewResult, StoreResult
 from memfs.model.time import EARLIEST, Moment, format_time
-from memfs.model.tokens import count_tokens, gist
 from memfs.recall import ranking, reviewers
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.cues import TrivialFilter
@@ -60,7 +59,7 @@ class Memory:
         type: its type: a ``MemoryType``, or plain text where the workspace added the type.
         content: its text; the title where it has no other.
         timestamp: when it happened, in UTC; ``memfs.model.time.Moment``, which compares with ``datetime.now()``, too.
-        token_count: about how many tokens the content is (``memfs.model.tokens``).
+        token_count: about how many tokens the content is (``memfs.model.item``).
         metadata: free facts.
         context: the circumstances it belongs to.
         relevance_score: how well it answers the question it was found with, 0 to 1; 1 where nothing was asked.

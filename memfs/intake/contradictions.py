@@ -10,8 +10,7 @@ from datetime import datetime
 
 from memfs.dataclass import NamedTuple
 from memfs.model import Candidate, KindTable, Layer, MemoryItem, Query
-from memfs.model.item import Link
-from memfs.model.tokens import gist
+from memfs.model.item import Link, gist
 from memfs.recall.conflict_notes import CONTRADICTS, FINISHED, OVER, disputes
 from memfs.recall.similarity import SAME, TextShape, alike
 from memfs.recall.versions import LOOKED_INTO, MOMENTARY, contradiction, is_personal, may_meet, project_of

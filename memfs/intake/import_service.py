@@ -19,9 +19,8 @@ from memfs.format.secrets import ALLOWED
 from memfs.intake.contradictions import Neighbours, NeighbourSearch
 from memfs.model import MemoryItem
 from memfs.model.ids import slug
-from memfs.model.item import VOUCHED, Link
+from memfs.model.item import VOUCHED, Link, gist
 from memfs.model.kinds import CONVENTION, RETIRED
-from memfs.model.tokens import gist
 from memfs.recall.similarity import normalised
 from memfs.store import Store
 from memfs.store.parts import Parts

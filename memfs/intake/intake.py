@@ -16,9 +16,8 @@ from memfs.errors import Conflict
 from memfs.fs.lock import reset_on_fork
 from memfs.intake.contradictions import Neighbours, NeighbourSearch
 from memfs.model import MemoryItem, Phase
-from memfs.model.item import Link, trust_rank
+from memfs.model.item import Link, gist, trust_rank
 from memfs.model.learning import ReviewResult, StoreResult
-from memfs.model.tokens import gist
 from memfs.recall.cues import TrivialFilter
 from memfs.recall.review import Review
 from memfs.recall.reviewers import reviewers_of

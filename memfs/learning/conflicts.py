@@ -13,10 +13,9 @@ from datetime import datetime
 from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid
 from memfs.format.secrets import refuse_text
 from memfs.model import MemoryItem, Query
-from memfs.model.item import Link
+from memfs.model.item import Link, gist
 from memfs.model.learning import BOTH, Decision, Disagreement
 from memfs.model.time import format_time
-from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, DECIDED, OVER, SUPERSEDED, SUPERSEDED_BY, MarkedItems
 from memfs.startup import Any, sha256
 from memfs.store import Store

@@ -18,11 +18,10 @@ from memfs.learning.learner import PatternStore
 from memfs.learning.patterns import Pattern, find_common_context, fixed_words, item_of, words_of
 from memfs.model import Candidate, Layer, Link, MemoryItem, Origin, Query, Trust
 from memfs.model.ids import stable_id, stem_of
-from memfs.model.item import lower_trust
+from memfs.model.item import gist, lower_trust
 from memfs.model.learning import FITTING, BehaviorAction, Keep, MemoryConfig, Source, Suggestion, Trigger
 from memfs.model.query import MOST
 from memfs.model.time import utc_now
-from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.cues import all_cues, ends
 from memfs.recall.fence import withheld

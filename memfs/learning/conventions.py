@@ -14,9 +14,8 @@ from memfs.format.secrets import refuse_text
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import fits, plain
 from memfs.model.ids import slug
-from memfs.model.item import VOUCHED, Trust
+from memfs.model.item import VOUCHED, Trust, gist
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, RETIRED, nearest
-from memfs.model.tokens import gist
 from memfs.startup import Any
 from memfs.store import Store
 from memfs.store.reader import Reader

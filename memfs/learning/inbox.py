@@ -19,11 +19,10 @@ from memfs.intake.episode_item import episode_of
 from memfs.intake.import_service import FROM, Arrival, Became, ImportResult, ImportService
 from memfs.model import MemoryItem, Origin, Query, Trust
 from memfs.model.ids import check_id
-from memfs.model.item import VOUCHED
+from memfs.model.item import VOUCHED, gist
 from memfs.model.kinds import MemoryType, nearest
 from memfs.model.learning import Source, Suggestion, SuggestionDecision
 from memfs.model.time import EPOCH, format_time, parse_time
-from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import OVER
 from memfs.recall.similarity import normalised
 from memfs.startup import Any

@@ -38,10 +38,10 @@ from memfs.learning.patterns import (
 )
 from memfs.model import Candidate, Hit, MemoryItem, Query
 from memfs.model.ids import stem_of
+from memfs.model.item import gist
 from memfs.model.learning import Keep, MemoryConfig, Source, Suggestion, SuggestionDecision
 from memfs.model.query import MOST
 from memfs.model.time import EARLIEST, parse_time
-from memfs.model.tokens import gist
 from memfs.settings import Settings
 from memfs.startup import TYPE_CHECKING, Any
 from memfs.store import Store

@@ -16,8 +16,8 @@ from memfs.dataclass import dataclass, field
 from memfs.errors import SettingInvalid
 from memfs.model import Hit, Link, MemoryItem, Query, Trust
 from memfs.model.ids import stable_id
+from memfs.model.item import gist
 from memfs.model.time import format_time, parse_time
-from memfs.model.tokens import gist
 from memfs.search.analyzer import STOP_WORDS
 from memfs.startup import Any, regex
 from memfs.store import Store

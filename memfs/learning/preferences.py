@@ -19,9 +19,8 @@ from memfs.intake.contradictions import NeighbourSearch
 from memfs.learning.conflicts import covers, record_of
 from memfs.model import MemoryItem, Origin, Query
 from memfs.model.ids import stable_id
-from memfs.model.item import VOUCHED, Trust
+from memfs.model.item import VOUCHED, Trust, gist
 from memfs.model.learning import Source, Suggestion
-from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import OVER, disputes
 from memfs.recall.similarity import normalised
 from memfs.search.analyzer import terms

@@ -1,18 +1,22 @@
 """MemoryItem: one remembered thing, with its origin, links, trust and recorded conflicts, and the stamp of its file.
 
-An item is immutable, and its fields are checked when it is made.
+An item is immutable, and its fields are checked when it is made. What is shown of one is chosen here, and counted in
+tokens of a model's context, without a vocabulary or a network.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cache, lru_cache
 
 from memfs.dataclass import KW_ONLY, NamedTuple, dataclass, field, replace
 from memfs.errors import SchemaInvalid
 from memfs.model.time import EPOCH, given_time
-from memfs.startup import TYPE_CHECKING, Any, TypeVar, sha1
+from memfs.startup import TYPE_CHECKING, Any, TypeVar, regex, sha1
 
 
 class Trust(StrEnum):
@@ -374,3 +378,71 @@ class Stamp(NamedTuple):
     def racy(self) -> bool:
         """Whether the file was so young when read that a later change could carry the same times."""
         return self.checked_ns - max(self.mtime_ns, self.ctime_ns) < RACY_NS
+
+
+# -- what is shown of it, and how many tokens a text takes ------------------------------------------------------------
+MARGIN = 1.12
+"""How much an estimate of tokens is raised above the count of pieces, so that what is said to fit a budget fits it."""
+_PIECE = regex(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]{1,3}|\d{1,3}|\n\s*|[^\w\s]{1,3}|_")
+_ASCII_PIECE = regex(r"[A-Z]?[a-z]+|[A-Z]{1,3}|\d{1,3}|\n\s*|[^\w\s]{1,3}|_", re.ASCII)
+_LONG_PIECE, _EACH_BEYOND = 8, 0.2
+_LONG_TEXT = 4_000
+# What one character costs besides the word it is in, by script; the last row is everything else beyond ASCII.
+_SCRIPTS = (
+    ("\u00c0-\u024f\u1e00-\u1eff", 0.8),
+    ("\u0370-\u06ff", 0.16),
+    ("\u0900-\u0dff", 0.113),
+    ("\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff", 0.35),
+    ("\u10a0-\u10ff", 0.3),
+    ("\u3005-\u3007\u3041-\u3096\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff", 0.85),
+    ("\u1100-\u11ff\uac00-\ud7ff", 0.7),
+    ("\u2010-\u2027", 0.113),
+)
+_ELSEWHERE = 1.6
+_ASTRAL = 2.2
+
+
+def count_tokens(text: str) -> int:
+    """About how many tokens a text is to a language model, more likely too many than too few; 0 for "".
+
+    Words, capitals within them, groups of three digits and short runs of signs are tokens of the vocabularies in use;
+    long words are several, and scripts beyond ASCII have their share a character.
+    """
+    return _remembered(text) if len(text) <= _LONG_TEXT else _counted(text)
+
+
+def _counted(text: str) -> int:
+    if not text:
+        return 0
+    lengths = list(map(len, (_ASCII_PIECE if text.isascii() else _PIECE).findall(text)))
+    found = len(lengths) + _EACH_BEYOND * sum([length - _LONG_PIECE for length in lengths if length > _LONG_PIECE])
+    return max(1, math.ceil(MARGIN * (found if text.isascii() else found + _beyond_ascii(text))))
+
+
+# What is found once is often found again.
+_remembered = lru_cache(maxsize=4096)(_counted)
+
+
+def _beyond_ascii(text: str) -> float:
+    rest = len(text) - len(text.encode("ascii", "ignore"))
+    astral = sum(character > "\uffff" for character in text)
+    cost, rest = _ASTRAL * astral, rest - astral
+    for pattern, each in _scripts():
+        found = len(pattern.findall(text))
+        cost, rest = cost + each * found, rest - found
+    return cost + _ELSEWHERE * rest
+
+
+@cache
+def _scripts() -> list[tuple[re.Pattern[str], float]]:
+    return [(re.compile(f"[{characters}]"), cost) for characters, cost in _SCRIPTS]
+
+
+def whole(item: MemoryItem) -> str:
+    """What of an item is shown: its title and its content, a line each."""
+    return "\n".join(filter(None, (item.title, item.content)))
+
+
+def gist(item: MemoryItem) -> str:
+    """What an item says: its content, or its title where it has no other words."""
+    return item.content if item.content.strip() else item.title

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import QueryInvalid
-from memfs.model.item import VOUCHED, MemoryItem
+from memfs.model.item import VOUCHED, MemoryItem, count_tokens
 from memfs.model.time import given_time, parse_until, parse_when, utc_now
 from memfs.model.time import moment as moment_of
 from memfs.startup import TYPE_CHECKING, Any
@@ -60,7 +60,7 @@ class Query:
         path: only items whose path begins with this prefix, at a "/" boundary.
         context: the circumstances of the moment, such as ``{"project": "shop"}``; they never filter, but an item that
             shares one is worth more.
-        max_tokens: the hits together hold at most so many tokens (``memfs.model.tokens``); None: no bound.
+        max_tokens: the hits together hold at most so many tokens (``memfs.model.item``); None: no bound.
         deduplicate: whether an item that repeats a better hit is left out.
         similarity_threshold: from this likeness on, 0 to 1, an item repeats another.
         strategy: a ranking preset or a registered strategy; "" means the workspace's own.
@@ -294,8 +294,6 @@ class Hit:
     @property
     def tokens(self) -> int:
         """How many tokens it holds with its title and its earlier versions, an estimate."""
-        from memfs.model.tokens import count_tokens  # wanted only where somebody counts
-
         return count_tokens("\n".join(filter(None, (self.item.title, self.text, *map(str, self.earlier)))))
 
     @property
@@ -372,7 +370,7 @@ class Recall:
 
     @property
     def tokens(self) -> int:
-        """How many tokens the hits hold together, an estimate (``memfs.model.tokens``)."""
+        """How many tokens the hits hold together, an estimate (``memfs.model.item``)."""
         return sum(hit.tokens for hit in self.hits) if self.counted is None else self.counted
 
     def __iter__(self) -> Iterator[Hit]:

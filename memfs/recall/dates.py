@@ -17,7 +17,7 @@ from itertools import product
 
 from memfs.dataclass import NamedTuple
 from memfs.model import Anchor, Candidate, MemoryItem
-from memfs.model.tokens import whole
+from memfs.model.item import whole
 from memfs.resources import times_text
 from memfs.search import analyzer, terms
 from memfs.search.analyzer import stop_words

@@ -26,8 +26,8 @@ from memfs.fs.executor import Worker
 from memfs.fs.lock import reset_on_fork
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.ids import stem_of
+from memfs.model.item import whole
 from memfs.model.learning import MemoryConfig
-from memfs.model.tokens import whole
 from memfs.recall.ranking import NOTHING, Shares
 from memfs.search import terms
 from memfs.search.columns import StampTable

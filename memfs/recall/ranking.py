@@ -16,10 +16,10 @@ from types import MappingProxyType
 from memfs.dataclass import NamedTuple, dataclass, field, replace
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model import Anchor, Candidate, EarlierVersion, Hit, KindTable, MemoryItem, Query, Recall
+from memfs.model.item import count_tokens, whole
 from memfs.model.kinds import nearest
 from memfs.model.query import MOST
 from memfs.model.time import MONTHS, utc_now
-from memfs.model.tokens import count_tokens, whole
 from memfs.recall.similarity import TextShape, alike
 from memfs.search import analyzer, terms
 from memfs.search.terms import Asked

@@ -12,8 +12,8 @@ from itertools import pairwise
 from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import SettingInvalid
 from memfs.model import MemoryItem
+from memfs.model.item import whole
 from memfs.model.kinds import nearest
-from memfs.model.tokens import whole
 from memfs.search.analyzer import terms
 from memfs.search.terms import weights
 from memfs.settings import ReviewSettings

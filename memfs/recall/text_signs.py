@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from memfs.dataclass import NamedTuple, replace
 from memfs.model import Hit, MemoryItem
-from memfs.model.tokens import whole
+from memfs.model.item import whole
 from memfs.recall.ranking import ASSISTANTS, ONE_QUESTION
 from memfs.resources import word_lists
 from memfs.search import analyzer, terms

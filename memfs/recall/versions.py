@@ -15,9 +15,8 @@ from memfs.dataclass import NamedTuple
 from memfs.format.text import shortened, shown_line
 from memfs.model import EarlierVersion, MemoryItem
 from memfs.model.ids import of_mount
-from memfs.model.item import VOUCHED
+from memfs.model.item import VOUCHED, gist
 from memfs.model.kinds import ACCEPTED, CONVENTION
-from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, OVER, SUPERSEDED_BY
 from memfs.recall.similarity import normalised
 from memfs.resources import word_lists

@@ -22,7 +22,7 @@ from memfs.fs import append_log, io
 from memfs.model import Hit, MemoryItem, Query
 from memfs.model.episode import StateSnapshot
 from memfs.model.ids import of_mount
-from memfs.model.tokens import count_tokens, gist, whole
+from memfs.model.item import count_tokens, gist, whole
 from memfs.recall.conflict_notes import FINISHED, unresolved_note
 from memfs.recall.cues import TrivialFilter
 from memfs.recall.fence import enclosed, withheld

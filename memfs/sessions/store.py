@@ -24,9 +24,9 @@ from memfs.fs.lock import FileLock
 from memfs.intake.episode_item import episode_of, item_of
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import Episode
+from memfs.model.item import gist
 from memfs.model.learning import Keep, Source, Suggestion, SuggestionDecision
 from memfs.model.time import EARLIEST, time_in
-from memfs.model.tokens import gist
 from memfs.private import Project
 from memfs.recall.conflict_notes import FINISHED
 from memfs.sessions import extract, spool

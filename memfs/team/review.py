@@ -32,9 +32,8 @@ from memfs.learning import conflicts
 from memfs.learning.conflicts import covers, holds, record_of
 from memfs.model import MemoryItem
 from memfs.model.ids import stem_of
-from memfs.model.item import BY_TRUST, VOUCHED
+from memfs.model.item import BY_TRUST, VOUCHED, gist
 from memfs.model.state_paths import SIDECAR_SUFFIX, document_kind
-from memfs.model.tokens import gist
 from memfs.recall.conflict_notes import CONTRADICTS, OVER
 from memfs.recall.versions import may_meet
 from memfs.resources import template_text

@@ -30,9 +30,9 @@ from memfs.git.repository import Repository
 from memfs.learning.conventions import Convention
 from memfs.model import KindTable, MemoryItem
 from memfs.model.ids import stem_of
+from memfs.model.item import gist
 from memfs.model.kinds import CONVENTION
 from memfs.model.state_facts import texts
-from memfs.model.tokens import gist
 from memfs.recall import conflict_notes
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, is_item
 from memfs.team.asof import RevisionFiles

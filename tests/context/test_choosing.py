@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfs.context.deliver import ContextEntry, ContextSelection, Room, SourceReply, bullet, choose, cost_of, frame_cost
-from memfs.model.tokens import count_tokens
+from memfs.model.item import count_tokens
 from memfs.recall.fence import enclosed
 
 INTRODUCTION = "What is remembered follows between two marks."

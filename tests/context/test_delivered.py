@@ -17,7 +17,7 @@ from memfs import MemoryItem, MemoryLayer, MemoryPlugin, Outcome, PreferenceStor
 from memfs.context.deliver import ContextEntry, ContextSelection, Delivery, bullet, said_by
 from memfs.context.plugins import LoadedSource, SourceAnswer, ask, examined
 from memfs.errors import SettingInvalid
-from memfs.model.tokens import count_tokens
+from memfs.model.item import count_tokens
 from memfs.recall import foreign
 from memfs.recall.foreign import ForeignCode
 

@@ -8,7 +8,7 @@ import pytest
 
 from memfs import Action, MemoryItem, MemoryLayer, Outcome, StateSnapshot
 from memfs.model.episode import Rule
-from memfs.model.tokens import count_tokens
+from memfs.model.item import count_tokens
 
 
 def told(layer: MemoryLayer, query: str, **how: int) -> str:

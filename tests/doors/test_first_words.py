@@ -18,8 +18,7 @@ from memfs.doors.cli.parser import cli
 from memfs.errors import ContentError, QueryInvalid
 from memfs.fs.workspace_location import user_folder
 from memfs.model import MemoryItem
-from memfs.model.item import Origin
-from memfs.model.tokens import count_tokens
+from memfs.model.item import Origin, count_tokens
 from memfs.sessions import spool
 from memfs.sessions.extract import failure
 from memfs.sessions.respond import Responder

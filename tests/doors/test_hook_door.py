@@ -14,7 +14,7 @@ from memfs.errors import StorageFull
 from memfs.fs import io
 from memfs.model import MemoryItem, Origin, RecordedConflict
 from memfs.model.episode import Action, Episode, Outcome
-from memfs.model.tokens import count_tokens
+from memfs.model.item import count_tokens
 from memfs.workspace import Workspace, open_workspace
 
 SETTINGS = {"index.engine": "memory", "history.commit": "manual"}

@@ -19,7 +19,7 @@ from memfs.doors.mcp.tools import NAMES, STATE, TOOLS, WRITING
 from memfs.errors import SettingInvalid
 from memfs.model import MemoryItem, Origin, Query, RecordedConflict
 from memfs.model.episode import Action, Episode, StateSnapshot
-from memfs.model.tokens import count_tokens
+from memfs.model.item import count_tokens
 from memfs.workspace import Workspace, open_workspace
 
 Opened = Callable[..., Workspace]

@@ -35,7 +35,7 @@ from memfs import (
     Workspace,
 )
 from memfs.context.deliver import MemoryPlugin
-from memfs.model.tokens import count_tokens
+from memfs.model.item import count_tokens
 from memfs.recall import foreign
 
 AUTH = StateSnapshot.create(files=["src/auth.py"], context="edit the token check")

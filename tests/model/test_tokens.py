@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memfs.model.tokens import count_tokens
+from memfs.model.item import count_tokens
 
 # Counted with the vocabulary o200k_base.
 SAMPLES = {

@@ -12,7 +12,7 @@ import pytest
 from memfs import MemoryItem, Origin, Query, Workspace, open_workspace, register_embedder
 from memfs.catalog.database import FILE
 from memfs.errors import EndpointFailed, MemfsError, SettingInvalid
-from memfs.model.tokens import whole
+from memfs.model.item import whole
 from memfs.recall.embeddings import EmbeddingIndex, Embeddings, VectorSearch
 from memfs.search import embedder as embedders
 from memfs.search.embedder import EndpointEmbedder, Vector

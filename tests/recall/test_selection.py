@@ -8,7 +8,7 @@ import pytest
 
 from memfs import MemoryItem, Query
 from memfs.model import Hit
-from memfs.model.tokens import count_tokens
+from memfs.model.item import count_tokens
 from memfs.recall.fence import fence
 from memfs.recall.ranking import HitSelection
 

@@ -25,9 +25,8 @@ from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import private_folder
 from memfs.errors import MemfsError
 from memfs.model.ids import of_mount, without_mount
-from memfs.model.item import Trust
+from memfs.model.item import Trust, gist
 from memfs.model.learning import Source, Suggestion, SuggestionDecision
-from memfs.model.tokens import gist
 from memfs.private import NAME
 
 if TYPE_CHECKING:

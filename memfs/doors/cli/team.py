@@ -437,7 +437,7 @@ class BlockReport:
 
 
 def _report(block: AgentsBlock, file: str | None, done: BlockResult | None = None) -> BlockReport:
-    from memfs.model.tokens import count_tokens
+    from memfs.model.item import count_tokens
 
     found = block.check(file)
     return BlockReport(
