@@ -271,23 +271,17 @@ class GitCommands:
             return kept.found
         files = {path: facts_of(path) for path in self._settings_files()}
         env = for_settings(os.environ, self.layout, self.folder)
-        command = (git_program(), "config", "-z", "--show-scope", "--show-origin", "--get-regexp", ".")
+        command = (git_program(), "config", "-z", "--show-scope", "--get-regexp", ".")
         code, out, err = finish(start(command, self.folder, env), b"", TIMEOUT)
         if code not in (0, 1):
             raise failure("config", code, err)
         fields = os.fsdecode(out).split("\0")
-        found = []
-        includes = False
-        for scope, origin, record in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
-            name, _, value = record.partition("\n")
-            found.append((scope, name, value))
-            includes = includes or name.startswith("include")
-            if origin.startswith("file:"):
-                path = self.folder / origin[5:]
-                files.setdefault(path, facts_of(path))
+        rows = ((scope, *record.partition("\n")) for scope, record in zip(fields[::2], fields[1::2], strict=False))
+        found = tuple((scope, name, value) for scope, name, _, value in rows)
         # Which files an include names may depend on the branch, and one that says nothing yet is not shown.
-        self._settings = None if includes else _Settings(variables, files, tuple(found))
-        return tuple(found)
+        includes = any(name.startswith("include") for _, name, _ in found)
+        self._settings = None if includes else _Settings(variables, files, found)
+        return found
 
     def _settings_files(self) -> tuple[Path, ...]:
         home = Path(os.environ.get("HOME", "/nonexistent"))

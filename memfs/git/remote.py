@@ -196,20 +196,16 @@ class RemoteConnection:
         """
         ref = require_branch(HEADS + branch)
         self._prepare(known)
-        aside = self._folder / "objects" if but else None
-        if aside is not None:
-            io.make_folders(aside)
+        io.make_folders(self._folder / "objects")
         quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
-        self._run("fetch", *quiet, self._remote.name, f"{ref}:{_FETCHED}", prepared=True, aside=aside)
+        self._run("fetch", *quiet, self._remote.name, f"{ref}:{_FETCHED}", fetches=True)
         commit = io.read_file(self._folder / _FETCHED).decode("ascii", "replace").strip()
         if not HEX.fullmatch(commit):
             raise HistoryUnavailable("git fetched no commit", hint="run git fsck")
-        if aside is not None:
-            came = self._run("rev-list", commit, "--not", *known, prepared=True, aside=aside).split()
-            if not frozenset(but).isdisjoint(came):
-                self.close()
-                return ""
-            self._take_over(aside)
+        if but and not frozenset(but).isdisjoint(self._run("rev-list", commit, "--not", *known, fetches=True).split()):
+            self.close()
+            return ""
+        self._take_over(self._folder / "objects")
         return commit
 
     def _take_over(self, aside: Path) -> None:
@@ -251,20 +247,13 @@ class RemoteConnection:
         shutil.rmtree(above, ignore_errors=True)
 
     # -- internal -------------------------------------------------------------------------------------------------
-    def _run(
-        self,
-        verb: str,
-        *arguments: str,
-        prepared: bool = False,
-        accept: tuple[int, ...] = (0,),
-        aside: Path | None = None,
-    ) -> str:
-        """``aside``: where new objects go, in place of the repository's."""
-        if not prepared:
-            self._prepare(())
+    def _run(self, verb: str, *arguments: str, fetches: bool = False, accept: tuple[int, ...] = (0,)) -> str:
+        """``fetches``: new objects go into the folder that was prepared, in place of the repository's."""
         objects = self._repository.common_dir / "objects"
-        env = environment.for_remote(os.environ, self._folder, aside or objects)
-        if aside is not None:
+        if not fetches:
+            self._prepare(())
+        env = environment.for_remote(os.environ, self._folder, self._folder / "objects" if fetches else objects)
+        if fetches:
             env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(objects)
         command = (git_program(), verb, *arguments)
         process = start(command, self._repository.state, env | self._shell(env))
