@@ -478,18 +478,8 @@ _TIMES = frozenset({"updated"})
 def markdown(report: Report) -> str:
     """The report as Markdown (GitHub's flavour); shortened where it would be longer than a comment may be."""
     parts = [_head(report), *filter(None, (section(report) for section in _SECTIONS))]
-    rooms = _rooms([len(part) for part in parts])
-    return "\n".join(_fitted(part, room) for part, room in zip(parts, rooms, strict=True))
-
-
-def _rooms(lengths: Sequence[int]) -> list[int]:
-    """How long each part may be: short ones as they are, the long ones alike, so that none pushes another out."""
-    rooms = [0] * len(lengths)
-    left = LONGEST - len(lengths)
-    for done, number in enumerate(sorted(range(len(lengths)), key=lambda number: lengths[number])):
-        rooms[number] = min(lengths[number], left // (len(lengths) - done))
-        left -= rooms[number]
-    return rooms
+    room = LONGEST if sum(map(len, parts)) < LONGEST - len(parts) else LONGEST // len(parts) - 1
+    return "\n".join(_fitted(part, room) for part in parts)
 
 
 def _fitted(part: str, room: int) -> str:
