@@ -234,14 +234,12 @@ def test_a_format_that_is_no_version_is_refused_with_its_line(tmp_path: Path, wr
     ("before", "after"),
     [
         ("", "format_version = 2\n"),
-        ("# ours\n[index]\n", "# ours\nformat_version = 2\n\n[index]\n"),
-        ("# ours\n\n[index]\n", "# ours\nformat_version = 2\n\n[index]\n"),
+        ("# ours\n[index]\n", "format_version = 2\n\n# ours\n[index]\n"),
         ("format_version = 1\n[a]\nformat_version = 3\n", "format_version = 2\n[a]\nformat_version = 3\n"),
-        ("# ours", "# ours\nformat_version = 2\n"),
     ],
 )
 def test_the_format_is_written_above_the_tables(before: str, after: str) -> None:
-    """Only the line of the version changes; it stands below the remarks at the top."""
+    """Only the line of the version changes; a new one is the first."""
     assert with_format_version(before) == after
 
 

@@ -158,18 +158,12 @@ def with_format_version(text: str) -> str:
     """The file with the present version of the format, above all tables; every other line stays as it is."""
     line = f"{FORMAT} = {FORMAT_VERSION}"
     number = line_of(text, FORMAT)
+    if number is None:
+        return f"{line}\n\n{text}" if text.strip() else f"{line}\n"
     lines = text.splitlines(keepends=True)
-    if number is not None:
-        lines[number - 1] = f"{line}{lines[number - 1][len(lines[number - 1].rstrip()) :]}"
-        return "".join(lines)
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n"
-    remarks = 0
-    while remarks < len(lines) and lines[remarks].startswith("#"):
-        remarks += 1
-    rest = lines[remarks:]
-    gap = "\n" if rest and rest[0].strip() else ""
-    return "".join([*lines[:remarks], f"{line}\n{gap}", *rest])
+    old = lines[number - 1]
+    lines[number - 1] = line + old[len(old.rstrip()) :]
+    return "".join(lines)
 
 
 def with_value(text: str, table: str, name: str, value: Any) -> str:

@@ -201,7 +201,7 @@ class Deinit:
             yield f"writes wait for their commit to {', '.join(names)}", "check that out, and commit them there"
         if self._purge or self._own:
             yield from self._uncommitted()
-        if self._purge and self._own and (count := self._unpublished()):
+        if self._purge and self._own and (count := self._beyond(own_branch.REF, "--remotes")):
             yield f"commits of the branch {BRANCH} that no remote has: {count}", "'memfs sync' pushes them"
         storage = self._store.storage()
         if storage.waiting:
@@ -246,15 +246,12 @@ class Deinit:
 
     def _only_there(self, ref: str) -> int:
         """How many commits no branch, tag or remote has but this ref."""
-        tip = self._repository.ref_commit(ref)
-        elsewhere = ["--not", "--branches", "--tags", "--remotes", *filter(None, [self._repository.head().commit])]
-        return int(self._repository.git.run("rev-list", "--count", tip, *elsewhere)) if tip else 0
+        return self._beyond(ref, "--branches", "--tags", "--remotes", *filter(None, [self._repository.head().commit]))
 
-    def _unpublished(self) -> int:
-        """How many commits of the memory's own branch go with it."""
-        if not self._repository.ref_commit(own_branch.REF):
-            return 0
-        return int(self._repository.git.run("rev-list", "--count", own_branch.REF, "--not", "--remotes"))
+    def _beyond(self, ref: str, *others: str) -> int:
+        """How many commits a ref has that others have not."""
+        tip = self._repository.ref_commit(ref)
+        return int(self._repository.git.run("rev-list", "--count", tip, "--not", *others)) if tip else 0
 
     def _leaves(self) -> Iterator[str]:
         if self._own:

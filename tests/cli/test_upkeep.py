@@ -139,7 +139,7 @@ def test_migrate_brings_an_older_workspace_to_the_present_format(root: Path, ite
     assert would == {"before": 1, "after": 2, "changed": True, "paths": paths, "dry_run": True}
     before = git(root, "rev-parse", "HEAD")
     assert memfs("admin", "migrate", "--json").json == {**would, "dry_run": False}
-    assert (root / "memfs.toml").read_text().startswith("# ours\nformat_version = 2\n\n[history]\n")
+    assert (root / "memfs.toml").read_text().startswith("format_version = 2\n\n# ours\n\n[history]\n")
     assert git(root, "log", "--format=%s", f"{before.strip()}..").strip() == "Bring the format to version 2"
     assert git(root, "status", "--porcelain") == ""
     assert not (root / "ContextMemory/configuration/system_config.json").exists()
