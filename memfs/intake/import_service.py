@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any
 
 from memfs.dataclass import dataclass, field
 from memfs.errors import Conflict, ContentError, IdExists
@@ -22,6 +21,7 @@ from memfs.model.ids import slug
 from memfs.model.item import VOUCHED, Link, gist
 from memfs.model.kinds import CONVENTION, RETIRED
 from memfs.recall.similarity import normalised
+from memfs.startup import Any
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.plan import Batch
