@@ -48,6 +48,9 @@ def main() -> None:
         if (code := client.run_in_resident(sys.argv[1:])) is not None:
             sys.stderr.flush()
             os._exit(code)  # the resident's child printed everything
+        from memfs.startup import import_pathlib
+
+        import_pathlib()
     gc.set_threshold(_GARBAGE)
     words = sys.argv[2 if sys.argv[1:3] == ["agent", "hook"] else 1 :]
     if words[:1] == ["hook"] and not any(word.startswith("-") and not word.startswith("--into=") for word in words):

@@ -1,4 +1,4 @@
-"""Regular expressions, digests and the names of types, at little cost to the start of a process.
+"""Regular expressions, digests, paths and the names of types, at little cost to the start of a process.
 
 An expression is compiled when it is first needed; a command uses a few of those its modules name. The digests do
 without OpenSSL: to load it takes a quarter of the time in which Python starts. Whoever digests megabytes takes
@@ -14,10 +14,11 @@ import re
 import sys
 from abc import ABCMeta
 from importlib import import_module
+from types import ModuleType
 
 __all__ = [
     "TYPE_CHECKING", "Any", "Generic", "Literal", "Protocol", "TypeVar",
-    "blake2b", "compile_all", "regex", "runtime_checkable", "sha1", "sha256",
+    "blake2b", "compile_all", "import_pathlib", "regex", "runtime_checkable", "sha1", "sha256",
 ]  # fmt: skip
 
 TYPE_CHECKING = False
@@ -58,6 +59,22 @@ else:
         sha256 = import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
     except ImportError:  # an interpreter that was built otherwise
         from hashlib import blake2b, sha1, sha256
+
+
+def import_pathlib() -> None:
+    """Import ``pathlib``, for a command, without ``urllib.parse``, which takes longer than itself: only ``Path.as_uri``
+    needs it, and imports it then.
+    """
+    name = "urllib.parse"
+    if sys.version_info >= (3, 13) or not sys.modules.keys().isdisjoint(("pathlib", name)):
+        return
+    given = sys.modules[name] = ModuleType(name)
+    given.quote_from_bytes = lambda *values: import_module(name).quote_from_bytes(*values)  # type: ignore[attr-defined]
+    try:
+        import_module("pathlib")
+    finally:
+        del sys.modules[name]
+
 
 _known: list[_Pattern] = []
 

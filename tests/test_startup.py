@@ -1,8 +1,10 @@
-"""Regular expressions that are compiled late behave as those that are compiled at once."""
+"""What a process imports and compiles late behaves as what others import and compile at once."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -23,3 +25,15 @@ def test_nothing_is_compiled_before_it_is_needed() -> None:
     wrong = regex("(")
     with pytest.raises(re.error, match="missing"):
         wrong.match("a")
+
+
+def test_paths_come_without_addresses_until_one_is_asked_for() -> None:
+    """A command spares itself the import; whoever needs it finds all of it."""
+    code = (
+        "import sys; from memfs.startup import import_pathlib; import_pathlib()\n"
+        "from pathlib import Path\n"
+        "print([name for name in ('urllib.parse', 'ipaddress') if name in sys.modules])\n"
+        "print(Path('/a b').as_uri()); import urllib.parse; print(urllib.parse.quote('a b'), Path('/a b').as_uri())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:3] == ["[]", "file:///a%20b", "a%20b file:///a%20b"]
