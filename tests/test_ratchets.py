@@ -288,12 +288,13 @@ SLOW = {
     "ssl",
     "tomllib",
     "typing",
+    "urllib.parse",
     "yaml",
 }
 """What takes long to import; none of it is needed to answer."""
 NEEDED = {
     # what is written is checked by its schema, and committed
-    "remember": {"email", "inspect", "jsonschema_rs", "typing", "yaml"},
+    "remember": {"email", "inspect", "jsonschema_rs", "typing", "urllib.parse", "yaml"},
     "status": {"inspect", "yaml"},
 }
 

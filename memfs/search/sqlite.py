@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate, chain
 from operator import sub
 from pathlib import Path
-from urllib.parse import quote
 
 from memfs.errors import MemfsError
 from memfs.fs import io
@@ -28,6 +27,8 @@ _FILE = "index.sqlite"
 _JOINED = 4
 """A segment that is less than so many times as large as a new one is joined with it."""
 _CODES = "BHI"
+_ESCAPED = str.maketrans({sign: f"%{ord(sign):02x}" for sign in "%?#"})
+"""What a path has in an address of SQLite's in place of the signs that end it there."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS segments (first INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS postings (term TEXT NOT NULL, first INTEGER NOT NULL, steps BLOB NOT NULL,
@@ -133,7 +134,9 @@ class SqliteIndex(ColumnIndex):
         return self._open
 
     def _connected(self, options: str) -> sqlite3.Connection:
-        made = sqlite3.connect(f"file:{quote(str(self._path))}?{options}", uri=True, check_same_thread=False)
+        made = sqlite3.connect(
+            f"file:{str(self._path).translate(_ESCAPED)}?{options}", uri=True, check_same_thread=False
+        )
         made.execute("PRAGMA temp_store = MEMORY")
         made.execute("PRAGMA mmap_size = 268435456")
         return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from itertools import islice
@@ -50,6 +51,21 @@ def test_what_was_replaced_is_not_found_by_what_it_said(tmp_path: Path) -> None:
         index.flush()
         index.release()
     index.close()
+
+
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    """What ends a path in an address of SQLite's, and a name that is no text, are part of it."""
+    for name in ("a%20b?c#d", os.fsdecode(b"caf\xe9")):
+        folder = tmp_path / name
+        folder.mkdir()
+        index = SqliteIndex(folder)
+        index.add([item("one", "an anvil")])
+        index.flush()
+        index.close()
+        assert (folder / "index.sqlite").is_file()
+        index = SqliteIndex(folder)
+        assert [hit.id for hit in index.search(Query(text="anvil"))] == ["one"]
+        index.close()
 
 
 def test_ties_at_the_limit_are_settled_by_id(tmp_path: Path) -> None:
