@@ -233,7 +233,6 @@ def test_an_event_that_is_answered_imports_nothing_slow(workspace: Workspace, na
         "logging",
         "tomllib",
         "typing",
-        "urllib.parse",
         "memfs.intake.intake",
     }
     assert not (slow | HEAVY - {"memfs.workspace", "sqlite3"}) & loaded
