@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 from memfs.dataclass import NamedTuple, replace
 from memfs.doors.cli.output import secure
+from memfs.doors.resident.client import switched_off
 from memfs.errors import MemfsError
 from memfs.sessions.spool import (
     LARGEST_INPUT,
@@ -257,7 +258,7 @@ def main(
     _thread.start_new_thread(_watch, (hook, began))
     _interrupt_late(hook, began)
     hook.run(_read(began + hook.seconds * _READ_SHARE))
-    if host is None and hook.memory is not None:
+    if host is None and hook.memory is not None and not switched_off():
         _begin_resident(hook.memory)
     _end(hook)
 

@@ -24,7 +24,7 @@ READING = frozenset({"recall", "list", "show", "status", "log", "diff"})
 """Verbs that change nothing that is remembered: they may be run twice."""
 WRITING = {"remember": "Remembered", "update": "Updated", "forget": "Forgot"}
 """Verbs that change one thing, in one step; and what they say that they did."""
-OFF = frozenset({"off", "no", "false", "0"})
+_OFF = frozenset({"off", "no", "false", "0"})
 _HERE = frozenset({"-h", "--help", "--version", "--edit", "-e", "--review"})
 """What is asked of a person or of a service, or shown without a workspace."""
 _WITH_VALUE = frozenset({"-C", "--workspace", "--set"})
@@ -128,11 +128,16 @@ def socket_name(facts: os.stat_result) -> str:
     return f"{facts.st_dev:x}-{facts.st_ino:x}"
 
 
+def switched_off() -> bool:
+    """Whether this environment wants no resident, asked or begun."""
+    return os.environ.get(RESIDENT_SWITCH, "").lower() in _OFF
+
+
 def _patience() -> float:
     """How many seconds a greeting is waited for; 0 where no resident is to be asked."""
-    said = os.environ.get(RESIDENT_SWITCH, "")
-    if said.lower() in OFF or os.environ.get(RESIDENT_USE, "").lower() in OFF:
+    if switched_off() or os.environ.get(RESIDENT_USE, "").lower() in _OFF:
         return 0.0
+    said = os.environ.get(RESIDENT_SWITCH, "")
     return int(said) / 1000 if said.isascii() and said.isdigit() and len(said) < 6 else _PATIENCE
 
 

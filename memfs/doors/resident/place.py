@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from memfs.config_names import RESIDENT_SWITCH
 from memfs.dataclass import NamedTuple
-from memfs.doors.resident.client import OFF, is_private, socket_folder, socket_name
+from memfs.doors.resident.client import is_private, socket_folder, socket_name, switched_off
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.executor import in_daemon
@@ -231,7 +230,7 @@ def start(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> int
 
 def may_begin(root: Path, use: bool) -> bool:
     """Whether a resident is wanted, and none is up."""
-    return use and os.environ.get(RESIDENT_SWITCH, "").lower() not in OFF and not resident_of(root)
+    return use and not switched_off() and not resident_of(root)
 
 
 @contextmanager
@@ -246,7 +245,7 @@ def hosted(root: Path, use: bool = True) -> Iterator[None]:
     """
     fd = -1
     with suppress(MemfsError, OSError):
-        if use and os.environ.get(RESIDENT_SWITCH, "").lower() not in OFF:
+        if use and not switched_off():
             files = files_of(root)
             io.make_private_folder(files.folder)
             fd = io.make_file(files.hosts, os.O_RDWR)
