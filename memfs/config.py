@@ -27,7 +27,6 @@ from memfs.errors import (
 )
 from memfs.format import toml_text
 from memfs.format.codec import DOCUMENT_LIMIT, SCHEMAS, SUFFIXES, Codec, parse
-from memfs.format.schema import Schemas
 from memfs.fs.tree import View
 from memfs.fs.workspace_location import MEMORY_FOLDER as MEMORY_FOLDER
 from memfs.fs.workspace_location import base_folder, workspace_at
@@ -51,6 +50,7 @@ from memfs.startup import TYPE_CHECKING, Any, regex
 from memfs.trust import EMBEDDING_ENDPOINT, TrustStatus, body_key, status_of
 
 if TYPE_CHECKING:
+    from memfs.format.schema import Schemas
     from memfs.model.learning import BehaviorRule, MemoryConfig
 
 KEY_VARIABLES = frozenset({names.REVIEW_KEY, names.EMBEDDING_KEY})
@@ -504,8 +504,8 @@ def _data(tree: View, path: str) -> bytes | None:
         return None
 
 
-def load_kinds(tree: View) -> tuple[KindTable, Schemas]:
-    """The kinds a workspace knows, built-in and its own, and the schemas their items obey.
+def load_kinds(tree: View) -> tuple[KindTable, Schemas | None]:
+    """The kinds a workspace knows, built-in and its own, and the schemas their items obey, as ``Codec`` takes them.
 
     Raises:
         ContentError, SettingInvalid: the file is invalid, or redefines a built-in kind.
@@ -514,7 +514,7 @@ def load_kinds(tree: View) -> tuple[KindTable, Schemas]:
     return kinds_in(_data(tree, names.KINDS), tree.root)
 
 
-def kinds_in(data: bytes | None, root: Path) -> tuple[KindTable, Schemas]:
+def kinds_in(data: bytes | None, root: Path) -> tuple[KindTable, Schemas | None]:
     """The kinds that the content of such a file declares, beside the built-in ones; None where there is no file.
 
     A body counts where the reader trusts the workspace at ``root`` with it; a schema can keep a check busy without end.
@@ -523,8 +523,10 @@ def kinds_in(data: bytes | None, root: Path) -> tuple[KindTable, Schemas]:
         As ``load_kinds``.
     """
     if data is None:
-        return KindTable(), Schemas()
-    document = Codec(Schemas(), KindTable()).read_document(data, names.KINDS, "kinds")
+        return KindTable(), None
+    from memfs.format.schema import Schemas
+
+    document = Codec(None, KindTable()).read_document(data, names.KINDS, "kinds")
     rows: Mapping[str, Mapping[str, Any]] = document.get("kinds", {})
     bodies = {name: row["body"] for name, row in rows.items() if "body" in row}
     if bodies:
@@ -775,7 +777,7 @@ def _built_in(name: str) -> _Layer | None:
 
 
 def _parsed(path: str, data: bytes) -> _Layer:
-    return _Layer(path, data, Codec(Schemas(), KindTable()).read_document(data, path, "memory_context"))
+    return _Layer(path, data, Codec(None, KindTable()).read_document(data, path, "memory_context"))
 
 
 def _no_context(tree: View, name: str) -> SettingInvalid:

@@ -16,7 +16,7 @@ from pathlib import Path
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE
 from memfs.dataclass import dataclass
 from memfs.errors import WARNING, ContentError, CorruptRecord, MemfsError, Problem
-from memfs.format import json_text, toml_text
+from memfs.format import toml_text
 from memfs.format.text import decode
 from memfs.fs import io
 from memfs.fs.lock import FileLock
@@ -274,7 +274,7 @@ def _document(root: Path, path: str) -> Mapping[str, Any]:
     try:
         with closing(Tree(root)) as tree:
             text = decode(tree.read(path, _DOCUMENT_LIMIT).data).text
-        from memfs.format import yaml_text  # most workspaces have no such document
+        from memfs.format import json_text, yaml_text  # most workspaces have no such document
 
         value = (json_text if path.endswith(".json") else yaml_text).load(text)
     except (MemfsError, OSError):
@@ -303,7 +303,10 @@ def _load(path: Path) -> dict[str, dict[str, Any]]:
     try:
         _require_own(path.parent)
         _require_own(path)
-        value = json_text.load(decode(io.read_file(path, _LIST_LIMIT)).text)
+        text = decode(io.read_file(path, _LIST_LIMIT)).text
+        from memfs.format import json_text  # most users have no such list
+
+        value = json_text.load(text)
     except FileNotFoundError:
         return {_WORKSPACES: {}, _REPOSITORIES: {}}
     except ContentError as error:

@@ -13,7 +13,6 @@ from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 
-from memfs.admin.quota import Quota
 from memfs.admin.store_builder import (
     Foundation,
     arrange_watching,
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from memfs.admin.history import History, RecoveryCopies
     from memfs.admin.layout import CreateResult
     from memfs.admin.prune import Act, Cleaner, Pruner
+    from memfs.admin.quota import Quota
     from memfs.admin.repair import Repairer
     from memfs.context.parts import Sources
     from memfs.intake.intake import Intake
@@ -215,7 +215,6 @@ class Workspace:
     store: Store
     parts: Parts
     behaviours: Behaviours
-    quota: Quota
     usage: Usage
     memory_values: Mapping[str, Any] = field(default_factory=dict)
     created: CreateResult | None = None
@@ -580,6 +579,15 @@ class Workspace:
         return Contexts(self.store, self.parts)
 
     @shared_property
+    def quota(self) -> Quota:
+        """Knows how much room there is, and is asked before each write."""
+        from memfs.admin.quota import Quota
+
+        made = Quota(self.parts, self.behaviours.fire)
+        made.chores.append(self._keep_up)
+        return made
+
+    @shared_property
     def states(self) -> States:
         """What a long-running multi-agent system keeps: iterations, checkpoints, feedback, archives."""
         from memfs.state.parts import States
@@ -727,8 +735,10 @@ class Workspace:
 
     def close(self) -> None:
         """Commit what waits where the policy says so, make the backup that is due after a write, release everything."""
+        wrote = "quota" in self.__dict__ and self.quota.written
         with ExitStack() as ending:  # one that cannot be closed keeps no other open
-            ending.callback(setattr, self.quota, "written", False)  # closing again has nothing to do
+            if wrote:
+                ending.callback(setattr, self.quota, "written", False)  # closing again has nothing to do
             ending.callback(self.store.close)
             ending.callback(self.usage.close, ending=self.one_shot)
             if "recaller" in self.__dict__:
@@ -736,7 +746,7 @@ class Workspace:
             for begun in ("teams", "patterns", "meaning", "sources", "states"):
                 if begun in self.__dict__:
                     ending.callback(getattr(self, begun).close)
-            if self.quota.written:
+            if wrote:
                 with suppress(WorkspaceClosed):  # where somebody closed the store by itself
                     self.quota.maintain()
 
@@ -787,8 +797,7 @@ def _opened(
     repository, chosen = on.repository, on.settings
     parts = parts_of(on.root, repository, chosen, utc_now)
     behaviours = Behaviours(lambda error: store.note_failure(error))
-    quota = Quota(parts, behaviours.fire)
-    parts = replace(parts, gate=quota)
+    parts = replace(parts, gate_of=lambda: workspace.quota)
     store = Store(parts)
     with ExitStack() as undone:  # what cannot be opened leaves no thread behind
         undone.callback(store.close)
@@ -802,14 +811,13 @@ def _opened(
             store=store,
             parts=parts,
             behaviours=behaviours,
-            quota=quota,
             usage=usage_of(parts, store, chosen, notes or repository.state),
             memory_values=checked_values(memory) if memory else {},
-            created=lay_out(store, repository, on.repository_made) if on.create else None,
             one_shot=one_shot,
         )
+        if on.create:  # which writes, and asks the workspace for room
+            object.__setattr__(workspace, "created", lay_out(store, repository, on.repository_made))
         _connect(workspace)
-        workspace.quota.chores.append(workspace._keep_up)
         if os.path.lexists(repository.state / ERASE_FOLDER) and not workspace.history_cut.take_up():
             workspace.eraser.take_up()
         if one_shot:  # it ends before a thread would commit; a resident's children do, and a fork copies no thread

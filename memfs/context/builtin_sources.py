@@ -19,9 +19,6 @@ from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 from memfs.format.text import shortened
 from memfs.fs.executor import in_daemon
 from memfs.intake.episode_item import episode_of
-from memfs.learning.conventions import Convention, Conventions
-from memfs.learning.preferences import KIND, preferences_in_order
-from memfs.learning.rules import rule_of
 from memfs.learning.triggers import THRESHOLD
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.episode import Episode, Outcome, StateSnapshot, TriggerRow
@@ -38,6 +35,7 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from memfs.context.parts import Sources
+    from memfs.learning.conventions import Convention
     from memfs.learning.preferences import Preference
     from memfs.model.episode import Rule
     from memfs.model.state_documents import AgentFeedback
@@ -463,7 +461,9 @@ class JointMemory:
     def find_matching_rules(self, context: str | StateSnapshot, min_confidence: float = THRESHOLD) -> list[Rule]:
         """See ``Rules.find_matching_rules``; the surest first, of equals the workspace's own."""
         state = context if isinstance(context, StateSnapshot) else StateSnapshot.create(context=context)
-        found = list(self._sources.rules.find_matching_rules(context, min_confidence))
+        found: list[Rule] = []
+        if self._sources.triggers.rules(state, min_confidence):  # most situations have none, and load no more
+            found += self._sources.rules.find_matching_rules(context, min_confidence)
         found += gathered(self._mounts.opened(), lambda mount: _rules(mount, state, min_confidence))
         return sorted(found, key=lambda rule: -rule.confidence)
 
@@ -480,6 +480,8 @@ class JointMemory:
 
     def _wishes(self, mount: Mount, context: str, limit: int) -> list[MemoryItem]:
         """The preferences that hold in private memory, those that fit the context first."""
+        from memfs.learning.preferences import KIND, preferences_in_order  # steps ask for none
+
         found = mount.store.readable(mount.store.every(Query(types=frozenset({KIND}))))
         return preferences_in_order(map(mount.outward, found), self._sources.parts.clock(), context)[:limit]
 
@@ -521,11 +523,18 @@ def _failures(mount: Mount, state: StateSnapshot, least: float, limit: int) -> l
 
 
 def _rules(mount: Mount, state: StateSnapshot, min_confidence: float) -> list[Rule]:
-    items = (mount.behind(match) for match in mount.triggers.rules(state, min_confidence))
+    matches = mount.triggers.rules(state, min_confidence)
+    if not matches:
+        return []
+    from memfs.learning.rules import rule_of  # as above
+
+    items = (mount.behind(match) for match in matches)
     rules = (rule_of(item) for item in items if item is not None)
     return [rule for rule in rules if rule is not None]
 
 
 def _holding(mount: Mount, files: Sequence[str], status: str) -> list[Convention]:
+    from memfs.learning.conventions import Convention, Conventions  # steps ask for none
+
     found = Conventions(mount.store, mount.store.clock).holding(files, status)
     return [Convention(mount.outward(one.item)) for one in found]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import cached_property
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, RETENTION_POLICY, SYSTEM_CONFIG
 from memfs.dataclass import NamedTuple
@@ -22,7 +23,7 @@ from memfs.errors import (
     Problem,
     SchemaInvalid,
 )
-from memfs.format import item_fields, json_text
+from memfs.format import item_fields
 from memfs.format.plain import (
     DOCUMENT_PARTS,
     MAX_PARTS,
@@ -37,7 +38,6 @@ from memfs.format.plain import (
     refuse_hidden,
     same,
 )
-from memfs.format.schema import Schemas
 from memfs.format.text import Text, decode, findings, position
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.ids import check_id
@@ -49,7 +49,7 @@ from memfs.startup import TYPE_CHECKING, Any, sha256
 from memfs.version import __version__
 
 if TYPE_CHECKING:
-    from memfs.format.schema import SchemaError
+    from memfs.format.schema import SchemaError, Schemas
     from memfs.format.splice import Order
 
 
@@ -69,7 +69,7 @@ class ParsedFile(NamedTuple):
 
     def place(self, path: FieldPath, of_key: bool = False) -> NodePlace:
         """Where a field is."""
-        from memfs.format import yaml_text
+        from memfs.format import json_text, yaml_text
 
         root: Node = (json_text if self.is_json else yaml_text).tree(self.text.text)
         return place(root, self.text.text, path, of_key)
@@ -89,9 +89,11 @@ def parse(data: bytes, path: str, allow_invisible: bool = False, parts: int = MA
     if not allow_invisible:
         _refuse_hidden_text(text.text)
     if is_json:
+        from memfs.format import json_text  # a command that finds all in the catalog reads neither
+
         mapping = json_text.load(text.text, parts)
     else:
-        from memfs.format import yaml_text  # a command that finds all in the catalog reads no YAML
+        from memfs.format import yaml_text
 
         mapping = yaml_text.load(text.text)
     if not isinstance(mapping, dict):
@@ -120,6 +122,8 @@ def render(
         return EncodedFile(parsed.text.encode(parsed.text.text), rewritten=False)
     ordered = {key: mapping[key] for key in (*order, *mapping) if key in mapping}
     if path.endswith(".json"):
+        from memfs.format import json_text
+
         indent = json_text.indentation(parsed.text.text) if parsed else 2
         text = json_text.document(mapping if parsed else ordered, indent)
         return EncodedFile(_proved(text, mapping, path, parsed, parts), rewritten=False)
@@ -221,19 +225,21 @@ class Codec:
     """Reads and writes the files of one workspace; safe to share between threads.
 
     Args:
-        schemas: what the mappings are checked against.
+        schemas: what the mappings are checked against; None for the bundled ones alone.
         kinds: which folder holds which kind.
         allow_invisible: accept characters that hide text from a reader (``security.allow_invisible``).
     """
 
-    def __init__(self, schemas: Schemas, kinds: KindTable, allow_invisible: bool = False) -> None:
-        self._schemas, self._kinds, self._allow_invisible = schemas, kinds, allow_invisible
+    def __init__(self, schemas: Schemas | None, kinds: KindTable, allow_invisible: bool = False) -> None:
+        self._given, self._kinds, self._allow_invisible = schemas, kinds, allow_invisible
         self._last: tuple[bytes, str, ParsedFile] | None = None
 
-    @property
+    @cached_property
     def schemas(self) -> Schemas:
         """What mappings are checked against."""
-        return self._schemas
+        from memfs.format.schema import Schemas  # a command that finds all in the catalog checks nothing
+
+        return self._given or Schemas()
 
     @property
     def kinds(self) -> KindTable:
@@ -264,7 +270,7 @@ class Codec:
         try:
             parsed = self._parse(data, path)
             if not checked:
-                self._check(parsed, path, self._schemas.check_item(parsed.mapping, kind))
+                self._check(parsed, path, self.schemas.check_item(parsed.mapping, kind))
             digest = sha256(data).hexdigest()
             return self._build(parsed, kind, fallback, id=name, path=path, sha256=digest), parsed.mapping
         except MemfsError as error:
@@ -280,12 +286,14 @@ class Codec:
         Raises:
             IdInvalid, SchemaInvalid: its name cannot be that of an item's file.
         """
-        return bool(_id_of(path)) and (checked or not self._schemas.check_item(mapping, self.kind_at(path)))
+        return bool(_id_of(path)) and (checked or not self.schemas.check_item(mapping, self.kind_at(path)))
 
     @property
     def rules(self) -> str:
         """Names what decides, beside bytes and the name of the kind, what a file says, and whether it may say so."""
-        own = json.dumps([self._schemas.own, {kind.name: kind.body for kind in self._kinds}], sort_keys=True)
+        own = json.dumps(
+            [self._given.own if self._given else {}, {kind.name: kind.body for kind in self._kinds}], sort_keys=True
+        )
         return f"{__version__} {self._allow_invisible} {own}"
 
     def errors(self, data: bytes, path: str) -> list[MemfsError]:
@@ -293,7 +301,7 @@ class Codec:
         try:
             kind = self.kind_at(path)
             parsed = self._parse(data, path)
-            found = self._schemas.check_item(parsed.mapping, kind)
+            found = self.schemas.check_item(parsed.mapping, kind)
             if not found:
                 self.read(data, path, EPOCH)
         except MemfsError as error:
@@ -336,7 +344,7 @@ class Codec:
         """
         try:
             parsed = self._parse_document(data, path)
-            self._check(parsed, path, self._schemas.check_document(parsed.mapping, schema))
+            self._check(parsed, path, self.schemas.check_document(parsed.mapping, schema))
         except MemfsError as error:
             _concealed(error.located(path), data)
             raise
@@ -351,7 +359,7 @@ class Codec:
         try:
             mapping = plain(document)
             refuse_hidden(mapping, self._allow_invisible)
-            _raise_all(self._schemas.check_document(mapping, schema))
+            _raise_all(self.schemas.check_document(mapping, schema))
             parsed = None if before is None else self._parse_document(before, path)
             return _limited(render(mapping, path, parsed, {}, DOCUMENT_PARTS).data, DOCUMENT_LIMIT)
         except MemfsError as error:
@@ -369,7 +377,7 @@ class Codec:
 
     def obeys(self, document: Mapping[str, Any], schema: str) -> bool:
         """Whether a document's schema allows these plain values."""
-        return not self._schemas.check_document(document, schema)
+        return not self.schemas.check_document(document, schema)
 
     # -- reading --------------------------------------------------------------------------------------------------
     def kind_at(self, path: str) -> Kind:
@@ -449,7 +457,7 @@ class Codec:
             mapping = item_fields.changed(parsed.mapping, there, _settled(item))
         refuse_hidden(mapping, self._allow_invisible)
         if validate:
-            _raise_all(self._schemas.check_item(mapping, kind))
+            _raise_all(self.schemas.check_item(mapping, kind))
         encoded = render(mapping, path, parsed, item_fields.ORDER)
         _limited(encoded.data, ITEM_LIMIT)
         self._prove_item(mapping, kind, item)

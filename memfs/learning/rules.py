@@ -34,7 +34,6 @@ from memfs.learning.failures import (
     signature,
     speaks_for,
 )
-from memfs.learning.inbox import Inbox
 from memfs.learning.situations import confidence_of, row_of
 from memfs.learning.triggers import THRESHOLD, Triggers
 from memfs.model import Link, MemoryItem, Query
@@ -45,10 +44,13 @@ from memfs.model.learning import Keep, MemoryConfig, Source, Suggestion
 from memfs.model.query import MOST
 from memfs.model.shape import count_in, text_in, texts_in
 from memfs.model.time import format_time
-from memfs.startup import Any
+from memfs.startup import TYPE_CHECKING, Any
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.store import retry_on_conflict
+
+if TYPE_CHECKING:
+    from memfs.learning.inbox import Inbox
 
 MOST_EPISODES = 10_000
 MOST_RULES = 1_000

@@ -24,7 +24,6 @@ from memfs.model.episode import StateSnapshot
 from memfs.model.ids import of_mount
 from memfs.model.item import count_tokens, gist, whole
 from memfs.recall.conflict_notes import FINISHED, unresolved_note
-from memfs.recall.cues import TrivialFilter
 from memfs.recall.fence import enclosed, withheld
 from memfs.search.analyzer import terms
 from memfs.search.search_index import TermCounts
@@ -289,6 +288,8 @@ class Responder:
         """What fits the prompt in so many bytes, and the ids of it."""
         prompt, workspace = own_words(self._event), self._workspace
         settings = workspace.settings.hooks
+        from memfs.recall.cues import TrivialFilter  # only prompts ask
+
         wanted = workspace.settings.memory.on_demand and settings.prompt_items
         if not wanted or prompt.startswith(_SHELL) or TrivialFilter().is_trivial(prompt):
             return "", []

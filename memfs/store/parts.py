@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memfs.catalog.facts import ItemCatalog
-from memfs.dataclass import NamedTuple, dataclass, field
+from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import CorruptRecord, FormatUnsupported, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.journal import Journal
@@ -119,8 +119,13 @@ class Parts:
     index: SearchIndex
     policy: StorePolicy
     clock: Callable[[], datetime]
-    gate: Gate = field(default_factory=Gate)
+    gate_of: Callable[[], Gate] = Gate
     secondary: Secondary | None = None
+
+    @property
+    def gate(self) -> Gate:
+        """What is asked before a write."""
+        return self.gate_of()
 
     @property
     def seen(self) -> View:

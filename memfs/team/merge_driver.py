@@ -19,7 +19,6 @@ from memfs.errors import HistoryError, MemfsError
 from memfs.format.codec import DOCUMENT_LIMIT, Codec, schema_of
 from memfs.format.field_merge import FieldConflict
 from memfs.format.file_merge import FileMerger
-from memfs.format.schema import Schemas
 from memfs.format.text import whole_marked
 from memfs.fs import io
 from memfs.fs.tree import Tree
@@ -197,7 +196,7 @@ def _codec(folder: Path) -> Codec:
         with closing(Tree(folder)) as tree:
             kinds, schemas = load_kinds(tree)
         return Codec(schemas, kinds, allow_invisible=True)
-    return Codec(Schemas(), KindTable(), allow_invisible=True)
+    return Codec(None, KindTable(), allow_invisible=True)
 
 
 Whose = Literal["ours", "theirs"]

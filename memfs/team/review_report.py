@@ -206,7 +206,7 @@ class Side:
     _items: dict[str, MemoryItem | MemfsError] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        schemas = Schemas()
+        schemas: Schemas | None = None
         try:
             self.kinds, schemas = kinds_in(self.data(KINDS), self.files.root)
         except (ContentError, SettingInvalid, SchemaRefForbidden) as error:
