@@ -45,6 +45,7 @@ from memfs.store.store import retry_on_conflict
 from memfs.usage import Usage
 
 if TYPE_CHECKING:
+    from functools import _lru_cache_wrapper
     from logging import Logger
     from typing import Unpack
 
@@ -215,6 +216,7 @@ class Workspace:
     store: Store
     parts: Parts
     behaviours: Behaviours
+    quota_of: _lru_cache_wrapper[Quota]
     usage: Usage
     memory_values: Mapping[str, Any] = field(default_factory=dict)
     created: CreateResult | None = None
@@ -579,15 +581,6 @@ class Workspace:
         return Contexts(self.store, self.parts)
 
     @shared_property
-    def quota(self) -> Quota:
-        """Knows how much room there is, and is asked before each write."""
-        from memfs.admin.quota import Quota
-
-        made = Quota(self.parts, self.behaviours.fire)
-        made.chores.append(self._keep_up)
-        return made
-
-    @shared_property
     def states(self) -> States:
         """What a long-running multi-agent system keeps: iterations, checkpoints, feedback, archives."""
         from memfs.state.parts import States
@@ -727,6 +720,16 @@ class Workspace:
     def __repr__(self) -> str:
         return f"<Workspace {self.root}>"
 
+    @property
+    def quota(self) -> Quota:
+        """Knows how much room there is, and is asked before each write."""
+        return self.quota_of()
+
+    @property
+    def wrote(self) -> bool:
+        """Whether anything was written here, and not followed by what is due then."""
+        return self.quota_of.cache_info().currsize > 0 and self.quota.written
+
     def end_session(self) -> None:
         """Commit what waits for an agent's session to end, if anything was written here; a person's edits stay."""
         self.parts.require_open()
@@ -735,7 +738,7 @@ class Workspace:
 
     def close(self) -> None:
         """Commit what waits where the policy says so, make the backup that is due after a write, release everything."""
-        wrote = "quota" in self.__dict__ and self.quota.written
+        wrote = self.wrote
         with ExitStack() as ending:  # one that cannot be closed keeps no other open
             if wrote:
                 ending.callback(setattr, self.quota, "written", False)  # closing again has nothing to do
@@ -797,7 +800,15 @@ def _opened(
     repository, chosen = on.repository, on.settings
     parts = parts_of(on.root, repository, chosen, utc_now)
     behaviours = Behaviours(lambda error: store.note_failure(error))
-    parts = replace(parts, gate_of=lambda: workspace.quota)
+    chores: list[Callable[[], object]] = []
+
+    @cache
+    def quota_of() -> Quota:
+        from memfs.admin.quota import Quota  # who only reads needs none
+
+        return Quota(parts, behaviours.fire, chores)
+
+    parts = replace(parts, gate_of=quota_of)
     store = Store(parts)
     with ExitStack() as undone:  # what cannot be opened leaves no thread behind
         undone.callback(store.close)
@@ -811,13 +822,14 @@ def _opened(
             store=store,
             parts=parts,
             behaviours=behaviours,
+            quota_of=quota_of,
             usage=usage_of(parts, store, chosen, notes or repository.state),
             memory_values=checked_values(memory) if memory else {},
+            created=lay_out(store, repository, on.repository_made) if on.create else None,
             one_shot=one_shot,
         )
-        if on.create:  # which writes, and asks the workspace for room
-            object.__setattr__(workspace, "created", lay_out(store, repository, on.repository_made))
         _connect(workspace)
+        chores.append(workspace._keep_up)
         if os.path.lexists(repository.state / ERASE_FOLDER) and not workspace.history_cut.take_up():
             workspace.eraser.take_up()
         if one_shot:  # it ends before a thread would commit; a resident's children do, and a fork copies no thread

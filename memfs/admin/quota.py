@@ -252,19 +252,20 @@ class QuotaStatus:
 class Quota(Gate):
     """The quotas of one workspace, which every write passes."""
 
-    def __init__(self, parts: Parts, fire: Fire) -> None:
+    def __init__(self, parts: Parts, fire: Fire, chores: Sequence[Callable[[], object]] = ()) -> None:
         """Keep account for these parts.
 
-        ``written`` says whether anything was written through this gate, ``chores`` what is due from time to time,
-        ``problem`` why the quotas in the file do not count.
+        ``written`` says whether anything was written through this gate, ``problem`` why the quotas in the file do not
+        count.
 
         Args:
             fire: raises an occasion (``memfs.workspace.Behaviours.fire``).
+            chores: what is due from time to time; there may be more of them later.
         """
         self._parts, self._fire = parts, fire
         self._ledger = Ledger(parts.repository.state)
         self.written = False
-        self.chores: list[Callable[[], object]] = []
+        self._chores = chores
         self._seen: object = None
         self._limits = Limits()
         self.problem: Problem | None = None
@@ -334,7 +335,7 @@ class Quota(Gate):
             with suppress(MemfsError):  # the next time does it
                 self.measure()
             self.settle()
-        for chore in self.chores:
+        for chore in self._chores:
             chore()
 
     def _is_stale(self, account: Account | None) -> bool:

@@ -279,7 +279,7 @@ def opened() -> Iterator[Workspace]:
     workspace.behaviours.on("storage_threshold", _tell_threshold)
     with workspace, served_to(door="cli"):
         yield workspace
-        if "quota" in workspace.__dict__ and workspace.quota.written and workspace.quota.problem is not None:
+        if workspace.wrote and workspace.quota.problem is not None:
             _tell_problem(workspace.quota.problem)
     if workspace.settings.resident.auto and _opener is None:
         from memfs.doors.resident import place
