@@ -7,6 +7,7 @@ is imported until an event needs the workspace opened.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # ``signal`` takes long to import
 import _thread
 import os
 import select
@@ -288,17 +289,16 @@ def _end_soon(hook: Hook) -> None:
 
 def _interrupt_late(hook: Hook, began: float) -> None:
     """A second watch for what lets no other thread run, such as an expression that matches for ever."""
-    import signal
 
     def look(*_: object) -> None:
         left = began + hook.seconds + 0.1 - time.monotonic()
         if left <= 0:
             _give_up(hook)
-        signal.setitimer(signal.ITIMER_REAL, left)
+        _signal.setitimer(_signal.ITIMER_REAL, left)
 
     with suppress(ValueError, OSError):  # only the main thread may
-        signal.signal(signal.SIGALRM, look)
-        signal.setitimer(signal.ITIMER_REAL, hook.seconds + 0.1)
+        _signal.signal(_signal.SIGALRM, look)
+        _signal.setitimer(_signal.ITIMER_REAL, hook.seconds + 0.1)
 
 
 def _give_up(hook: Hook) -> None:

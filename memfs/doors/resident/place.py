@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # ``signal`` takes long to import
 import os
 import select
-import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -179,8 +179,8 @@ def stop(root: Path) -> int:
     if not process:
         return 0
     with suppress(ProcessLookupError):
-        os.kill(process, signal.SIGTERM)
-        os.kill(process, signal.SIGCONT)
+        os.kill(process, _signal.SIGTERM)
+        os.kill(process, _signal.SIGCONT)
     until = time.monotonic() + _STOP_SECONDS
     while resident_of(root) == process:
         if time.monotonic() >= until:
@@ -307,8 +307,8 @@ def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({}), end: i
         os.close(told)
         if end >= 0:
             os.write(end, os.getpid().to_bytes(_ID_BYTES, "big"))
-        for one in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM):
-            signal.signal(one, signal.SIG_DFL)
+        for one in (_signal.SIGALRM, _signal.SIGINT, _signal.SIGTERM):
+            _signal.signal(one, _signal.SIG_DFL)
         os.chdir("/")
         nowhere = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
