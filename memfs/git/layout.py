@@ -12,6 +12,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -436,19 +437,16 @@ class Refs:
 
     def _read(self, path: str) -> str | None:
         """As ``read_small``; a file that was old when it was read, and has the same facts, is not read again."""
-        try:
+        with suppress(OSError):
             found = os.lstat(path)
-        except OSError:
-            return read_small(path)
-        facts = found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-        known = self._small.get(path)
-        if known is not None and known[0] == facts:
-            return known[1]
-        old = time.time_ns() - max(facts[2:]) >= RACY_NS
-        text = read_small(path)
-        if text is not None and old and self._tells_edits:
-            self._small[path] = facts, text
-        return text
+            facts = found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+            if (known := self._small.get(path)) is not None and known[0] == facts:
+                return known[1]
+            old = time.time_ns() - max(facts[2:]) >= RACY_NS
+            if (text := read_small(path)) is not None and old and self._tells_edits:
+                self._small[path] = facts, text
+            return text
+        return read_small(path)
 
     @cached_property
     def _tells_edits(self) -> bool:

@@ -149,7 +149,7 @@ if TYPE_CHECKING:
         memory_type: str
 
 
-class EmptyMapping(dict[str, Any]):
+class NoValues(dict[str, Any]):
     """No values; it refuses any, as all items share it that have none in a field."""
 
     def _refuse(self, *_: object, **__: object) -> Any:
@@ -159,7 +159,7 @@ class EmptyMapping(dict[str, Any]):
     __hash__ = object.__hash__  # type: ignore[assignment]  # as a default it counts as one that never changes
 
 
-NONE = EmptyMapping()
+NONE = NoValues()
 
 
 @dataclass(frozen=True, slots=True)

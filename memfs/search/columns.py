@@ -527,31 +527,17 @@ class DocumentColumns:
         contexts, asks, pinned = self._contexts, self._asks, self._pinned
         type_, agent, session, speaker, role, _ = self._coded.values()
         return [
-            new(
-                Candidate,
-                (
-                    id_,
-                    path,
-                    similarity,
-                    type_[0][type_[1][number]],
-                    times[number],
-                    importances[number],
-                    json.loads(contexts[number]) if contexts and contexts[number] else _NO_CONTEXT,
-                    agent[0][agent[1][number]],
-                    session[0][session[1][number]],
-                    None if (sequence := sequences[number]) == _NO_SEQUENCE else sequence,
-                    speaker[0][speaker[1][number]],
-                    role[0][role[1][number]],
-                    asks[number] == 1,
-                    pinned[number] == 1,
-                    0.0,
-                    *told,
-                ),
-            )
+            new(Candidate, (
+                id_, path, similarity, type_[0][type_[1][number]], times[number], importances[number],
+                json.loads(contexts[number]) if contexts and contexts[number] else _NO_CONTEXT,
+                agent[0][agent[1][number]], session[0][session[1][number]],
+                None if (sequence := sequences[number]) == _NO_SEQUENCE else sequence, speaker[0][speaker[1][number]],
+                role[0][role[1][number]], asks[number] == 1, pinned[number] == 1, 0.0, *told,
+            ))
             for number, (id_, path), (similarity, *told) in zip(
                 numbers, self._paths.named(numbers), found, strict=False
             )
-        ]
+        ]  # fmt: skip
 
     # -- selecting --------------------------------------------------------------------------------------------------
     def select(self, numbers: Iterable[int], wanted: Filter) -> list[int]:

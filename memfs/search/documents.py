@@ -13,6 +13,8 @@ _FURTHEST = 1 << 60
 _SHORT = 120  # characters; a longer text that ends with a question says something, too
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 
+_LISTED = 0, frozenset[str](), frozenset[str]()
+
 Place = tuple[str, int]
 """A session and a sequence number in it."""
 
@@ -36,17 +38,11 @@ class IndexRow(NamedTuple):
     asks: bool
     pinned: bool
 
-    def candidate(
-        self,
-        similarity: float,
-        passage: int = 0,
-        held: frozenset[str] = frozenset(),
-        lacking: frozenset[str] = frozenset(),
-    ) -> Candidate:
-        """This row as an answer."""
+    def candidate(self, similarity: float = 0.0, *found: Any) -> Candidate:
+        """This row as an answer; ``found``: its best passage, the terms that it has, and those that it has not."""
         key, path, kind, time, importance, context, _, *talk, _, asks, pinned = self
         about = kind, time, importance, context, *talk, asks, pinned
-        return Candidate._make((key, path, similarity, *about, 0.0, passage, held, lacking))
+        return Candidate._make((key, path, similarity, *about, 0.0, *(found or _LISTED)))
 
 
 def row_of(item: MemoryItem) -> IndexRow:
