@@ -56,6 +56,8 @@ class Shares(NamedTuple):
 
 
 NOTHING = Shares()
+_AROUND = 4
+_COVERED, _LEAST_COVERED = 1 / 3, 0.05
 
 
 def with_neighbours(found: list[Candidate], look_up: LookUp) -> list[tuple[Candidate, Shares]]:
@@ -112,6 +114,44 @@ def _shares(one: Candidate, gained: dict[Place, float], sessions: dict[str, floa
     return Shares(neighbours, SESSION_SHARE * sessions.get(one.session, 0.0))
 
 
+def with_coverage(found: Sequence[RankCandidate], words: Asked) -> Sequence[RankCandidate]:
+    """The candidates; those of talks between people with how much of the question is said within four turns of each.
+
+    Terms count what they are worth, one that stands for another half of it, and what is covered best 1. With an
+    assistant, whose turns are long and say the question again, that tells nothing.
+    """
+    assisted = {one.session for one, *_ in found if one.role in ASSISTANTS}
+    talks: dict[tuple[str, int | None], frozenset[str]] = {
+        (one.session, one.sequence): one.held
+        for one, *_ in found
+        if one.sequence is not None and one.session not in assisted
+    }
+    worth, groups = terms.rare(words), words[1].groups
+    bits = {term: 1 << number for number, term in enumerate(worth)}
+    parts = [
+        (bits[term], share / (1 + (term in groups))) for term, share in worth.items() if term == groups.get(term, term)
+    ]
+    parts += [
+        (sum(bits[near] for near in groups if groups[near] == term), worth[term] / 2) for term in {*groups.values()}
+    ]
+    around: dict[tuple[str, int | None], int] = {}
+    for (session, sequence), held in talks.items():
+        mask = sum([bits[term] for term in held if term in bits])
+        for step in range(-_AROUND, _AROUND + 1) if mask else ():
+            place = session, (sequence or 0) + step
+            around[place] = around.get(place, 0) | mask
+    said = {mask: sum([share for bit, share in parts if bit & mask]) for mask in {0, *around.values()}}
+    if not (most := max(said.values())):
+        return found
+    factors = {mask: max(share / most, _LEAST_COVERED) ** _COVERED for mask, share in said.items()}
+    return [
+        RankCandidate(*row[:4], factors[around.get(at, 0)])
+        if (at := (row.candidate.session, row.candidate.sequence)) in talks
+        else row
+        for row in found
+    ]
+
+
 _SECONDS_PER_DAY = 86400.0
 _SPEAKER_NAMED = 1.25
 _TIME_NAMED = 1.4
@@ -142,12 +182,14 @@ class RankCandidate(NamedTuple):
         shares: what it gained from the talk around it.
         use: how often it was recalled, and when last.
         half_life_days: of its kind; 0 for one that does not fade.
+        covered: what it counts for how much of the question is said around it.
     """
 
     candidate: Candidate
     shares: Shares = NOTHING
     use: Use = NEVER
     half_life_days: float = 0.0
+    covered: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +294,11 @@ def person(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # 
     return _ASSISTANT if asked.text and one.sequence is not None and one.role in ASSISTANTS else 1.0
 
 
+def covered(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
+    """Less where less of the question is said in the talk around it; see ``with_coverage``."""
+    return match.covered
+
+
 def recency(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
     """1 for now, falling to a half after ten days (1 / (1 + 0.1 x days))."""
     return fresh(match.candidate.timestamp, now)
@@ -304,11 +351,9 @@ def _same(one: object, other: object) -> bool:
     return type(one) is type(other) and one == other
 
 
-FACTORS: Mapping[str, Factor] = {
-    one.__name__: one
-    for one in (text, importance, speaker, when, statement, person, context, recency, week, access, pattern, fading)
-}
-_DEFAULT = dict.fromkeys(("text", "importance", "speaker", "when", "statement", "person", "context"), 1.0)
+_ALWAYS = text, importance, speaker, when, statement, person, covered, context
+FACTORS: Mapping[str, Factor] = {one.__name__: one for one in (*_ALWAYS, recency, week, access, pattern, fading)}
+_DEFAULT = {one.__name__: 1.0 for one in _ALWAYS}
 PRESETS: Mapping[str, Mapping[str, float]] = {
     "default": _DEFAULT,
     "time_weighted": {**_DEFAULT, "recency": 1.0},
@@ -325,6 +370,7 @@ _IDLE: Mapping[str, tuple[Callable[[Candidate], object], object]] = {
     "speaker": (attrgetter("speaker"), ""),
     "statement": (attrgetter("asks"), False),
     "person": (attrgetter("sequence"), None),
+    "covered": (attrgetter("sequence"), None),
 }
 """By factor what must be of a candidate for it to be 1; what is of all that was found is looked at once."""
 _OF_USE = frozenset({"access", "fading"})

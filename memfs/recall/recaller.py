@@ -37,6 +37,7 @@ from memfs.recall.ranking import (
     nothing_fits,
     reranked,
     strategy,
+    with_coverage,
     with_neighbours,
 )
 from memfs.recall.text_signs import TextSigns, asked_for, asks_for_list, spread
@@ -607,11 +608,20 @@ class Recaller:
             return CandidateSet(asked, [RankCandidate(one) for one in found], cut)
         near: Sequence[tuple[Candidate, Shares]] = with_neighbours(found, lambda at: self._store.beside(at, query))
         if meaning is None:
-            return CandidateSet(asked, [RankCandidate(*one) for one in near], cut)
+            return CandidateSet(asked, self._covered(near, query, asked), cut)
         if named is None:
             meaning.prepare([query])
-        matches = [RankCandidate(*one) for one in meaning.joined(near, query)]
+        matches = self._covered(meaning.joined(near, query), query, asked)
         return CandidateSet(asked, matches, cut, meaning.behind(), meaning.knows(query))
+
+    def _covered(
+        self, near: Sequence[tuple[Candidate, Shares]], query: Query, asked: QueryTerms
+    ) -> Sequence[RankCandidate]:
+        """The candidates as ``with_coverage`` has them."""
+        matches = [RankCandidate(*one) for one in near]
+        if all(one.sequence is None for one, _ in near):
+            return matches
+        return with_coverage(matches, self._store.asked_of(replace(query, text=asked_for(asked.sought(query.text)))))
 
     def _candidates(self, query: Query, asked: QueryTerms, wanted: int) -> tuple[list[Candidate], bool]:
         """At least so many candidates, best first, and whether there may be more."""
@@ -716,7 +726,7 @@ def _add_time_scores(
         for one in part:
             known = rows[one.id].similarity if one.id in rows else 0.0
             more = one.similarity - known if part is whole else one.similarity
-            rows[one.id] = one._replace(similarity=known + share * more)
+            rows[one.id] = rows.get(one.id, one)._replace(similarity=known + share * more)
     return sorted(rows.values(), key=lambda one: -one.similarity)
 
 

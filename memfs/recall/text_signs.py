@@ -28,7 +28,7 @@ _DENIED = 1.2
 _SAME_SESSION = 0.98
 """What a hit of a list counts for each better one of its session."""
 _DATED = 1.3
-_IN_PERSON = 1.1
+_IN_PERSON, _OF_NAMED = 1.1, 1.25
 _PREFERENCE = 1.3
 _NAMED = 2.0
 _READ, _READ_FOR_ADVICE = 2, 4
@@ -81,6 +81,7 @@ class TextSigns(NamedTuple):
         pairs: the two words of each phrase.
         needed: the terms that a text with each phrase has, whatever language it is in.
         denied: the terms near which a text is to deny something.
+        asked: the words of the question.
     """
 
     phrases: tuple[str, ...] = ()
@@ -88,6 +89,7 @@ class TextSigns(NamedTuple):
     pairs: Sequence[Sequence[str]] = ()
     needed: Sequence[frozenset[str]] = ()
     denied: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, text: str, *, talk: bool) -> TextSigns:
@@ -105,7 +107,7 @@ class TextSigns(NamedTuple):
         if brief and not _ADVICE.isdisjoint(words):
             sought["preference"] = _PREFERENCE, _PREFERENCES
         if talk and words:
-            sought["in_person"] = _IN_PERSON, _I
+            sought["in_person"] = _OF_NAMED, _I
         if persons := terms.persons(text):
             sought["named"] = _NAMED, persons
         denied: frozenset[str] = frozenset()
@@ -115,7 +117,7 @@ class TextSigns(NamedTuple):
         phrases = _phrases(text, words)
         pairs = [*map(str.split, phrases)]
         needed = [frozenset().union(*map(analyzer.certain_terms, pair)) for pair in pairs]
-        return cls(phrases, sought, pairs, needed, denied)
+        return cls(phrases, sought, pairs, needed, denied, frozenset(words))
 
     def most(self, lacking: frozenset[str] = frozenset()) -> float:
         """The factor of a text without some terms that has all else that is looked for: no such text gets more."""
@@ -143,8 +145,11 @@ class TextSigns(NamedTuple):
             len(word) == 4 and word[:2] in _CENTURIES for word in said if word.isdecimal()
         ):
             found["dated"] = _DATED
-        if "in_person" in found and (item.origin.sequence is None or item.origin.role in ASSISTANTS):
-            del found["in_person"]
+        if "in_person" in found:
+            if item.origin.sequence is None or item.origin.role in ASSISTANTS:
+                del found["in_person"]
+            elif self.asked.isdisjoint(_WORD.findall(item.origin.speaker.casefold())[:1]):
+                found["in_person"] = _IN_PERSON
         if "denied" in found and not self._denies(said):
             del found["denied"]
         if self.phrases:

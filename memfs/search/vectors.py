@@ -390,13 +390,8 @@ class FlatRows(_NamedRows):
         if length <= 0 or rest or not len(places) == len(ids) == counted:
             return []
         sizes.frombytes(packed[_BYTES:head])
-        self._names, self._sizes, self._rows, self.length = (
-            list(ids),
-            sizes,
-            array("b", packed[head:]),
-            length,
-        )
-        self._places, self._signs = places, None
+        self._names, self._sizes, self._rows = list(ids), sizes, array("b", packed[head:])
+        self.length, self._places, self._signs = length, places, None
         lacking = [key for key, size in zip(ids, sizes, strict=True) if not size >= 0]
         for key in lacking:
             self._drop(key)

@@ -146,13 +146,17 @@ def test_what_a_question_asks_for_is_looked_for_in_texts(
     ("content", "origin", "expected"),
     [
         ("I moved to Leeds", Origin(sequence=3), {"in_person": 1.1}),
+        ("I moved to Leeds", Origin(sequence=3, speaker="Ada Byron"), {"in_person": 1.25}),
+        ("I moved to Leeds", Origin(sequence=3, speaker="Grace"), {"in_person": 1.1}),
         ("You moved to Leeds", Origin(sequence=3), {}),
         ("I moved to Leeds", Origin(), {}),
         ("I moved it to Leeds", Origin(sequence=3, role="assistant"), {}),
     ],
 )
 def test_what_a_person_says_of_themselves_counts(content: str, origin: Origin, expected: dict[str, float]) -> None:
-    """In a talk a person who says "I" or "my" tells of themselves, which is what others ask for later."""
+    """In a talk a person who says "I" or "my" tells of themselves, which is what others ask for later; most where the
+    question names that person.
+    """
     item = MemoryItem(content, origin=origin)
     assert TextSigns.of("where does Ada live", talk=True).factors(item) == expected
     assert TextSigns.of("where does Ada live", talk=False).factors(item) == {}

@@ -18,11 +18,14 @@ from memfs.recall.ranking import (
     SESSION_SHARE,
     RankCandidate,
     Ranking,
+    with_coverage,
     with_neighbours,
 )
+from memfs.search.terms import TermStatistics
 
 Opened = Callable[..., Workspace]
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
+WORDS = {"violin": 1.0, "gut": 3.0}, TermStatistics(passages=9, average_length=3.0, frequencies={"violin": 2, "gut": 2})
 
 
 def said(name: str, similarity: float, sequence: int | None, session: str = "s", **more: object) -> Candidate:
@@ -130,3 +133,41 @@ def test_the_first_question_after_a_talk_came_is_answered_as_the_next_one(opened
         writer.store.put(MemoryItem("about violin strings" + " and bows" * number, id=f"line-{number}", origin=talk))
     first, second = (reader.recaller.search(Query(text="violin", limit=1)) for _ in range(2))
     assert [(hit.item.id, hit.score) for hit in first.hits] == [(hit.item.id, hit.score) for hit in second.hits]
+
+
+def test_a_turn_counts_for_what_is_said_within_four_turns_of_it() -> None:
+    """All of a question is said around one of two turns with the same word; what is out of a talk counts fully."""
+    found = [
+        said("both", 1.0, 4, held=frozenset({"violin"})),
+        said("other", 1.0, 8, held=frozenset({"gut"})),
+        said("alone", 1.0, 4, session="t", held=frozenset({"violin"})),
+        said("far", 1.0, 40, session="t"),
+        said("fact", 1.0, None, session=""),
+    ]
+    covered = {row.candidate.id: row.covered for row in with_coverage([RankCandidate(one) for one in found], WORDS)}
+    assert covered["both"] == covered["other"] == covered["fact"] == 1.0
+    assert covered["alone"] == pytest.approx(0.25 ** (1 / 3))
+    assert covered["far"] == pytest.approx(0.05 ** (1 / 3))
+
+
+def test_a_talk_with_an_assistant_is_covered_alike() -> None:
+    """Its turns are long and say the question again: what is said around a turn tells nothing."""
+    found = [
+        said("a", 1.0, 1, held=frozenset({"violin"})),
+        said("b", 1.0, 9, role="assistant", held=frozenset({"gut"})),
+    ]
+    assert [row.covered for row in with_coverage([RankCandidate(one) for one in found], WORDS)] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("engine", ["memory", "whoosh", "sqlite"])
+def test_each_engine_tells_what_a_turn_has_of_a_question(opened: Opened, engine: str) -> None:
+    """Of two turns with one word of the question, the one near which the other word is said comes first."""
+    workspace = opened(index__engine=engine)
+    for name, number, line in [("far", 1, "a violin"), ("near", 30, "a violin"), ("gut", 34, "strings of gut")]:
+        origin = Origin(session="s", sequence=number, speaker="Ada")
+        workspace.store.put(MemoryItem(line, "conversation", id=name, origin=origin))
+    if engine != "memory":
+        workspace.store.fold()
+    hits = {hit.item.id: hit.reasons for hit in workspace.recaller.search("violin strings").hits}
+    assert hits["far"]["covered"] < 1.0
+    assert "covered" not in hits["near"]
