@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from memfs import Workspace
+from memfs.admin.backup_file import FILES
 from memfs.errors import CheckpointInvalid, PathEscape, QuotaExceeded, StorageFull
 from memfs.fs import io
 from memfs.fs.archive import TreePacker
@@ -305,7 +306,7 @@ def test_a_disk_that_fills_up_while_writers_wait_lets_them_go_on(
         yield os.urandom(1 << 20)
 
     def full(name: str, path: str) -> None:
-        if name == "write" and (path.endswith(PAYLOAD) or ".files." in path):
+        if name == "write" and path.endswith((PAYLOAD, f"/{FILES}")):
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(TreePacker, "catch_up", with_more)
