@@ -217,7 +217,7 @@ def _with_ours(merged: FieldMerge, fields: set[str], ours: Mapping[str, Any], th
     """With our values of some fields."""
     values = {name: value for name, value in merged.values.items() if name not in fields}
     clashes = [FieldConflict(field=name, kept=ours.get(name), lost=theirs.get(name)) for name in sorted(fields)]
-    others = [one for one in merged.conflicts if one.field.partition(".")[0] not in fields]
+    others = [one for one in merged.conflicts if _top(one) not in fields]
     return FieldMerge(
         values=values | {name: ours[name] for name in ours if name in fields}, conflicts=(*others, *clashes)
     )
@@ -231,18 +231,24 @@ def _typed(form: Form, merged: FieldMerge) -> FieldMerge:
     return FieldMerge(values={**merged.values, "type": form.kind}, conflicts=conflicts)
 
 
-_TRUST = "trust"
+_TRUST, _ORIGIN = "trust", "origin"
 _WORDS = ("title", "content", "data")
 
 
 def vouched(merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FieldMerge:
     """The joined item with no more trust than the version has that its words come from; of words from both, the lower.
 
+    Where the words of one version had to give way, it is also said by whom the other's are: a mixture names nobody.
+
     Args:
         merged: the joined values, and what was overridden.
         ours: the version that wins where only one can.
     """
     sources = [side for side in (ours, theirs) if _says_trust(side, merged.values)]
+    if len(sources) == 1 and any(_top(one) in _WORDS for one in merged.conflicts):
+        spoken = {_ORIGIN: sources[0][_ORIGIN]} if _ORIGIN in sources[0] else {}
+        values = {name: value for name, value in merged.values.items() if name != _ORIGIN} | spoken
+        merged = FieldMerge(values=values, conflicts=tuple(one for one in merged.conflicts if _top(one) != _ORIGIN))
     stands = _trust(merged.values)
     trust = lower_trust(stands, *map(_trust, sources or (ours, theirs)))
     if len(sources) == 2 or trust == stands:
@@ -250,6 +256,10 @@ def vouched(merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapping[str, An
     clash = FieldConflict(field=_TRUST, kept=trust, lost=stands, yielded=_trust(ours) == stands)
     others = tuple(one for one in merged.conflicts if one.field != _TRUST)
     return replace(merged, values={**merged.values, _TRUST: trust}, conflicts=(*others, clash))
+
+
+def _top(conflict: FieldConflict) -> str:
+    return conflict.field.partition(".")[0]
 
 
 def _says_trust(side: Mapping[str, Any], joined: Mapping[str, Any]) -> bool:

@@ -125,6 +125,31 @@ def test_a_title_and_data_are_words_too(name: str, words: Any) -> None:
     assert vouched(FieldMerge(values={**theirs, "trust": "human"}), ours, theirs).values["trust"] == "agent"
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(
+    ("before", "mine", "theirs", "by"),
+    [
+        ("", "content: b\nupdated: 2026-03-02\n", "content: c\nupdated: 2026-03-01\n{}", Origin()),
+        ("agent", "content: b\nupdated: 2026-03-01\n", "content: c\nupdated: 2026-03-02\n{}", CODER),
+        ("", "content: a\ntags: [t]\n", "content: c\n{}", CODER),
+    ],
+    ids=["a person's last", "an agent's last", "only tagged"],
+)
+def test_a_joined_item_names_whoever_said_its_words(
+    before: str, mine: str, theirs: str, by: Origin, swapped: bool
+) -> None:
+    """Where two wrote the same field, no agent gets a person's words, and an agent's words keep its name."""
+    older = "origin: {agent: coder, session: s0}\ntrust: agent\n" if before else ""
+    newer = "origin: {agent: coder, session: good-1}\ntrust: agent\n"
+    sides = [mine.encode(), theirs.format(newer).encode()]
+    codec = Codec(Schemas(), KindTable())
+    joined = FileMerger(codec).merge(PATH, f"content: a\n{older}".encode(), *(sides[::-1] if swapped else sides))
+    assert joined.data is not None
+    item = codec.read(joined.data, PATH, datetime(2026, 3, 1, tzinfo=UTC))
+    assert item.origin == by
+    assert not [one.field for one in item.conflicts if one.field.startswith("origin")]
+
+
 # -- undoing ------------------------------------------------------------------------------------------------------
 def test_an_undo_gives_no_persons_trust_to_what_another_agent_wrote(workspace: Workspace) -> None:
     """The title comes back, the other agent's text stays, and is still an agent's (B2, row 18)."""
