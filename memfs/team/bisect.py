@@ -55,7 +55,7 @@ def stretch(repository: Repository, end: str, without: Iterable[str], *options: 
         options: for ``git rev-list``; with ``--bisect-all`` those nearest to the middle come first.
 
     Raises:
-        GitFailed: git cannot tell.
+        GitFailed: git cannot say.
     """
     names = [one_line(repository.full(path)) for path in OWN_PATHS]
     left_out = [f"^{commit}".encode() for commit in without]

@@ -35,7 +35,7 @@ _AMID = re.compile(rf"({AGENT}|{SESSION}): (\S.*)")
 
 
 def _wrote(trailers: Trailers, values: Mapping[str, Any]) -> dict[str, str]:
-    """Who a change of one file came from, as ``LearnedFrom`` has it; "" for what nobody said.
+    """Who a change of one file came from, as ``LearnedFrom`` has it; "" for what is unknown.
 
     Args:
         trailers: the commit's.
@@ -57,7 +57,7 @@ def trailers_of(operation: Operation) -> Trailers:
     """The trailers that the commit of a waiting write will have."""
     rows = [map(trailer_value, (one.agent, one.session, one.source)) for one in operation.writers]
     named = dict(zip((AGENT, SESSION, SOURCE), zip(*rows, strict=True), strict=False))
-    return {name: found for name, said in named.items() if (found := tuple(dict.fromkeys(filter(None, said))))}
+    return {name: found for name, names in named.items() if (found := tuple(dict.fromkeys(filter(None, names))))}
 
 
 def named_in(body: str, trailers: Trailers) -> Trailers:
@@ -108,7 +108,7 @@ class Fields:
         return self.is_item(path) or schema_of(path) != ""
 
     def mapping(self, data: bytes, path: str) -> dict[str, Any]:
-        """The fields of a file as they stand in it; of an item also its type, which its folder says.
+        """The fields of a file as written in it; of an item also its type, which its folder says.
 
         Raises:
             ContentError: the bytes are neither YAML nor JSON that memfs reads.
@@ -121,7 +121,7 @@ class Fields:
         return values if kind is None else {TYPE: kind.name} | values
 
     def read(self, data: bytes | None, path: str) -> tuple[dict[Leaf, Any] | None, dict[str, Any]]:
-        """Each field of a version with its value, and all of them as they stand.
+        """Each field of a version with its value, and all of them as written.
 
         A file that is absent has none; of one that cannot be read, None says so.
         """
@@ -182,10 +182,10 @@ class LearnedFrom:
     """One field of a memory and who taught it.
 
     Attributes:
-        field: its dotted name; each element of a list stands for itself, under the list's name.
+        field: its dotted name; each element of a list counts by itself, under the list's name.
         value: what it says.
         commit: the commit that brought it, "" while it waits for one.
-        time: when; None where nobody can tell, as of an edit by hand that is not committed.
+        time: when; None where it is unknown, as for an edit by hand that is not committed.
         author: who made that commit: an agent, or a person.
         agent, session, source, tool: who wrote it, in which session, through which door, with which tool.
         subject: the commit's sentence.
@@ -223,7 +223,7 @@ class _Node:
 
 
 class Blame:
-    """Tells who taught what in one workspace. Reads only; may be used from several threads."""
+    """Traces who taught what in one workspace. Reads only; may be used from several threads."""
 
     def __init__(self, store: Store, parts: Parts, history: History) -> None:
         self._store, self._parts, self._history = store, parts, history
@@ -251,7 +251,7 @@ class Blame:
         if not self._fields.has(path):
             raise ContentError("this file does not consist of fields", path=path, hint=_LINES)
         self._fields.mapping(data, path)  # says what is wrong with it
-        taught = self._told(nodes, start)
+        taught = self._learned_from(nodes, start)
         chosen = [one for one in taught if field in ("", one.field) or one.field.startswith(f"{field}.")]
         if field and not chosen:
             names = ", ".join(dict.fromkeys(one.field for one in taught))
@@ -259,7 +259,7 @@ class Blame:
         return chosen
 
     def writers(self, item: MemoryItem, conflict: RecordedConflict) -> tuple[LearnedFrom | None, LearnedFrom | None]:
-        """Who wrote the present value, and who the displaced one; None where the history does not tell.
+        """Who wrote the present value, and who the displaced one; None where the history does not say.
 
         Args:
             conflict: one that the item carries.
@@ -331,7 +331,7 @@ class Blame:
     def _line(self, commit: str, paths: Mapping[str, None]) -> tuple[dict[str, list[str]], list[str]]:
         """The commits that changed a file, children before parents, and every path it had.
 
-        A commit in which the file appears may have moved it there: then its line goes on at the other path.
+        A commit in which the file appears may have moved it there: then its line continues at the other path.
         """
         repository, known = self._parts.repository, list(paths)
         name = self._fields.name(known[0])
@@ -365,7 +365,7 @@ class Blame:
         return _Node(path, leaves, values, tuple(parents), wait, operation)
 
     # -- who taught what ----------------------------------------------------------------------------------------------
-    def _told(self, nodes: Mapping[str, _Node], start: str) -> list[LearnedFrom]:
+    def _learned_from(self, nodes: Mapping[str, _Node], start: str) -> list[LearnedFrom]:
         leaves = nodes[start].leaves or {}
         found = {leaf: _introduced(nodes, partial(_has, leaf)) or start for leaf in leaves}
         commits = sorted({one for one in found.values() if not nodes[one].wait})

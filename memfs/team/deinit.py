@@ -54,7 +54,7 @@ _LARGEST = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeinitPlan:
-    """What a deinit takes away, and what stands in its way.
+    """What a deinit takes away, and what prevents it.
 
     Attributes:
         root: the workspace.

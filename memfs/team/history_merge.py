@@ -131,7 +131,7 @@ class HistoryJoin:
                 yield from ((path,) for path in paths)
 
     def _moved(self, sides: Sequence[Versions], paths: Sequence[str]) -> bool:
-        """Whether several paths are places of one item: nobody has two of them, and all began from one.
+        """Whether several paths are places of one item: no side has two of them, and all began from one.
 
         An item that others deleted, and that both sides kept as they had edited it, began from none: it is known by the
         time of its making, and by something that it still says on both sides.
@@ -148,8 +148,8 @@ class HistoryJoin:
             )
         except ContentError:
             return False
-        said = [{line for line in (item.title, *item.content.splitlines()) if line.strip()} for item in (one, other)]
-        return one.created is not None and one.created == other.created and bool(said[0] & said[1])
+        lines = [{line for line in (item.title, *item.content.splitlines()) if line.strip()} for item in (one, other)]
+        return one.created is not None and one.created == other.created and bool(lines[0] & lines[1])
 
     # -- which version is kept -----------------------------------------------------------------------------------
     def _settled(self, base: Place, ours: Place, theirs: Place, done: JoinedTree) -> Place:
@@ -187,7 +187,7 @@ class HistoryJoin:
         untyped = _TYPE.sub(b"", data, count=1)
         try:
             self._codec.read(untyped, path, EPOCH)
-        except ContentError:  # a form in which a key has no line of its own
+        except ContentError:  # a form in which a key shares its line
             return self._codec.write(item.replace(memory_type=new.name), path).data
         return untyped
 
@@ -258,7 +258,7 @@ class HistoryJoin:
     def _shared(
         self, base: Versions, here: Versions, there: Versions, tips: tuple[str | None, str], bases: Sequence[str]
     ) -> Versions:
-        """Versions that both lines had of items which each brought in by a commit of its own.
+        """Versions that both lines had of items which each brought in by its own commit.
 
         Without them, a side that never changed such an item would contradict the side that did.
         """
@@ -420,7 +420,7 @@ class MergeResult:
     Attributes:
         commit: the commit that holds both lines: the branch's tip. "" where nothing was made (``dry_run``), or where it
             waits.
-        forward: the branch only moved along the other line, without a commit of its own.
+        forward: the branch only moved along the other line, without a new commit.
         changed: the files that are different from before, below the workspace.
         conflicts: what both sides changed differently.
         waiting: why the merge commit waits, where git became busy; the files are merged already.
@@ -472,7 +472,7 @@ class Merger:
             commit: full id of the commit to join; it must be in the repository.
             message: the merge commit's sentence.
             source: which door asked for it, for the commit's trailers.
-            dry_run: tell what would happen, write nothing; what waits for its commit is left out.
+            dry_run: report what would happen, write nothing; what waits for its commit is left out.
             adopt: whether edits by hand are committed first; None as ``history.adopt`` says.
             unrelated: also join a line that has no commit in common with this one.
 
@@ -588,7 +588,7 @@ class Merger:
         self._store.wrote = True
 
     def _follow_up(self, changed: Sequence[str]) -> None:
-        """Bring sums up to date, which neither side had of both; the merge is done, whatever becomes of that."""
+        """Bring totals up to date, which neither side had of both; the merge is done, whatever becomes of that."""
         try:
             self._sum_up(changed)
         except MemfsError as error:
@@ -627,7 +627,7 @@ def bring_back(store: Store, parts: Parts, missed: MissedItems) -> int:
     for name in settled:
         one = waiting[name]
         path = present.get(stem_of(one.path).casefold(), one.path)
-        with suppress(HistoryError, ContentError, FileNotFoundError):  # erased since, or nobody can read it
+        with suppress(HistoryError, ContentError, FileNotFoundError):  # erased since, or unreadable
             begun, own = (parts.repository.blob(blob) if blob else None for blob in (one.begun, one.own))
             there = parts.tree.read(path, READ_LIMIT).data if path in present.values() else None
             merged = FileMerger(parts.codec).merge(path, begun, own, there)

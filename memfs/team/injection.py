@@ -1,6 +1,6 @@
 """Finds hidden instructions: texts that give orders to the model that reads them, where a memory should state a fact.
 
-Works offline, and takes off the disguises first: letters of other scripts, characters that nobody sees, Markdown,
+Works offline, and removes disguises first: letters of other scripts, invisible characters, Markdown,
 entities, text in base64. It is precise rather than greedy: a convention may order people and agents about ("never
 use tabs", "always run the tests"); what it may not do is set itself above other instructions, hide from the person,
 send things away, or pass for the frame in which it is quoted. The wordings lie in ``injection.toml``.
@@ -97,7 +97,7 @@ def _latin(word: str) -> str:
 
 
 def _joined(line: str) -> str:
-    """Letters that stand apart, as the words they make: two blanks or more are one, a single sign is none."""
+    """Letters set apart by blanks, as the words they spell: two blanks or more are one, a single sign is none."""
     words = re.split(r"\s{2,}|[ ]?[|/][ ]?", line)
     return " ".join(re.sub(r"(?<=\w)[ .\-_*](?=\w)", "", word) for word in words)
 
@@ -177,7 +177,7 @@ class Instruction:
         line: 1-based line in the text.
         excerpt: the words, on one line, what is hidden in them shown as escapes.
         quoted: the text only speaks of such words: it quotes them, or warns of them.
-        disguise: how they were hidden, "" where they stand openly.
+        disguise: how they were hidden, "" where they are in plain sight.
     """
 
     rule: str
@@ -249,8 +249,8 @@ def _sentences(sign: Mapping[str, Any], plain: str, flat: str, ends: list[int]) 
         start, seen = _sentence(flat, ends, match.start())
         sentence = flat[start:seen]
         if all(one.search(sentence) for one in others) and not any(one.search(sentence) for one in excuses):
-            told_of = _is_quoted(plain[start : match.start()])
-            yield start, seen, told_of or _is_mentioned(plain, match.start(), seen, sign["rule"])
+            quoted = _is_quoted(plain[start : match.start()])
+            yield start, seen, quoted or _is_mentioned(plain, match.start(), seen, sign["rule"])
 
 
 def _sentence(flat: str, ends: list[int], place: int) -> tuple[int, int]:
@@ -265,7 +265,7 @@ def _sentence(flat: str, ends: list[int], place: int) -> tuple[int, int]:
 def _is_mentioned(text: str, start: int, end: int, rule: str) -> bool:
     """Whether a text speaks of the words instead of saying them: quotes them as what somebody says, or warns of them.
 
-    What asks to be kept from the person denies by its nature; there the word before it tells nothing.
+    What asks to be kept from the person denies by its nature; there the word before it says nothing.
     """
     before = text[max(0, start - _BEFORE) : start]
     if before[-1:] and before[-1] in _QUOTES and any(mark in text[end : end + _BEFORE] for mark in _QUOTES):

@@ -91,7 +91,7 @@ def drive(
 def _strangers(
     merger: FileMerger, folder: Path, path: str, inside: str, versions: tuple[bytes, bytes, bytes]
 ) -> frozenset[str]:
-    """The versions that are of another item, as the commits tell; where git names none, as they seem."""
+    """The versions that are of another item, by what the commits say; where git names none, as they seem."""
     if schema_of(inside):
         return frozenset()
     with suppress(MemfsError, OSError):

@@ -1,6 +1,6 @@
 """Keep memory on its own branch: make it in a repository of code, find it in a clone, leave it again.
 
-Every step can be repeated. The branch is laid out in a folder of its own, and becomes the memory by one rename: until
+Every step can be repeated. The branch is prepared in a separate folder, and becomes the memory by one rename: until
 then there is none, after it there is all of it.
 """
 
@@ -40,7 +40,7 @@ _PATIENCE = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnBranch:
-    """A repository's memory on a branch of its own, as it was set up or would be.
+    """A repository's memory on its own branch, as it was set up or would be.
 
     Attributes:
         memory: where it is checked out: the workspace.
@@ -63,7 +63,7 @@ class OwnBranch:
 
 
 def set_up(top: Path, *, dry_run: bool = False) -> OwnBranch:
-    """Give a repository of code its memory on a branch of its own; goes on with what was begun before.
+    """Give a repository of code its memory on its own branch; continues a setup that was interrupted.
 
     A branch of that name in this clone, or else on a remote, is taken up: then nothing is made.
 
@@ -113,7 +113,7 @@ def _set_up(repository: Repository) -> OwnBranch:
         memory = _check_out(repository, tip)
     elif not workspace_location.settle(common):
         _register(repository, memory)
-    if (begun := common / "memfs" / _BEGUN).is_dir():  # what was laid out is in its place, or not wanted there
+    if (begun := common / "memfs" / _BEGUN).is_dir():  # what was prepared is in place, or not wanted there
         io.remove_all(begun)
     _write_exclude(common, wanted=True)
     workspace_layout.install_driver(repository)
@@ -165,7 +165,7 @@ def tracked(repository: Repository) -> Iterator[str]:
     for commit, _, name in (line.partition(" ") for line in filter(None, listed)):
         if name == BRANCH or name.endswith(f"/{BRANCH}"):
             continue
-        with suppress(errors.MemfsError):  # a partial clone lacks trees, and asks nobody for them now
+        with suppress(errors.MemfsError):  # a partial clone lacks trees, and does not fetch them now
             if repository.entry(commit, MEMORY_FOLDER) or repository.entry(commit, SETTINGS_FILE):
                 yield name
 
@@ -290,7 +290,7 @@ def _lay_out(repository: Repository, commit: str) -> Path:
 def _write_index(
     repository: Repository, layout: Layout, entries: Mapping[bytes, TreeEntry], laid: Collection[bytes]
 ) -> None:
-    """An index that holds these paths; those that are not laid out are marked as meant to be missing."""
+    """An index that holds these paths; those that are not checked out are marked as missing on purpose."""
     place = {"GIT_INDEX_FILE": str(layout.git_dir / "index")}
     rows = b"".join(b"%s %s\t%s\0" % (one.mode.encode(), one.id.encode(), path) for path, one in entries.items())
     repository.git.run("update-index", "-z", "--index-info", data=rows, variables=place)
@@ -331,7 +331,7 @@ def _write_exclude(common: Path, *, wanted: bool) -> None:
 
 # -- leaving --------------------------------------------------------------------------------------------------------
 def is_separate(repository: Repository) -> bool:
-    """Whether a workspace is its repository's memory on a branch of its own."""
+    """Whether a workspace is its repository's memory on its own branch."""
     return workspace_location.place_in(repository.common_dir) == repository.work_tree
 
 

@@ -88,14 +88,14 @@ class Teams:
 
     @shared_property
     def signatures(self) -> Signatures:
-        """Tells who signed the commits of the memory."""
+        """Verifies who signed the commits of the memory."""
         from memfs.team.verify import Signatures
 
         return Signatures(self.parts.repository)
 
     @shared_property
     def blame(self) -> Blame:
-        """Tells who taught each field of an item."""
+        """Traces who taught each field of an item."""
         from memfs.team.blame import Blame
 
         return Blame(self.store, self.parts, self.history())
@@ -145,7 +145,7 @@ class Teams:
 
     @shared_property
     def review(self) -> Reviews:
-        """Tells what a change does to memory, before it goes in."""
+        """Reviews what a change does to memory before it is merged."""
         from memfs.team.review import Reviews
 
         return Reviews(self.parts.repository, self.settings, self.past)

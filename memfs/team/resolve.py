@@ -65,7 +65,7 @@ class Open:
         what: what happened to it, in words.
         base, ours, theirs: the versions; None where there is none.
         mode: of the file.
-        mistaken: whether the versions are of two items, and nobody can tell where the other one belongs.
+        mistaken: whether the versions are of two items, and it is unknown where the other one belongs.
         made: what git and the merge driver may have made of the file, beside the versions themselves.
     """
 
@@ -215,7 +215,7 @@ class OpenMerges:
         return [replace(one, what=_MISTAKEN) if one.uncontested else one for one in opened.values()]
 
     def _about(self, one: UnmergedPath, sides: Sides) -> set[str]:
-        """The names of the items whose versions stand at an open path."""
+        """The names of the items whose versions are at an open path."""
         about, known = self._join.names([one.path]), {version.blob for side in sides for version in side.values()}
         for entry in filter(None, (one.base, one.ours, one.theirs)):
             if any(one.path in side and side[one.path].blob == entry.id for side in sides):
@@ -274,7 +274,7 @@ class OpenMerges:
         yield from (data for data in (*stages, *merged) if data is not None)
 
     def _worked_on(self, paths: Iterable[str], known: Sequence[bytes | None]) -> str:
-        """Where a person has been at work on an item that has several places; "" where nobody has."""
+        """Where a person has edited an item that has several places; "" where none was edited."""
         for path in paths:
             data = self._file(path)
             if data is not None and data not in known and not has_markers(data):
@@ -490,7 +490,7 @@ class OpenConflicts:
         items: items that carry conflicts of a merge.
         documents: fields of state documents of which one value was displaced.
         others: how many files that are not memory are open in the person's index.
-        situation: what goes on in the repository, by the file that says so (``MERGE_HEAD``, ...), "" for nothing.
+        situation: what git operation is under way, by the file that says so (``MERGE_HEAD``, ...), "" for nothing.
     """
 
     open: tuple[Open, ...] = ()
@@ -540,9 +540,9 @@ class Resolver:
         return bring_back(self._store, self._parts, self._missed)
 
     def documents(self) -> list[DocumentClash]:
-        """The records of displaced values of state documents that nobody decided about, the newest first.
+        """The records of displaced values of state documents that await a decision, the newest first.
 
-        One whose field has got another value since, or whose document is gone or archived, waits for nobody.
+        One whose field has got another value since, or whose document is gone or archived, is left out.
         """
         self.take_up()
         found: list[DocumentClash] = []
@@ -575,7 +575,7 @@ class Resolver:
         Args:
             references: ids or paths; none means every file.
             side: take that version whole instead; what the person made of the file is set aside.
-            dry_run: tell, write nothing.
+            dry_run: report, write nothing.
 
         Returns:
             One outcome for each file; those with ``undecided`` were left as they are.
@@ -641,7 +641,7 @@ class Resolver:
 
         Raises:
             ItemNotFound: there is no such item or record, or it has no such conflict.
-            QueryInvalid: the field has another value by now, so that nobody knows what would be replaced; several
+            QueryInvalid: the field has another value by now, so that it is unclear what would be replaced; several
                 values were displaced by the present one; or a version of a document was, which only history has.
             Conflict: the file changed at this very moment. Nothing was written.
             ContentError, StorageIO: nothing was written.

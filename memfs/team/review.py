@@ -166,13 +166,13 @@ def _orders(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
     if path.startswith(_KEPT_APART):
         return
     raw = instructions(data.decode("utf-8", "replace"))
-    told = {one.rule for one in raw if not one.quoted}
+    reported = {one.rule for one in raw if not one.quoted}
     yield from (_order(one, path) for one in raw)
     item = after.readable(path) if after.is_item(path) or after.is_archived(path) else None
     for name, text in review_report.texts_of(item) if item is not None else ():
         for one in instructions(text):
-            if one.rule not in told and not one.quoted:
-                told.add(one.rule)
+            if one.rule not in reported and not one.quoted:
+                reported.add(one.rule)
                 yield _order(one, path, name, _line_of(data, path, name))
 
 
@@ -180,8 +180,8 @@ def _order(one: Instruction, path: str, field: str = "", line: int | None = None
     where = f" in {field}" if field else ""
     hidden = f", hidden in {one.disguise}" if one.disguise else ""
     name = "InstructionQuoted" if one.quoted else "HiddenInstruction"
-    said = "speaks of what" if one.quoted else "it"
-    message = f"{said} {one.what} (sign {one.rule}{where}{hidden}): {one.excerpt!r}"
+    subject = "speaks of what" if one.quoted else "it"
+    message = f"{subject} {one.what} (sign {one.rule}{where}{hidden}): {one.excerpt!r}"
     hint = "" if one.quoted else "state the fact; who reads it decides what to do"
     return finding(name, message, path=path, line=line or (None if field else one.line), hint=hint)
 
@@ -282,15 +282,15 @@ def neighbour_findings(
     """
     fresh = list(_fresh(before, after, items))
     neighbourhood = NeighbourSearch(store, after.kinds)
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     if len(fresh) > _MOST:
         message = f"{len(fresh):,} memories come or change; the first {_MOST} were compared with the others"
         yield finding("NotCompared", message, hint="'memfs team conflicts --scan' compares all of them")
     for item in fresh[:_MOST]:
-        for one in _told(item, neighbourhood.of(item, after.time)):
+        for one in _pair_findings(item, neighbourhood.of(item, after.time)):
             pair = conflicts.in_order(one.id, one.other)
-            if pair not in told:
-                told.add(pair)
+            if pair not in reported:
+                reported.add(pair)
                 yield one
 
 
@@ -304,7 +304,7 @@ def _fresh(before: Side, after: Side, items: Iterable[ReviewedItem]) -> Iterator
             yield new
 
 
-def _told(item: MemoryItem, found: Neighbours) -> Iterator[ReviewFinding]:
+def _pair_findings(item: MemoryItem, found: Neighbours) -> Iterator[ReviewFinding]:
     for other, reason in found.contradicts:
         if _are_apart(item, other) and not covers(record_of(item, other), item, other):
             linked = any(link.to == other.id and link.relation == CONTRADICTS for link in (*item.links, *other.links))
@@ -313,7 +313,7 @@ def _told(item: MemoryItem, found: Neighbours) -> Iterator[ReviewFinding]:
                 if linked
                 else "say which holds: supersedes, or another scope"
             )
-            message = f"{reason.rstrip('.')}; {other.id} says: {_said(other)}"
+            message = f"{reason.rstrip('.')}; {other.id} says: {_quote(other)}"
             yield finding("Contradiction", message, path=item.path, id=item.id, other=other.id, hint=hint)
     repeated = [found.repeated] if found.repeated is not None else []
     for other in chain(repeated, found.near):
@@ -321,7 +321,7 @@ def _told(item: MemoryItem, found: Neighbours) -> Iterator[ReviewFinding]:
             continue
         name = "Repeated" if other in repeated else "NearDuplicate"
         says = "the same" if other in repeated else "nearly the same"
-        message = f"{other.id} says {says}: {_said(other)}"
+        message = f"{other.id} says {says}: {_quote(other)}"
         hint = "keep one of the two, or let one supersede the other"
         yield finding(name, message, path=item.path, id=item.id, other=other.id, hint=hint)
 
@@ -332,7 +332,7 @@ def _are_apart(one: MemoryItem, other: MemoryItem) -> bool:
     return one.id != other.id and not replaced and may_meet(one, other)
 
 
-def _said(item: MemoryItem) -> str:
+def _quote(item: MemoryItem) -> str:
     text = shown(" ".join(gist(item).split()))
     return repr(text if len(text) <= _NEIGHBOURS_SHOWN else text[: _NEIGHBOURS_SHOWN - 1] + "\u2026")
 
@@ -373,7 +373,7 @@ def shallow() -> HistoryUnavailable:
 def history_findings(
     before: Side, after: Side, commits: Sequence[str], items: Sequence[ReviewedItem]
 ) -> Iterator[ReviewFinding]:
-    """What the commits tell, newest first."""
+    """What the commits say, newest first."""
     seen = _ReviewScope(blobs={entry.id for side in (before, after) for entry in side.entries.values()})
     for commit in commits[:_MOST_COMMITS]:
         yield from _in_commit(after.files.repository, commit, seen)
@@ -423,8 +423,8 @@ def _paths(repository: Repository, commit: str, parsed: ParsedCommit) -> set[str
 def _claims(old: MemoryItem | None, item: MemoryItem, commit: ParsedCommit) -> Iterator[ReviewFinding]:
     """Where an item says something else of its origin than the commit that brought it."""
     agents = _agents(commit)
-    said = old is None or gist(old) != gist(item) or old.trust != item.trust
-    if commit.author.is_agent and item.trust in VOUCHED and said:
+    changed = old is None or gist(old) != gist(item) or old.trust != item.trust
+    if commit.author.is_agent and item.trust in VOUCHED and changed:
         typed = item.origin.role == "user"
         message = f"{shown(commit.author.name)} is an agent, and says that trust is {item.trust}"
         yield finding("TrustClaimed", message, path=item.path, id=item.id, severity=review_report.NOTE if typed else "")
@@ -520,10 +520,10 @@ class Reviews:
         """The range of what a revision would bring; one that brings nothing is most likely meant as the other end."""
         here, there = self._repository.resolve("HEAD"), self._repository.resolve(head)
         if there in merge_bases(self._repository, here, there):
-            told, since = f"what this branch has and {head} has not", head
+            missing, since = f"what this branch has and {head} has not", head
             if there == here:
-                told, since = "what its newest commit brought", f"{head}~1"
-            hint = f"{told}: memfs review {since}..HEAD"
+                missing, since = "what its newest commit brought", f"{head}~1"
+            hint = f"{missing}: memfs review {since}..HEAD"
             raise HistoryUnavailable(f"all of {head} is in this branch already", hint=hint)
         return f"HEAD..{head}"
 

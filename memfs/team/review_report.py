@@ -345,7 +345,7 @@ def _compared(one: ItemChange, before: Side, after: Side, others: Iterable[Memor
     if new is None or one.what not in (CHANGED, MOVED):
         return ReviewedItem(one, old, new)
     if old is not None:
-        # What names no time of its own has that of the revision: it did not change.
+        # What names no time itself has that of the revision: it did not change.
         untimed = (old.timestamp, new.timestamp) == (before.time, after.time)
         typed = (FieldChange(field="type", before=old.type, after=new.type),) if old.type != new.type else ()
         found = field_changes(values(old), values(new))
@@ -376,7 +376,7 @@ def _described(side: Side, what: str, name: str, path: str, before: str = "") ->
 
 
 def _agreed(item: MemoryItem) -> str:
-    """How a convention stands: its status and owner, what it supersedes, and its scope."""
+    """The state of a convention: its status and owner, what it supersedes, and its scope."""
     owner, scope = item.data.get("owner", ""), Convention(item).scope
     facts = [item.status or "no status", f"owner {owner}" if owner else "no owner"]
     facts += [f"supersedes {', '.join(item.supersedes)}"] if item.supersedes else []
@@ -512,9 +512,9 @@ def _head(report: Report) -> str:
     verdict = "It must not go in as it is" if report.failed() else "Nothing stands against it"
     if not report.failed() and report.count(WARNING):
         verdict = "It is worth a look"
-    said = summary(report)
+    text = summary(report)
     commits = f" ({_counted(report.commits, 'commit')})" if report.commits else ""
-    rows = [f"## Memory review of {code(report.title)}", "", f"**{said[:1].upper()}{said[1:]}.** {verdict}{commits}."]
+    rows = [f"## Memory review of {code(report.title)}", "", f"**{text[:1].upper()}{text[1:]}.** {verdict}{commits}."]
     if report.empty:
         rows[2:] = ["No memory changed."]
     return "\n".join(rows) + "\n"
@@ -539,22 +539,22 @@ def _item_texts(report: Report) -> str:
 
 
 def _item(one: ItemChange) -> str:
-    told = ", ".join(words(fact) for fact in (one.type, one.standing, *_vouched(one)) if fact)
+    facts = ", ".join(words(fact) for fact in (one.type, one.standing, *_vouched(one)) if fact)
     title = f" {code(one.title)}" if one.title else ""
     place = f", from {code(one.before)}" if one.before else ""
     place += f", to {code(one.path)}" if one.before else ""
     place += f", replaced by {code(one.by)}" if one.by else ""
-    lines = [f"- {code(one.id)}{title}{f' ({told})' if told else ''}{place}"]
+    lines = [f"- {code(one.id)}{title}{f' ({facts})' if facts else ''}{place}"]
     if one.what == ADDED and one.text:
         lines += _indented(block(_cut(one.text, _LONGEST_TEXT)))
-    told_fields = [field for field in one.fields if field.field not in _TIMES] or one.fields
-    lines += _told(told_fields)
+    fields = [field for field in one.fields if field.field not in _TIMES] or one.fields
+    lines += _field_lines(fields)
     if one.what == CHANGED and not one.fields:
         lines.append("  - only its comments, its layout or what memfs cannot read")
     return "\n".join(lines)
 
 
-def _told(fields: Sequence[FieldChange]) -> Iterator[str]:
+def _field_lines(fields: Sequence[FieldChange]) -> Iterator[str]:
     """What became of fields; of many or long ones the first."""
     size = 0
     for number, one in enumerate(fields):
@@ -567,7 +567,7 @@ def _told(fields: Sequence[FieldChange]) -> Iterator[str]:
 
 
 def _vouched(one: ItemChange) -> Iterator[str]:
-    """Who stands behind it, and whose words it has."""
+    """Who vouches for it, and whose words it has."""
     if one.trust:
         yield f"trust {one.trust}"
     for name in ("speaker", "agent", "session", "tool"):
@@ -592,7 +592,7 @@ def _diff(before: str, after: str) -> str:
 
 
 def _document(one: ReviewedDocument) -> str:
-    return "\n".join([f"- {one.what}: {code(_cut(one.path, _LONGEST_PATH))}", *_told(one.fields[:20])])
+    return "\n".join([f"- {one.what}: {code(_cut(one.path, _LONGEST_PATH))}", *_field_lines(one.fields[:20])])
 
 
 def _section(title: str, rows: Iterable[str]) -> str:
@@ -630,16 +630,16 @@ def block(text: str, language: str = "text") -> list[str]:
 
 def words(text: str) -> str:
     """A sentence in which what it quotes, and each word that could be more than a word, is in a code span."""
-    told: list[str] = []
+    parts: list[str] = []
     risky: list[str] = []
     for word in _WORDS.findall(shown(text)):
         quoted = len(word) > 2 and word[0] == word[-1] and word[0] in "'\""
         if quoted or not _PLAIN_WORD.fullmatch(word) or _WEB.search(word):
             risky.append(word[1:-1] if quoted else word)
         else:
-            told += [code(" ".join(risky)), word] if risky else [word]
+            parts += [code(" ".join(risky)), word] if risky else [word]
             risky = []
-    return " ".join([*told, *([code(" ".join(risky))] if risky else [])])
+    return " ".join([*parts, *([code(" ".join(risky))] if risky else [])])
 
 
 def _written(value: Any) -> str:

@@ -150,7 +150,7 @@ class Syncer:
             branch: the branch there; "" for the one that is followed, or of the same name.
             push: whether to push; else what others have comes here, and that is all.
             rejoin: merge with a remote whose history was rewritten, though what it dropped comes back with that.
-            dry_run: fetch, and tell what would happen. Nothing here or there changes.
+            dry_run: fetch, and report what would happen. Nothing here or there changes.
             edits: True: commit and publish edits by hand, whatever ``history.adopt`` says; False: leave them as they
                 are, and sync the rest; None: refuse where ``unpublished_edits`` finds any that would be pushed.
 
@@ -174,16 +174,16 @@ class Syncer:
                 return self._rounds(talk, asked)
 
     def unpublished_edits(self) -> list[str]:
-        """The files edited by hand whose edits a sync does not leave out without being told to.
+        """The files edited by hand whose edits a sync does not leave out unless asked to.
 
-        None where the policy leaves edits to the person: a sync takes those only if told to. What they have staged,
+        None where the policy leaves edits to the person: a sync takes those only when asked to. What they have staged,
         and what cannot be committed as it is, is left in any case.
         """
         self._store.require_open()
         return [plan.path for plan in self._store.edit_finder.find(False).plans] if self._adopts else []
 
     def _settle_edits(self, asked: _SyncRequest, wanted: bool | None) -> None:
-        """Commit edits where that is wanted; refuse where nobody said so and they would be published.
+        """Commit edits where that is wanted; refuse where this was not asked for and they would be published.
 
         Raises:
             PushRefused: naming them.
@@ -260,7 +260,7 @@ class Syncer:
             return replace(done, refused=error)
 
     def _refuse_absent(self, tips: Mapping[str, str], asked: _SyncRequest) -> str:
-        """Refuse to make a branch that nobody asked for beside those that are there, or that was removed there.
+        """Refuse to make an unrequested branch beside those that are there, or that was removed there.
 
         Returns:
             The ref that keeps what the branch had, where it was removed and is to be made again.
@@ -315,8 +315,8 @@ class Syncer:
         if not before:
             return
         held = bool(announced) and holds_commit(self._repository, announced)
-        told = held or bool(self._seen.erased())  # else nobody noted what was replaced
-        if announced == before or not told or (held and is_ancestor(self._repository, before, announced)):
+        known = held or bool(self._seen.erased())  # else what was replaced was not recorded
+        if announced == before or not known or (held and is_ancestor(self._repository, before, announced)):
             raise _old_history(asked, announced)
 
     def _would_return(self, last: str, theirs: str, here: str | None) -> bool:

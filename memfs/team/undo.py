@@ -84,11 +84,11 @@ class RevertSelection:
     def owns(self, values: Mapping[str, Any]) -> bool:
         """Whether a file says itself that it is of those that are meant."""
         origin = values.get("origin")
-        said = origin if isinstance(origin, Mapping) else {}
+        stated = origin if isinstance(origin, Mapping) else {}
         if self.is_own:
-            return not said.get("agent")
+            return not stated.get("agent")
         wanted = {"session": self.session, "agent": self.agent}
-        return all(said.get(key) == name for key, name in wanted.items() if name)
+        return all(stated.get(key) == name for key, name in wanted.items() if name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +312,7 @@ class RevertChoice:
 
 
 _OWN_ACCOUNT = ("created", "updated", "origin", "trust", "conflicts")
-"""Fields that say who wrote the others, when, and who vouches for them: they go with those, nobody decides on them."""
+"""Fields that say who wrote the others, when, and who vouches for them: they go with those, without a decision."""
 _BESIDE = frozenset({"updated", "importance", "links", "metadata", "conflicts"})
 """Fields in which others, and memfs, keep what became of an item; they do not make its words theirs."""
 
@@ -325,7 +325,7 @@ class UntouchedField:
         id: the item's id, or the document's path.
         path: its file.
         field: dotted name; "" for the whole file.
-        now: what it says, and goes on saying.
+        now: what it says, and keeps saying.
         undone: what it would say had the later edit not been.
     """
 
@@ -457,7 +457,7 @@ class Reverter:
         return self._made(conflict, conflict.lost, change) if conflict.field else change.after is None
 
     def _made(self, conflict: RecordedConflict, value: Any, change: StepChange) -> bool:
-        """Whether a change made of a field what one side of a conflict says; of a whole version nobody can tell."""
+        """Whether a change made of a field what one side of a conflict says; of a whole version that is not known."""
         if not conflict.field or conflict.lost_sha256:
             return False
         old, new = (value_at(self.values(one), conflict.field) for one in (change.before, change.after))
@@ -468,7 +468,7 @@ class Reverter:
 
 
 def _joined(changes: Sequence[StepChange]) -> list[StepChange]:
-    """Changes between which nobody else wrote as one, newest first."""
+    """Changes with no other writer in between as one, newest first."""
     found: list[StepChange] = []
     for change in changes:
         if found and found[-1].before == change.after:
@@ -564,7 +564,7 @@ class Undo:
             plans = self._plans(files)
             if plans is None:
                 continue
-            done = self._told(choice, files)
+            done = self._report(choice, files)
             if dry_run or not plans:
                 left_out = f"writes that wait for their commit are left out: {waiting}" if waiting else ""
                 return replace(done, waiting=left_out)
@@ -629,7 +629,7 @@ class Undo:
         made = flushed.commits[-1] if flushed.commits else None
         return replace(done, commit=made, waiting="" if made else flushed.reason)
 
-    def _told(self, choice: RevertChoice, files: Sequence[Reversal]) -> Undone:
+    def _report(self, choice: RevertChoice, files: Sequence[Reversal]) -> Undone:
         touched = [(one, one.paths[0]) for one in files if one.action]
         left = choice.left.items() | {(one.paths[0], one.reason) for one in files if one.reason}
         return Undone(

@@ -185,7 +185,7 @@ class Signatures:
         return beyond(self._repository, [last], [self._repository.resolve(before or "HEAD")] if dots else [])
 
     def _memory(self, commit: str) -> tuple[str | None, ...] | None:
-        """What stands for the memory at a commit; None where the clone is shallow and lacks it."""
+        """The tree of the memory at a commit; None where the clone is shallow and lacks it."""
         try:
             found = [self._repository.entry(commit, path) for path in OWN_PATHS]
         except HistoryUnavailable:
@@ -244,7 +244,7 @@ def _judged(found: CommitCheck, parsed: ParsedCommit, signed: bytes, signature: 
 
 
 def _must_sign(parsed: ParsedCommit, listed: tuple[tuple[str, ...], ...]) -> list[Person]:
-    """Who may have signed: the author; for an agent without a key of its own the person who committed, too."""
+    """Who may have signed: the author; for an agent without its own key the person who committed, too."""
     author, committer = parsed.author, parsed.committer
     # In whatever letters: a name that only looks like that of an agent with a key is signed for by nobody else.
     if author.is_agent and not any(_matches(patterns, author.email.lower()) for patterns in listed):
