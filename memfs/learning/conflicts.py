@@ -110,14 +110,14 @@ def _status_before(item: MemoryItem, other: MemoryItem) -> str:
 
 def _record(kept: str, one: MemoryItem, other: MemoryItem, reason: str, now: datetime) -> dict[str, Any]:
     """What was decided; one that says the same as the one before keeps its time, and its reason without another."""
-    said = texts(one, other)
+    wording = texts(one, other)
     before = record_of(one, other) or {}
-    if (before.get("kept"), before.get("texts")) == (kept, said):
+    if (before.get("kept"), before.get("texts")) == (kept, wording):
         why, when = reason or before.get("reason", ""), before.get("when", "")
     else:
         why, when = reason, ""
     moment = when or format_time(now.replace(microsecond=0))
-    return {"kept": kept, **({"reason": why} if why else {}), "texts": said, "when": moment}
+    return {"kept": kept, **({"reason": why} if why else {}), "texts": wording, "when": moment}
 
 
 def _with(item: MemoryItem, other: MemoryItem, record: Mapping[str, Any]) -> MemoryItem:
@@ -176,7 +176,7 @@ class Conflicts:
 
     # -- finding --------------------------------------------------------------------------------------------------
     def list(self, scan: bool = False) -> builtins.list[Disagreement]:
-        """The pairs of items that contradict each other and that nobody decided about, the newest first.
+        """The pairs of items that contradict each other and await a decision, the newest first.
 
         Asked about are pairs that a link names, and that contradict each other again since it was decided about them.
         Items that were replaced or have expired contradict nothing.

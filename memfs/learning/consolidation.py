@@ -51,7 +51,7 @@ _TABLE = "learnings"
 
 
 def telling(text: str) -> bool:
-    """Whether a text tells a decision, a cause or a lesson, and is not a mere question."""
+    """Whether a text states a decision, a cause or a lesson, and is not a mere question."""
     return _cue("telling", text) and not text.rstrip().endswith("?")
 
 
@@ -61,12 +61,12 @@ def achieved(text: str) -> bool:
 
 
 def stated(text: str) -> str:
-    """What of a person's message to an agent tells a decision, a cause or a lesson; "" where nothing does.
+    """What of a person's message to an agent states a decision, a cause or a lesson; "" where nothing does.
 
     What the message asks for was wanted then, and how things are to be done, preferences keep.
     """
-    told = (one.strip() for one in ends().split(text[: _LONGEST * READ]) if _cue("stated", one))
-    return " ".join(one for one in told if not (one.endswith("?") or _requests(one) or is_correction(one)))
+    sentences = (one.strip() for one in ends().split(text[: _LONGEST * READ]) if _cue("stated", one))
+    return " ".join(one for one in sentences if not (one.endswith("?") or _requests(one) or is_correction(one)))
 
 
 def _cue(name: str, text: str) -> bool:
@@ -248,7 +248,7 @@ class Consolidation:
     def run(self, session: str, dry_run: bool = False, *, suggest: bool = False) -> ConsolidationResult:
         """Promote what is significant in a session's working memory, and clear the rest of it with that, in one commit.
 
-        Kept is what tells a decision, a lesson or an outcome, what is important with its uses folded in, what was said
+        Kept is what states a decision, a lesson or an outcome, what is important with its uses folded in, what was said
         repeatedly, and what several have in common. A second run finds nothing.
         ``session_ended`` is raised when it is done.
 
@@ -322,8 +322,8 @@ class Consolidation:
         """Every working memory of a session, oldest first, and the ids of those that cannot be read now, with why."""
         named = Query(types=frozenset({WORKING}), sessions=frozenset({session}))
         items, left = self._loaded(self.store.every(named))
-        told, _ = self._loaded(self.store.known(Query(text=session, types=frozenset({WORKING}), limit=MOST)))
-        items |= {key: item for key, item in told.items() if item.metadata.get("session_id") == session}
+        quoting, _ = self._loaded(self.store.known(Query(text=session, types=frozenset({WORKING}), limit=MOST)))
+        items |= {key: item for key, item in quoting.items() if item.metadata.get("session_id") == session}
         for problem in self.store.problems():  # a file that was never readable says no session
             if problem.path.startswith(f"{CONTENT}/memories/{WORKING}/"):
                 left.setdefault(stem_of(problem.path), _UNREADABLE)
@@ -358,7 +358,7 @@ class Consolidation:
                 yield Promotion(item=self._summed(pattern, members, folded), why="pattern", sources=pattern.members)
 
     def _summed(self, pattern: Pattern, members: Sequence[MemoryItem], folded: Mapping[str, float]) -> MemoryItem:
-        """What a pattern of a session tells, in words."""
+        """What a pattern of a session says, in words."""
         texts = list(dict.fromkeys(map(gist, members)))
         more = len(texts) - _LISTED
         lines = [f"{pattern.template} ({pattern.occurrences} times)", *(f"- {text}" for text in texts[:_LISTED])]
@@ -423,7 +423,7 @@ class Consolidation:
         found, _ = self._loaded(self.store.known(query))
         project = draft.context.get("project")
         same = (item for item in found.values() if item.context.get("project") == project)
-        return next((item for item in same if _said(item) == _said(draft)), None)
+        return next((item for item in same if _content_key(item) == _content_key(draft)), None)
 
 
 def _in_its_name(items: Iterable[MemoryItem], session: str) -> AbstractContextManager[None]:
@@ -437,12 +437,12 @@ def _in_its_name(items: Iterable[MemoryItem], session: str) -> AbstractContextMa
 def _by_text(items: Iterable[MemoryItem]) -> dict[Hashable, list[MemoryItem]]:
     groups: dict[Hashable, list[MemoryItem]] = {}
     for item in items:
-        groups.setdefault(_said(item), []).append(item)
+        groups.setdefault(_content_key(item), []).append(item)
     return groups
 
 
-def _said(item: MemoryItem) -> Hashable:
-    """What memories must have in common to say the same: of two with other titles or data, each tells its own."""
+def _content_key(item: MemoryItem) -> Hashable:
+    """What memories must have in common to say the same: of two with other titles or data, each says something else."""
     return normalised(gist(item)), normalised(item.title), _data(item)
 
 
@@ -468,9 +468,9 @@ def _decides(item: MemoryItem) -> bool:
 def _united(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> MemoryItem:
     """The newest of memories that say the same, with what the others add."""
     newest = group[-1]
-    said = stated(newest.content) if newest.origin.role == _PERSON else ""  # without what the message asks for
+    content = stated(newest.content) if newest.origin.role == _PERSON else ""  # without what the message asks for
     return newest.replace(
-        content=said or newest.content,
+        content=content or newest.content,
         trust=_trust(group),
         importance=max(folded[item.id] for item in group),
         tags=_tags(group),
@@ -482,10 +482,10 @@ def _united(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> MemoryI
 def _draft(found: Promotion, session: str, cleared: set[str]) -> MemoryItem:
     """The lasting item: the same words of the same working memories of a session always give the same id."""
     item = found.item
-    said = (session, found.why, *sorted(found.sources), item.title, item.content, _data(item))
+    parts = (session, found.why, *sorted(found.sources), item.title, item.content, _data(item))
     added = {"promoted_from": WORKING, "promoted_as": found.why, "promoted_ids": list(found.sources)[:_LISTED]}
     return item.replace(
-        id=stable_id(item.title or item.content, *said, otherwise="memory"),
+        id=stable_id(item.title or item.content, *parts, otherwise="memory"),
         memory_type=LASTING,
         created=None,
         updated=None,
@@ -522,7 +522,7 @@ def _tags(items: Iterable[MemoryItem]) -> tuple[str, ...]:
 
 
 def _trust(items: Iterable[MemoryItem]) -> str:
-    """The least of what stands behind memories; several together are at most an agent's word."""
+    """The least trust among memories; several together are at most an agent's word."""
     trusts = [item.trust for item in items]
     return lower_trust(*trusts) if len(trusts) == 1 else lower_trust(Trust.AGENT.value, *trusts)
 

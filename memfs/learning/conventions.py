@@ -66,7 +66,7 @@ class Convention:
 
     @property
     def trust(self) -> str:
-        """Who stands behind it."""
+        """Who vouches for it."""
         return self.item.trust
 
     @property
@@ -160,7 +160,7 @@ def _order(one: Convention) -> tuple[bool, float, str]:
 
 
 def vouched(conventions: Sequence[Convention]) -> list[Convention]:
-    """Those that agents may be given without being asked: a person stands behind them."""
+    """Those that agents may be given without being asked: a person vouches for them."""
     return [one for one in conventions if one.trust in VOUCHED]
 
 
@@ -188,7 +188,7 @@ class Agreements:
         reason: str = "",
         source: str = "",
     ) -> Convention:
-        """Store a convention that is not accepted yet, as a commit of its own.
+        """Store a convention that is not accepted yet, as a separate commit.
 
         Args:
             text: what is to be done, in sentences.
@@ -209,7 +209,7 @@ class Agreements:
             raise QueryInvalid("a convention says something", field="text", hint="write what is to be done")
         refuse_text(reason, "reason")
         old = [self._conventions.find(name).id for name in supersedes]
-        said: dict[str, Any] = {
+        data: dict[str, Any] = {
             "owner": owner.strip(),
             "scope": list(dict.fromkeys(scope)),
             "rationale": rationale.strip(),
@@ -221,7 +221,7 @@ class Agreements:
             title=title,
             status=PROPOSED,
             supersedes=tuple(dict.fromkeys(old)),
-            data={name: value for name, value in said.items() if value},
+            data={name: value for name, value in data.items() if value},
         )
         named = title or id or " ".join(text.split())[:60]
         with self._store.batch(_sentence(f"Propose {named}", reason), source=source) as batch:
@@ -235,7 +235,7 @@ class Agreements:
     def decide(self, references: Sequence[str], status: str, reason: str = "", source: str = "") -> list[Convention]:
         """Give conventions a status, all or none, as one commit.
 
-        One that is accepted is ``reviewed`` from then on, unless a person stands behind it already, says since when,
+        One that is accepted is ``reviewed`` from then on, unless a person vouches for it already, says since when,
         and retires what it supersedes.
 
         Args:
@@ -257,7 +257,7 @@ class Agreements:
             self._store.follow()
             found = {one.id: one.item for one in map(self._conventions.find, references)}
             changes = [(before, after) for before, after in self._decided(found, status) if after != before]
-            with self._store.batch(_sentence(_told(changes, status), reason), source=source) as batch:
+            with self._store.batch(_sentence(_summary(changes, status), reason), source=source) as batch:
                 return [Convention(batch.put(new, expected=old.sha256)) for old, new in changes]
 
         return retry_on_conflict(decided, tries=_TRIES)
@@ -280,7 +280,7 @@ class Agreements:
         return item.replace(status=status, trust=trust, data=day)
 
 
-def _told(changes: Iterable[tuple[MemoryItem, MemoryItem]], status: str) -> str:
+def _summary(changes: Iterable[tuple[MemoryItem, MemoryItem]], status: str) -> str:
     """What a decision did, as the commit says it."""
     items = [after for _, after in changes]
     by_status = {one: [item.id for item in items if item.status == one] for one in dict.fromkeys((status, RETIRED))}

@@ -74,8 +74,8 @@ def _corrects(sentence: str, languages: Sequence[Cues], after_refusal: bool) -> 
     if len(sentence) > _LONGEST or _is_short(sentence):
         return False
     own = _own(sentence)
-    said = folded(own.casefold())
-    return any(_Reader(language).corrects(own, said, after_refusal) for language in languages)
+    folded_text = folded(own.casefold())
+    return any(_Reader(language).corrects(own, folded_text, after_refusal) for language in languages)
 
 
 def _is_short(sentence: str) -> bool:
@@ -90,8 +90,8 @@ def _own(sentence: str) -> str:
 
 
 def _refuses(sentence: str, languages: Sequence[Cues]) -> bool:
-    said = folded(_own(sentence[:_LONGEST]).casefold())
-    return any(language.pattern(f"{_TABLE}.refused", flags=0).fullmatch(said) for language in languages)
+    text = folded(_own(sentence[:_LONGEST]).casefold())
+    return any(language.pattern(f"{_TABLE}.refused", flags=0).fullmatch(text) for language in languages)
 
 
 def _read(text: str, languages: Sequence[Cues]) -> Iterator[tuple[str, bool]]:
@@ -111,74 +111,74 @@ class _Reader:
     def __init__(self, language: Cues) -> None:
         self._language = language
 
-    def corrects(self, own: str, said: str, after_refusal: bool) -> bool:
+    def corrects(self, own: str, text: str, after_refusal: bool) -> bool:
         """Whether a sentence does, as it is written and in lower case."""
         if self._is("call_me", own):
             return True
-        said = said.replace("dont ", "don't ")
-        if said.endswith(("?", "\uff1f")):
-            return self._is("asked", self._opened(said))
-        if self._cue("from_now_on").search(said):
-            return not self._reported(said)
-        if self._cue("once").search(said):
+        text = text.replace("dont ", "don't ")
+        if text.endswith(("?", "\uff1f")):
+            return self._is("asked", self._opened(text))
+        if self._cue("from_now_on").search(text):
+            return not self._reported(text)
+        if self._cue("once").search(text):
             return False
-        if self._contrasts(said) or (after_refusal and self._states(said)):
+        if self._contrasts(text) or (after_refusal and self._states(text)):
             return True
-        return any(map(self._clause_corrects, self._clauses(said)))
+        return any(map(self._clause_corrects, self._clauses(text)))
 
-    def _clauses(self, said: str) -> Iterator[str]:
+    def _clauses(self, text: str) -> Iterator[str]:
         """The sentence, and what follows where another main clause may begin, unless it is about somebody."""
-        yield said
-        for number, found in enumerate(self._cue("clause").finditer(said)):
-            if number >= _MOST_CLAUSES or self._reported(said[: found.start()]):
+        yield text
+        for number, found in enumerate(self._cue("clause").finditer(text)):
+            if number >= _MOST_CLAUSES or self._reported(text[: found.start()]):
                 return
-            yield said[found.end() :]
+            yield text[found.end() :]
 
     def _clause_corrects(self, clause: str) -> bool:
-        said = self._opened(clause)
-        while (refused := self._cue("refusal").match(said)) is not None:  # "no, that's wrong, ..."
-            said = self._opened(said[refused.end() :])
-            if self._is("instead", said) or self._states(said):
+        text = self._opened(clause)
+        while (refused := self._cue("refusal").match(text)) is not None:  # "no, that's wrong, ..."
+            text = self._opened(text[refused.end() :])
+            if self._is("instead", text) or self._states(text):
                 return True
-        return self._asks(said) or self._asks(self._opened(_without(self._cue("circumstance"), said)))
+        return self._asks(text) or self._asks(self._opened(_without(self._cue("circumstance"), text)))
 
-    def _asks(self, said: str) -> bool:
-        order = self._cue("order").match(said)
+    def _asks(self, text: str) -> bool:
+        order = self._cue("order").match(text)
         if order is not None:
             return not any(map(self._only_points, filter(None, order.groupdict().values())))
-        found = self._cue("rule").match(said)
-        return not self._reported(found.group()) if found is not None else self._is("personal", said)
+        found = self._cue("rule").match(text)
+        return not self._reported(found.group()) if found is not None else self._is("personal", text)
 
-    def _contrasts(self, said: str) -> bool:
+    def _contrasts(self, text: str) -> bool:
         """Whether a statement sets right a name or a figure by itself: "the base path is /v2, not /v1"."""
-        return self._is("contrast", self._opened(said)) and not self._reported(said)
+        return self._is("contrast", self._opened(text)) and not self._reported(text)
 
-    def _states(self, said: str) -> bool:
+    def _states(self, text: str) -> bool:
         """Whether a sentence states what holds, which after a refusal sets something right."""
-        stated = self._opened(said)
-        return self._is("states", stated) and not self._reported(said) and not self._cue("of_the_moment").search(stated)
+        stated = self._opened(text)
+        return self._is("states", stated) and not self._reported(text) and not self._cue("of_the_moment").search(stated)
 
     def _only_points(self, deed: str) -> bool:
         _, _, named = deed.partition(" ")
         return bool(named) and self._cue("pointing").fullmatch(named) is not None
 
-    def _reported(self, said: str) -> bool:
+    def _reported(self, text: str) -> bool:
         """Whether somebody else says so."""
-        return self._cue("reported").search(said) is not None
+        return self._cue("reported").search(text) is not None
 
-    def _opened(self, said: str) -> str:
-        return _without(self._cue("opening"), said)
+    def _opened(self, text: str) -> str:
+        return _without(self._cue("opening"), text)
 
-    def _is(self, name: str, said: str) -> bool:
-        return self._cue(name).match(said) is not None
+    def _is(self, name: str, text: str) -> bool:
+        return self._cue(name).match(text) is not None
 
     def _cue(self, name: str) -> re.Pattern[str]:
         return self._language.pattern(f"{_TABLE}.{name}", flags=0)
 
 
-def _without(beginning: re.Pattern[str], said: str) -> str:
-    found = beginning.match(said)
-    return said[found.end() :] if found else said
+def _without(beginning: re.Pattern[str], text: str) -> str:
+    found = beginning.match(text)
+    return text[found.end() :] if found else text
 
 
 HIGHEST = 10.0
@@ -227,7 +227,7 @@ class Feedback:
             QueryInvalid: the signal is neither True nor False, or the reason no text of at most 300 characters.
             ContentError, StorageIO, Conflict: nothing was changed.
         """
-        told = _checked(positive, reason)
+        checked_reason = _checked(positive, reason)
         sign = "Good" if positive else "Bad"
 
         def given() -> MemoryItem:
@@ -236,7 +236,7 @@ class Feedback:
             if item is None:
                 raise ItemNotFound(f"no memory has the id {item_id!r}", hint="'memfs list' shows what there is")
             changed = item.replace(importance=moved(item.importance, positive))
-            message = message_for_items(f"{sign} feedback", [item], told)
+            message = message_for_items(f"{sign} feedback", [item], checked_reason)
             return self._store.put(changed, expected=item.sha256, message=message, source=source)
 
         stored = retry_on_conflict(given, tries=_TRIES)

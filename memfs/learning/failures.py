@@ -55,12 +55,12 @@ class RuleVerdict:
 
 
 def worth(word: str) -> float:
-    """What a term of a pattern is worth: a quarter for one that tells little."""
+    """What a term of a pattern is worth: a quarter for one that says little."""
     return _GENERIC_WORTH if word in generic_terms() else 1.0
 
 
 def has_failed(row: TriggerRow) -> bool:
-    """Whether something went wrong in an episode: what worked in part counts where it tells an error."""
+    """Whether something went wrong in an episode: what worked in part counts where it names an error."""
     return row.outcome == Outcome.FAILURE.value or (row.outcome == Outcome.PARTIAL.value and bool(row.error))
 
 
@@ -94,7 +94,7 @@ class RuleEvidence:
 
     def cases(self, rule: TriggerRow) -> list[TriggerRow]:
         """The episodes in whose situation a rule applies, oldest first."""
-        places = set(self._said(rule))
+        places = set(self._sharing_words(rule))
         for glob in rule.files:
             places.update(self._touching(glob))
         self.compared += len(places)
@@ -106,7 +106,7 @@ class RuleEvidence:
             known = self._asked[place] = situations.asked_again(self.rows[place])
         return known
 
-    def _said(self, rule: TriggerRow) -> Iterable[int]:
+    def _sharing_words(self, rule: TriggerRow) -> Iterable[int]:
         """Episodes that may have enough of a rule's words: of those it needs, all but so many must be there.
 
         Where a rule names files, words count only in a situation that names none.
@@ -225,7 +225,7 @@ class Advice:
 
 
 def advise(failures: Sequence[TriggerRow], remedies: Sequence[TriggerRow], place: str, quoting: bool = True) -> Advice:
-    """What to tell an agent.
+    """What to say to an agent.
 
     What an episode says may come from anywhere, so it appears only as a quotation: on one line, cut, without quotation
     marks of its own, and with characters that hide text as escapes. No word of it becomes an instruction of ours.
@@ -353,13 +353,13 @@ def same_error(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def speaks_for(error: str | None) -> Callable[[TriggerRow], bool]:
-    """Whether a failure is what a rule with this error is about; any is, where nobody knows what it is about."""
+    """Whether a failure is what a rule with this error is about; any is, where that is unknown."""
     wanted = signature(error or "")
     return lambda row: error is None or same_error(signature(row.error), wanted)
 
 
 def look(book: RuleEvidence, known: Collection[str], threshold: int) -> Iterator[FailureCondition]:
-    """What failures teach that no rule tells yet, the most frequent first.
+    """What failures teach that no rule says yet, the most frequent first.
 
     Args:
         known: ids of failures that taught a rule there is.
@@ -441,8 +441,8 @@ def _tried(left: Sequence[TriggerRow]) -> Iterator[TriggerRow]:
     for files, members in (*_folders(left), *_files(left), ((), left)):
         if len(members) < LEAST_FAILURES:
             continue
-        for globs, said in _variants(files, pattern_of(_common(members), members), members):
-            condition = _condition(globs, said, _tool(members))
+        for globs, words in _variants(files, pattern_of(_common(members), members), members):
+            condition = _condition(globs, words, _tool(members))
             if condition not in seen:
                 seen.add(condition)
                 yield condition
@@ -493,7 +493,7 @@ def _glob(file: str) -> str:
 
 
 def _common(members: Sequence[TriggerRow]) -> tuple[str, ...]:
-    """The terms that most of them have, those that tell most first."""
+    """The terms that most of them have, the most distinctive first."""
     counted = Counter(word for row in members for word in row.words)
     shared = [word for word, count in counted.items() if count >= _SHARED * len(members)]
     return tuple(sorted(shared, key=lambda word: (word in generic_terms(), -counted[word], word))[:_MOST_WORDS])

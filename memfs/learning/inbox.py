@@ -76,7 +76,7 @@ class Inbox:
         return found
 
     def waiting(self) -> list[Suggestion]:
-        """Those that nobody decided about and that are no memory yet, the best supported first. Raises as ``all``."""
+        """Those not decided yet and not yet a memory, the best supported first. Raises as ``all``."""
         open_ones = [one for one in self.all() if not one.decision and not self._store.locate(one.id)]
         return sorted(open_ones, key=lambda one: (-one.count, one.made, one.id))
 
@@ -123,11 +123,11 @@ class Inbox:
 
         def change(rows: list[Row]) -> None:
             known = {row.get("id"): row for row in rows}
-            said = {_words(one.item) for one in self.all()}
+            kept = {_words(one.item) for one in self.all()}
             waiting = sum(map(_is_found, rows))
             for one in given.values():
                 row = known.get(one.id)
-                if row is None and _words(one.item) not in said and (one.source not in _FOUND or waiting < MOST_FOUND):
+                if row is None and _words(one.item) not in kept and (one.source not in _FOUND or waiting < MOST_FOUND):
                     rows.append(self._row(one))
                     fresh.append(one)
                     waiting += one.source in _FOUND
@@ -159,7 +159,7 @@ class Inbox:
 
         Args:
             suggestions: what ``find`` gave; their items may have another content, type or title.
-            trust: who stands behind them from now on, unless a person does already; "" leaves that as it is.
+            trust: who vouches for them from now on, unless a person does already; "" leaves that as it is.
             source, verb: which door it came through, and how the commit says it.
 
         Returns:
@@ -294,8 +294,8 @@ def item_in(parts: Parts, text: str, like: MemoryItem) -> MemoryItem:
         ContentError: it holds none.
     """
     item = parts.codec.read(text.encode(), _place(parts, like), EPOCH)
-    said = None if item.timestamp == EPOCH else item.timestamp
-    return item.replace(path="", sha256="", created=None, updated=None, timestamp=said)
+    stated = None if item.timestamp == EPOCH else item.timestamp
+    return item.replace(path="", sha256="", created=None, updated=None, timestamp=stated)
 
 
 def _place(parts: Parts, item: MemoryItem) -> str:
@@ -327,33 +327,33 @@ def data_of(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return (json.dumps({"format": FORMAT, "suggestions": rows}, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def erased(data: bytes, tells: Callable[[bytes], bool], ids: Collection[str]) -> tuple[bytes, int]:
-    """A file's bytes without what tells of an item, and how many suggestions that concerned.
+def erased(data: bytes, quotes: Callable[[bytes], bool], ids: Collection[str]) -> tuple[bytes, int]:
+    """A file's bytes without what quotes an item, and how many suggestions that concerned.
 
     Of one that was decided about the decision stays, without what it was made from.
 
     Args:
-        tells: whether a text quotes the item.
+        quotes: whether a text quotes the item.
         ids: what the item was called.
 
     Raises:
-        CorruptRecord, FormatUnsupported: nobody can tell what is in it.
+        CorruptRecord, FormatUnsupported: its content is unknown.
     """
 
-    def is_told(row: Row) -> bool:
+    def concerns(row: Row) -> bool:
         named = {str(row.get("id")), *map(str, row.get("evidence") or ())}
         words = "\n".join(map(str, row.values()))
         plain = words.replace('\\"', '"').replace("''", "'")
-        return not named.isdisjoint(ids) or any(tells(one.encode("utf-8", "replace")) for one in (words, plain))
+        return not named.isdisjoint(ids) or any(quotes(one.encode("utf-8", "replace")) for one in (words, plain))
 
     rows = rows_of(data, FILE)
-    kept = [row for row in rows if not is_told(row)]
-    decided = [{**row, **_BARE} for row in rows if row.get("decision") and is_told(row)]
-    return data_of([*kept, *(row for row in decided if not is_told(row))]), len(rows) - len(kept)
+    kept = [row for row in rows if not concerns(row)]
+    decided = [{**row, **_BARE} for row in rows if row.get("decision") and concerns(row)]
+    return data_of([*kept, *(row for row in decided if not concerns(row))]), len(rows) - len(kept)
 
 
 def _words(item: MemoryItem) -> tuple[str, str, str]:
-    """What tells whether two suggestions say the same."""
+    """The key by which two suggestions say the same."""
     return item.type, item.title, normalised(item.content)
 
 
@@ -441,7 +441,7 @@ class ShareService:
             items: as ``items`` gave them.
             replace: what was edited there is replaced, too.
             allow_secret: why what looks like a secret may stay, as for ``Store.put``.
-            dry_run: tell what would become of each, and write nothing.
+            dry_run: report what would become of each, and write nothing.
 
         Raises:
             Conflict, StorageIO: as ``Store.batch``; nothing was copied.

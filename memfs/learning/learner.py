@@ -512,7 +512,7 @@ class Learner:
         return Keep(getattr(self.settings.learning, part))
 
     def react(self, occasion: str, facts: Mapping[str, Any]) -> None:
-        """Learn from what was stored at this very moment, where that is written and the process goes on."""
+        """Learn from what was stored at this very moment, where that is written and the process lives on."""
         if occasion == "memory_stored" and self._at_once("patterns"):
             self.patterns().later(facts["item"])
         if occasion == "episode_recorded":
@@ -601,9 +601,9 @@ class Learner:
             alive = [name for name in one.evidence if self.store.locate(name)]
             if one.source not in (Source.PATTERN, Source.RULE) or len(alive) == len(one.evidence):
                 continue
-            anew = self.patterns().suggested_again(one, alive) if one.source is Source.PATTERN else None
-            if anew is not None:
-                changed.append(anew)
+            again = self.patterns().suggested_again(one, alive) if one.source is Source.PATTERN else None
+            if again is not None:
+                changed.append(again)
             elif one.source is Source.PATTERN or len(alive) < _LEAST_FAILURES:
                 gone.append(one.id)
         inbox.drop(gone)

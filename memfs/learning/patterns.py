@@ -24,7 +24,7 @@ from memfs.store import Store
 
 VARIABLE = "{variable}"
 MOST_WORDS = 120
-"""A longer text is a document of its own: it is compared with none."""
+"""A longer text is a document in itself: it is compared with none."""
 EXAMPLES = 3
 COMPARED = 500
 """With at most so many others each memory is compared, those that share its rarest words first."""
@@ -48,7 +48,7 @@ class Pattern:
         first_seen, last_seen: when the oldest and the newest happened.
         common_context: the circumstances that are equal in all of them.
         members: their ids.
-        trust: who stands behind it: ``agent``, or ``tool`` where any of them comes from a tool.
+        trust: who vouches for it: ``agent``, or ``tool`` where any of them comes from a tool.
     """
 
     type: str

@@ -56,7 +56,7 @@ def preferences_in_order(items: Iterable[MemoryItem], now: datetime, context: st
 
 
 def _holding(items: Iterable[MemoryItem], now: datetime) -> list[MemoryItem]:
-    """Those that a person stands behind, that are not over, and that none of them replaces."""
+    """Those that a person vouches for, that are not over, and that none of them replaces."""
     present = [
         item
         for item in items
@@ -78,7 +78,7 @@ def _undisputed(items: Iterable[MemoryItem], against: Mapping[str, Sequence[str]
 def _fitting_first(items: list[MemoryItem], context: str) -> list[MemoryItem]:
     """The items, those first that fit a context best: by the worth of the terms they share, the rarer the more.
 
-    A term that half of them have tells nothing, unless there are few.
+    A term that half of them have says little, unless there are few.
     """
     asked = weights(context[:_LOOKED_INTO]) if context.strip() else {}
     if not asked:
@@ -255,9 +255,9 @@ class Preferences:
 
     def _renewed(self, item: MemoryItem, draft: MemoryItem, source: str) -> MemoryItem:
         """What was said before as said now: it counts as newer than what was said against it in between."""
-        said, now = item.moment, draft.moment
+        before, now = item.moment, draft.moment
         disputed = item.id in disputes(_holding(self._every(), now))
-        if now <= said or (now - said < _SAID_AGAIN and not disputed):
+        if now <= before or (now - before < _SAID_AGAIN and not disputed):
             return item
         try:
             message = message_for_items("Repeat", [item])
@@ -272,7 +272,7 @@ class Preferences:
         """The preferences that hold: those that fit the context first, then by importance, the newest first.
 
         Given is only what a person said or reviewed, and nothing twice. Of two that contradict one another, and of
-        which nobody decided, the newer is given. Each is read from its file.
+        that is undecided, the newer is given. Each is read from its file.
 
         Args:
             context: what the agent is about to do; "" for none.
@@ -295,7 +295,7 @@ class Preferences:
     def _joined(self, given: list[MemoryItem], item: MemoryItem) -> list[MemoryItem]:
         """What is given with one more, unless it repeats one, or a newer one speaks against it.
 
-        Links tell of contradictions that were found when something was recorded; what people write into files is
+        Links record contradictions that were found when something was recorded; what people write into files is
         compared here.
         """
         found = self._neighbourhood.among(item, given)
@@ -316,5 +316,5 @@ def _in_turn(one: Iterable[MemoryItem], other: Iterable[MemoryItem]) -> Iterator
 
 
 def _stable_id(draft: MemoryItem) -> str:
-    said = normalised(draft.content), draft.origin.speaker, str(draft.context.get("project", ""))
-    return stable_id(draft.content, *said, otherwise=KIND)
+    parts = normalised(draft.content), draft.origin.speaker, str(draft.context.get("project", ""))
+    return stable_id(draft.content, *parts, otherwise=KIND)

@@ -162,7 +162,7 @@ class FailureAnalyst:
     def _new(
         self, book: RuleEvidence, accounted: set[str], decided: Sequence[Suggestion]
     ) -> Iterator[FailureCondition]:
-        """What failures teach that no rule tells, and that nobody decided about."""
+        """What failures teach that no rule says, and that awaits a decision."""
         known = accounted | {name for one in decided for name in one.evidence}
         for found in look(book, known, self._threshold):
             if not _is_known(found, decided):
@@ -176,7 +176,7 @@ class FailureAnalyst:
     def _rules_there_are(self, book: RuleEvidence) -> tuple[list[_RuleOutcome], set[str]]:
         """The newest rules with what the episodes say of them, and the ids of the failures that they account for."""
         items = self._store.select(Query(types=frozenset({RULE}), limit=MOST))
-        accounted = {str(told) for item in items for told in item.data.get("learned_from", ())}
+        accounted = {str(name) for item in items for name in item.data.get("learned_from", ())}
         judged: list[_RuleOutcome] = []
         for item in items[:MOST_RULES]:
             rule = rule_of(item)
@@ -213,13 +213,13 @@ class FailureAnalyst:
             return item.replace(status="", metadata=metadata)
         ended = verdict.confidence < RETIRE_BELOW and verdict.since >= self._threshold
         if item.status != RETIRED and ended and not ours:
-            told = f"{format_time(self._parts.clock())[:10]}: {_why(verdict)}"
-            return item.replace(status=RETIRED, metadata={**item.metadata, RETIRED_ON: told})
+            explanation = f"{format_time(self._parts.clock())[:10]}: {_why(verdict)}"
+            return item.replace(status=RETIRED, metadata={**item.metadata, RETIRED_ON: explanation})
         return item
 
     @staticmethod
     def _reworded(item: MemoryItem, verdict: RuleVerdict) -> MemoryItem:
-        """With what was found to work, where the advice knew of nothing and nobody changed its words."""
+        """With what was found to work, where the advice knew of nothing and its words were not changed."""
         if item.content != item.data.get("action") or not is_unremedied(item.content):
             return item
         if not (verdict.failures and verdict.remedies):
@@ -231,7 +231,7 @@ class FailureAnalyst:
         return item.replace(content=advice.action, data={**item.data, "action": advice.action}, trust=trust)
 
     def _bring_up_to_date(self, judged: Sequence[_RuleOutcome]) -> None:
-        """Write the rules that changed: in one commit, but a rule that retires or comes back in one of its own."""
+        """Write the rules that changed: in one commit, but a rule that retires or comes back in a separate one."""
         rest = []
         for one in judged:
             if one.retires:
@@ -282,8 +282,8 @@ def _below(glob: str, tops: Iterable[str]) -> str:
 
 
 def _rule(condition: TriggerRow, verdict: RuleVerdict, advice: Advice, trust: str) -> Rule:
-    told = condition.tool, *condition.files, *(() if condition.files else condition.words)
-    said = (*told, *sorted(signature(verdict.failures[-1].error)))
+    conditions = condition.tool, *condition.files, *(() if condition.files else condition.words)
+    parts = (*conditions, *sorted(signature(verdict.failures[-1].error)))
     return Rule(
         condition.context,
         advice.action,
@@ -295,7 +295,7 @@ def _rule(condition: TriggerRow, verdict: RuleVerdict, advice: Advice, trust: st
         against=verdict.against,
         helped=verdict.helped,
         learned_from=tuple(row.id for row in verdict.failures)[-MOST_EVIDENCE:],
-        id=stable_id(advice.title, *said, otherwise=RULE),
+        id=stable_id(advice.title, *parts, otherwise=RULE),
         trust=trust,
     )
 
@@ -307,7 +307,7 @@ def _taught_by(rule: Rule, cases: Iterable[TriggerRow]) -> str | None:
 
 
 def _lowest(*trusts: str) -> str:
-    """The trust of what nobody has looked through: an agent's at most, and not more than the least trusted source."""
+    """The trust of what no one has reviewed: an agent's at most, and not more than the least trusted source."""
     return lower_trust(Trust.AGENT.value, *trusts)
 
 
@@ -363,13 +363,13 @@ def rule_of(item: MemoryItem) -> Rule | None:
     """The rule that an item is, None for one of another type; what it does not say is taken from its text."""
     if item.type != RULE:
         return None
-    said = {name: read(item.data.get(name)) for name, read in _READERS.items()}
+    fields = {name: read(item.data.get(name)) for name, read in _READERS.items()}
     action = text_in(item.data.get("action")) or item.content or item.title
     pattern = text_in(item.data.get("pattern"))
-    if not (pattern or said["files"] or said["tool"].strip()):
+    if not (pattern or fields["files"] or fields["tool"].strip()):
         pattern = item.title or item.content
     own = {name: getattr(item, name) for name in ("id", "trust", "status", "pinned")}
-    return Rule(pattern, action, confidence_of(item), **said, **own)
+    return Rule(pattern, action, confidence_of(item), **fields, **own)
 
 
 def updated(item: MemoryItem, rule: Rule) -> MemoryItem:
@@ -399,7 +399,7 @@ def made_by_analysis(item: MemoryItem) -> bool:
 
 
 def is_kept(item: MemoryItem) -> bool:
-    """Whether a person stands behind it: then neither its figures nor its words are changed, nor is it retired."""
+    """Whether a person vouches for it: then neither its figures nor its words are changed, nor is it retired."""
     return item.pinned or item.trust in VOUCHED
 
 
@@ -418,9 +418,9 @@ def with_figures(item: MemoryItem, figures: Mapping[str, float], evidence: tuple
 def _data(rule: Rule, known: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a rule's item: what is known, with what the rule says of it."""
     ids = tuple(dict.fromkeys((*known.get("learned_from", ()), *rule.learned_from)))[-MOST_EVIDENCE:]
-    said = {name: getattr(rule, name) for name in ("pattern", "action", "confidence", *_READERS)}
-    said["learned_from"] = ids
-    written = {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
+    fields = {name: getattr(rule, name) for name in ("pattern", "action", "confidence", *_READERS)}
+    fields["learned_from"] = ids
+    written = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
     kept = {name: value for name, value in known.items() if name not in written}
     return {name: value for name, value in written.items() if value or name not in _OPTIONAL} | kept
 
@@ -474,7 +474,7 @@ class Rules:
             The rule as it is stored, with its id.
 
         Raises:
-            IdInvalid, IdExists: its id cannot be had; something else has it.
+            IdInvalid, IdExists: its id is invalid; something else has it.
             Conflict: the rule's file kept changing.
             ContentError, StorageIO: as ``Store.put``.
         """

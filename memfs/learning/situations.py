@@ -230,7 +230,7 @@ def fit(one: PreparedSituation, rule: TriggerRow, worth: Worth) -> float:
     """How well a rule fits a situation, 0 where it does not apply.
 
     A rule with files applies where one of them is at hand, or where none is and its words are; one without files where
-    three fifths of what its words are worth are in the situation, or all where only one of several tells anything, as
+    three fifths of what its words are worth are in the situation, or all where only one of several says anything, as
     in ``npm run build``; a tool that differs rules it out.
     """
     if one.tool and rule.tool and one.tool != rule.tool.casefold():
@@ -348,10 +348,10 @@ def _rule_row(item: MemoryItem) -> TriggerRow:
 
 
 def confidence_of(item: MemoryItem) -> float:
-    """How sure a rule is, 0 to 1: one without a figure is believed where a person stands behind it."""
-    told = item.data.get("confidence")
-    if isinstance(told, (int, float)) and not isinstance(told, bool):
-        return min(max(float(told), 0.0), 1.0)
+    """How sure a rule is, 0 to 1: one without a figure is believed where a person vouches for it."""
+    stated = item.data.get("confidence")
+    if isinstance(stated, (int, float)) and not isinstance(stated, bool):
+        return min(max(float(stated), 0.0), 1.0)
     return 1.0 if item.trust in VOUCHED else _UNTOLD
 
 

@@ -102,7 +102,7 @@ class TriggerTable:
     """
 
     def __init__(self, generic: Callable[[], Collection[str]]) -> None:
-        """``generic`` gives the terms that tell little."""
+        """``generic`` gives the terms that say little."""
         self._generic = generic
         self.failures, self.others, self.rules = Pool(), Pool(), Pool()
         self._where: dict[str, tuple[Pool, int]] = {}
@@ -160,7 +160,7 @@ class TriggerTable:
 
     # -- words ------------------------------------------------------------------------------------------------------
     def worth(self, word: str) -> float:
-        """What a term is worth: the logarithm of how few rows have it; a quarter of that for one that tells little."""
+        """What a term is worth: the logarithm of how few rows have it; a quarter of that for one that says little."""
         known = self._worths.get(word)
         if known is not None:
             return known
@@ -352,7 +352,7 @@ class Triggers:
         """Nothing is read before the first question.
 
         Args:
-            clock: tells what counts as the present.
+            clock: returns what counts as the present.
             ageing: whether what is old counts less (``memory.decay``).
         """
         self._store, self._clock = store, clock
@@ -373,7 +373,7 @@ class Triggers:
     def episodes(self, state: StateSnapshot, threshold: float = THRESHOLD, limit: int = 3) -> list[TriggerRow]:
         """The episodes that resemble a situation, the most similar first.
 
-        Failures come with what age and later successes leave of them, of those that tell the same only the one that
+        Failures come with what age and later successes leave of them, of those that say the same only the one that
         counts most; where there are fewer than ``limit``, other outcomes fill the rest.
 
         Args:
@@ -392,7 +392,7 @@ class Triggers:
         """The rules that apply to a situation, those first that are surest and fit best.
 
         Of rules for a very file whose words are not in the situation there are three: a file about which much was
-        learned would tell all of it at each edit.
+        learned would repeat all of it at each edit.
 
         Args:
             min_confidence: how sure they must be, 0 to 1.
@@ -558,14 +558,14 @@ class Episodes:
 
         Args:
             episode: one with an id is stored under it, and only once.
-            trust: ``agent``; ``tool`` where nobody but a tool vouches for what it tells.
+            trust: ``agent``; ``tool`` where only a tool vouches for what it says.
             source: which door it came through, for the commit's trailers.
 
         Returns:
             The episode as it was stored, with its id: long texts cut, secrets replaced.
 
         Raises:
-            IdInvalid, IdExists: the id it came with cannot be had.
+            IdInvalid, IdExists: the id it came with is invalid or taken.
             ContentError, StorageIO: nothing was stored.
         """
         item = item_of(episode, trust)
@@ -580,7 +580,7 @@ class Episodes:
         """The episodes that resemble a situation, as their files have them now, the most similar first.
 
         Failures count with what age and later successes leave of them, and are not crowded out: other outcomes fill
-        what room is left. Of failures that tell the same there is one.
+        what room is left. Of failures that say the same there is one.
 
         Args:
             threshold: how similar, 0 to 1; None for 0.7.
@@ -634,7 +634,7 @@ class WarningHistory:
         """What a situation was warned with when it was last asked about, within a day.
 
         Without a question about this very situation, what the same agent was warned with in the same session within an
-        hour about the same files: what it did is often told in other words than what it was about to do.
+        hour about the same files: what it did is often described in other words than what it was about to do.
         """
         exact, near = _identities(state)
         now = self._clock().timestamp()
