@@ -344,7 +344,7 @@ class AgentsBlock:
         return block_text(vouched(self._conventions.holding()))
 
     def left_out(self) -> list[Convention]:
-        """What is agreed on and yet left out, as nobody vouches for it."""
+        """What is agreed on and yet left out, as no one vouches for it."""
         held = self._conventions.holding(status=ACCEPTED)
         ids = {one.id for one in vouched(held)}
         return [one for one in held if one.id not in ids]

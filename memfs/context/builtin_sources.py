@@ -70,7 +70,7 @@ class StoreSource(ABC):
             setattr(self, name, spec.default)
 
     def configure(self, config: Mapping[str, Any]) -> None:
-        """Take the table ``[memory.<name>]``; what does not stand in it stays as it is.
+        """Take the table ``[memory.<name>]``; what it lacks stays as it is.
 
         Raises:
             SettingInvalid: a key is unknown, or its value of the wrong sort or out of bounds; ``field`` names it.
@@ -118,7 +118,7 @@ async def awaited(answer: Any) -> Any:
 
 
 def answered(answer: Any) -> Any:
-    """As ``awaited``, for a caller that cannot await: what has to be awaited gets an event loop in a thread of its own,
+    """As ``awaited``, for a caller that cannot await: what has to be awaited gets an event loop in a separate thread,
     as the caller's thread may run one already.
     """
     if not isinstance(answer, Awaitable):
@@ -133,7 +133,7 @@ async def _result(answer: Awaitable[Any]) -> Any:
 
 
 HEADING = "Project conventions:"
-_TOLD = VOUCHED | {""}
+_SHOWN = VOUCHED | {""}
 
 
 class ConventionsMemory(StoreSource):
@@ -158,7 +158,7 @@ class ConventionsMemory(StoreSource):
         return self.store.holding(files=state.files)
 
     def _selection(self, found: Iterable[Any] | None) -> ContextSelection:
-        given = [one for one in found or () if getattr(one, "trust", "") in _TOLD]
+        given = [one for one in found or () if getattr(one, "trust", "") in _SHOWN]
         return ContextSelection(heading=HEADING, entries=[_entry(one) for one in given[: self.max_items]])
 
 
@@ -334,11 +334,11 @@ class PreferencesMemory(StoreSource):
         return ContextSelection(heading=PREFERENCES_HEADING, entries=[self._entry(one) for one in found or ()])
 
     def _entry(self, found: Any) -> ContextEntry:
-        """The id names the mount, and of a person's lasting wish nobody needs to know when and to whom it was said."""
-        told = vouched(found, None)
-        if isinstance(origin := getattr(found, "origin", None), Origin) and told["trust"] == Trust.HUMAN:
-            told["origin"] = origin_of(Origin(speaker=origin.speaker))
-        return ContextEntry(text=str(found), **told)
+        """The id names the mount, and when and to whom a person's lasting wish was said does not matter."""
+        facts = vouched(found, None)
+        if isinstance(origin := getattr(found, "origin", None), Origin) and facts["trust"] == Trust.HUMAN:
+            facts["origin"] = origin_of(Origin(speaker=origin.speaker))
+        return ContextEntry(text=str(found), **facts)
 
 
 RECENT_SESSION_HEADING = "Last session"
@@ -424,8 +424,8 @@ def _failed(items: Iterable[MemoryItem]) -> Iterator[ContextEntry]:
         deed = episode.action.description or episode.action.tool
         key = deed, episode.state.files
         if episode.outcome is not Outcome.SUCCESS and key not in settled:
-            told = f"{deed}: {episode.outcome.value}: {episode.error_message}"
-            yield _session_entry(item, told.rstrip(": "))
+            text = f"{deed}: {episode.outcome.value}: {episode.error_message}"
+            yield _session_entry(item, text.rstrip(": "))
         settled.add(key)
 
 
@@ -491,7 +491,7 @@ class JointMemory:
             return None
         try:
             return self._sources.states().feedback.for_agent(agent, record=record, most=most)
-        except QueryInvalid:  # nobody has such a name
+        except QueryInvalid:  # no agent has such a name
             return None
 
     def note_given(self, agent: str, *, most: int) -> None:

@@ -124,7 +124,7 @@ class ContextSelection:
 class ItemSource(Protocol):
     """A source of ours: it selects items, so that each can be counted, marked and left out by itself.
 
-    ``get_context`` gives the same as the seed's text. It answers at once and needs no thread of its own. At the start
+    ``get_context`` gives the same as the seed's text. It answers at once and needs no separate thread. At the start
     an agent is given only entries of trust ``human`` or ``reviewed``, unless the source has ``any_trust = True``.
     """
 
@@ -176,7 +176,7 @@ class SourceReply:
         fenced: whether its entries are quoted data between marks already.
         repeated: entries that were left out because the agent has them already.
         left_out: how many had no room.
-        given: gets the situation once something of it is handed over; None where nobody wants to know.
+        given: gets the situation once something of it is handed over; None where no one wants to know.
     """
 
     source: str
@@ -217,7 +217,7 @@ def bullet(entry: ContextEntry) -> str:
     another entry, or lend itself another's trust.
     """
     first, *rest = shown(_BLANKS.sub(_FEW_BLANKS, entry.text.strip())).split("\n")
-    told = "\n".join([f"- {first}", *(f"  {line}" for line in rest)])
+    lines = "\n".join([f"- {first}", *(f"  {line}" for line in rest)])
     facts = {
         "": _fact(entry.id),
         "trust: ": _TRUST_IN_WORDS.get(entry.trust, "unknown, UNTRUSTED") if entry.trust else "",
@@ -225,7 +225,7 @@ def bullet(entry: ContextEntry) -> str:
         "undecided: ": _fact(entry.undecided, _LONGEST_UNDECIDED),
     }
     written = "; ".join(name + value for name, value in facts.items() if value)
-    return f"{told} [{written}]" if written else told
+    return f"{lines} [{written}]" if written else lines
 
 
 def unquoted(prompt: str) -> str:
@@ -246,40 +246,40 @@ def _fact(text: str, most: int = _LONGEST_FACT) -> str:
 
 
 def choose(
-    said: Sequence[SourceReply], known: Callable[[str], bool], room: Room, had: Collection[str] = ()
+    replies: Sequence[SourceReply], known: Callable[[str], bool], room: Room, had: Collection[str] = ()
 ) -> list[SourceReply]:
     """What of all that sources said is delivered, source by source; ``had`` are ids of what the agent has already.
 
     What is known or repeats an earlier source is left out first. Then the budget is spent in turns: the first entry of
     every source, then the second of each, so that none takes all of it. One that would take more than half of it beside
-    others is shortened, and so is one that is alone and too long; one with an excerpt is told by that.
+    others is shortened, and so is one that is alone and too long; one with an excerpt is shortened to that.
     """
-    fresh = list(_fresh(said, known, had))
-    told = []
+    fresh = list(_fresh(replies, known, had))
+    chosen = []
     for one, taken in zip(fresh, _spent(fresh, room), strict=True):
         entries = tuple(entry for _, entry in sorted(taken.items()))
         missing = len(one.selection.entries) - len(entries)
-        told.append(replace(one, selection=replace(one.selection, entries=entries), left_out=missing))
-    return told
+        chosen.append(replace(one, selection=replace(one.selection, entries=entries), left_out=missing))
+    return chosen
 
 
-def first_of(told: Sequence[SourceReply], most: int) -> list[SourceReply]:
+def first_of(chosen: Sequence[SourceReply], most: int) -> list[SourceReply]:
     """``most`` entries of what is delivered, of all sources together: the first of every source before second ones."""
-    places = sorted((place, number) for number, one in enumerate(told) for place in range(len(one.selection.entries)))
-    kept = [sum(number == source for _, source in places[:most]) for number in range(len(told))]
+    places = sorted((place, number) for number, one in enumerate(chosen) for place in range(len(one.selection.entries)))
+    kept = [sum(number == source for _, source in places[:most]) for number in range(len(chosen))]
     return [
         replace(one, selection=replace(one.selection, entries=tuple(one.selection.entries[:count])))
-        for one, count in zip(told, kept, strict=True)
+        for one, count in zip(chosen, kept, strict=True)
     ]
 
 
 def _fresh(
-    said: Sequence[SourceReply], known: Callable[[str], bool], had: Collection[str] = ()
+    replies: Sequence[SourceReply], known: Callable[[str], bool], had: Collection[str] = ()
 ) -> Iterator[SourceReply]:
     """What each source says that the agent does not have."""
     ids = set(had)
     shapes: list[TextShape] = []
-    for one in said:
+    for one in replies:
         kept: list[ContextEntry] = []
         for entry in one.selection.entries:
             shape = TextShape(entry.text)
@@ -297,15 +297,15 @@ def _repeats(shape: TextShape, shapes: Sequence[TextShape]) -> bool:
     return any(alike(shape, other, SAME) >= SAME for other in shapes)
 
 
-def _spent(said: Sequence[SourceReply], room: Room) -> list[dict[int, ContextEntry]]:
+def _spent(replies: Sequence[SourceReply], room: Room) -> list[dict[int, ContextEntry]]:
     """For each source what fits, by its place."""
     if room.tokens is None:
-        return [dict(enumerate(one.selection.entries)) for one in said]
-    taken: list[dict[int, ContextEntry]] = [{} for _ in said]
+        return [dict(enumerate(one.selection.entries)) for one in replies]
+    taken: list[dict[int, ContextEntry]] = [{} for _ in replies]
     left = room.tokens - room.once
-    alone = sum(len(one.selection.entries) for one in said) == 1
-    for place, number in _turns(said):
-        heading, entry = said[number].selection.heading, said[number].selection.entries[place]
+    alone = sum(len(one.selection.entries) for one in replies) == 1
+    for place, number in _turns(replies):
+        heading, entry = replies[number].selection.heading, replies[number].selection.entries[place]
         first = 0 if taken[number] else room.each + cost_of(heading)
         entry = _shortened(entry, left - first if alone else room.tokens // _LONGEST_SHARE)
         if entry.excerpt and first + cost_of(bullet(entry)) > left:
@@ -317,10 +317,10 @@ def _spent(said: Sequence[SourceReply], room: Room) -> list[dict[int, ContextEnt
     return taken
 
 
-def _turns(said: Sequence[SourceReply]) -> Iterator[tuple[int, int]]:
+def _turns(replies: Sequence[SourceReply]) -> Iterator[tuple[int, int]]:
     """Place and source of each entry: the first of every source, then the second of each."""
-    for place in range(max((len(one.selection.entries) for one in said), default=0)):
-        for number, one in enumerate(said):
+    for place in range(max((len(one.selection.entries) for one in replies), default=0)):
+        for number, one in enumerate(replies):
             if place < len(one.selection.entries):
                 yield place, number
 
@@ -361,33 +361,33 @@ _FADING = "fading"
 
 
 def recalled(
-    recall: Recaller, said: Sequence[SourceReply], query: Query, known: Callable[[str], bool]
+    recall: Recaller, replies: Sequence[SourceReply], query: Query, known: Callable[[str], bool]
 ) -> DeliveryResult:
     """The items that answer a question best, and what further sources say, as quoted data.
 
     Args:
         query: what is asked; its ``max_tokens`` is the budget of all of it.
-        known: tells what the agent has already.
+        known: whether the agent has a text already.
 
     Raises:
         QueryInvalid: the question cannot be understood.
     """
-    wanted = sum(cost_of("\n".join(one.lines())) for one in said)
+    wanted = sum(cost_of("\n".join(one.lines())) for one in replies)
     answer = _found(recall, _sharing(query, wanted), known)
     spent = (answer.tokens or count_tokens(frame())) + cost_of(_MORE)
     left = None if query.max_tokens is None else query.max_tokens - spent
-    unfit = answer.nothing_fits and not said
+    unfit = answer.nothing_fits and not replies
     if unfit and left is not None:
         left -= cost_of(_UNFIT)
         unfit = left >= 0
     blocks = list(map(quoted, answer.hits))
     same = {normalised(gist(hit.item)) for hit in answer.hits}
-    told = choose(
-        said,
+    chosen = choose(
+        replies,
         lambda text: normalised(text) in same or known(text),
         Room(tokens=left, once=cost_of(MISSING.format(1_000))),
     )
-    lines = [f"{QUOTE}{line}" for one in told for text in one.lines() for line in shown(text).split("\n")]
+    lines = [f"{QUOTE}{line}" for one in chosen for text in one.lines() for line in shown(text).split("\n")]
     blocks += ["\n".join(lines)] if lines else []
     if blocks and answer.cut:
         blocks.append(QUOTE + _MORE)
@@ -397,7 +397,7 @@ def recalled(
         texts=(around("\n\n".join(blocks)),) if blocks else (),
         ids=tuple(hit.item.id for hit in answer.hits),
         hits=answer.hits,
-        left_out=sum(one.left_out for one in told),
+        left_out=sum(one.left_out for one in chosen),
         nothing_fits=answer.nothing_fits,
     )
 
@@ -416,7 +416,7 @@ def _found(recall: Recaller, query: Query, known: Callable[[str], bool]) -> Reca
 
 
 def _with_rules(answer: Recall, query: Query, search: Callable[[Query], Recall]) -> Recall:
-    """With rules that fit the question: more episodes than are looked at may stand before what they taught."""
+    """With rules that fit the question: more episodes than are looked at may come before what they taught."""
     most = query.max_tokens
     room = None if most is None else most - answer.tokens
     free = min(query.limit - len(answer.hits), _RULES)
@@ -451,8 +451,8 @@ def _mark(item: MemoryItem) -> Hashable:
     if episode is None:
         return None
     places = frozenset(file.rpartition("/")[0] for file in episode.state.files)
-    said = signature(episode.error_message or episode.action.description)
-    return (episode.outcome, episode.action.tool, places, said) if said else None
+    shape = signature(episode.error_message or episode.action.description)
+    return (episode.outcome, episode.action.tool, places, shape) if shape else None
 
 
 def _sharing(query: Query, wanted: int) -> Query:
@@ -570,10 +570,10 @@ class Deliverer:
         *,
         prompt: str = "",
         max_tokens: int | None = None,
-        told: Collection[str] = (),
+        delivered: Collection[str] = (),
         most: int | None = None,
     ) -> DeliveryResult:
-        """What a situation brings to mind, between marks of its own for each source.
+        """What a situation brings to mind, between separate marks for each source.
 
         What an agent is warned with is remembered until the outcome of the situation is recorded.
 
@@ -586,7 +586,7 @@ class Deliverer:
         """
         self._sources.parts.require_open()
         tokens = self._tokens("triggered_tokens", max_tokens)
-        given = self._delivered(Delivery.TRIGGERED, state, prompt, tokens, told, most)
+        given = self._delivered(Delivery.TRIGGERED, state, prompt, tokens, delivered, most)
         self._sources.warned.note(state, (*given.ids, *given.repeated))
         return given
 
@@ -614,8 +614,8 @@ class Deliverer:
             raise SettingInvalid("agents may not ask", field="memory.on_demand", hint="set it to true")
         tokens = self._tokens("recall_tokens", max_tokens)
         most = self._sources.settings.recall.limit if limit is None else limit
-        told, query = _text(prompt), _text(query, "query")
-        known = KnownText(unquoted(told)).has if told.strip() else (lambda _: False)
+        text, query = _text(prompt), _text(query, "query")
+        known = KnownText(unquoted(text)).has if text.strip() else (lambda _: False)
         asked = replace(
             within or Query(),
             text=query,
@@ -625,9 +625,9 @@ class Deliverer:
             strategy=_FADING if self.memory.decay else "",
         )
         state = StateSnapshot(context=query, agent=agent)
-        said, problems = self._asked(Delivery.ON_DEMAND, state) if within is None else ([], ())
+        replies, problems = self._asked(Delivery.ON_DEMAND, state) if within is None else ([], ())
         with not_handed_out():  # not all that is found has room
-            found = recalled(self._sources.mounts.recall, said, asked, known)
+            found = recalled(self._sources.mounts.recall, replies, asked, known)
         self._served("recall", found.ids, state, query, found.hits)
         return replace(found, problems=problems)
 
@@ -642,26 +642,26 @@ class Deliverer:
     ) -> DeliveryResult:
         if not injects(self._sources.memory_config):
             return DeliveryResult()
-        said, problems = self._asked(delivery, state)
-        if not any(one.selection.entries for one in said):
+        replies, problems = self._asked(delivery, state)
+        if not any(one.selection.entries for one in replies):
             return DeliveryResult(problems=problems)
         known = self._sources.known.text(unquoted(_text(prompt))).has
-        whole, said = _ready([self._marked(one) for one in said], known, tokens)
+        whole, replies = _ready([self._marked(one) for one in replies], known, tokens)
         ready = list(map(_whole, whole))
         each, around = delivery is Delivery.TRIGGERED, frame_cost(_INTRODUCTIONS[delivery])
         left = None if tokens is None else tokens - sum(map(count_tokens, ready))
-        told = choose(said, known, Room(tokens=left, once=0 if each else around, each=around if each else 0), had)
-        told = told if most is None else first_of(told, most)
-        parts = [one.lines() for one in told] if each else [[line for one in told for line in one.lines()]]
+        chosen = choose(replies, known, Room(tokens=left, once=0 if each else around, each=around if each else 0), had)
+        chosen = chosen if most is None else first_of(chosen, most)
+        parts = [one.lines() for one in chosen] if each else [[line for one in chosen for line in one.lines()]]
         texts = [enclosed(lines, _INTRODUCTIONS[delivery]) for lines in parts]
-        for one in (*whole, *told):
+        for one in (*whole, *chosen):
             if one.given is not None and one.selection.entries:
                 one.given(state)
         given = DeliveryResult(
             texts=(*filter(None, texts), *ready),
-            ids=_ids(entry for one in told for entry in one.selection.entries),
-            repeated=_ids(entry for one in told for entry in one.repeated),
-            left_out=sum(one.left_out for one in told),
+            ids=_ids(entry for one in chosen for entry in one.selection.entries),
+            repeated=_ids(entry for one in chosen for entry in one.repeated),
+            left_out=sum(one.left_out for one in chosen),
             problems=problems,
         )
         self._served(delivery.value, given.ids, state)
@@ -682,14 +682,14 @@ class Deliverer:
         left_out = (one.problem for one in self.plugins.unusable() if one.delivery is delivery)
         return [said_by(answer) for answer in answers], (*left_out, *problems.values())
 
-    def _marked(self, said: SourceReply) -> SourceReply:
+    def _marked(self, reply: SourceReply) -> SourceReply:
         """What a source says, with what merges left open in the items behind it."""
         find = self._sources.item
         marked = tuple(
             replace(entry, undecided=unresolved_note(item)) if entry.id and (item := find(entry.id)) else entry
-            for entry in said.selection.entries
+            for entry in reply.selection.entries
         )
-        return replace(said, selection=replace(said.selection, entries=marked))
+        return replace(reply, selection=replace(reply.selection, entries=marked))
 
     def _served(
         self, way: str, ids: Iterable[str], state: StateSnapshot, question: str = "", hits: Sequence[Hit] = ()
@@ -747,18 +747,18 @@ def _of_others(name: str, text: str) -> ContextSelection:
 
 
 def _is_heading(line: str) -> bool:
-    """Whether a line of others can stand as one: nothing vouches behind a heading, so none may look like an entry."""
+    """Whether a line of others can be one: nothing vouches behind a heading, so none may look like an entry."""
     plain = line.strip()
     return plain.endswith(":") and plain[0].isalnum() and len(plain) <= _LONGEST_HEADING and not set(plain) & set("[]|")
 
 
 def _ready(
-    said: Sequence[SourceReply], known: Callable[[str], bool], tokens: int | None
+    replies: Sequence[SourceReply], known: Callable[[str], bool], tokens: int | None
 ) -> tuple[list[SourceReply], list[SourceReply]]:
     """What is quoted data between marks already and has room, and what everybody else says."""
     ready: list[SourceReply] = []
     rest: list[SourceReply] = []
-    for one in said:
+    for one in replies:
         text = _whole(one)
         fits = tokens is None or sum(map(count_tokens, (*map(_whole, ready), text))) <= tokens
         if one.fenced and text and fits:
@@ -799,16 +799,16 @@ def frame_cost(introduction: str) -> int:
 
 
 _LONGEST_SESSION = 20
-"""Programs name sessions by 36 characters of chance: twenty tokens an entry that tell an agent nothing."""
+"""Programs name sessions by 36 characters of chance: twenty tokens an entry that say nothing to an agent."""
 
 
 def origin_of(origin: Origin, mount: str = "") -> str:
-    """Who said it, for people: ``agent coder, session s1``, in which ``mount``; "" where nobody knows."""
+    """Who said it, for people: ``agent coder, session s1``, in which ``mount``; "" where unknown."""
     session = origin.session if len(origin.session) <= _LONGEST_SESSION else ""
     parts = {"agent": origin.agent, "speaker": origin.speaker, "tool": origin.tool, "session": session}
-    told = [f"{name} {value}" for name, value in parts.items() if value]
+    facts = [f"{name} {value}" for name, value in parts.items() if value]
     where = ["private memory"] if mount == NAME else [f"mount {mount}"] if mount else []
-    return ", ".join([*where, *told])
+    return ", ".join([*where, *facts])
 
 
 def vouched(found: Any, items: Callable[[str], MemoryItem | None] | None) -> dict[str, str]:
@@ -823,5 +823,5 @@ def vouched(found: Any, items: Callable[[str], MemoryItem | None] | None) -> dic
     if item is not None:
         return {"id": name, "trust": item.trust, "origin": origin_of(item.origin, of_mount(name))}
     origin = getattr(found, "origin", "")
-    said = origin_of(origin, of_mount(name)) if isinstance(origin, Origin) else str(origin or "")
-    return {"id": name, "trust": str(getattr(found, "trust", "") or ""), "origin": said}
+    source = origin_of(origin, of_mount(name)) if isinstance(origin, Origin) else str(origin or "")
+    return {"id": name, "trust": str(getattr(found, "trust", "") or ""), "origin": source}

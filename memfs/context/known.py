@@ -1,4 +1,4 @@
-"""Tell whether an agent has a text already: in its prompt, or in the files that coding agents read on their own.
+"""Decide whether an agent has a text already: in its prompt, or in the files that coding agents read on their own.
 
 Texts are compared by passage, without their Markdown. Reading never leaves the repository.
 """
@@ -36,7 +36,7 @@ _SENTENCE = regex(r"(?<=[.!?;])\s+(?=\S)")
 
 
 @lru_cache(maxsize=32)
-def _said_in(text: str) -> frozenset[str]:
+def _passages_of(text: str) -> frozenset[str]:
     """The passages of a text, normalised: paragraphs, list items, lines and sentences. The same prompt, and the same
     files, come again and again.
     """
@@ -53,24 +53,24 @@ class KnownText:
         Of a very long one the beginning and the end count.
         """
         self._texts = [f"\n{text}\n" for text in texts if text.strip()]
-        self._passages = list(map(_said_in, self._texts))
+        self._passages = list(map(_passages_of, self._texts))
 
     def has(self, text: str) -> bool:
         """Whether a text, or else each sentence of it, occurs there in the same words.
 
-        Letter case, spacing, Markdown and punctuation aside; and never with a denial, name or number of its own.
+        Letter case, spacing, Markdown and punctuation aside; and never with a denial, name or number that is not there.
         """
         if not self._passages or len(text) > _LONGEST_TEXT or not normalised(text):
             return False
         plain = bare(text)
         if any(f"\n{text.strip()}\n" in one for one in self._texts):  # whole lines, as they are
             return True
-        if self._said(plain) or self._said(_SCOPE.sub("", plain)):
+        if self._occurs(plain) or self._occurs(_SCOPE.sub("", plain)):
             return True
         parts = [part for block in _blocks(text) for part in (list(_sentences(block)) or [block])]
-        return 1 < len(parts) <= _MOST_PARTS and all(map(self._said, parts))
+        return 1 < len(parts) <= _MOST_PARTS and all(map(self._occurs, parts))
 
-    def _said(self, text: str) -> bool:
+    def _occurs(self, text: str) -> bool:
         plain = normalised(text)
         return any(plain in one for one in self._passages)
 

@@ -69,10 +69,10 @@ class Mount:
     Attributes:
         name: as the setting has it.
         path: where that leads from the workspace that mounts it.
-        place: tells it from other folders.
+        place: distinguishes it from other folders.
         store: reads its files; ids are there as the files have them.
         own: whether it is this user's private memory of the same project: it speaks for the user.
-        same_repository: whether it tells of the files of the workspace that mounts it.
+        same_repository: whether it describes the files of the workspace that mounts it.
         ageing: whether what is old counts less.
         layout: of the repository that it lies in; None where it lies in none.
         failed_at: when it last failed to answer, by ``time.monotonic``.
@@ -226,7 +226,7 @@ def folder_of(root: Path, written: str) -> Path:
 
 
 def identity_of(folder: Path) -> Place:
-    """What tells a workspace from others.
+    """What distinguishes a workspace from others.
 
     Raises:
         WorkspaceNotFound: no workspace is there.
@@ -243,7 +243,7 @@ def identity_of(folder: Path) -> Place:
 def open_mount(
     name: str, path: str, folder: Path, settings: Settings, clock: Callable[[], datetime], own_repository: Path
 ) -> Mount:
-    """Open a workspace for reading; none of its own settings counts.
+    """Open a workspace for reading; its own settings do not count.
 
     Args:
         settings, clock: those of the workspace that mounts it.

@@ -28,7 +28,7 @@ from memfs.trust import status_of
 
 ENTRY_POINTS = "memfs.context"
 MOST_LETTERS = 100_000
-"""Longer contexts of others are refused: nobody reads them, and taking them apart would cost everybody time."""
+"""Longer contexts of others are refused: no one reads them, and parsing them would cost time."""
 _NAME_LETTERS = 100
 
 
@@ -81,8 +81,8 @@ def ask(sources: Sequence[LoadedSource], state: StateSnapshot, code: ForeignCode
         for source in sources
         if not source.built_in
     }
-    said = code.call_all(works)
-    return [_direct(source, state) if source.built_in else _answer(source, said[source.name]) for source in sources]
+    replies = code.call_all(works)
+    return [_direct(source, state) if source.built_in else _answer(source, replies[source.name]) for source in sources]
 
 
 def _own(state: StateSnapshot) -> StateSnapshot:
@@ -98,7 +98,7 @@ def _direct(source: LoadedSource, state: StateSnapshot) -> SourceAnswer:
     """The answer of a source of ours; one that fails is left out like any other."""
     try:
         selection = source.plugin.select(state)  # type: ignore[union-attr]  # a built-in one is an ItemSource
-    except Exception as error:  # noqa: BLE001  reported: an agent goes on without this source
+    except Exception as error:  # noqa: BLE001  reported: an agent continues without this source
         return SourceAnswer(source=source, failure=error_line(error))
     return SourceAnswer(source=source, selection=selection)
 
@@ -127,7 +127,7 @@ def _context_of(plugin: MemoryPlugin, state: StateSnapshot, seconds: float) -> s
     async def asked() -> object:
         loop = asyncio.get_running_loop()
         loop.set_default_executor(Daemons())
-        loop.set_exception_handler(lambda *_: None)  # what nobody awaits has no say in the answer
+        loop.set_exception_handler(lambda *_: None)  # what is not awaited has no say in the answer
         try:
             async with asyncio.timeout(seconds) as limit:
                 found: object = plugin.get_context(state)
@@ -142,7 +142,7 @@ def _context_of(plugin: MemoryPlugin, state: StateSnapshot, seconds: float) -> s
         return ""
     if not isinstance(found, str):
         raise ForeignFailure(f"it gave {type(found).__name__[:60]} and not a text")
-    text = str.__str__(found)  # a text of its own making could do anything when it is looked at
+    text = str.__str__(found)  # a subclass of str could do anything when it is read
     if len(text) > MOST_LETTERS:
         raise ForeignFailure(f"it gave {len(text):,} letters; {MOST_LETTERS:,} are taken")
     try:
@@ -192,7 +192,7 @@ def offered(name: str) -> Offer:
     """What a name means.
 
     Raises:
-        ForeignFailure: nothing, several things, or nobody can tell.
+        ForeignFailure: nothing, several things, or it is unclear.
     """
     if ":" in name:
         return Offer(name, name, "")
@@ -208,7 +208,7 @@ def offered(name: str) -> Offer:
     return meant[0]
 
 
-# -- what runs code of others, in a thread of its own -------------------------------------------------------------
+# -- what runs code of others, in its own thread ------------------------------------------------------------------
 def made(offer: Offer, table: Mapping[str, Any], setting: str) -> LoadedSource:
     """A source, imported, made and configured.
 
@@ -259,7 +259,7 @@ def configure(plugin: Any, table: Mapping[str, Any]) -> None:
         raise ForeignFailure(f"its settings are refused: {error.sentence}") from error
     except (ValueError, TypeError) as error:
         raise ForeignFailure(f"its settings are refused: {error_line(error)}") from error
-    if isinstance(given, Coroutine):  # whatever it would refuse nobody would hear of
+    if isinstance(given, Coroutine):  # nothing it refuses would be reported
         given.close()
         raise ForeignFailure("its method configure is asynchronous, and must not be")
 
