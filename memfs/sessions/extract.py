@@ -84,7 +84,7 @@ def completed(event: SessionEvent, notes: SessionNotes) -> list[Task]:
 
 
 def sort_of(text: str) -> str:
-    """The sort of work that a task's words tell; ``task`` where they tell none."""
+    """The sort of work that a task's words name; ``task`` where they name none."""
     found = (
         (match.start(), name)
         for language in all_cues(_TASKS)
@@ -95,7 +95,7 @@ def sort_of(text: str) -> str:
 
 
 def _todos(event: SessionEvent, notes: SessionNotes) -> Iterator[Task]:
-    """TodoWrite tells the whole list each time: what is completed there and was not before became so."""
+    """TodoWrite sends the whole list each time: what is completed there and was not before became so."""
     earlier = dict(_stages(event.mapping("tool_response").get("oldTodos")))
     for text, stage in _stages(event.mapping("tool_input").get("todos")):
         key = digest(event.text("agent_id"), normalised(text))
@@ -152,7 +152,7 @@ def _task_done(event: SessionEvent, notes: SessionNotes) -> Iterator[Task]:
     text = _text(event.text("task_subject")) or known or _text(event.text("task_description"))
     if text:
         for task in _done(text, since, event, notes, key, more=event.text("task_description")):
-            yield _as_told(task, event)
+            yield _with_details(task, event)
 
 
 def _done(
@@ -171,7 +171,7 @@ def _done(
     yield Task(text, sort_of(text), minutes, steps, extra)
 
 
-def _as_told(task: Task, event: SessionEvent) -> Task:
+def _with_details(task: Task, event: SessionEvent) -> Task:
     """The task with what an event says of it that is otherwise worked out: its sort, how long it took, its steps."""
     minutes, listed = event.fields.get("duration_minutes"), event.fields.get("steps")
     counted = isinstance(minutes, int | float) and not isinstance(minutes, bool) and minutes >= 0
@@ -253,20 +253,20 @@ def note(text: str) -> str:
     line that it has. ``#123``, ``#hashtag``, ``#!/bin/sh``, ``## a heading`` and a document that begins with a heading
     are no notes.
     """
-    said = text.strip()
-    found = _HASH.fullmatch(said)
+    message = text.strip()
+    found = _HASH.fullmatch(message)
     if found is not None:
         return "" if TrivialFilter().is_trivial(found[1]) else found[1].strip()
     for language in all_cues("notes"):
-        begun = language.pattern("notes.remember", r"{}[ \t]*[:\uff1a]\s*").match(said)
+        begun = language.pattern("notes.remember", r"{}[ \t]*[:\uff1a]\s*").match(message)
         if begun is not None:
-            return said[begun.end() :].strip()
+            return message[begun.end() :].strip()
     return ""
 
 
 def intention(text: str) -> str:
-    """The sentences of a message that tell of work to be done later, each with a short one behind it that says how
-    urgent that is; "" where none does. A question tells of none.
+    """The sentences of a message about work to be done later, each with a short one behind it that says how
+    urgent that is; "" where there is none. A question has none.
     """
     found: list[str] = []
     before = ""
@@ -280,7 +280,7 @@ def intention(text: str) -> str:
 
 
 def _intends(sentence: str) -> bool:
-    """Whether a sentence tells of later work, by words that do not mean something else here."""
+    """Whether a sentence is about later work, by words that do not mean something else here."""
     return not sentence.endswith(("?", "\uff1f")) and any(
         language.pattern(f"{_INTENTIONS}.later", r"\b{}\b").search(
             language.pattern(f"{_INTENTIONS}.otherwise").sub(" ", sentence)
@@ -315,7 +315,7 @@ class Statement:
 
     Attributes:
         text: the sentence.
-        decides: whether it tells a decision; else a piece of knowledge.
+        decides: whether it states a decision; else a piece of knowledge.
         sort: of a decision ``choice``, ``change``, ``rejection``, ``deferral``; of knowledge ``cause``, ``lesson``,
             ``constraint``, ``location``, ``fact``.
     """
@@ -334,7 +334,7 @@ def statements(text: str) -> list[Statement]:
 
 
 def facts_in(text: str) -> list[Statement]:
-    """What a person's message tells of the work that lasts: where something is, and what the project is made of.
+    """What a person's message says of the work that lasts: where something is, and what the project is made of.
 
     What must be or cannot be is as a rule what the message is to change, and how things are done, preferences keep.
     """
@@ -385,7 +385,7 @@ _LONGEST_NAME = 64
 _MOST_LISTED = 50
 _COLOURS = regex(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
 _INTENT_WORDS = frozenset(terms("todo to do later need needs plan planning please remember should must want i we let"))
-_MATCHED, _TOLD, _FEWEST = 0.75, 0.6, 2
+_MATCHED, _COVERED, _FEWEST = 0.75, 0.6, 2
 _REPORTED, _FEWEST_REPORTED = 0.8, 3
 REPORT = "report"
 
@@ -398,10 +398,10 @@ def of_prompt(event: SessionEvent, key: str, wishes: Collection[str]) -> list[Me
         wishes: what of it is kept as preferences.
     """
     typed = own_words(event)
-    said, later = _plain(typed), intention(typed)
-    if not said or TrivialFilter().is_trivial(said) or (wishes and not passed_over(typed)):
+    plain, later = _plain(typed), intention(typed)
+    if not plain or TrivialFilter().is_trivial(plain) or (wishes and not passed_over(typed)):
         return []
-    asked = _asked(said, event, key)
+    asked = _asked(plain, event, key)
     facts = [one for one in facts_in(typed) if one.text not in wishes] if by_person(event) else []
     intended = [_intended(asked, _plain(later))] if later else []
     return [asked, *intended, *(_stated_item(one, event, Trust.HUMAN) for one in facts)]
@@ -411,20 +411,20 @@ def of_note(text: str, event: SessionEvent) -> MemoryItem:
     """What a person asked to be kept, as it is: a preference where it says how things are to be done, something to
     do where it says so, else knowledge.
     """
-    said = shown(_COLOURS.sub("", text)).strip()
+    plain = shown(_COLOURS.sub("", text)).strip()
     trust = Trust.HUMAN if by_person(event) else Trust.AGENT
-    kept = _stated_item(Statement(said, False, "note"), event, trust)
+    kept = _stated_item(Statement(plain, False, "note"), event, trust)
     kept = kept.replace(origin=replace(kept.origin, role="user"))
-    if corrections(said):
+    if corrections(plain):
         return kept.replace(memory_type=PREFERENCE)
-    return _intended(kept, said) if intention(said) else kept
+    return _intended(kept, plain) if intention(plain) else kept
 
 
 def of_message(event: SessionEvent) -> list[MemoryItem]:
     """What an agent's last message of a turn leaves: decisions as events, and what it states as knowledge."""
-    said = statements(_plain(event.text("last_assistant_message")))
+    stated = statements(_plain(event.text("last_assistant_message")))
     listed = [*_listed(event, "events", "type"), *_listed(event, "concepts", "category")]
-    return [_stated_item(one, event) for one in (*said, *listed)]
+    return [_stated_item(one, event) for one in (*stated, *listed)]
 
 
 def of_task(task: Task, event: SessionEvent, key: str) -> MemoryItem:
@@ -448,31 +448,31 @@ def of_task(task: Task, event: SessionEvent, key: str) -> MemoryItem:
     )
 
 
-def repeated_task(known: MemoryItem, told: MemoryItem) -> MemoryItem:
+def repeated_task(known: MemoryItem, done: MemoryItem) -> MemoryItem:
     """A task's item after the task was done once more: its words stay as they are."""
-    if known.metadata.get("told_by") == told.metadata["told_by"]:
+    if known.metadata.get("told_by") == done.metadata["told_by"]:
         return known
     times = known.metadata.get("times")
     count = times + 1 if isinstance(times, int) and not isinstance(times, bool) else 2
-    return known.replace(metadata={**known.metadata, **told.metadata, "times": count})
+    return known.replace(metadata={**known.metadata, **done.metadata, "times": count})
 
 
 def completed_intentions(task: MemoryItem, intended: Iterable[MemoryItem]) -> list[MemoryItem]:
-    """The pending intentions that a task clearly carries out: most words of each stand in the other."""
-    did = _telling(task.content.partition("\n")[0])
+    """The pending intentions that a task clearly carries out: most words of each are in the other."""
+    did = _task_terms(task.content.partition("\n")[0])
     found = []
     for item in intended:
-        meant = _telling(item.content)
+        meant = _task_terms(item.content)
         both = len(did & meant)
-        if both >= _FEWEST and both >= _MATCHED * len(meant) and both >= _TOLD * len(did):
+        if both >= _FEWEST and both >= _MATCHED * len(meant) and both >= _COVERED * len(did):
             found.append(item)
     return found
 
 
 def reported_intentions(sentence: str, intended: Iterable[MemoryItem]) -> list[MemoryItem]:
-    """The intentions that a sentence reports as done: it names nearly all that was meant, and may tell more."""
-    did = _telling(sentence)
-    meant = ((item, _telling(item.content)) for item in intended)
+    """The intentions that a sentence reports as done: it names nearly all that was meant, and may say more."""
+    did = _task_terms(sentence)
+    meant = ((item, _task_terms(item.content)) for item in intended)
     return [item for item, words in meant if len(words & did) >= max(_FEWEST_REPORTED, _REPORTED * len(words))]
 
 
@@ -481,11 +481,11 @@ def mark_done(item: MemoryItem, by: str) -> MemoryItem:
     return item.replace(status=DONE, metadata={**item.metadata, "done_by": by})
 
 
-def _asked(said: str, event: SessionEvent, key: str) -> MemoryItem:
+def _asked(text: str, event: SessionEvent, key: str) -> MemoryItem:
     return MemoryItem(
-        said,
+        text,
         WORKING,
-        id=f"{slug(said) or 'prompt'}-{key[:10]}",
+        id=f"{slug(text) or 'prompt'}-{key[:10]}",
         timestamp=time_in(event.moment),
         origin=replace(_origin(event), role="user"),
         trust=(Trust.HUMAN if by_person(event) else Trust.AGENT).value,
@@ -507,7 +507,7 @@ def _listed(event: SessionEvent, name: str, sort: str) -> Iterator[Statement]:
     """What somebody has found in a session already: ``{"description", "type"}``."""
     listed = event.fields.get(name)
     for one in listed[:_MOST_LISTED] if isinstance(listed, list) else ():
-        if isinstance(one, Mapping) and isinstance(told := one.get("description"), str) and (text := _plain(told)):
+        if isinstance(one, Mapping) and isinstance(given := one.get("description"), str) and (text := _plain(given)):
             yield Statement(text, name == "events", str(one.get(sort) or "other")[:50])
 
 
@@ -539,7 +539,7 @@ def _plain(text: str) -> str:
     return shortened(shown(_COLOURS.sub("", text)).strip(), _LONGEST_MEMORY)
 
 
-def _telling(text: str) -> set[str]:
+def _task_terms(text: str) -> set[str]:
     return set(terms(text)) - _INTENT_WORDS
 
 
@@ -578,7 +578,7 @@ def extract_memories(
 
     Args:
         root: the folder from which files are named.
-        warned: tells which items a situation was warned with.
+        warned: returns the items a situation was warned with.
     """
     heard = ExtractedMemories()
     for one in events:
@@ -599,14 +599,14 @@ def extract_memories(
 
 def _prompt(event: SessionEvent, key: str, heard: ExtractedMemories) -> None:
     heard.typed.append(event.text("prompt"))
-    said = own_words(event)
-    if not said:
+    words = own_words(event)
+    if not words:
         return
-    if kept := note(said):
+    if kept := note(words):
         item = of_note(kept, event)
         heard.items[item.id] = item
         return
-    wishes = corrections(said)
+    wishes = corrections(words)
     heard.items |= {item.id: item for item in of_prompt(event, key, wishes)}
     if by_person(event):
         heard.corrections += [(one, event) for one in wishes]
@@ -658,8 +658,8 @@ def _seen_before(event: SessionEvent, notes: SessionNotes) -> bool:
     """Whether the same was reported a moment ago: a program runs the hooks of each of its settings files."""
     known = event.text("prompt_id" if event.name == PROMPT else "tool_use_id")
     fields = sorted(event.fields.items(), key=lambda entry: entry[0])
-    said = f"{known} {event.text('prompt')} {event.fields.get('tool_input')!r}" if known else normalised(repr(fields))
-    key = digest(event.name, event.agent, event.tool, said)
+    shape = f"{known} {event.text('prompt')} {event.fields.get('tool_input')!r}" if known else normalised(repr(fields))
+    key = digest(event.name, event.agent, event.tool, shape)
     before, now = time_in(notes.seen.pop(key, "")), time_in(event.moment)
     notes.seen[key] = event.moment
     return before is not None and now is not None and abs((now - before).total_seconds()) <= _TWICE_SECONDS
@@ -667,14 +667,14 @@ def _seen_before(event: SessionEvent, notes: SessionNotes) -> bool:
 
 # -- steps -------------------------------------------------------------------------------------------------------------
 TASK_TOOLS = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate"})
-"""The tools by which an agent plans; what they tell, ``memfs.sessions.extract`` says."""
+"""The tools by which an agent plans."""
 _LOOKING_TOOLS = (
     "Agent AskUserQuestion EnterPlanMode ExitPlanMode Glob Grep LS Read Skill Task TaskGet TaskList TaskOutput "
     "ToolSearch WebFetch WebSearch"
 )
 _LOOKING = TASK_TOOLS.union(_LOOKING_TOOLS.split())
 _FILE_KEYS = ("file_path", "notebook_path", "path")
-_TOLD_KEYS = ("description", "query", "pattern", "url", "prompt", "intent")
+_AIM_KEYS = ("description", "query", "pattern", "url", "prompt", "intent")
 # What a person stopped or forbade says nothing of the step itself.
 _STOPPED = regex(
     r"user (?:doesn'?t|does not) want|was rejected|permission (?:was )?denied by|requires approval|"
@@ -704,12 +704,12 @@ def situation_of(event: SessionEvent, root: Path) -> StateSnapshot:
         root: the workspace; files below it are named from there.
     """
     given = event.mapping("tool_input")
-    told = next((text for key in _TOLD_KEYS if isinstance(text := given.get(key), str) and text.strip()), "")
-    told = _command(event) or told
+    aim = next((text for key in _AIM_KEYS if isinstance(text := given.get(key), str) and text.strip()), "")
+    aim = _command(event) or aim
     files = [_named(text, event.cwd, root) for key in _FILE_KEYS if isinstance(text := given.get(key), str) and text]
     return StateSnapshot.create(
         files,
-        told[:_LONGEST] or description_of(event, root),
+        aim[:_LONGEST] or description_of(event, root),
         tool=event.tool,
         agent=event.agent or event.client,
         session=event.session,
@@ -729,24 +729,24 @@ def description_of(event: SessionEvent, root: Path) -> str:
     for key in _FILE_KEYS:
         if isinstance(path := given.get(key), str) and path:
             return f"{event.tool} {_named(path, event.cwd, root)}"
-    told = next((text for text in given.values() if isinstance(text, str) and text.strip()), "")
-    return f"{event.tool} {' '.join(told.split())[:_LONGEST]}".strip()
+    argument = next((text for text in given.values() if isinstance(text, str) and text.strip()), "")
+    return f"{event.tool} {' '.join(argument.split())[:_LONGEST]}".strip()
 
 
 def teaches(event: SessionEvent) -> bool:
-    """Whether what came of a tool's use may teach something: it changes or runs things, and nobody stopped it."""
+    """Whether what came of a tool's use may teach something: it changes or runs things, and was not stopped."""
     return bool(event.tool) and event.tool not in _LOOKING and event.fields.get("is_interrupt") is not True
 
 
 def failure(event: SessionEvent) -> str:
     """What went wrong when a tool was used; "" where nothing did, or a person stopped it."""
-    told = _told_failure(event)
-    if not told or _STOPPED.search(told) or (not _command(event) and _SLIP.search(told)):
+    reported = _reported_failure(event)
+    if not reported or _STOPPED.search(reported) or (not _command(event) and _SLIP.search(reported)):
         return ""
-    code = _EXIT.match(told)
-    if _ASKING.match(_command(event)) and code is not None and not told[code.end() :].strip():
+    code = _EXIT.match(reported)
+    if _ASKING.match(_command(event)) and code is not None and not reported[code.end() :].strip():
         return ""
-    return told
+    return reported
 
 
 def same_thing(event: SessionEvent, root: Path) -> str:
@@ -764,15 +764,15 @@ def _command(event: SessionEvent) -> str:
     """The command that a tool runs, in one text; "" where it runs none."""
     given = event.mapping("tool_input")
     for key in ("command", "cmd"):
-        told = given.get(key)
-        if isinstance(told, list) and told and all(isinstance(word, str) for word in told):
-            return str(told[-1] if len(told) == 3 and told[1].startswith("-") and "c" in told[1] else " ".join(told))
-        if isinstance(told, str) and told.strip():
-            return told
+        argv = given.get(key)
+        if isinstance(argv, list) and argv and all(isinstance(word, str) for word in argv):
+            return str(argv[-1] if len(argv) == 3 and argv[1].startswith("-") and "c" in argv[1] else " ".join(argv))
+        if isinstance(argv, str) and argv.strip():
+            return argv
     return ""
 
 
-def _told_failure(event: SessionEvent) -> str:
+def _reported_failure(event: SessionEvent) -> str:
     if event.name == TOOL_FAILED:
         return event.text("error").strip() or "it failed"
     response = event.fields.get("tool_response")
@@ -798,9 +798,9 @@ def _failed(response: Mapping[str, Any], *, ran: bool) -> str:
     if not failed or response.get("interrupted") is True:
         return ""
     texts = (response.get(key) for key in ("error", "stderr", "output", "message", "content", "stdout"))
-    told = next((text.strip() for text in texts if isinstance(text, str) and text.strip()), "")
+    message = next((text.strip() for text in texts if isinstance(text, str) and text.strip()), "")
     exit_code = f"Exit code {code}" if code else ""
-    return "\n".join(filter(None, (exit_code, told))) or "it failed"
+    return "\n".join(filter(None, (exit_code, message))) or "it failed"
 
 
 def _program(command: str) -> str:

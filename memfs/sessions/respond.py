@@ -116,7 +116,7 @@ _SHARES: Mapping[int, float] = {_MANY: 0.2, 3: 0.25, 2: 0.3, 1: 0.45}
 
 
 class Fit:
-    """Tells which items fit one message."""
+    """Finds which items fit one message."""
 
     def __init__(self, message: str, *counted: TermCounts) -> None:
         """``counted``: each knows in how many passages of a workspace each word occurs."""
@@ -132,7 +132,7 @@ class Fit:
         self._total = sum(heaviest)
 
     def __bool__(self) -> bool:
-        """Whether the message has a word that tells what it is about."""
+        """Whether the message has a word that says what it is about."""
         return bool(self._weights)
 
     def among(self, hits: Iterable[Hit]) -> list[Hit]:
@@ -157,7 +157,7 @@ _WARNED = "warned:"
 _BEGINS, _BEGUN = "begins:", "begun:"
 _REMINDERS_SHARE = 0.4
 _LEAST_TOKENS = 60
-_BEGUN_ANEW = frozenset({"compact", "clear"})
+_RESTARTED = frozenset({"compact", "clear"})
 _SHELL = "!"
 _OF_A_SESSION = frozenset({"working", "context", "interaction", "conversation", "prospective"})
 _RECALLED = (
@@ -173,10 +173,10 @@ _MORE = 'More is remembered here: `{0} recall "words" --fenced` finds it, and `{
 
 def announce(event: SessionEvent, place: SessionLocation) -> None:
     """Note that a session begins, before anything is opened: what comes too late, its next prompt brings."""
-    told = _told_of(event, place)
-    if event.text("source") in _BEGUN_ANEW:
-        told.forget()
-    told.claim([_BEGINS])
+    response = _response_for(event, place)
+    if event.text("source") in _RESTARTED:
+        response.forget()
+    response.claim([_BEGINS])
 
 
 class Responder:
@@ -195,7 +195,7 @@ class Responder:
             command: gives how the agent can call memfs.
         """
         self._workspace, self._event, self._folder = workspace, event, place.folder
-        self._response = _told_of(event, place)
+        self._response = _response_for(event, place)
         self._given: tuple[str, ...] = ()
         self._handed: list[tuple[str, Iterable[str], str]] = []
         self._hits: list[Hit] = []
@@ -206,17 +206,17 @@ class Responder:
     def at_start(self) -> str:
         """What goes into the beginning of a session: the automatic memory, pending intentions, how to ask.
 
-        What a session that goes on has already is not repeated, unless it lost it.
+        What a resumed session has already is not repeated, unless it lost it.
         """
         return self._begun(self._beginning())
 
-    def _begun(self, told: str) -> str:
+    def _begun(self, text: str) -> str:
         """The beginning of the session, noted as delivered; "" where it was delivered before."""
-        marks = [mark_of(told), *self._given] if told else []
+        marks = [mark_of(text), *self._given] if text else []
         if self._response.claim([_BEGUN, *marks]).isdisjoint(marks[:1]):
             return ""
         self._handed.append(("automatic", self._given, ""))
-        return told
+        return text
 
     def _beginning(self) -> str:
         with self._workspace.store.scan_once(), not_handed_out():
@@ -248,8 +248,8 @@ class Responder:
         """
         if not self._event.agent:
             return ""
-        told = _within(self._feedback, self._workspace.settings.hooks.start_tokens)
-        return told if told and self._response.claim([mark_of(told)]) else ""
+        feedback = _within(self._feedback, self._workspace.settings.hooks.start_tokens)
+        return feedback if feedback and self._response.claim([mark_of(feedback)]) else ""
 
     def _feedback(self, tokens: int) -> str:
         # feedback is always asked for, where it is enabled
@@ -277,12 +277,12 @@ class Responder:
         had = self._response.names()
         late = self._beginning() if _BEGINS in had and _BEGUN not in had else None
         room = LARGEST - len(f"{late or ''}\n\n".encode("utf-8", "replace"))
-        told, ids = self._recalled(had.union(self._given), room)
+        recalled, ids = self._recalled(had.union(self._given), room)
         begun = "" if late is None else self._begun(late)
-        if not told or not self._response.claim(ids):
+        if not recalled or not self._response.claim(ids):
             return begun
         self._handed.append(("recall", ids, own_words(self._event)))
-        return f"{begun}\n\n{told}" if begun else told
+        return f"{begun}\n\n{recalled}" if begun else recalled
 
     def _recalled(self, had: frozenset[str], largest: int) -> tuple[str, list[str]]:
         """What fits the prompt in so many bytes, and the ids of it."""
@@ -295,8 +295,8 @@ class Responder:
             return "", []
         with workspace.store.scan_once(), not_handed_out():
             entries = self._fitting(prompt, settings.prompt_items, had)
-        told = _within(lambda tokens: _quoted(entries, _RECALLED, tokens, prompt), settings.prompt_tokens, largest)
-        return told, _in(entries, told)
+        text = _within(lambda tokens: _quoted(entries, _RECALLED, tokens, prompt), settings.prompt_tokens, largest)
+        return text, _in(entries, text)
 
     def _fitting(self, prompt: str, most: int, had: frozenset[str]) -> list[deliver.ContextEntry]:
         """The items that fit a prompt and that the session has not had, the best first."""
@@ -314,7 +314,7 @@ class Responder:
         return [_entry(hit) for hit in self._hits]
 
     def _new(self, hit: Hit, had: frozenset[str], now: datetime) -> bool:
-        """Whether a hit tells this session something that holds: not its own words of a moment ago."""
+        """Whether a hit is news to this session and holds: not its own words of a moment ago."""
         item = hit.item
         own = item.origin.session == self._event.session and item.type in _OF_A_SESSION
         over = item.status in FINISHED or item.has_expired(now)
@@ -333,7 +333,7 @@ class Responder:
         state = situation_of(self._event, self._folder)
         warned = [name.removeprefix(_WARNED) for name in self._response.names() if name.startswith(_WARNED)]
         with not_handed_out():
-            given = self._workspace.sources.delivery.triggered(state, told=warned, most=_WARNINGS)
+            given = self._workspace.sources.delivery.triggered(state, delivered=warned, most=_WARNINGS)
         fits = len(given.text.encode("utf-8", "replace")) <= LARGEST
         warnings = [_WARNED + one for one in given.ids]
         if not fits or self._response.claim([*warnings, *given.ids]).isdisjoint(warnings):
@@ -354,17 +354,17 @@ class Responder:
             usage.served.note(way, ids, now, agent=event.agent, session=event.session, question=asked, hits=hits)
 
 
-def _told_of(event: SessionEvent, place: SessionLocation) -> Response:
+def _response_for(event: SessionEvent, place: SessionLocation) -> Response:
     return Response(place.state, event.session, event.text("agent_id"))
 
 
 def _quoted(entries: Iterable[deliver.ContextEntry], introduction: str, tokens: int, prompt: str = "") -> str:
     """Entries as quoted data, as far as there is room; what the prompt says itself is left out."""
-    said = deliver.SourceReply(source="recall", selection=deliver.ContextSelection(entries=tuple(entries)))
-    told = deliver.choose(
-        [said], KnownText(prompt).has, deliver.Room(tokens=tokens, once=deliver.frame_cost(introduction))
+    reply = deliver.SourceReply(source="recall", selection=deliver.ContextSelection(entries=tuple(entries)))
+    chosen = deliver.choose(
+        [reply], KnownText(prompt).has, deliver.Room(tokens=tokens, once=deliver.frame_cost(introduction))
     )
-    return enclosed([line for one in told for line in one.lines()], introduction)
+    return enclosed([line for one in chosen for line in one.lines()], introduction)
 
 
 def _entry(hit: Hit) -> deliver.ContextEntry:
@@ -384,9 +384,9 @@ def _entry(hit: Hit) -> deliver.ContextEntry:
     )
 
 
-def _in(entries: Iterable[deliver.ContextEntry], told: str) -> list[str]:
-    """The ids of those entries that a text tells."""
-    return [entry.id for entry in entries if f"[{entry.id};" in told or f"[{entry.id}]" in told]
+def _in(entries: Iterable[deliver.ContextEntry], text: str) -> list[str]:
+    """The ids of those entries that a text holds."""
+    return [entry.id for entry in entries if f"[{entry.id};" in text or f"[{entry.id}]" in text]
 
 
 def _within(make: Callable[[int], str], tokens: int, largest: int = LARGEST) -> str:

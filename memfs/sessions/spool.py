@@ -2,7 +2,7 @@
 
 Every spelling that programs use is understood, and what an event holds is bounded. Events are durable once they are
 added, and come back in order, by session. Any number of processes may add to it at once. Notes are written in one
-piece after the memories, so that the next drain goes on from there whatever is killed; they hold digests in place of
+piece after the memories, so that the next drain continues from there whatever is killed; they hold digests in place of
 texts that may be secret. Nothing is opened to find the place, and little imported, so that a hook which only keeps an
 event ends at once.
 """
@@ -61,7 +61,7 @@ _LONGEST_NAME = 64
 _LONGEST_SESSION = 200
 _LONGEST_PATH = 4096
 _LONGEST_TEXT = 24_000
-_LONGEST_OF_TOOL = 4_000  # whole files come with each edit, and nobody remembers those
+_LONGEST_OF_TOOL = 4_000  # whole files come with each edit, and are not worth remembering
 _MOST_MEMBERS = 256
 _DEEPEST = 8
 _CUT = "\n[... {} characters left out ...]\n"
@@ -138,17 +138,17 @@ def parse(given: bytes | str, name: str = "") -> SessionEvent:
     Raises:
         ItemSyntaxError: it is no JSON object, or no event is named.
     """
-    told = _object(given)
-    named = name or told.get(_NAME)
+    fields = _object(given)
+    named = name or fields.get(_NAME)
     if not isinstance(named, str) or not named:
         raise ItemSyntaxError("no event is named", field=_NAME, hint="give the event's name as an argument")
-    session, cwd = told.get("session_id"), told.get("cwd")
+    session, cwd = fields.get("session_id"), fields.get("cwd")
     return bounded(
         SessionEvent(
             name=canonical_name(named),
             session=str(session if isinstance(session, str | int) else ""),
             cwd=_clean(cwd)[:_LONGEST_PATH] if isinstance(cwd, str) else "",
-            fields={key: value for key, value in told.items() if key not in _TAKEN},
+            fields={key: value for key, value in fields.items() if key not in _TAKEN},
         )
     )
 
@@ -177,16 +177,16 @@ def _object(given: bytes | str) -> dict[str, Any]:
         raise ItemSyntaxError("the hook's input is too large", hint=hint)
     try:
         text = given.decode("utf-8-sig", "replace") if isinstance(given, bytes) else given
-        told = json.loads(text, parse_int=_number, parse_constant=lambda _: None)
+        parsed = json.loads(text, parse_int=_number, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
         raise ItemSyntaxError("the hook's input is not JSON", hint=hint) from error
-    if not isinstance(told, dict):
+    if not isinstance(parsed, dict):
         raise ItemSyntaxError("the hook's input is not a JSON object", hint=hint)
-    return told
+    return parsed
 
 
 def _number(digits: str) -> int | str:
-    """A whole number; one that nobody counts to stays a text, which costs no time to read."""
+    """A whole number; one too large to matter stays a text, which costs no time to read."""
     return int(digits) if len(digits) < 19 else digits
 
 
@@ -380,11 +380,11 @@ def noted_sessions(folder: Path) -> list[Path]:
 
 def read_notes(path: Path) -> SessionNotes:
     """The notes in a file; empty ones where it is not there or holds something else."""
-    told, empty = io.read_record(path, _LARGEST), SessionNotes()
-    if not isinstance(told, dict):
+    stored, empty = io.read_record(path, _LARGEST), SessionNotes()
+    if not isinstance(stored, dict):
         return empty
     names = SessionNotes.__annotations__
-    return SessionNotes(**{name: told[name] for name in names if _fits(told.get(name), getattr(empty, name))})
+    return SessionNotes(**{name: stored[name] for name in names if _fits(stored.get(name), getattr(empty, name))})
 
 
 def write_notes(path: Path, notes: SessionNotes) -> None:
@@ -399,7 +399,7 @@ def write_notes(path: Path, notes: SessionNotes) -> None:
 
 
 def digest(*parts: str) -> str:
-    """What stands for texts that are not kept."""
+    """A digest in place of texts that are not kept."""
     return sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:20]
 
 
@@ -502,7 +502,7 @@ class SessionLocation:
 
     @classmethod
     def within(cls, root: Path, state: Path) -> SessionLocation:
-        """The place where a workspace keeps what its own sessions tell."""
+        """The place where a workspace keeps what its own sessions report."""
         return cls(root, state, root, root)
 
     @property
@@ -512,7 +512,7 @@ class SessionLocation:
 
     @property
     def private(self) -> bool:
-        """Whether what a session tells goes to private memory."""
+        """Whether what a session reports goes to private memory."""
         return self.memory != self.root
 
 
@@ -525,7 +525,7 @@ class AgentLocation:
 
     @property
     def folder(self) -> Path:
-        """The folder from which files are named: that of the code where memory, on a branch of its own, lies in git."""
+        """The folder from which files are named: that of the code where memory, on its own branch, is in git."""
         git = self.project.git
         within = self.memory is not None and git is not None and self.memory.is_relative_to(git)
         return self.project.folder if self.memory is None or within else self.memory

@@ -54,7 +54,7 @@ _MOST_PENDING = 500
 
 
 def open_intentions(store: Reader, limit: int = _MOST_PENDING) -> list[MemoryItem]:
-    """The intentions that nobody has carried out or dropped, the newest first."""
+    """The intentions neither carried out nor dropped, the newest first."""
     query = Query(types=frozenset({PROSPECTIVE}), limit=limit)
     return [item for item in store.select(query) if item.status not in FINISHED]
 
@@ -95,10 +95,10 @@ def pending(workspace: Workspace, limit: int = MOST_REMINDERS) -> tuple[Reminder
 
 
 def _reminder(item: MemoryItem) -> Reminder:
-    told = str(item.metadata.get("priority") or MEDIUM).lower()
+    stated = str(item.metadata.get("priority") or MEDIUM).lower()
     text = " ".join(gist(item).split())
     shown = text if len(text) <= _LONGEST_REMINDER else f"{text[: _LONGEST_REMINDER - 3].rstrip()}..."
-    return Reminder(item.id, told if told in PRIORITIES else MEDIUM, shown)
+    return Reminder(item.id, stated if stated in PRIORITIES else MEDIUM, shown)
 
 
 def keep_extracted(workspace: Workspace, part: str) -> Keep:
@@ -115,7 +115,7 @@ def _is_own(workspace: Workspace) -> bool:
 
 
 class Keeper:
-    """Stores what events tell in one workspace.
+    """Stores what events report in one workspace.
 
     Where others read it, too, nothing is written that quotes what a person typed: it is suggested in the inbox, which
     stays on this machine.
@@ -348,7 +348,7 @@ class _Attempt:
 
 
 DIES_AFTER = timedelta(hours=12)
-"""A session of which nothing was heard for so long has ended, though nobody said so."""
+"""A session silent for so long has ended, though no event said so."""
 _AT_ONCE = 512
 _AT_FIRST = 64
 _SMALLER = 8
@@ -436,7 +436,7 @@ class Drain:
         while (began := time.monotonic()) < until:
             found = self._spool.look(path)
             if not found.events:
-                if found.end:  # what is no event, nobody will ever take
+                if found.end:  # what is no event will never be taken
                     append_log.take_away(path, found.end)
                 break
             notes = self._chunk(path, kept, notes, found.events[:most], done)
@@ -473,7 +473,7 @@ class Drain:
     def _stored(
         self, kept: Path, notes: spool.SessionNotes, taken: list[spool.PendingEvent], done: DrainResult
     ) -> spool.SessionNotes:
-        """Store what events tell, and return the notes as they are then."""
+        """Store what events report, and return the notes as they are then."""
         warned = self._workspace.sources.warned.of
         source = taken[-1].event.client
         try:
@@ -533,10 +533,10 @@ _JOIN_SECONDS = 60.0
 
 
 def join(project: Project, folder: Path) -> int:
-    """Let a project use the private memory in a folder; killed anywhere, another call goes on, and nothing is lost.
+    """Let a project use the private memory in a folder; killed anywhere, another call continues, and nothing is lost.
 
     Returns:
-        How many memories of its own the project brought along; that private memory is removed then.
+        How many memories the project brought along; that private memory is removed then.
 
     Raises:
         StorageReadOnly: the project's git folder cannot be written, or there is no private memory in the folder.
