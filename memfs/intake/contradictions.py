@@ -64,7 +64,7 @@ class Neighbours(NamedTuple):
         return (*own, *(link for link in found if link.to not in held))
 
     def named(self) -> dict[str, Any]:
-        """Ids of what says nearly the same, and of what says otherwise, as results tell them."""
+        """Ids of what says nearly the same, and of what says otherwise, as results give them."""
         against = tuple(item.id for item, _ in self.contradicts)
         return {"near": tuple(item.id for item in self.near), "contradicts": against}
 
@@ -79,7 +79,7 @@ class NeighbourSearch:
     def of(self, draft: MemoryItem, now: datetime) -> Neighbours:
         """The neighbours of a draft among the items that hold at present.
 
-        The index is asked for the draft's rarest words, or for all where these tell little, and a few items are read,
+        The index is asked for the draft's rarest words, or for all where these say little, and a few items are read,
         whatever it finds: a neighbour that shares none of these words with it is missed.
         """
         return self.among(draft, self._nearest(draft, now))
@@ -119,7 +119,7 @@ class NeighbourSearch:
         # where there are many, what says the very same may lie beyond: by all its words it is among the first
         surely = self._found(words, _MOST_QUERY_WORDS, draft, _SURELY) if len(found) >= _NEAREST else []
         if surely and found[-1].similarity >= found[0].similarity * _CROWDED:
-            found = surely  # many say it of other things: all words tell which one
+            found = surely  # many say it of other things: all words decide which one
         close = [one for one in found if one.similarity >= found[0].similarity * _NEAR_ENOUGH][:_NEAREST]
         seen = {one.id for one in close}
         close = [*(one for one in surely if one.id not in seen), *close]
@@ -163,7 +163,7 @@ class NeighbourSearch:
 
 
 def is_transient(item: MemoryItem) -> bool:
-    """Whether an item tells of its moment, as an episode does, so that it says nothing against another."""
+    """Whether an item describes its moment, as an episode does, so that it says nothing against another."""
     from memfs.intake.episode_item import episode_of  # who looks for what contradicts one item does without
 
     return item.type in MOMENTARY or episode_of(item) is not None

@@ -43,7 +43,7 @@ def item_of(episode: Episode, trust: str = Trust.AGENT.value) -> MemoryItem:
     """The item of an episode, fit to be stored: secrets are replaced, long texts kept by head and tail.
 
     What looks like a secret is replaced by the name of the rule that found it: an episode is worth more without it
-    than not at all, and nobody needs the value to be warned.
+    than not at all, and a warning does not need the value.
     """
     episode = clean(episode)
     state, action = episode.state, episode.action

@@ -119,7 +119,7 @@ class ImportService:
             message: for the commit.
             replace: what was edited here is replaced, too, whether or not it has changed there; history keeps the edit.
             allow_secret: why what looks like a secret may stay, as for ``Store.put``.
-            dry_run: tell what would become of each, and store nothing.
+            dry_run: report what would become of each, and store nothing.
 
         Returns:
             What became of each, in their order.
@@ -235,7 +235,7 @@ class _ImportBatch:
         return ImportResult(arrival=one, became=Became.UPDATED, id=existing.id)
 
     def _vouched_for(self, one: Arrival, existing: MemoryItem, batch: Batch) -> ImportResult:
-        """What becomes of an arrival that is here as it is there: a person may stand behind it who did not before."""
+        """What becomes of an arrival that is here as it is there: a person may vouch for it who did not before."""
         if one.item.trust not in VOUCHED or existing.trust in VOUCHED:
             return ImportResult(arrival=one, became=Became.SAME, id=existing.id)
         vouched = existing.replace(trust=one.item.trust, status=_status(one.item, existing))
@@ -280,22 +280,22 @@ def _twins(arrivals: Iterable[Arrival], source: str, neighbours: Mapping[str, Ne
     first: dict[tuple[str, str], str] = {}
     twins: dict[str, str] = {}
     for one in arrivals:
-        said = (one.item.memory_type, f"{one.item.title}\n{normalised(gist(one.item))}")
+        wording = (one.item.memory_type, f"{one.item.title}\n{normalised(gist(one.item))}")
         found = neighbours.get(one.key)
         repeated = found.repeated.id if found is not None and found.repeated is not None else ""
-        name = first.setdefault(said, repeated or id_of(source, one))
+        name = first.setdefault(wording, repeated or id_of(source, one))
         if name != id_of(source, one):
             twins[one.key] = name
     return twins
 
 
 def _metadata(one: Arrival) -> dict[str, Any]:
-    """The free facts of an arrival; a reason why a secret may stay is a person's to give here, and nobody else's."""
+    """The free facts of an arrival; a reason why a secret may stay is only a person's to give here."""
     return {key: value for key, value in one.item.metadata.items() if key != ALLOWED}
 
 
 def _status(ours: MemoryItem, existing: MemoryItem) -> str:
-    """The status after another import: to a convention of other words nobody has agreed yet; one retired stays so."""
+    """The status after another import: a convention of other words is not agreed on yet; one retired stays so."""
     return ours.status if ours.type == CONVENTION and existing.status != RETIRED else existing.status
 
 

@@ -115,7 +115,7 @@ _NO_KEYWORDS = _EMPTY_WORDS | frozenset(word_lists()["entities"]["calendar"].spl
 
 
 def keywords(text: str) -> tuple[str, ...]:
-    """The words of a text that tell most: often said, long, early; lower case, the best first, at most five."""
+    """The most distinctive words of a text: often said, long, early; lower case, the best first, at most five."""
     found: dict[str, list[float]] = {}
     for place, (word, stems) in enumerate(tokens(text[:_LOOKED_AT])):
         plain = word.casefold()
@@ -247,7 +247,7 @@ class Intake:
         Args:
             store, parts: where they go.
             usage: where a repeated draft counts as a use of the item it repeats.
-            judge: what is said of a draft, such as ``Review.storage``; None where nobody is ever asked.
+            judge: what is said of a draft, such as ``Review.storage``; None where no reviewer is ever asked.
             extraction: what reads a draft before it is judged, such as ``Review.extraction``.
             threshold: the mean score, 0 to 10, from which a draft is stored.
             fire: raises an occasion with its facts, as ``Behaviours.fire`` does.
