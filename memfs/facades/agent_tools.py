@@ -161,18 +161,18 @@ class AgentMemory(Facade):
             ContentError (``SecretDetected``, too), StorageIO: nothing was stored.
         """
         self.workspace.kinds.get(draft.type)
-        said = draft.replace(trust=Trust.AGENT.value, origin=caller.origin)
-        if said.type == CONVENTION:
-            said = said.replace(status=PROPOSED)  # a team agrees, an agent does not
+        owned = draft.replace(trust=Trust.AGENT.value, origin=caller.origin)
+        if owned.type == CONVENTION:
+            owned = owned.replace(status=PROPOSED)  # a team agrees, an agent does not
         with signed_by(caller.origin):
-            return self.workspace.intake.store(said, review=False, source=caller.source)
+            return self.workspace.intake.store(owned, review=False, source=caller.source)
 
     def update(
         self, item_id: str, changes: Mapping[str, Any], caller: Caller, expected: str | None = None
     ) -> tuple[MemoryItem, MemoryItem]:
         """Change fields of an item; return it as it was and as it is.
 
-        Text that nobody but an agent has seen never passes as vouched for: who vouched for the item did so for what it
+        Text that only an agent has seen never passes as vouched for: who vouched for the item did so for what it
         said before.
 
         Args:

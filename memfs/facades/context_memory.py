@@ -168,7 +168,7 @@ class ContextMemory(Facade):
     def feedback_for(self, agent: str) -> AgentFeedback:
         """The newest feedback for an agent: ``text`` is ready for its prompt, "" where there is none.
 
-        That it was given, and in which version, is recorded once an iteration; ``analyze_agent`` tells its effect.
+        That it was given, and in which version, is recorded once an iteration; ``analyze_agent`` measures its effect.
         """
         return self._states.feedback.for_agent(agent)
 

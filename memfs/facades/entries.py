@@ -69,8 +69,8 @@ class Entry:
 
 def entry_id(namespace: Namespace, key: str) -> str:
     """The id of the entry with a key in a namespace: readable, and one for each, upper and lower case included."""
-    said = json.dumps([*namespace, key]).encode()
-    return f"{slug(' '.join([*namespace[-2:], key])) or 'entry'}-{suffix_of(said, 16)}"
+    path = json.dumps([*namespace, key]).encode()
+    return f"{slug(' '.join([*namespace[-2:], key])) or 'entry'}-{suffix_of(path, 16)}"
 
 
 def namespace_tag(namespace: Namespace) -> str:

@@ -116,7 +116,7 @@ class MemoryContext(Facade):
         workspace = self.workspace
         with as_program():
             result = workspace.intake.store(draft(memory), review=False, merge=False, source=SOURCE)
-        assert result.memory_id is not None  # nobody judged it, so nobody refused it
+        assert result.memory_id is not None  # it was not reviewed, so it was not refused
         self._make_room()
         return result.memory_id
 
@@ -132,7 +132,7 @@ class MemoryContext(Facade):
             more: other fields of ``Query``; ``strategy`` is ``learning`` unless given.
 
         Returns:
-            Memories whose metadata also tells ``access_count``, ``last_accessed`` and ``relevance_score``.
+            Memories whose metadata also has ``access_count``, ``last_accessed`` and ``relevance_score``.
         """
         workspace = self.workspace
         workspace.patterns.settle(_PATIENCE)
@@ -141,7 +141,7 @@ class MemoryContext(Facade):
         return memories_of(hits, bool(query.strip()), workspace.usage.of(hit.item.id for hit in hits))
 
     async def add_memory_async(self, memory: str | Mapping[str, Any] | MemoryItem) -> str:
-        """``add_memory`` on a thread, so that an event loop goes on meanwhile."""
+        """``add_memory`` on a thread, so that an event loop runs on meanwhile."""
         return await aside(self.add_memory, memory)
 
     async def recall_async(self, query: str, *arguments: Any, **named: Any) -> list[Memory]:
@@ -158,7 +158,7 @@ class MemoryContext(Facade):
     def update(self, memory_id: str, **changes: Any) -> Memory:
         """Replace fields of a memory, such as ``content``; returns it as it is now.
 
-        Where its words change, nobody vouches for it any more, unless the changes name its ``trust``.
+        Where its words change, no one vouches for it any more, unless the changes name its ``trust``.
 
         Raises:
             ItemNotFound, SchemaInvalid, SecretDetected, Conflict, StorageIO: nothing was changed.

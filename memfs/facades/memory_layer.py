@@ -232,7 +232,7 @@ class MemoryLayer(Facade):
 
     @property
     def _deliverer(self) -> Deliverer:
-        """The workspace's; one of this layer alone where that has values or sources of its own."""
+        """The workspace's; one of this layer alone where that has its own values or sources."""
         return self._own() if self._values or self._added else self.workspace.sources.delivery
 
     def _own(self) -> Deliverer:

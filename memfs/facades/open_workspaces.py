@@ -111,7 +111,7 @@ def give_back(place: Place, user: object) -> None:
 
 
 def end(place: Place, process: int = 0) -> None:
-    """Close one workspace. Without a lock: the collector may call it anywhere, once nobody uses it any more."""
+    """Close one workspace. Without a lock: the collector may call it anywhere, once it is unused."""
     if process and process != os.getpid():  # a finalizer that came along into a child
         return
     opened = held.pop(place, None)
@@ -157,7 +157,7 @@ Result = TypeVar("Result")
 
 # -- which workspace ----------------------------------------------------------------------------------------------
 def open_user_workspace(watch: bool | None = None, settings: dict[str, Any] | None = None) -> Workspace:
-    """Open this user's own workspace, made where it is not there yet: private, with a repository of its own.
+    """Open this user's own workspace, made where it is not there yet: private, with its own repository.
 
     Raises:
         StorageIO, WorkspaceNotFound: it cannot be made, or belongs to somebody else.

@@ -182,7 +182,7 @@ class Pages(SignedFacade):
         raise _taken(path)
 
     def change(self, path: str, edit: Callable[[str], str]) -> None:
-        """Give a page the text that ``edit`` makes of the one it has; nobody else's change is lost.
+        """Give a page the text that ``edit`` makes of the one it has; no other change is lost.
 
         Args:
             edit: called again where the page was changed meanwhile; what it raises ends the change.

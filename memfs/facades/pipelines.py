@@ -105,7 +105,7 @@ def memory_of(item: MemoryItem, relevance: float | None = None, use: Use | None 
         content=content,
         timestamp=Moment.of(item.timestamp or item.created or EARLIEST),
         token_count=count_tokens(content),
-        metadata={**item.metadata, **({} if use is None else _told(use))},
+        metadata={**item.metadata, **({} if use is None else _usage_fields(use))},
         context=dict(item.context),
         relevance_score=relevance,
         undecided=unresolved_note(item),
@@ -114,7 +114,7 @@ def memory_of(item: MemoryItem, relevance: float | None = None, use: Use | None 
 
 def memories_of(hits: Sequence[Hit], asked: bool = True, uses: Mapping[str, Use] | None = None) -> list[Memory]:
     """The hits of an answer as memories, those that had no room by their passages; with ``uses``, by id, each also
-    tells how it was used.
+    says how it was used.
     """
     items = [hit.item.replace(content=hit.text) if hit.shortened else hit.item for hit in hits]
     return [
@@ -123,7 +123,7 @@ def memories_of(hits: Sequence[Hit], asked: bool = True, uses: Mapping[str, Use]
     ]
 
 
-def _told(use: Use) -> dict[str, Any]:
+def _usage_fields(use: Use) -> dict[str, Any]:
     """The facts of an item's use as fields of ``Memory``."""
     last = None if use.last is None else format_time(use.last)
     return {"access_count": use.count, "last_accessed": last, "relevance_score": round(use.relevance, 4)}
@@ -241,7 +241,7 @@ class ReviewedFacade(Facade):
 
 
 class RetrievalPipeline(ReviewedFacade):
-    """Finds memories of one workspace; an ``agent_review`` orders answers by a ``score_relevance`` of its own."""
+    """Finds memories of one workspace; an ``agent_review`` orders answers by its own ``score_relevance``."""
 
     @property
     def _recall(self) -> Recaller:
@@ -430,7 +430,7 @@ class MemoryCoordinator(Facade):
         return self.storage.store(content, memory_type, metadata, context)
 
     async def store_async(self, content: str, *facts: Any, **named: Any) -> StoreResult:
-        """``store`` on a thread, so that an event loop goes on meanwhile."""
+        """``store`` on a thread, so that an event loop runs on meanwhile."""
         return await aside(self.store, content, *facts, **named)
 
     def store_in_background(self, content: str, *facts: Any, **named: Any) -> Future[StoreResult]:
@@ -532,7 +532,7 @@ def on_user_prompt_submit(
         SchemaInvalid: an argument is of the wrong sort.
         StorageIO, LockTimeout: nothing could be kept.
     """
-    return _hook_told(path, [_event(PROMPT, context, prompt=_text("prompt", prompt))])
+    return _drained(path, [_event(PROMPT, context, prompt=_text("prompt", prompt))])
 
 
 def on_todo_write_complete(
@@ -552,14 +552,14 @@ def on_todo_write_complete(
     if todo.get("status") != "completed":
         return DrainResult()
     named = next((todo[key] for key in ("content", "subject", "task", "title", "description") if todo.get(key)), None)
-    told = {
+    fields = {
         "task_subject": _text("todo_item.content", named),
         "task_id": str(todo.get("id") or ""),
         "task_type": todo.get("task_type"),
         "duration_minutes": todo.get("duration", todo.get("duration_minutes")),
         "steps": todo.get("steps"),
     }
-    return _hook_told(path, [_event(TASK_DONE, context, **told)])
+    return _drained(path, [_event(TASK_DONE, context, **fields)])
 
 
 def on_session_stop(session_data: Mapping[str, Any], *, path: PathName = None) -> DrainResult:
@@ -576,15 +576,15 @@ def on_session_stop(session_data: Mapping[str, Any], *, path: PathName = None) -
     """
     data = _mapping("session_data", session_data)
     explicit = {key: data[key] for key in ("events", "concepts") if isinstance(data.get(key), list | tuple)}
-    events = [_event(STOP, data, last_assistant_message=text) for text in _said(data)]
+    events = [_event(STOP, data, last_assistant_message=text) for text in _agent_texts(data)]
     events += [_event(STOP, data, **explicit)] if explicit else []
-    return _hook_told(path, [*events, _event(SESSION_END, data, reason="other")])
+    return _drained(path, [*events, _event(SESSION_END, data, reason="other")])
 
 
 def on_session_start(
     *, path: PathName = None, limit: int = MOST_REMINDERS, write: Callable[[str], object] | None = print
 ) -> tuple[Reminder, ...]:
-    """Remind of what is still to be done: ``[PRIORITY] text``, the most urgent first, medium where nobody said.
+    """Remind of what is still to be done: ``[PRIORITY] text``, the most urgent first, medium where none is stated.
 
     Args:
         path: as for ``on_user_prompt_submit``.
@@ -620,7 +620,7 @@ def consolidate_session_memory(session_id: str, *, path: PathName = None) -> lis
 
 
 # -- inside -------------------------------------------------------------------------------------------------------
-def _hook_told(path: PathName, events: list[SessionEvent]) -> DrainResult:
+def _drained(path: PathName, events: list[SessionEvent]) -> DrainResult:
     """Keep events, and make memories of them at once."""
     workspace, place = _workspace(path)
     spool = Spool(workspace.repository.state)
@@ -639,17 +639,17 @@ def _workspace(path: PathName) -> tuple[Workspace, SessionLocation | None]:
 def _event(name: str, context: Mapping[str, Any] | None, **fields: Any) -> SessionEvent:
     known = _mapping("context", context or {})
     session, cwd, agent = (known.get(key) for key in ("session_id", "cwd", "agent"))
-    told = {key: value for key, value in fields.items() if value is not None and value != ""}
+    given = {key: value for key, value in fields.items() if value is not None and value != ""}
     return SessionEvent(
         name,
         session=session if isinstance(session, str) else "",
         cwd=cwd if isinstance(cwd, str) else os.getcwd(),
         client=CLIENT,
-        fields={**told, **({"agent_type": agent} if isinstance(agent, str) else {})},
+        fields={**given, **({"agent_type": agent} if isinstance(agent, str) else {})},
     )
 
 
-def _said(data: Mapping[str, Any]) -> list[str]:
+def _agent_texts(data: Mapping[str, Any]) -> list[str]:
     """What the agent said, each text once."""
     found: list[Any] = [data.get(key) for key in _TEXTS]
     messages = data.get("messages")
