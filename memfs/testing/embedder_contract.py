@@ -7,7 +7,7 @@ Authors of an embedder inherit the class and give it one fixture::
         def embedder(self):
             return MyEmbedder()
 
-One that cannot tell what texts mean at all, such as a stand-in, says ``understands = False``.
+One that does not understand texts at all, such as a stand-in, says ``understands = False``.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class EmbedderContract:
         assert cosine(same, again) > cosine(same, other) + 0.1
 
     def test_nothing_to_read_has_no_direction(self, embedder: Embedder) -> None:
-        """Blank texts have vectors of zeros, wherever they stand."""
+        """Blank texts have vectors of zeros, wherever they are."""
         first, second, third = embedder.embed(("", TEXTS[0], " \n\t"))
         assert not any(first)
         assert any(second)

@@ -102,7 +102,7 @@ class PluginContract:
         assert config == self.config
 
     def test_it_may_be_asked_from_several_threads(self, plugin: MemoryPlugin) -> None:
-        """Each thread has an event loop of its own, and all get the same answer."""
+        """Each thread has its own event loop, and all get the same answer."""
         with ThreadPoolExecutor(4) as pool:
             answers = list(pool.map(lambda _: self._asked(plugin, STATES[-1]), range(8)))
         assert len(set(answers)) == 1
