@@ -123,7 +123,7 @@ def _cut_text(plan: CutPlan) -> Text:
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be cut.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutPlan:
-    """Cut off the history before DATE, after writing it to a file: what stands at the cut becomes the first commit.
+    """Cut off the history before DATE, after writing it to a file: what is there at the cut becomes the first commit.
 
     No memory is lost by it; older versions, and what had been forgotten by then, are afterwards in the file alone,
     which 'git clone FILE old' makes a repository of. Commits since then get new ids and lose their signatures. Only
@@ -198,8 +198,8 @@ class Erasure:
 
     Attributes:
         id: what was named.
-        plan: what goes and what stays; its fields stand beside the others.
-        done: what was done, with the proof; its fields stand beside the others, not with ``--dry-run``.
+        plan: what goes and what stays; its fields are inlined.
+        done: what was done, with the proof; its fields are inlined, not with ``--dry-run``.
     """
 
     id: str
@@ -258,7 +258,7 @@ class PruneReport:
     """What was pruned.
 
     Attributes:
-        away: what went, weakest first, and where to; its fields stand beside the others.
+        away: what went, weakest first, and where to; its fields are inlined.
         revision: the commit; null where nothing changed or it waits.
     """
 
@@ -353,7 +353,7 @@ class TrustReport:
         changed: whether this command recorded something.
         enables: the settings that ask for trust: file, line, dotted key and value.
         other_owners: numbers of the users who own a part of the repository.
-        said: what it would enable, and what was done, or how things stand.
+        lines: what it would enable, and what was done, or the present state.
     """
 
     workspace: Path
@@ -362,7 +362,7 @@ class TrustReport:
     changed: bool
     enables: tuple[PluginTrust, ...]
     other_owners: tuple[int, ...]
-    said: tuple[str, ...] = field(metadata=TEXT_ONLY)
+    lines: tuple[str, ...] = field(metadata=TEXT_ONLY)
 
 
 def _wants(enables: tuple[PluginTrust, ...], owners: tuple[int, ...], elsewhere: Path | None) -> Iterator[str]:
@@ -377,7 +377,7 @@ def _wants(enables: tuple[PluginTrust, ...], owners: tuple[int, ...], elsewhere:
         yield "Nothing in this workspace asks for trust; a setting that does will need it again"
 
 
-@verb("trust", text=lambda report: report.said)
+@verb("trust", text=lambda report: report.lines)
 @click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
 @click.option("--show", is_flag=True, help="Show what would be trusted, and change nothing.")
 @click.option("--revoke", is_flag=True, help="Take the trust back.")
@@ -399,22 +399,22 @@ def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
     standing, layout = workspace_trust.status_of(root), discover(root)
     owners = tuple(sorted(layout.foreign_owners)) if layout is not None else ()
     elsewhere = layout.elsewhere if layout is not None else None
-    said: tuple[str, ...]
+    lines: tuple[str, ...]
     changed, wants = False, list(_wants(standing.wants, owners, elsewhere))
     if revoke:
         changed = workspace_trust.revoke(root)
         standing = workspace_trust.status_of(root)
-        said = (f"{root} {'is no longer trusted' if changed else 'was not trusted'}",)
+        lines = (f"{root} {'is no longer trusted' if changed else 'was not trusted'}",)
     elif show or not (yes or standing.wants or owners or elsewhere):
-        said = (*wants, "trusted" if standing.trusted else f"not trusted: {standing.reason}")
+        lines = (*wants, "trusted" if standing.trusted else f"not trusted: {standing.reason}")
     else:
         if not (yes or wants_json()):
             render(None, wants, json=False)
         if not yes:
             _ask(root)
         standing, changed = workspace_trust.grant(root, standing.wants), True
-        said = (*(wants if yes else ()), f"{styled('Trusted', fg='green')} {root}")
-    return TrustReport(standing.root, standing.trusted, standing.reason or None, changed, standing.wants, owners, said)
+        lines = (*(wants if yes else ()), f"{styled('Trusted', fg='green')} {root}")
+    return TrustReport(standing.root, standing.trusted, standing.reason or None, changed, standing.wants, owners, lines)
 
 
 def _root(path: str | None) -> Path:
@@ -431,7 +431,7 @@ def _ask(root: Path) -> None:
     """Ask once.
 
     Raises:
-        MemfsError: the answer is no, or there is nobody to ask.
+        MemfsError: the answer is no, or there is no one to ask.
     """
     if not somebody_types():
         raise MemfsError("nothing was trusted: there is nobody to ask", path=str(root), hint="say so with --yes")
@@ -540,7 +540,7 @@ def watch(as_json: bool) -> None:
 
     ended = threading.Event()
 
-    def tell(noticed: NoticedChange) -> None:
+    def report(noticed: NoticedChange) -> None:
         try:
             _print_noticed(noticed, as_json)
         except BrokenPipeError:  # we are on the watcher's thread: let the command's own end
@@ -553,7 +553,7 @@ def watch(as_json: bool) -> None:
         def watcher() -> Watcher:
             notes = notes_folder(workspace.repository.state)
             return Watcher(
-                workspace.store, workspace.root, settings.watch, quiet_seconds=quiet, listener=tell, notes=notes
+                workspace.store, workspace.root, settings.watch, quiet_seconds=quiet, listener=report, notes=notes
             )
 
         workspace.store.watch_with(watcher, at_once=True)

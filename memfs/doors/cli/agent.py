@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 
 
 # -- install ------------------------------------------------------------------------------------------------------
-_TOLD = {"created": "Created", "changed": "Changed", "deleted": "Deleted", "same": "Nothing to do in"}
-_WOULD = _TOLD | {"created": "Would create", "changed": "Would change", "deleted": "Would delete"}
+_DONE = {"created": "Created", "changed": "Changed", "deleted": "Deleted", "same": "Nothing to do in"}
+_WOULD = _DONE | {"created": "Would create", "changed": "Would change", "deleted": "Would delete"}
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -69,7 +69,7 @@ class InstalledFile:
     """A settings file.
 
     Attributes:
-        change: where it is, and what became of it, or would; its fields stand beside the others.
+        change: where it is, and what became of it, or would; its fields are inlined.
         diff: the lines that would come and go, with `--dry-run`.
     """
 
@@ -105,7 +105,7 @@ def changes(done: Installation, dry_run: bool) -> Text:
     there = [one for one in done.files if (one.change.before, one.change.after) != (None, None)]
     for one in there:
         yield from (styled(line.rstrip("\r"), fg=_COLOURS.get(line[:1])) for line in filter(None, one.diff.split("\n")))
-        word = (_WOULD if dry_run else _TOLD)[one.change.done.value]
+        word = (_WOULD if dry_run else _DONE)[one.change.done.value]
         yield f"{styled(word, fg='green')} {shown(one.change.path)}"
     if not there:
         yield f"Nothing to do: memfs is not in {shown(done.files[0].change.path)}"
@@ -216,7 +216,7 @@ def _diff(one: SettingsChange) -> str:
 def uninstall(program: str, scope: str | None, dry_run: bool) -> Installation:
     """Take memfs's hooks, and its server, out of a program's settings again.
 
-    Other settings stay as they are, to the byte; a list that others' hooks share with memfs's is indented anew. A file
+    Other settings stay as they are, to the byte; a list that others' hooks share with memfs's is indented again. A file
     that says nothing else goes. What was remembered stays.
 
     Examples:
@@ -240,18 +240,18 @@ situation = options(
     click.option("--session", default="", metavar="NAME", help="The session it works in."),
     click.option("--task", default="", metavar="NAME", help="The task it works at."),
 )
-"""Give a verb the options that tell the situation an agent is in."""
+"""Give a verb the options that describe the situation an agent is in."""
 max_tokens = click.option(
     "--max-tokens", type=click.IntRange(0, 10**7), metavar="N", help="The most tokens; 0: no bound."
 )
-"""Give a verb the option that tells what room a prompt has."""
+"""Give a verb the option that says what room a prompt has."""
 
 
 def delivered(workspace: Workspace, given: DeliveryResult, nothing: str) -> DeliveryResult:
     """What was put together, with what sources lack: trust, something to run, success; all that it lacks is remarked.
 
     Args:
-        nothing: what to say where nothing is told.
+        nothing: what to say where nothing is given.
     """
     problems = tuple(dict.fromkeys((*workspace.sources.plugins.problems(), *given.problems)))
     if given.left_out:
@@ -259,8 +259,8 @@ def delivered(workspace: Workspace, given: DeliveryResult, nothing: str) -> Deli
     for problem in problems:
         remark(f"{problem.message}; {problem.hint}")
     if not given.texts and not given.left_out:
-        told = f"what is remembered is told already: {', '.join(given.repeated)}"
-        remark(told if given.repeated else nothing)
+        repeated = f"what is remembered is told already: {', '.join(given.repeated)}"
+        remark(repeated if given.repeated else nothing)
     return replace(given, problems=problems)
 
 
@@ -271,7 +271,7 @@ def delivered_text(given: DeliveryResult) -> Text:
 
 
 def state_of(text: str, files: tuple[str, ...], **named: Any) -> StateSnapshot:
-    """The situation that the options tell."""
+    """The situation that the options describe."""
 
     return StateSnapshot.create(files, text, **named)
 
@@ -281,7 +281,7 @@ def state_of(text: str, files: tuple[str, ...], **named: Any) -> StateSnapshot:
 @situation
 @max_tokens
 def inject(text: tuple[str, ...], files: tuple[str, ...], max_tokens: int | None, **named: str) -> DeliveryResult:
-    """Print what belongs into the system prompt of an agent: the automatic memory, as quoted data.
+    """Print what belongs in the system prompt of an agent: the automatic memory, as quoted data.
 
     TEXT says what the work is about, where that is known: preferences that fit it come first; '-' reads standard input.
     What CLAUDE.md or AGENTS.md says already is left out. Nothing is printed where there is nothing to
@@ -365,8 +365,8 @@ def _episode_record(
     error = spoken(("-",)) if error == "-" else error
     state = state_of(about or did, files, **named)
     with opened() as workspace:
-        told = (*warned, *workspace.sources.warned.of(state))
-        made = Episode.create(state, Action(named["tool"], did), outcome, error, warned=told)
+        warnings = (*warned, *workspace.sources.warned.of(state))
+        made = Episode.create(state, Action(named["tool"], did), outcome, error, warned=warnings)
         trust = "agent" if named["agent"] else "human"
         stored = workspace.sources.episodes.record(made, trust=trust, source=SOURCE)
         land(workspace, workspace.store.get(stored.id))
@@ -384,7 +384,7 @@ class EpisodeAnalysis:
     """What analysing the failures came to.
 
     Attributes:
-        done: what became of rules; of which these fields stand beside the others.
+        done: what became of rules; of which these fields are inlined.
         kept: `write` where they are stored, `suggest` where they wait in the inbox.
     """
 
@@ -394,8 +394,8 @@ class EpisodeAnalysis:
 
 def _analysis_text(done: EpisodeAnalysis) -> Text:
     found, suggested = done.done, done.kept is Keep.SUGGEST
-    told = "suggested" if suggested else "written"
-    yield f"Read {count(found.read, 'episode')}: {count(len(found.found), 'rule')} {told}"
+    outcome = "suggested" if suggested else "written"
+    yield f"Read {count(found.read, 'episode')}: {count(len(found.found), 'rule')} {outcome}"
     yield from (f"  {rule.id}  {one_line(rule.action, 100)}" for rule in found.found)
     yield from (f"  {name} is brought up to date" for name in found.changed)
     yield from (f"  {name} holds no longer" for name in found.retired)
@@ -435,7 +435,7 @@ class KeptPreference:
     """A preference that was kept, or made stronger.
 
     Attributes:
-        item: of which these fields stand beside the others.
+        item: of which these fields are inlined.
         contradicts: ids of the items that say otherwise.
     """
 
@@ -448,7 +448,7 @@ class CorrectionReport:
     """What was kept of what a person said.
 
     Attributes:
-        preferences: what is told from now on.
+        preferences: what agents are given from now on.
         passed_over: sentences that were not kept, as they neither correct nor prefer.
     """
 
@@ -668,7 +668,7 @@ class ConsolidatedSession:
     """What became of a session's working memory.
 
     Attributes:
-        done: of which these fields stand beside the others.
+        done: of which these fields are inlined.
         revision: the commit of all that; null where there is none.
     """
 

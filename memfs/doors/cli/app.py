@@ -82,7 +82,7 @@ GROUPS: Mapping[str, Family] = {
             Verb("uninstall", "Take out what install put in."),
             Verb("hook", "Answer an event of an agent's session.", "hook"),
             Verb("mcp", "Serve this memory over MCP.", "mcp"),
-            Verb("inject", "Print what belongs into an agent's system prompt."),
+            Verb("inject", "Print what belongs in an agent's system prompt."),
             Verb("warn", "Print what a situation brings to mind before a step."),
             Verb("episode", "Record what agents did, and learn rules from it."),
             Verb("correct", "Keep what a person corrects or prefers."),
@@ -112,7 +112,7 @@ GROUPS: Mapping[str, Family] = {
             Verb("search", "Find documents by their words."),
             Verb("resume", "Print what was kept under a token."),
             Verb("export", "Write documents out, for analysis elsewhere."),
-            Verb("checkpoint", "Keep the state of one moment, and go on from it."),
+            Verb("checkpoint", "Keep the state of one moment, and continue from it."),
             Verb("feedback", "Print what the meta-review says to an agent."),
             Verb("analyze", "Show how an agent did, and the weight that this suggests."),
             Verb("trends", "Show the patterns that meta-reviews name."),
@@ -191,9 +191,9 @@ def columns(rows: Sequence[tuple[str, str]], width: int = 0) -> Iterator[str]:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 refused, 2 could not tell (also: could not be understood).
+    """Run one command and return its exit code: 0 done, 1 refused, 2 undecided (also: could not be understood).
 
-    What goes wrong is told on standard error, and with ``--json`` as a document on standard output instead.
+    What goes wrong is reported on standard error, and with ``--json`` as a document on standard output instead.
     """
     secure()
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -209,10 +209,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
                 code = cli.main(words, prog_name="memfs", standalone_mode=False, obj=asked)
             sys.stdout.flush()
     except MemfsError as error:
-        return _tell(asked, error, error.code, UNCLEAR if _is_typed(error, words) else REFUSED)
+        return _report(asked, error, error.code, UNCLEAR if _is_typed(error, words) else REFUSED)
     except Unclear as error:
-        told = MemfsError(" ".join(error.message.split()), hint=error.hint or f"see '{asked.command} --help'")
-        return _tell(asked, told, "Usage", UNCLEAR)
+        failure = MemfsError(" ".join(error.message.split()), hint=error.hint or f"see '{asked.command} --help'")
+        return _report(asked, failure, "Usage", UNCLEAR)
     except BrokenPipeError:
         drop_output()
         return PIPE_CLOSED
@@ -220,14 +220,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
         from memfs.doors.cli.parser import explained
 
         message, hint = explained(error, asked.command)
-        return _tell(asked, MemfsError(message, hint=hint), "Usage", UNCLEAR)
+        return _report(asked, MemfsError(message, hint=hint), "Usage", UNCLEAR)
     except click.ClickException as error:
-        return _tell(asked, MemfsError(error.format_message()), "Refused", REFUSED)
+        return _report(asked, MemfsError(error.format_message()), "Refused", REFUSED)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except OSError as error:  # what the library does not expect is refused with the system's words
-        told = MemfsError(error.strerror or str(error), path=error.filename)
-        return _tell(asked, told, type(error).__name__, REFUSED)
+        failure = MemfsError(error.strerror or str(error), path=error.filename)
+        return _report(asked, failure, type(error).__name__, REFUSED)
     return code if isinstance(code, int) else 0
 
 
@@ -265,19 +265,19 @@ def _is_typed(error: MemfsError, words: Sequence[str]) -> bool:
     return isinstance(error, QueryInvalid) or (isinstance(error, SettingInvalid) and named)
 
 
-def _tell(asked: Invocation, error: MemfsError, code: str, exit_code: int) -> int:
+def _report(asked: Invocation, error: MemfsError, code: str, exit_code: int) -> int:
     """Say what went wrong, as a person or a program reads it; returns the exit code."""
     if not asked.json or isinstance(error, OutputLost):
         write_error(error)
         return exit_code
     for one in error.also:
         write_error(one)
-    told = {"code": code, "message": error.message, "path": error.path, "field": error.field, "hint": error.hint}
+    document = {"code": code, "message": error.message, "path": error.path, "field": error.field, "hint": error.hint}
     try:
-        print_json({"error": told})
+        print_json({"error": document})
     except OutputLost as lost:
         write_error(error)
         write_error(lost)
-    except BrokenPipeError:  # nobody reads it: the exit code says it
+    except BrokenPipeError:  # the reader is gone: the exit code says it
         drop_output()
     return exit_code

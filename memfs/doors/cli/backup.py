@@ -38,7 +38,7 @@ class NewBackup:
     """A backup that was written.
 
     Attributes:
-        made: of which these fields stand beside the others.
+        made: of which these fields are inlined.
         files: how many files it holds.
         head: the commit that HEAD is at; null where there is none.
         verified: whether it was read back and compared; always so.
@@ -53,9 +53,9 @@ class NewBackup:
 
     @classmethod
     def of(cls, made: BackupResult) -> NewBackup:
-        """What is told of a backup."""
-        told = made.manifest
-        return cls(made, len(told.files), told.refs.get(told.head) or told.refs.get("HEAD"))
+        """What is reported of a backup."""
+        manifest = made.manifest
+        return cls(made, len(manifest.files), manifest.refs.get(manifest.head) or manifest.refs.get("HEAD"))
 
 
 @verb("create", text=document, key="backups", exit_code=lambda report: not all(one.made.whole for one in report))
@@ -81,12 +81,12 @@ class BackupProof:
     """A backup that is whole.
 
     Attributes:
-        told: what it says of itself; of which these fields stand beside the others.
+        manifest: what it says of itself; of which these fields are inlined.
         files: how many files it holds.
         sound: whether it is; always so, since one that is not is refused.
     """
 
-    told: BackupManifest = field(metadata=merge("created waiting left_out"))
+    manifest: BackupManifest = field(metadata=merge("created waiting left_out"))
     files: int
     sound: bool = True
 

@@ -59,8 +59,8 @@ def _text(found: CheckReport) -> Text:
         yield f"{styled(word, fg=colour)}: {f'{one.path}: '.removeprefix(': ') + one.sentence}"
     yield from found.problems
     numbers = {severity: sum(problem.severity == severity for problem in found.problems) for severity in _WORDS}
-    told = [count(number, *_WORDS[severity]) for severity, number in numbers.items() if number]
-    yield " and ".join(told) if told else "No problems found"
+    counts = [count(number, *_WORDS[severity]) for severity, number in numbers.items() if number]
+    yield " and ".join(counts) if counts else "No problems found"
 
 
 @verb("check", text=_text, exit_code=_code)

@@ -91,8 +91,8 @@ class VerbDeclaration:
         self.in_workspace = function.__code__.co_varnames[:1] == ("workspace",)
         self.parameters = declared(function)
         if json:
-            said: dict[str, Any] = {"is_flag": True, "help": "Print JSON, for programs.", "expose_value": not text}
-            self.parameters.append(Parameter("Option", ["--json", "as_json"], said))
+            settings: dict[str, Any] = {"is_flag": True, "help": "Print JSON, for programs.", "expose_value": not text}
+            self.parameters.append(Parameter("Option", ["--json", "as_json"], settings))
 
     @cached_property
     def command(self) -> VerbCommand:
@@ -297,8 +297,8 @@ def _hint_private(error: MemfsError, folder: str) -> None:
     with suppress(MemfsError, OSError):
         found = private.find(private.project_at(folder))
         if found is not None:
-            told = f"your private memory of this project answers to -C {shlex.quote(str(found))}"
-            error.hint = f"{error.hint}; {told}" if error.hint else told
+            place = f"your private memory of this project answers to -C {shlex.quote(str(found))}"
+            error.hint = f"{error.hint}; {place}" if error.hint else place
 
 
 def _tell_problem(problem: Problem) -> None:

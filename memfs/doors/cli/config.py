@@ -57,7 +57,7 @@ class Configuration:
 
     Attributes:
         settings: all of them by name.
-        setting: the one that was named; its fields stand beside.
+        setting: the one that was named; its fields are inlined.
         file: the file in which it was changed.
     """
 
@@ -157,7 +157,7 @@ def _change(key: str, value: Any) -> Configuration:
 
 
 def write_setting(workspace: Workspace, key: str, value: Any, message: str) -> bool:
-    """Write a setting into ``memfs.toml``, None to take it out, as a change of its own; whether the file changed."""
+    """Write a setting into ``memfs.toml``, None to take it out, as a separate change; whether the file changed."""
     plans = workspace.store.plan_restore({SETTINGS_FILE: changed(workspace.root, key, value) or None})
     if plans:
         own = [plan._replace(expected=plan.old_sha) for plan in plans]

@@ -42,7 +42,7 @@ class MergedField:
 
     Attributes:
         conflict: the conflict as the item has it.
-        kept_by: who wrote the value that stands; null where the history does not tell.
+        kept_by: who wrote the present value; null where the history does not say.
         lost_by: who wrote the other one.
     """
 
@@ -56,7 +56,7 @@ class MergedItem:
     """An item that carries conflicts of a merge.
 
     Attributes:
-        item: of which these fields stand beside the others.
+        item: of which these fields are inlined.
         conflicts: the fields.
     """
 
@@ -70,7 +70,7 @@ class ConflictList:
 
     Attributes:
         conflicts: memories that cannot both hold.
-        left: what merges left; its fields stand beside the others.
+        left: what merges left; its fields are inlined.
         items: items that carry conflicts of a merge.
     """
 
@@ -135,7 +135,7 @@ def _item_text(item: MergedItem) -> Text:
 
 
 def _writer(one: LearnedFrom | None) -> str:
-    """Who wrote a value, when, and the commit; "" where the history does not tell."""
+    """Who wrote a value, when, and the commit; "" where the history does not say."""
     parts = (written_by(one), time_text(one.time), one.commit[:_SHORT] or _UNCOMMITTED) if one is not None else ()
     return ", ".join(filter(None, parts))
 
@@ -151,15 +151,15 @@ def _values_text(words: Sequence[str], *values: Any) -> Text:
 
 
 def _summary(left: OpenConflicts) -> str:
-    told = "nothing waits for a decision"
+    summary = "nothing waits for a decision"
     if left.count:
-        told = f"{count(left.count, 'decision')} wait{'s' if left.count == 1 else ''}"
+        summary = f"{count(left.count, 'decision')} wait{'s' if left.count == 1 else ''}"
     if left.others:
         are = "is" if left.others == 1 else "are"
-        told += f"; {count(left.others, 'file')} of the merge {are} not memory: see 'git status'"
+        summary += f"; {count(left.others, 'file')} of the merge {are} not memory: see 'git status'"
     elif not left.open and left.situation:
-        told += f"; '{_ENDINGS[left.situation]}' finishes what git began"
-    return told
+        summary += f"; '{_ENDINGS[left.situation]}' finishes what git began"
+    return summary
 
 
 @verb("list", text=_list_text)
@@ -229,8 +229,8 @@ def _decision_text(done: ConflictDecision, dry_run: bool) -> Text:
     for one in done.decided:
         take = done.kept == "lost"
         held = {pair.field or "the item as a whole": _held(pair, take) for pair in reversed(one.settled)}
-        told = ", ".join(f"{name} {words[not take]} {value}" for name, value in reversed(held.items()))
-        outcome = f"{'would be ' if dry_run else ''}removed" if one.removed else told
+        values = ", ".join(f"{name} {words[not take]} {value}" for name, value in reversed(held.items()))
+        outcome = f"{'would be ' if dry_run else ''}removed" if one.removed else values
         yield f"{styled(one.id or one.path, bold=True)}: {outcome}"
     if done.ids:
         before = "" if done.changed else ", as it was decided before"
@@ -262,7 +262,7 @@ def _file_text(one: MergeOutcome, dry_run: bool) -> Text:
 @click.option("--keep", default="", metavar="WHAT", help="What holds: ours, theirs, kept, lost, an ID, or both.")
 @click.option("--field", metavar="NAME", help="With kept or lost: only this field, such as content or data.port.")
 @click.option("--reason", default="", metavar="TEXT", help="With an ID or both: why, for the items and the commit.")
-@click.option("--dry-run", is_flag=True, help="Of a merge: tell what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Of a merge: say what would be done, and do nothing.")
 def _resolve(
     names: tuple[str, ...], every: bool, keep: str, field: str | None, reason: str, dry_run: bool
 ) -> ConflictDecision:
@@ -277,7 +277,7 @@ def _resolve(
     Of two memories, ID OTHER --keep ID keeps one: the other gets the status 'superseded'. --keep both says that they
     are compatible. It is not asked about again, until an edit makes the two contradict each other again.
 
-    Exit code 1: something was left, and the reason is told.
+    Exit code 1: something was left, and the reason is given.
 
     Examples:
         memfs team conflicts resolve --all

@@ -31,7 +31,7 @@ class PrivateFate:
     """Private memory of the repository.
 
     Attributes:
-        folder: where it lies.
+        folder: where it is.
         items: how many memories it holds.
         used_by: other clones that use it, too.
         goes: whether it is removed.
@@ -48,7 +48,7 @@ class Deinitialization:
     """What was taken out of a repository, or would be.
 
     Attributes:
-        plan: what goes, and what stands in the way; its fields stand beside the others.
+        plan: what goes, and what prevents it; its fields are inlined.
         commit: the commit that removed the files; null where there is none.
         clients: settings of agents' programs out of which memfs is taken.
         private: your private memory of the repository; null where there is none.
@@ -79,8 +79,8 @@ def _text(done: Deinitialization, dry_run: bool) -> Text:
 @verb("deinit", text=_text, exit_code=lambda done, dry_run, force: dry_run and bool(done.plan.refused) and not force)
 @click.option("--purge", is_flag=True, help="Remove the files, too: ContextMemory/, memfs.toml, blocks in AGENTS.md.")
 @click.option("--private", "with_private", is_flag=True, help="Remove your private memory of the repository, too.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go, what would stay, and what stands in the way.")
-@click.option("--force", is_flag=True, help="Go on though something is lost by it, or somebody is at work in it.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go, what would stay, and what is in the way.")
+@click.option("--force", is_flag=True, help="Continue though something is lost by it, or somebody is at work in it.")
 def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deinitialization:
     """Take memfs out of a repository: merge driver, refs, its state, caches, and what it installed.
 
@@ -114,7 +114,7 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
         clients = _clients(tops, dry=True)
         if not dry_run:
             if force or not planned.refused:
-                end_resident(workspace.root)  # it is memfs itself, and nobody's work
+                end_resident(workspace.root)  # it is memfs itself, and no one's work
             commit, edited = made.files(force)
     if not dry_run:
         _clients(tops, dry=False)
@@ -135,12 +135,12 @@ def _lost_with(own: PrivateFate | None) -> list[tuple[str, str]]:
     """What goes with private memory, and how it is kept."""
     if own is None or not (own.goes and own.items):
         return []
-    told = f"your private memory, {count(own.items, 'item')} in {own.folder}"
-    return [(told, "'memfs export' there writes it out")]
+    loss = f"your private memory, {count(own.items, 'item')} in {own.folder}"
+    return [(loss, "'memfs export' there writes it out")]
 
 
 def _take_in(workspace: Workspace) -> None:
-    """Make memories of what sessions told and nobody took in yet; where that fails, it counts as lost."""
+    """Make memories of what sessions reported and was not taken in yet; where that fails, it counts as lost."""
     from memfs.sessions.store import Drain
 
     with suppress(MemfsError):
@@ -178,7 +178,7 @@ def _installed_for_all(root: Path) -> list[str]:
 
 
 def _taken_out(scope: InstallScope, top: Path, *, dry: bool) -> list[tuple[str, SettingsChange]]:
-    """The files that change, each with its program; one that nobody can read holds nothing of ours."""
+    """The files that change, each with its program; an unreadable one holds nothing of ours."""
 
     found: list[tuple[str, SettingsChange]] = []
     for name in (name for name, client in CLIENTS.items() if client.below(scope)):

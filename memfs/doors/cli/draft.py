@@ -124,7 +124,7 @@ def _expiry(written: str) -> datetime | None:
     except QueryInvalid as error:
         raise Unclear(f"--expires: {written!r} is neither a date nor a duration", _TO_COME) from error
     if moment is not None and _DURATION.fullmatch(written.strip()):
-        moment = (now + (now - moment)).replace(microsecond=0)  # what is an age elsewhere lies ahead here
+        moment = (now + (now - moment)).replace(microsecond=0)  # what is an age elsewhere is ahead here
     if moment is None or moment <= now:
         raise Unclear(f"--expires: {written} is past", _TO_COME)
     return moment

@@ -1,4 +1,4 @@
-"""Let a person write an item in their own editor: what is wrong with it is told, and the text is never thrown away."""
+"""Let a person write an item in their own editor: what is wrong with it is reported, and the text is never lost."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def edit_file(workspace: Workspace, path: str, allow_secret: str) -> EditedFile:
     """Let a person edit the file of an item; what is wrong stays in it, and recall uses the last good version.
 
     Raises:
-        StorageUnavailable: it lies in the secondary location.
+        StorageUnavailable: it is in the secondary location.
         StorageIO, ClickException: there is no editor, or it failed.
     """
     if workspace.parts.durability(path) == "fallback":

@@ -27,7 +27,7 @@ class ExportReport:
 
     Attributes:
         file: the file; null where it went to standard output.
-        done: how much went into it; of which these fields stand beside the others.
+        done: how much went into it; of which these fields are inlined.
     """
 
     file: Path | None
@@ -125,7 +125,7 @@ def exported(
 
     target = None if file in (None, "-") else Path(str(file)).absolute()
     if target is None and wants_json():
-        raise click.UsageError("--json tells what went into FILE; the export itself goes to standard output")
+        raise click.UsageError("--json says what went into FILE; the export itself goes to standard output")
     if target is not None and not form and target.suffix and not format_of(target.name):
         raise Unclear(f"no format ends in {target.suffix}", "end the name in .jsonl, .csv or .parquet, or say --format")
     if target is None and form == "parquet" and sys.stdout.isatty():

@@ -35,10 +35,10 @@ def hook(event: tuple[str, ...], into: str) -> None:
     TaskCompleted, PreCompact, Stop, SubagentStart, SubagentStop or SessionEnd; without it the JSON names it. Any other
     is ignored.
 
-    It is kept in the project's private memory, which lies outside the repository and which nobody else can read, unless
+    It is kept in the project's private memory, which is outside the repository and which nobody else can read, unless
     '--into repository' says otherwise.
 
-    The exit code is 0 whatever happens: a memory must not stop anybody's work. What goes wrong is told in one line on
+    The exit code is 0 whatever happens: a memory must not stop anybody's work. Failures are reported in one line on
     standard error, and by 'memfs status'.
 
     Examples:

@@ -203,7 +203,7 @@ def detect(path: Path) -> str:
     """Which memory a file or folder is of, as ``_recognised``.
 
     Raises:
-        ContentError: a folder that is nobody's notes. StorageIO: it cannot be read.
+        ContentError: a folder that holds no notes. StorageIO: it cannot be read.
     """
     from memfs.doors.importers import claude_code, markdown
 

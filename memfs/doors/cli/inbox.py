@@ -114,8 +114,8 @@ def _evidence(one: Suggestion) -> str:
     more = max(one.count if one.source in _WHAT else 0, len(one.evidence)) - _NAMED
     listed = f"{named} and {more:,} more" if named and more > 0 else named
     counted = count(one.count, *_WHAT[one.source]) if one.source in _WHAT else ""
-    told = " ".join(filter(None, (counted, one.reason)))
-    return ": ".join(filter(None, (told, listed))) or "said once"
+    facts = " ".join(filter(None, (counted, one.reason)))
+    return ": ".join(filter(None, (facts, listed))) or "said once"
 
 
 @verb("list", text=_list_text)
@@ -131,13 +131,13 @@ def list_(workspace: Workspace, refused: bool, limit: int) -> InboxList:
     _learn(workspace)
     beside, to_share = _beside(workspace, refused)
     every = [
-        *_told(workspace, refused),
+        *_suggestions(workspace, refused),
         *(replace(one, item=one.item.replace(id=f"{NAME}:{one.id}")) for one in beside),
     ]
     return InboxList(tuple(every[:limit]), len(every), tuple(to_share[:limit]), len(to_share))
 
 
-def _told(workspace: Workspace, refused: bool) -> list[Suggestion]:
+def _suggestions(workspace: Workspace, refused: bool) -> list[Suggestion]:
     """The suggestions that wait, or those that were refused."""
     box = workspace.inbox
     return [one for one in box.all() if one.decision is SuggestionDecision.REFUSED] if refused else box.waiting()
@@ -153,7 +153,7 @@ def _beside(workspace: Workspace, refused: bool) -> tuple[list[Suggestion], list
         return [], []
     try:
         with open_workspace(folder, watch=False, one_shot=True) as private:
-            return _told(private, refused), [] if refused else waiting(private.store)
+            return _suggestions(private, refused), [] if refused else waiting(private.store)
     except MemfsError as error:
         remark(f"private memory was not read: {error}")
         return [], []

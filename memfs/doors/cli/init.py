@@ -1,4 +1,4 @@
-"""``init``: make a workspace, in a folder, in a repository of code, or on a branch of its own."""
+"""``init``: make a workspace, in a folder, in a repository of code, or on its own branch."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class InitResult:
         adopted: files that were there already and are now in its history.
         commit: the newest commit of it; null where there is none.
         merge_driver: whether git was told to join memory files field by field.
-        own: the memory's own branch, where it has one; its fields stand beside the others.
+        own: the memory's own branch, where it has one; its fields are inlined.
         private: the private memory that is used here now, as in another clone.
-        here: whether it lies among the code of a repository.
+        here: whether it is among the code of a repository.
         committed: commits that were made.
     """
 
@@ -152,7 +152,7 @@ def _own_text(done: InitResult, own: OwnBranch, dry_run: bool) -> Text:
 @click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
 @click.option("--user", is_flag=True, help="Make your own workspace, for what belongs to no other.")
 @click.option("--here", is_flag=True, help="In a repository of code: a folder among the code, on its branches.")
-@click.option("--own-branch", "own", is_flag=True, help="In a repository of code: one memory on a branch of its own.")
+@click.option("--own-branch", "own", is_flag=True, help="In a repository of code: one memory on its own branch.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask where in an existing git repository memory is to be kept.")
 @click.option("--nested", is_flag=True, help="Make one within the folder of another workspace.")
 @click.option(
@@ -171,8 +171,8 @@ def init(
 
     It writes three small files and tells git how to join memory files field by field, in a fresh clone only the
     latter. Inside a repository that was there before it commits nothing, then or later, unless asked. With --own-branch
-    all branches of the code share one memory, on a branch of its own, which a clone takes up again. With --user the
-    workspace lies in your data folder and has a repository of its own: 'memfs agent mcp' and programs in Python use it
+    all branches of the code share one memory, on its own branch, which a clone takes up again. With --user the
+    workspace is in your data folder and has its own repository: 'memfs agent mcp' and programs in Python use it
     where no other is found, other commands where -C names it.
 
     Your private memory of a repository is that of one clone; --join-private lets another clone of the same origin use
@@ -239,7 +239,7 @@ def _remark_ignored(repository: Repository) -> None:
 
 
 def _set_up(top: Path, dry_run: bool) -> InitResult:
-    """Give the memory of a repository a branch of its own, or complete it.
+    """Give the memory of a repository its own branch, or complete it.
 
     Raises:
         MemfsError: see ``memfs.team.own_branch.set_up``.
@@ -264,10 +264,10 @@ def _is_own(root: Path, place: Path, dry_run: bool) -> bool:
 
 
 def _chosen_place(root: Path) -> str:
-    """Ask once where the memory of a repository of code shall lie; "" where that is not open, or nobody can be asked.
+    """Ask once where the memory of a repository of code is to be; "" where that is not open, or no one can be asked.
 
     Raises:
-        MemfsError: the answer is a repository of its own.
+        MemfsError: the answer is a separate repository.
     """
     layout = discover(root) if root.is_dir() and somebody_types() else None
     if layout is None or root != layout.work_tree or (root / MEMORY_FOLDER).is_dir():
@@ -313,7 +313,7 @@ def _refuse_nested(root: Path, place: Path, wanted: bool) -> None:
         place: the nearest folder that is there.
 
     Raises:
-        MemfsError: nobody asked for it, or it would lie in the outer one's own files.
+        MemfsError: it was not asked for, or would be in the outer one's own files.
     """
     try:
         outer = find_workspace(place)

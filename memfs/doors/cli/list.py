@@ -29,7 +29,7 @@ class ListedItem:
     """An item in a list.
 
     Attributes:
-        item: all of it; its fields stand beside the others.
+        item: all of it; its fields are inlined.
         usage: how it was used; not of a revision.
     """
 

@@ -51,7 +51,7 @@ def answer(call: MergeRequest) -> int:
     except Exception as error:  # noqa: BLE001  whatever it is, git must not take our version for the outcome
         driven = _given_up(call, f"memfs could not join it ({str(error) or type(error).__name__})")
     if driven.notes:
-        _tell(driven.notes)
+        _print_notes(driven.notes)
     return driven.code
 
 
@@ -63,10 +63,10 @@ def _given_up(call: MergeRequest, reason: str) -> DriverResult:
         return DriverResult(code=FAILED, notes=(f"{call.path}: {reason}; {error}",))
 
 
-def _tell(notes: Sequence[str]) -> None:
+def _print_notes(notes: Sequence[str]) -> None:
     from memfs.format.text import shown_line
 
-    with suppress(OSError):  # nobody reads it: the outcome is the same
+    with suppress(OSError):  # the reader is gone: the outcome is the same
         for note in notes:
             sys.stderr.write(f"memfs: {shown_line(note)}\n")
 

@@ -75,7 +75,7 @@ def confirm_rewrite(question: str, plan: Text) -> None:
     """Show what a rewrite of history would do, and ask.
 
     Raises:
-        EraseRefused: there is nobody to ask.
+        EraseRefused: there is no one to ask.
         Abort: the answer is no.
     """
     if wants_json() or not is_interactive():
@@ -86,7 +86,7 @@ def confirm_rewrite(question: str, plan: Text) -> None:
 
 
 def remark_likely(item: MemoryItem) -> None:
-    """Remark that a stored text may hold a key nobody has a rule for."""
+    """Remark that a stored text may hold a key that no rule knows."""
     from memfs.format.secrets import find_likely, reason_in
 
     found = [] if reason_in(item.metadata) else find_likely(f"{item.title}\n{item.content}")
@@ -135,7 +135,7 @@ def _refuse_private(written: str) -> None:
 
 
 def named(workspace: Workspace, target: str | None, revision: str = "") -> str | None:
-    """The id that the beginning of one stands for, or the path that one means; what is unreadable stays.
+    """The id that the beginning of one means, or the path that one means; what is unreadable stays.
 
     Of what is gone, the id at a revision, or in the history.
 
@@ -203,7 +203,7 @@ def _candidates(root: Path, written: str) -> Iterator[str]:
 def _below(root: Path, path: str) -> str | None:
     """A path from the workspace's folder, None where it belongs to no memory; the folder itself means all of it."""
     tidy = os.path.normpath(path)
-    # links on the way are followed, the last name is not: the store refuses a link that stands for an item
+    # links on the way are followed, the last name is not: the store refuses a link in place of an item
     real = os.path.join(os.path.realpath(os.path.dirname(tidy)), os.path.basename(tidy))
     inner = os.path.relpath(real, root).replace(os.sep, "/")
     if inner == ".":
@@ -234,7 +234,7 @@ class CommitReport:
 
 
 def land(workspace: Workspace, item: MemoryItem | None = None) -> None:
-    """Commit what was written if the policy says so, and let the command tell how safe the item is now.
+    """Commit what was written if the policy says so, and let the command say how safe the item is now.
 
     A person's edits that have rested were committed before it was written (``Store.adopt_rested``); others wait.
     """
@@ -254,7 +254,7 @@ def land(workspace: Workspace, item: MemoryItem | None = None) -> None:
 
 
 def _is_above(root: Path) -> bool:
-    """Whether a workspace that nobody named lies above the repository that the command works in."""
+    """Whether a workspace that was not named is above the repository that the command works in."""
     if invocation().workspace or named_workspace():
         return False
     with suppress(OSError):  # the folder is gone

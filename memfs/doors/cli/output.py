@@ -122,7 +122,7 @@ def drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-# what represents in a line the escapes of our own styles: nobody else can write it
+# what represents in a line the escapes of our own styles: no text can hold it
 _ESC = f"\x1b{os.urandom(8).hex()}"
 # what a runner of GitHub Actions obeys in a line of its log
 _COMMAND = regex(r"^\s*:(?=:)|#(?=#\[)")
@@ -160,7 +160,7 @@ def one_line(text: str, width: int = 0) -> str:
 
 
 def note(text: str, hint: str | None = None) -> None:
-    """Print a remark, and what to do about it, on standard error; where that cannot be written, nobody can be told."""
+    """Print a remark, and what to do about it, on standard error; where that cannot be written, it is lost."""
     with suppress(OSError):
         echo(_line(f"memfs: {text}"), sys.stderr)
         if hint:
@@ -168,7 +168,7 @@ def note(text: str, hint: str | None = None) -> None:
 
 
 def write_error(error: MemfsError) -> None:
-    """Print an error with its place, and its hint on a line of its own; and what else is wrong there, likewise."""
+    """Print an error with its place, and its hint on a separate line; and what else is wrong there, likewise."""
     for text, hint in error_notes(error):
         note(text, hint)
 
@@ -249,7 +249,7 @@ def _write_json(text: str) -> None:
 OMIT: Mapping[str, Any] = {"omit": True}
 """The metadata of a result's field that JSON leaves out while it is empty."""
 MERGE: Mapping[str, Any] = {"merge": True}
-"""The metadata of a result's field whose own fields stand in JSON beside those of the result."""
+"""The metadata of a result's field whose own fields are inlined in the JSON of the result."""
 TEXT_ONLY: Mapping[str, Any] = {"skip": True}
 """The metadata of a result's field that only the text is made of."""
 
@@ -385,7 +385,7 @@ def day(item: MemoryItem) -> str:
 
 
 def print_problem(problem: Problem) -> None:
-    """Print a problem: place, what is wrong, and what to do on a line of its own."""
+    """Print a problem: place, what is wrong, and what to do on a separate line."""
     place = problem.path + (f":{problem.line}" if problem.line else "")
     colour = "red" if problem.severity == "error" else "yellow"
     print_raw(f"{styled(place or 'workspace', bold=True)}: {styled(problem.severity, fg=colour)}: {problem.message}")

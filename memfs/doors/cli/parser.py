@@ -31,7 +31,7 @@ class VerbCommand(click.Command):
 
     verb: VerbDeclaration
     allow_extra_args = True
-    """What is too much is told in our own words."""
+    """Report surplus arguments in our own words."""
 
     @property
     def text(self) -> Callable[..., Any] | None:
@@ -49,7 +49,7 @@ class VerbCommand(click.Command):
         return self.verb.lands
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; what is wrong with them is told of this verb."""
+        """Read the arguments; what is wrong with them is reported for this verb."""
         with augment_usage_errors(ctx):
             more = super().parse_args(ctx, args)
         if more and not ctx.resilient_parsing:
@@ -64,7 +64,7 @@ class VerbCommand(click.Command):
         return self.verb.carry_out(ctx.params, partial(ctx.invoke, self.verb.function))
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click's own
-        """Write the examples as they stand."""
+        """Write the examples as they are."""
         if self.epilog:
             with formatter.section("Example" if self.epilog.count("\n") == 0 else "Examples"):
                 for line in self.epilog.splitlines():
@@ -73,23 +73,23 @@ class VerbCommand(click.Command):
 
 def command_of(verb: VerbDeclaration) -> VerbCommand:
     """The command of a declared verb."""
-    told, _, examples = inspect.cleandoc(verb.function.__doc__ or "").partition("\n\nExamples:\n")
+    text, _, examples = inspect.cleandoc(verb.function.__doc__ or "").partition("\n\nExamples:\n")
     if verb.offers:
         rows = [f"  {name:<12} {use}" for name, use in verb.offers.items()]
-        told = "\n".join((told, "", "\b", "Types:", *rows))
+        text = "\n".join((text, "", "\b", "Types:", *rows))
     parameters = [one.made() if isinstance(one, Parameter) else one for one in verb.parameters]
     shared: dict[str, Any] = {"hidden": True, "expose_value": False, "is_eager": True}
     parameters.append(click.Option(["-C", "--workspace"], callback=set_workspace, **shared))
     parameters.append(click.Option(["--set"], multiple=True, callback=set_settings, **shared))
     command = VerbCommand(
-        verb.name, callback=verb.function, params=parameters, help=told, epilog=inspect.cleandoc(examples)
+        verb.name, callback=verb.function, params=parameters, help=text, epilog=inspect.cleandoc(examples)
     )
     command.verb = verb
     return command
 
 
 class Actions(click.Group):
-    """A verb that does several things, each with a help and options of its own; without a word it does the first."""
+    """A verb that does several things, each with its own help and options; without a word it does the first."""
 
     def __init__(self, name: str, help: str | None, *verbs: VerbDeclaration) -> None:
         """``help``: the docstring of its module."""

@@ -22,7 +22,7 @@ class PrivateClone:
     """Another clone of the same origin that has private memory.
 
     Attributes:
-        folder: where that lies.
+        folder: where that is.
         home: where the clone is.
     """
 
@@ -36,7 +36,7 @@ class PrivateMemory:
 
     Attributes:
         project: the project's folder.
-        folder: where it lies; null where hooks have made none yet.
+        folder: where it is; null where hooks have made none yet.
         items: how many memories it holds.
         working: how many of sessions under way.
         clones: other clones of the same origin that have one of their own.
@@ -53,7 +53,7 @@ class PrivateMemory:
         working = f" and {self.working:,} of sessions under way" if self.working else ""
         return f"{count(self.items, 'memory', 'memories')}{working}, {self.folder}"
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Remark what it holds, and what can be done with it."""
         remark(f"{self.held()}; readable by you alone, outside the repository")
         remark(f"to list it: memfs -C {shlex.quote(str(self.folder))} list")
@@ -89,7 +89,7 @@ def join_private(project: private_memories.Project, key: str, yes: bool) -> None
     """Use the private memory of another clone of the same origin here, or that in the folder named ``key``.
 
     Raises:
-        Unclear: there is none or there are several, or nobody said yes.
+        Unclear: there is none or there are several, or it was not confirmed.
     """
     folders = private_memories.projects_folder()
     found = [one for one in folders.glob("[a-z0-9]*") if one.name == key] if key else private_memories.clones(project)
@@ -108,7 +108,7 @@ def join_private(project: private_memories.Project, key: str, yes: bool) -> None
 
 
 def _joined(project: private_memories.Project, folder: Path) -> None:
-    """Let a project use a private memory, and bring along what it had of its own."""
+    """Let a project use a private memory, and bring along what it had."""
     from memfs.sessions.store import join
 
     if brought := join(project, folder):
@@ -119,7 +119,7 @@ def _joined(project: private_memories.Project, folder: Path) -> None:
 def _where(folder: Path) -> str:
     record = private_memories.read_record(folder)
     path = record.homes[-1].path if record is not None and record.homes else str(folder)
-    return clean(path.removesuffix("/.git"))  # it stands in a question, too
+    return clean(path.removesuffix("/.git"))  # it appears in a question, too
 
 
 def counts(folder: Path) -> dict[str, int]:

@@ -87,7 +87,7 @@ class FoundItem:
     """An item that was found.
 
     Attributes:
-        item: of which these fields stand beside the others.
+        item: of which these fields are inlined.
         content: what it says; where ``shortened``, only its passage.
         score: what it was ranked by.
         relevance: the share of the question that it covers, in percent; not without a question.
@@ -95,7 +95,7 @@ class FoundItem:
         stale: whether its file is invalid at present, and this is its last good version.
         passage: what of a long content answers best.
         shortened: whether only the passage had room in the budget.
-        conflicts: what was displaced in it when branches were joined, while nobody has decided.
+        conflicts: what was displaced in it when branches were joined, until that is decided.
         contradicts: ids of other hits of which only one can hold beside it.
         earlier: earlier versions of what it says, the latest first.
         reasons: the factors that made the score, where they were asked for.
@@ -122,7 +122,7 @@ class FoundItems:
     Attributes:
         query: what was asked.
         hits: what was found, best first.
-        answer: all of it; of which these fields stand beside the others.
+        answer: all of it; of which these fields are inlined.
         hint: what may find more.
         fenced: the hits as quoted data, where that was asked for.
         filtered: with ``--explain``, ids of what would be among the hits without the filters.
@@ -182,18 +182,18 @@ def _because(score: float, reasons: Mapping[str, float]) -> str:
     return f"  {styled('because', dim=True)} score {score:.3g} from {factors}"
 
 
-def _why_not_text(told: WhyNot) -> Text:
-    yield f"{styled(told.id, fg='green', bold=True)}  {told.explanation}"
-    if told.score is not None:
-        yield _because(told.score, told.reasons)
-    if told.needed is not None and told.score is not None and told.reason != "hit":
-        yield f"  the last hit has a score of {told.needed:.3g}"
-    for said, words in (("it has", told.shared), ("it lacks", told.lacking)):
+def _why_not_text(result: WhyNot) -> Text:
+    yield f"{styled(result.id, fg='green', bold=True)}  {result.explanation}"
+    if result.score is not None:
+        yield _because(result.score, result.reasons)
+    if result.needed is not None and result.score is not None and result.reason != "hit":
+        yield f"  the last hit has a score of {result.needed:.3g}"
+    for heading, words in (("it has", result.shared), ("it lacks", result.lacking)):
         if words:
-            yield f"  {said} {one_line(', '.join(words), 100)}"
-    if told.passage is not None:
-        yield f"  its best passage: {one_line(told.passage.text, 100)}"
-    for note in told.notes:
+            yield f"  {heading} {one_line(', '.join(words), 100)}"
+    if result.passage is not None:
+        yield f"  its best passage: {one_line(result.passage.text, 100)}"
+    for note in result.notes:
         yield f"  {note}"
 
 
@@ -297,8 +297,8 @@ def recall(
         if why_not is not None:
             from memfs.doors.cli.output import render
 
-            told = workspace.why_not(why_not, asked, to_agents=fenced, own=own, past=past)
-            render(told, _why_not_text(told), json=wants_json())
+            result = workspace.why_not(why_not, asked, to_agents=fenced, own=own, past=past)
+            render(result, _why_not_text(result), json=wants_json())
             return None
         mounted = past is None and not own and bool(workspace.settings.mounts)  # else they need not be imported
         recall = past.recall if past else workspace.sources.mounts.recall if mounted else workspace.recaller
@@ -357,7 +357,7 @@ def _query(workspace: Workspace, text: str, limit: int | None, chosen: dict[str,
 
 
 def _left_out(workspace: Workspace) -> list[Problem]:
-    """Why mounts were not asked: they cannot be, or nobody trusted the file that names them."""
+    """Why mounts were not asked: they cannot be, or the file that names them is not trusted."""
     standing, mounts = trust.status_of(workspace.root), workspace.settings.mounts
     named = (want.key for want in standing.wants if want.key.startswith(f"{MOUNTS}."))
     ignored = [key for key in named if key.removeprefix(f"{MOUNTS}.") not in mounts]

@@ -75,7 +75,7 @@ class StoredText:
 
 
 def text_of_stored(done: StoredText) -> Text:
-    """What is told of a text that was stored, or was not."""
+    """What is reported of a text that was stored, or was not."""
     if done.item is not None:
         word = "Merged into" if done.review is not None and done.review.result.merged_into else "Remembered"
         yield f"{word} {styled(done.item.id, fg='green', bold=True)}"
@@ -206,8 +206,8 @@ def _reviewed(workspace: Workspace, fresh: MemoryItem, allow_secret: str) -> Sto
     item = workspace.store.get(result.memory_id) if result.memory_id else None
     if item is not None:
         land(workspace, item)
-    told = ReviewedText(result, round(result.consensus_score, 3), tuple(_verdicts(result.review)))
-    return StoredText(id=result.memory_id, item=item, stored=result.stored, review=told)
+    review = ReviewedText(result, round(result.consensus_score, 3), tuple(_verdicts(result.review)))
+    return StoredText(id=result.memory_id, item=item, stored=result.stored, review=review)
 
 
 def _verdicts(review: ReviewResult | None) -> Iterator[ReviewerVerdict]:
@@ -225,12 +225,12 @@ def _sentences(result: StoreResult) -> list[str]:
     if review is None or result.merged_into or not review.agent_scores:
         return [result.reason]
     verdict = "worth keeping" if result.stored else "not worth keeping (without --review it is stored as it is)"
-    told = "; ".join(_telling(review, "+" if result.stored else "-"))
+    reasons = "; ".join(_reasons(review, "+" if result.stored else "-"))
     left_out = [f"a reviewer is left out: {why}" for why in review.absent.values()]
-    return [f"{verdict}: {told}" if told else verdict, *left_out]
+    return [f"{verdict}: {reasons}" if reasons else verdict, *left_out]
 
 
-def _telling(review: ReviewResult, sign: str) -> list[str]:
+def _reasons(review: ReviewResult, sign: str) -> list[str]:
     """What the reviewers said for or against a text, each once; one that gives no points counts either way."""
     parts = [part for name in review.agent_scores for part in review.reasons.get(name, "").split("; ") if part]
     found = [(part, _POINTS.fullmatch(part)) for part in parts]

@@ -28,7 +28,7 @@ class ReviewedChange:
     Attributes:
         failed: whether something stands against it; with `--strict` a warning does.
         summary: that in a sentence.
-        report: all of it; its fields stand beside the others.
+        report: all of it; its fields are inlined.
     """
 
     failed: bool

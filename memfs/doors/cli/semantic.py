@@ -52,7 +52,7 @@ class SemanticSwitch:
     """Whether memories are searched by meaning, and what was done about it.
 
     Attributes:
-        status: how far it is; its fields stand beside.
+        status: how far it is; its fields are inlined.
         changed: whether memfs.toml was changed.
         made: how many memories were embedded.
         seconds: how long it took.
@@ -181,7 +181,7 @@ def _status(workspace: Workspace) -> SemanticStatus:
     config = workspace.memory_config
     if config.storage_type != VECTOR_DB:
         return SemanticStatus()
-    said = SemanticStatus(
+    status = SemanticStatus(
         on=True,
         model=config.embedding_model,
         endpoint=config.embedding_endpoint,
@@ -191,12 +191,12 @@ def _status(workspace: Workspace) -> SemanticStatus:
         meaning = workspace.meaning.wanted()
     except MemfsError as error:
         workspace.store.note_failure(error)
-        return replace(said, problem=". ".join(filter(None, (error.sentence, error.hint))))
+        return replace(status, problem=". ".join(filter(None, (error.sentence, error.hint))))
     assert meaning is not None  # with a vector_db there is one, or an error
     workspace.store.follow()
     far = meaning.embeddings.status()
     return replace(
-        said,
+        status,
         items=far.items,
         embedded=far.embedded,
         waiting=far.items - far.embedded,

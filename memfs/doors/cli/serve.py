@@ -39,10 +39,10 @@ def _text(done: ServedWorkspace) -> Text:
 
 
 @verb("serve", text=_text)
-@click.option("--detach", is_flag=True, help="Go on in the background, and return once it answers.")
+@click.option("--detach", is_flag=True, help="Run in the background, and return once it answers.")
 @click.option("--stop", is_flag=True, help="End the one that is up.")
 def serve(detach: bool, stop: bool) -> ServedWorkspace:
-    """Answer commands of this user from a workspace that is held open, until nobody asks for a while.
+    """Answer commands of this user from a workspace that is held open, until no one asks for a while.
 
     While it is up, it answers memfs recall, list, show, status, log, diff, remember, update and forget, as they would
     themselves and sooner. MEMFS_RESIDENT=off goes past it.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memfs.learning.inbox import ShareResult
     from memfs.workspace import Workspace
 
-_TOLD = {
+_WORDS = {
     "stored": ("Shared", "Would share"),
     "updated": ("Brought up to date", "Would bring up to date"),
     "same": ("Shared already", "Shared already"),
@@ -68,12 +68,12 @@ def _text(done: ShareReport, dry_run: bool) -> Text:
 
 
 def _copy_text(one: ShareResult, path: str, dry_run: bool) -> Text:
-    told = _TOLD.get(one.fate.became.value)
-    if told is None:
+    words = _WORDS.get(one.fate.became.value)
+    if words is None:
         also = "; --replace takes yours" if one.fate.became == "kept" else ""
         yield Note(f"{one.item.id}: {one.fate.reason}{also}")
         return
-    yield f"{styled(told[dry_run], fg='green')} {styled(one.fate.id, bold=True)}"
+    yield f"{styled(words[dry_run], fg='green')} {styled(one.fate.id, bold=True)}"
     if path:
         yield f"  {path}"
     if one.fate.contradicts:
@@ -90,7 +90,7 @@ def _copy_text(one: ShareResult, path: str, dry_run: bool) -> Text:
 @click.option("--keep-private", is_flag=True, help="Share nothing: take these IDs off the list.")
 @click.option("--replace", is_flag=True, help="Replace a copy that was edited there.")
 @click.option("--allow-secret", metavar="REASON", default="", help="Why what looks like a secret may stay.")
-@click.option("--dry-run", is_flag=True, help="Tell what would be shared, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Say what would be shared, and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask before sharing what you edited by hand and have not committed.")
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most so many; 20.")
 def share(

@@ -26,7 +26,7 @@ class ShownItem:
     """One item.
 
     Attributes:
-        item: all of it; its fields stand beside the others.
+        item: all of it; its fields are inlined.
         usage: how it was used; not of a revision.
         contradicts: ids of the items of which only one can hold beside it.
         stale: whether its file is invalid at present, and this is its last good version.

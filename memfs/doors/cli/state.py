@@ -345,7 +345,7 @@ def _made_text(one: Checkpoint) -> Text:
 @verb("create", text=_made_text)
 @click.option("--reason", default="", metavar="TEXT", help="Why, for the manifest.")
 def _checkpoint_create(workspace: Workspace, reason: str) -> Checkpoint:
-    """Make a checkpoint and verify it, while others may go on writing.
+    """Make a checkpoint and verify it, while others may keep writing.
 
     It holds iterations, aggregates, configuration and context; memories and archives are not part of it. Killed before
     it is durable and read back, there is no new checkpoint. Its manifest is in git, its payload beside it is not.
@@ -393,10 +393,10 @@ def _checkpoint_list(workspace: Workspace, as_of: str | None) -> tuple[Checkpoin
 def _checkpoint_recover(
     checkpoint_id: str | None, components: tuple[str, ...], restore: bool, dry_run: bool
 ) -> RecoveryState:
-    """Say what to go on from after a crash; nothing is changed.
+    """Say what to continue from after a crash; nothing is changed.
 
-    By the newest checkpoint that verifies, or by ID, it tells what that holds, which tasks in flight were completed
-    since, which are to be done again, and where each component goes on. A component is an agent, system, hypotheses,
+    By the newest checkpoint that verifies, or by ID, it says what that holds, which tasks in flight were completed
+    since, which are to be done again, and where each component continues. A component is an agent, system, hypotheses,
     tournament, feedback, configuration, context, aggregates, or a name in recovery_metadata. With --restore, what is
     newer and not in the checkpoint stays, what is archived stays archived, and what is replaced is in history.
 
@@ -415,7 +415,7 @@ def _checkpoint_recover(
 
 checkpoint = Actions(
     "checkpoint",
-    "Keep the whole state of a multi-agent system as it is at one moment, and go on from it after a crash.",
+    "Keep the whole state of a multi-agent system as it is at one moment, and continue from it after a crash.",
     _checkpoint_list,
     _checkpoint_create,
     _checkpoint_recover,

@@ -1,4 +1,4 @@
-"""``status``: what a workspace knows, what waits, what is wrong, what it weighs, and where private memory lies."""
+"""``status``: what a workspace knows, what waits, what is wrong, its size, and where private memory is."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _LASTING = frozenset({Layer.EPISODIC.value, Layer.SEMANTIC.value})
 
 # -- the parts ----------------------------------------------------------------------------------------------------
 class StatusPart(NamedTuple):
-    """A part of what is told of a workspace: a key of JSON with its value, and rows for people.
+    """A part of what is reported of a workspace: a key of JSON with its value, and rows for people.
 
     What is ``usual`` has rows only where all of them are asked for.
     """
@@ -74,9 +74,9 @@ def _knowledge(workspace: Workspace) -> StatusPart:
         "newest": "; ".join(one["text"] for one in newest),
     }
     if disputed:
-        said = "; ".join(_named(item)["text"] for item in disputed[:_FEW])
+        texts = "; ".join(_named(item)["text"] for item in disputed[:_FEW])
         named = "them" if len(disputed) > 1 else "it"
-        rows["disputed"] = f"{said}; 'memfs team conflicts' names {named} and what they deny"
+        rows["disputed"] = f"{texts}; 'memfs team conflicts' names {named} and what they deny"
     value = {
         "days": _DAYS,
         "learned": len(learned),
@@ -93,8 +93,8 @@ def _named(item: MemoryItem) -> dict[str, Any]:
 
 def _index(workspace: Workspace, fresh: bool) -> StatusPart:
     engine = workspace.settings.index.engine
-    told = f"{engine}, {'fresh' if fresh else 'stale'}"
-    return StatusPart("index", {"engine": engine, "fresh": fresh}, {"index": told}, usual=fresh)
+    text = f"{engine}, {'fresh' if fresh else 'stale'}"
+    return StatusPart("index", {"engine": engine, "fresh": fresh}, {"index": text}, usual=fresh)
 
 
 def _watch(workspace: Workspace, all_: bool) -> StatusPart:
@@ -110,8 +110,8 @@ def _resident(workspace: Workspace) -> StatusPart:
     from memfs.doors.resident.place import resident_of  # which can end one, too
 
     process = resident_of(workspace.root)
-    told = f"up, pid {process}" if process else "off"
-    return StatusPart("resident", {"pid": process or None}, {"resident": told}, usual=not process)
+    text = f"up, pid {process}" if process else "off"
+    return StatusPart("resident", {"pid": process or None}, {"resident": text}, usual=not process)
 
 
 def _trust(workspace: Workspace) -> StatusPart:
@@ -126,8 +126,8 @@ def _trust(workspace: Workspace) -> StatusPart:
         "subjects": [want.subject for want in standing.wants],
         "command": command,
     }
-    told = f"{asked} enabled" if standing.trusted else f"{asked} ignored: {standing.reason}; look, then: {command}"
-    return StatusPart("trust", value, {"trust": told if asked else ""})
+    text = f"{asked} enabled" if standing.trusted else f"{asked} ignored: {standing.reason}; look, then: {command}"
+    return StatusPart("trust", value, {"trust": text if asked else ""})
 
 
 def _semantic(workspace: Workspace) -> StatusPart:
@@ -141,17 +141,17 @@ def _semantic(workspace: Workspace) -> StatusPart:
 
 def _hooks(workspace: Workspace) -> StatusPart:
     waiting = waiting_sessions(workspace)
-    told = f"what {output.count(waiting, 'session')} told waits; the agent's next answer, or session, makes it memories"
-    return StatusPart("hooks", {"waiting": waiting}, {"hooks": told if waiting else ""})
+    text = f"what {output.count(waiting, 'session')} told waits; the agent's next answer, or session, makes it memories"
+    return StatusPart("hooks", {"waiting": waiting}, {"hooks": text if waiting else ""})
 
 
 def _mounts(workspace: Workspace) -> StatusPart:
-    """Each mount; private memory has a row of its own where it can be read."""
+    """Each mount; private memory has its own row where it can be read."""
     if not workspace.settings.mounts:
         return StatusPart("mounts", None, {})
     states = [one for one in workspace.sources.mounts.states() if not _is_private(one)]
-    told = ", ".join(f"{one.name} ({_mount_text(one)})" for one in states)
-    return StatusPart("mounts", {one.name: one for one in states}, {"mounts": told})
+    text = ", ".join(f"{one.name} ({_mount_text(one)})" for one in states)
+    return StatusPart("mounts", {one.name: one for one in states}, {"mounts": text})
 
 
 def _is_private(state: MountState) -> bool:
@@ -176,9 +176,9 @@ def _merges(workspace: Workspace) -> StatusPart:
     conflicts, waiting, driver = len(workspace.conflicts.list()) if few else None, 0, has_driver(workspace.repository)
     with suppress(MemfsError):  # git's files cannot be read: 'check' says why
         waiting = workspace.teams.waiting()
-    told = [f"{output.count(waiting, 'decision')} waiting ('memfs team conflicts')"] if waiting else []
-    told += [] if driver else ["as plain text: the merge driver is not installed ('memfs init')"]
-    rows = {"merges": "; ".join(told)}
+    notes = [f"{output.count(waiting, 'decision')} waiting ('memfs team conflicts')"] if waiting else []
+    notes += [] if driver else ["as plain text: the merge driver is not installed ('memfs init')"]
+    rows = {"merges": "; ".join(notes)}
     if conflicts:
         rows["conflicts"] = f"{conflicts:,} to decide ('memfs team conflicts')"
     return StatusPart("merges", {"conflicts": conflicts, "waiting": waiting, "driver": driver}, rows)
@@ -194,9 +194,9 @@ def _states(workspace: Workspace) -> Iterator[StatusPart]:
     value: dict[str, Any] = {
         "iterations": len(iterations), "archived": archived, "open": current, "documents": documents,
     }  # fmt: skip
-    told = f"{len(iterations):,}" + (f", {archived} archived" if archived else "")
-    told += f", number {current} is open" if current is not None else ", none is open"
-    yield StatusPart("states", value, {"iterations": f"{told}; {output.count(documents, 'document')}"})
+    text = f"{len(iterations):,}" + (f", {archived} archived" if archived else "")
+    text += f", number {current} is open" if current is not None else ", none is open"
+    yield StatusPart("states", value, {"iterations": f"{text}; {output.count(documents, 'document')}"})
     parts = [f"{output.count(late.count, 'checkpoint')}, the last {late.last}" if late.last else "none yet"]
     if late.damaged:
         parts.append(f"{late.damaged} cannot be used, see 'memfs check --integrity'")
@@ -280,7 +280,7 @@ class PresentState:
         mounts: each mounted workspace.
         merges: how many contradictions, and decisions of merges, wait; whether git joins memory field by field.
         invalid: the edits that are invalid, so that nothing commits them.
-        rows: what is told of all that in a line each.
+        rows: what is said of all that in a line each.
     """
 
     workspace: Path
@@ -313,12 +313,12 @@ class StorageUse:
     """Items by type and layer, what everything weighs, and how often memories were used.
 
     Attributes:
-        tally: how many items there are, and what they weigh; of which these fields stand beside the others.
+        tally: how many items there are, and what they weigh; of which these fields are inlined.
         bytes: what the files of items (``content``), git (``repository``) and the search index (``index``) weigh.
         usage: how many items were recalled (``items``), and how often (``uses``).
         areas: what each area weighs (``bytes``), beside its ``quota``; null where it has none.
         total: all of them, beside the quota of the workspace.
-        free: bytes that are free on the disk; null where the system does not tell.
+        free: bytes that are free on the disk; null where the system does not say.
         iterations: what each iteration adds.
         bytes_per_iteration: the mean of that.
         growth_of_an_iteration: by how much each iteration is larger than the one before.
@@ -341,8 +341,8 @@ class WorkspaceStatus:
 
     Attributes:
         items: how many memories there are.
-        now: how it is now; its fields stand beside.
-        weights: items by type and layer, and what everything weighs; its fields stand beside.
+        now: how it is now; its fields are inlined.
+        weights: items by type and layer, and what everything weighs; its fields are inlined.
         private: your private memory of this project; null where there is none.
         problems: what is wrong; 'memfs check' looks for more.
     """
@@ -444,7 +444,7 @@ def _private() -> WorkspaceStatus:
         if found.clones:
             hint += f"; 'memfs init --join-private' uses that of {found.clones[0].home}"
         raise Unclear("there is no private memory of this project yet", hint)
-    found.tell()
+    found.report()
     return WorkspaceStatus(items=found.items, private=found)
 
 
@@ -455,14 +455,14 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
     store.notice_commits(thorough=True)
     with store.change_detector.everywhere():
         learned, edits = store.edit_finder.look()  # brings the index in step first
-    pending, head, told = store.pending(), workspace.repository.head(), all_ or wants_json()
+    pending, head, detailed = store.pending(), workspace.repository.head(), all_ or wants_json()
     at = f" at {head.commit[:12]}" if head.commit else ", no commits yet"
     parts = (
         _knowledge(workspace),
         StatusPart("branch", head.branch or None, {"branch": f"{head.branch or 'detached HEAD'}{at}"}),
         StatusPart("hand_edits", tuple(edits), {_TO_COMMIT: _to_commit(pending, len(edits))}),
         _index(workspace, fresh=not (learned and store.index_sync.refresh(learned.paths()))),
-        _watch(workspace, told),
+        _watch(workspace, detailed),
         _resident(workspace),
         _trust(workspace),
         _semantic(workspace),
@@ -473,7 +473,7 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         *_states(workspace),
         _storage(workspace),
         _quota(workspace),
-        _backup(workspace, told),
+        _backup(workspace, detailed),
     )
     rows = {name: text for part in parts if all_ or not part.usual for name, text in part.rows.items()}
     return PresentState(
@@ -490,15 +490,15 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
 
 def _to_commit(pending: PendingCommit, edits: int) -> str:
     """How many changes wait and of how many files, where that is another number; and how many edits by hand."""
-    said = []
+    parts = []
     if pending.count:
         files = (
             f" to {output.count(len(pending.paths), 'file')}" if len(pending.paths) not in (0, pending.count) else ""
         )
-        said.append(output.count(pending.count, "change") + files + (f" ({pending.reason})" if pending.reason else ""))
+        parts.append(output.count(pending.count, "change") + files + (f" ({pending.reason})" if pending.reason else ""))
     if edits:
-        said.append(output.count(edits, "uncommitted hand edit"))
-    return ", ".join(said) or "nothing"
+        parts.append(output.count(edits, "uncommitted hand edit"))
+    return ", ".join(parts) or "nothing"
 
 
 def _weights(workspace: Workspace) -> StorageUse:

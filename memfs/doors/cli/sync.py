@@ -118,7 +118,7 @@ def _fate(push: bool, dry_run: bool, yes: bool, adopts: bool) -> tuple[str, str]
 
 
 def _ask(edits: Sequence[str], asked: bool) -> bool | None:
-    """Whether these edits are to be published; None where there is nobody to ask."""
+    """Whether these edits are to be published; None where there is no one to ask."""
     if not asked:
         return None
     note(f"{count(len(edits), 'edit')} by hand {'is' if len(edits) == 1 else 'are'} not committed:")

@@ -45,8 +45,8 @@ def _row(one: Convention) -> tuple[str, ...]:
         f"trust {one.trust}, not told to agents" if held else "",
         f"to replace {', '.join(one.supersedes)}" if coming else "",
     )
-    where, told = ", ".join(one.scope) or "everywhere", "; ".join(filter(None, remarks))
-    return one.status or "no status", where, one.owner, one.id, told, output.one_line(str(one))
+    where, notes = ", ".join(one.scope) or "everywhere", "; ".join(filter(None, remarks))
+    return one.status or "no status", where, one.owner, one.id, notes, output.one_line(str(one))
 
 
 def _convention_list_text(found: tuple[Convention, ...]) -> output.Text:
@@ -121,7 +121,7 @@ def _decide(ids: tuple[str, ...], status: str, reason: str) -> ConventionDecisio
 @click.option("--supersedes", multiple=True, metavar="ID", help="What it replaces; may be repeated.")
 @click.option("--rationale", metavar="TEXT", default="", help="Why it is so.")
 @_reason
-def _convention_propose(names: tuple[str, ...], reason: str, **said: Any) -> ConventionDecision:
+def _convention_propose(names: tuple[str, ...], reason: str, **fields: Any) -> ConventionDecision:
     """Write a convention down that reaches no agent yet.
 
     TEXT is in quotes; the ID of one that was accepted takes the acceptance back.
@@ -130,11 +130,11 @@ def _convention_propose(names: tuple[str, ...], reason: str, **said: Any) -> Con
         memfs team convention propose 'Columns hold UTC with an explicit Z.' --title 'Times are UTC' --scope 'src/**'
     """
     if len(names) > 1 or not any(letter.isspace() for letter in names[0].strip()):  # an id has no blanks
-        if given := [name for name, value in said.items() if value]:
+        if given := [name for name, value in fields.items() if value]:
             raise Unclear(f"--{given[0]} describes a new convention", "give its text, in quotes")
         return _decide(names, "proposed", reason)
     with opened() as workspace:
-        made = workspace.sources.agreements.propose(names[0], **said, reason=reason, source=SOURCE)
+        made = workspace.sources.agreements.propose(names[0], **fields, reason=reason, source=SOURCE)
         land(workspace)
     remark(f"no agent is told of it until 'memfs team convention accept {made.id}'")
     return ConventionDecision("proposed", (made.id,), made.item.path, (("proposed", made.id),))
@@ -211,8 +211,8 @@ def written_by(one: LearnedFrom) -> str:
 def blame(workspace: Workspace, id: str, field: str, as_of: str | None) -> tuple[LearnedFrom, ...]:
     """Show for each field of an item which commit brought it, when, and who: agent, session, door and tool.
 
-    Each element of a list stands for itself. With FIELD only that one and what is below it, such as content, tags or
-    origin. Without --as-of, what waits for its commit and edits by hand are told as such.
+    Each element of a list counts by itself. With FIELD only that one and what is below it, such as content, tags or
+    origin. Without --as-of, what waits for its commit and edits by hand are shown as such.
 
     Examples:
         memfs team blame use-postgresql-for-transactions-7h2k9q
@@ -243,7 +243,7 @@ class BrokenAnswer:
     """The commit that broke an answer.
 
     Attributes:
-        found: of which these fields stand beside the others.
+        found: of which these fields are inlined.
         agent: whose it is.
         session: of which session.
         source: through which door it was written.
@@ -381,7 +381,7 @@ def verify(workspace: Workspace, range: str, allowed_signers: str | None, bad: b
 
     RANGE is A..B, what B has and A has not, or one revision with all that came before it; HEAD by default. A commit is
     good when its author's key signed it, or the committer's for an agent that has none. Exit code 1: not all are good,
-    or it cannot be told.
+    or it is unknown.
 
     Examples:
         memfs team verify origin/main..HEAD
@@ -389,8 +389,8 @@ def verify(workspace: Workspace, range: str, allowed_signers: str | None, bad: b
     """
     checked = workspace.teams.signatures.verify(range, allowed_signers)
     wrong = [one for one in checked if one.verdict != _GOOD]
-    told = f"{output.count(len(checked), 'commit')}, {f'{len(wrong)} not good' if wrong else 'all good'}"
-    remark(told if checked else "no commit there changes the memory")
+    counts = f"{output.count(len(checked), 'commit')}, {f'{len(wrong)} not good' if wrong else 'all good'}"
+    remark(counts if checked else "no commit there changes the memory")
     return VerifiedRange(range, not wrong, tuple(wrong if bad else checked))
 
 
@@ -422,7 +422,7 @@ class BlockReport:
         done: what became of the file, where it was to be changed.
         text: all that the block is to say; "" where nothing is agreed on.
         tokens: about how many tokens that has.
-        left_out: ids of what is not in it, as no person stands behind it.
+        left_out: ids of what is not in it, as no person vouches for it.
         name: the file, from the folder of the code.
     """
 
@@ -460,10 +460,10 @@ def _left_out_note(ids: tuple[str, ...]) -> output.Text:
 
 # -- agents-md check ----------------------------------------------------------------------------------------------
 def _standing_text(found: BlockReport) -> output.Text:
-    """What became of the block, or how it stands, and what to do about it."""
-    told = found.done or found.standing
+    """What became of the block, or its state, and what to do about it."""
+    state = found.done or found.standing
     line = f":{found.line}" if found.line else ""
-    yield f"{output.styled(told.value, fg='green')}  {found.name}{line}"
+    yield f"{output.styled(state.value, fg='green')}  {found.name}{line}"
     if found.done is None and found.standing.value != "current":
         force = " --force' overwrites the edit" if found.standing.value == "edited" else "' brings it up to date"
         yield output.Note(f"'memfs team agents-md write{force}")
@@ -564,7 +564,7 @@ class AccessReport:
     kept: bool
 
 
-@verb("access", text=lambda told: output.document(told if told.served or not told.kept else ()))
+@verb("access", text=lambda record: output.document(record if record.served or not record.kept else ()))
 @click.argument("id", required=False, metavar="[ID]", shell_complete=complete_ids)
 @click.option("--agent", default="", metavar="NAME", help="Only what this agent was given.")
 @click.option("--session", default="", metavar="NAME", help="Only what this session was given.")
