@@ -93,7 +93,7 @@ class MemfsMemoryTool(Closable, BetaAbstractMemoryTool):
         self._pages = Pages(path, folder=folder, origin=origin, source=_SOURCE, workspace=workspace)
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """The numbered lines of a file, or what lies in a folder, two levels deep."""
+        """The numbered lines of a file, or what is in a folder, two levels deep."""
         lines = getattr(command, "view_range", None)
         if lines is not None and not (isinstance(lines, list) and all(type(line) is int for line in lines)):
             raise ToolError("Invalid `view_range` parameter: it should be a list of two line numbers.")
@@ -190,7 +190,7 @@ class MemfsMemoryTool(Closable, BetaAbstractMemoryTool):
 
 
 def _on_thread(command: Callable[..., Result]) -> Callable[..., Coroutine[Any, Any, Result]]:
-    """A method of ``MemfsMemoryTool`` for an event loop, which goes on meanwhile."""
+    """A method of ``MemfsMemoryTool`` for an event loop, which runs on meanwhile."""
 
     @wraps(command)
     async def run(self: AsyncMemfsMemoryTool, *arguments: Any) -> Result:
@@ -316,7 +316,7 @@ def _inserted(text: str, after: int, inserted: str) -> str:
 
 # -- folders ------------------------------------------------------------------------------------------------------
 def _listing(path: str, inner: str, pages: Sequence[Page]) -> str:
-    """What lies in a folder, by name, without what is hidden."""
+    """What is in a folder, by name, without what is hidden."""
     sizes: dict[tuple[str, ...], int | None] = {}
     for page in pages:
         parts = tuple(page.path[len(inner) + 1 if inner else 0 :].split("/"))

@@ -116,7 +116,7 @@ def install(
 
     Args:
         scope: for whom; None: as the program usually has it.
-        server: beside hooks, the MCP server of the project, too: a person's own stand in a file that Claude Code keeps
+        server: beside hooks, the MCP server of the project, too: a person's own are in a file that Claude Code keeps
             writing.
         into_repository: let hooks keep what sessions report in the repository's memory, instead of each person's
             private one.

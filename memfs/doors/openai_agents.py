@@ -104,7 +104,7 @@ class MemfsSession:
         """Add items to the end of the conversation, all or none of them.
 
         Raises:
-            SecretDetected: one holds what looks like a secret, and nobody said why it may stay.
+            SecretDetected: one holds what looks like a secret, and no reason to keep it was given.
             ContentError, StorageIO: nothing was added.
             TypeError, ValueError: one cannot be written as JSON.
         """
@@ -144,7 +144,7 @@ async def _finished(function: Callable[[], Result]) -> Result:
 
 # -- the conversation --------------------------------------------------------------------------------------------
 def shown_name(name: str) -> str:
-    """The name of a session as a file can hold it, on one line; the ids tell apart what looks the same."""
+    """The name of a session as a file can hold it, on one line; the ids distinguish what looks the same."""
     return " ".join(clean_text(name, 200).split()) or "session"
 
 
@@ -298,7 +298,7 @@ class _Draft:
         sort = str(facts.get("type") or "message")
         role = "tool" if sort.endswith("_output") else str(facts.get("role") or "assistant")
         tool = facts.get("name") if sort.endswith("_call") else ""
-        text = clean_text("\n".join(_said(facts)), _MOST_SHOWN)
+        text = clean_text("\n".join(_content_lines(facts)), _MOST_SHOWN)
         return cls(
             value, written, text, "" if text else _line(sort), _line(role), _line(tool if isinstance(tool, str) else "")
         )
@@ -326,7 +326,7 @@ def _line(text: str) -> str:
     return " ".join(clean_text(text, 90).split())
 
 
-def _said(facts: Mapping[str, Any]) -> Iterator[str]:
+def _content_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     """What a person would call the text of an item."""
     if isinstance(facts.get("name"), str) and "arguments" in facts:
         yield f"{facts['name']}({facts['arguments']})"

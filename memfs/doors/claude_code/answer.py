@@ -30,7 +30,7 @@ from memfs.store.access_log import served_to
 from memfs.workspace import Workspace, open_workspace
 
 Complain = Callable[[str], None]
-_TELLS: Mapping[str, Callable[[Responder], str]] = {
+_RESPONSES: Mapping[str, Callable[[Responder], str]] = {
     SESSION_START: Responder.at_start,
     PROMPT: Responder.at_prompt,
     PRE_TOOL: Responder.before_tool,
@@ -76,12 +76,12 @@ def answer(
     with _opened(place, complain, settings, begin) as workspace:
         if event.name in DRAINS and workspace.root == place.root:
             _drain_in(workspace, event, place, complain)
-        tell = _TELLS.get(event.name)
-        if tell is not None:
-            telling = Responder(workspace, event, place, command)
+        respond = _RESPONSES.get(event.name)
+        if respond is not None:
+            responder = Responder(workspace, event, place, command)
             with served_to("hook", event.agent, event.session):
-                say(output(event, tell(telling)))
-                telling.note()
+                say(output(event, respond(responder)))
+                responder.note()
         if hosted:  # the resident does what is left
             return
         if event.name == SESSION_START:
@@ -109,8 +109,8 @@ def output(event: SessionEvent, text: str) -> str:
     """A context as the JSON that Claude Code takes, in which nothing decides or blocks anything; "" for none."""
     if not text:
         return ""
-    told = {"hookEventName": event.name, "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": told}) + "\n"
+    context = {"hookEventName": event.name, "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": context}) + "\n"
 
 
 def command() -> str:

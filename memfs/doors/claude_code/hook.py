@@ -1,6 +1,6 @@
-"""Run a hook: read one event from standard input, keep it, and print the answer, in a process of its own.
+"""Run a hook: read one event from standard input, keep it, and print the answer, in a separate process.
 
-The person's work goes on whatever happens here: input is read within bounds, the event is kept before anything else
+The person's work continues whatever happens here: input is read within bounds, the event is kept before anything else
 is tried, a watchdog ends the process in time, nothing but an answer is printed, and the exit code is 0. Nothing heavy
 is imported until an event needs the workspace opened.
 """
@@ -67,14 +67,14 @@ UNKNOWN_LIMIT = 1.0
 MAKING_LIMIT = 4.5
 """An event for which private memory must be made first, once a project, has at least so many seconds."""
 MAKES_NONE = frozenset({PRE_TOOL, SUBAGENT_START, SESSION_END})
-"""Events for which none is made where there is no memory at all: they have nothing to tell or to end."""
+"""Events for which none is made where there is no memory at all: they have nothing to say or to end."""
 DRAINS: Mapping[str, float] = {SESSION_START: 0.5, PRE_COMPACT: 2.5, STOP: 2.5, SUBAGENT_STOP: 20.0}
 """The events at which what waits becomes memories, and after how many seconds nothing more is begun: a person waits.
 What is left then, the next ones take."""
 LEARNING_SECONDS = 1.0
 """How long a session's start learns from what is new: a person waits."""
 ONLY_ANSWERED = frozenset({PRE_TOOL, SUBAGENT_START})
-"""Events that are answered and not kept: what they tell, the event after them tells again."""
+"""Events that are answered and not kept: what they report, the event after them reports again."""
 LEFT = frozenset({SESSION_END, *DRAINS})
 """Events after which a resident process, where one answers them, makes memories of what still waits, and learns."""
 OPENS = frozenset({PROMPT, *ONLY_ANSWERED, *DRAINS})
@@ -219,7 +219,7 @@ class Hook:
             self.report(f"this event is not remembered: {error}")
 
     def _event(self, data: bytes) -> SessionEvent | None:
-        """What the input tells; the event that the command line names counts where the input names none we know."""
+        """What the input says; the event that the command line names counts where the input names none we know."""
         if not data.strip():
             if self.name in LIMITS:
                 self.report("nothing came on standard input")
@@ -239,7 +239,7 @@ def main(
 ) -> None:
     """Answer the event of this process, and end the process with 0.
 
-    Where nobody does it for it, a resident process of the repository's memory is begun for the events that follow.
+    Where no process does it for it, a resident process of the repository's memory is begun for the events that follow.
 
     Args:
         host: what answers the event, where that is a child of a resident process.
@@ -335,7 +335,7 @@ def _read(deadline: float) -> bytes:
 def _print(text: str) -> None:
     """Print an answer in one piece."""
     data = text.encode("utf-8", "backslashreplace")
-    with suppress(OSError):  # nobody listens any more
+    with suppress(OSError):  # the reader is gone
         while data:
             data = data[os.write(1, data) :]
 

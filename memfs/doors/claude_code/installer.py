@@ -31,7 +31,7 @@ class Event:
     Attributes:
         tools: for which tools; none means always.
         seconds: after which Claude Code gives the handler up.
-        waits: whether Claude Code waits for it. It need not where nothing is answered and the session goes on; what is
+        waits: whether Claude Code waits for it. It need not where nothing is answered and the session runs on; what is
             not waited for is ended with a session that runs without a terminal.
     """
 

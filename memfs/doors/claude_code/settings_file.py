@@ -110,7 +110,7 @@ class SettingsFile:
     def rewrite(self, change: Change) -> SettingsChange:
         """Change it in one step; what somebody else saves meanwhile is kept, and changed in its turn.
 
-        Its folder is made where it is wanted, and goes with the file where nothing else lies in it.
+        Its folder is made where it is wanted, and goes with the file where nothing else is in it.
 
         Raises:
             StorageReadOnly: it is write-protected, or another user's.
@@ -150,7 +150,7 @@ class SettingsFile:
         return mark + after.encode()
 
     def _place(self) -> Path:
-        """Where it really lies.
+        """Where it really is.
 
         Raises:
             PathEscape: a link in a project leads out of it.
@@ -217,7 +217,7 @@ def carry_out(plan: Sequence[tuple[SettingsFile, Change]], dry: bool) -> tuple[S
 
 
 def _remove_if_empty(folder: Path) -> None:
-    with suppress(MemfsError):  # something lies in it, or somebody else looks after it
+    with suppress(MemfsError):  # something is in it, or somebody else looks after it
         io.rmdir(folder)
 
 

@@ -123,14 +123,14 @@ def _take(one: SourcePage, keys: dict[str, str], folder: Path, taken: SourceCont
 def _take_index(one: SourcePage, names: set[str], folder: Path, taken: SourceContent) -> None:
     """What the index says beside its pointers to the other files: older versions kept their notes there."""
     _, body, line = front_matter(one.text)
-    said: list[str] = []
+    rest: list[str] = []
     for number, row in enumerate(body.split("\n"), line):
         pointer = _POINTER.search(row) if row.lstrip().startswith(("-", "*", "+")) else None
         if pointer is None:
-            said.append(row)
+            rest.append(row)
         elif pointer[1].removeprefix("./") not in names:
             taken.skip(f"{one.name}:{number}", f"points to {pointer[1]}, which is not there")
-    title, text = first_heading("\n".join(said))
+    title, text = first_heading("\n".join(rest))
     if all(not row.strip() or row.startswith("#") for row in text.split("\n")):
         return
     taken.take(

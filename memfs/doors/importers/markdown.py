@@ -93,10 +93,10 @@ class SourceContent:
         **fields: Any,
     ) -> None:
         """Take a memory in, with those of its facts that say something; ``fields`` are further ones of the item."""
-        told = {fact: value for fact, value in facts.items() if value}
+        known = {fact: value for fact, value in facts.items() if value}
         signed = replace(origin, tool=self.tool)
         item = MemoryItem(content, kind, origin=signed, trust=self.trust.value, **fields)
-        self.arrivals.append(Arrival(key=key, name=name, item=item, where=where, links=tuple(links), facts=told))
+        self.arrivals.append(Arrival(key=key, name=name, item=item, where=where, links=tuple(links), facts=known))
 
     def skip(self, where: str, reason: str, *, refused: bool = False) -> None:
         """Note that something is not taken in."""
@@ -253,14 +253,14 @@ def first_heading(body: str) -> tuple[str, str]:
     lines = list(rows(body))
     for number, (row, is_code) in enumerate(lines):
         found = None if is_code else _HEADING.match(row)
-        if found and (said := _title(found[2] or "")):
+        if found and (title := _title(found[2] or "")):
             before, after = ([line for line, _ in part] for part in (lines[:number], lines[number + 1 :]))
-            return " ".join(said.split()), body if any(map(str.strip, before)) else "\n".join(after)
+            return " ".join(title.split()), body if any(map(str.strip, before)) else "\n".join(after)
     return "", body
 
 
 def rows(text: str) -> Iterator[tuple[str, bool]]:
-    """The lines of a page, and whether each belongs to a block of code; one that nothing closes goes on to the end."""
+    """The lines of a page, and whether each belongs to a block of code; an unclosed one reaches to the end."""
     marks = ""
     for row in text.split("\n"):
         fence = _FENCE.match(row.strip())
@@ -275,9 +275,9 @@ def rows(text: str) -> Iterator[tuple[str, bool]]:
 
 def _title(written: str) -> str:
     """What a heading says, without the marks that may close it."""
-    said = written.strip(" \t")
-    bare = said.rstrip("#")
-    return bare.rstrip(" \t") if not bare or bare[-1] in " \t" else said
+    heading = written.strip(" \t")
+    bare = heading.rstrip("#")
+    return bare.rstrip(" \t") if not bare or bare[-1] in " \t" else heading
 
 
 # -- notes --------------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def _next(found: Iterator[_Some]) -> list[_Some]:
 
 
 def _on_thread(method: Callable[..., _Some]) -> Any:
-    """A method for an event loop, which goes on meanwhile; it raises what the method raises."""
+    """A method for an event loop, which runs on meanwhile; it raises what the method raises."""
 
     @wraps(method)
     async def run(self: Any, *arguments: Any, **named: Any) -> _Some:
@@ -221,7 +221,7 @@ def _marked_object(value: _Object, depth: int) -> Any:
 
 
 def _packed(readable: Any) -> bytes:
-    """The bytes that a readable value stands for."""
+    """The bytes that a readable value represents."""
     return ormsgpack.packb(_unmarked(readable), option=_OPTION)
 
 
@@ -547,16 +547,16 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
     def _snapshot(self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> ThreadSnapshot:
         """A checkpoint as it is kept, without the channels."""
         given = config["configurable"]
-        told = get_checkpoint_metadata(config, metadata)
-        step = told.get("step")
+        merged = get_checkpoint_metadata(config, metadata)
+        step = merged.get("step")
         return ThreadSnapshot(
             place=ThreadPlace(str(given["thread_id"]), given.get("checkpoint_ns", ""), checkpoint["id"]),
             parent=given.get("checkpoint_id") or None,
-            metadata=self._pack(told),
+            metadata=self._pack(merged),
             state=self._pack({key: part for key, part in checkpoint.items() if key not in _KEPT_APART}),
             versions=dict(checkpoint["channel_versions"]),
             channels={},
-            source=str(told.get("source", "")),
+            source=str(merged.get("source", "")),
             step=step if type(step) is int else None,
         )
 

@@ -72,10 +72,10 @@ def error_text(error: MemfsError, root: str = "") -> str:
         hint = f" (its sha256 is {error.current}: read it with memory_get, and make the change to what it says)"
     if isinstance(error, SecretDetected):
         hint = " (leave it out, and say where it is kept instead; a person can allow it)"
-    said = without_folders(f"{place + ': ' if place else ''}{error.sentence}{hint}", root)
+    text = without_folders(f"{place + ': ' if place else ''}{error.sentence}{hint}", root)
     for by_hand, by_tool in _BY_TOOL.items():
-        said = said.replace(by_hand, by_tool)
-    return f"{error.code}: {said[:_ERROR]}"
+        text = text.replace(by_hand, by_tool)
+    return f"{error.code}: {text[:_ERROR]}"
 
 
 def without_folders(text: str, root: str = "") -> str:
@@ -215,8 +215,8 @@ def memory_list(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult
     text = quoted(map(_row, rows)) or ("No memory passes these filters." if within else "Nothing is remembered yet.")
     if page.cursor:
         text += f"\n\nMore with cursor {page.cursor}"
-    told = {"as_of": past.commit} if past is not None else {}
-    return ToolResult(text, {"items": rows, **told, **({"next_cursor": page.cursor} if page.cursor else {})})
+    resolved = {"as_of": past.commit} if past is not None else {}
+    return ToolResult(text, {"items": rows, **resolved, **({"next_cursor": page.cursor} if page.cursor else {})})
 
 
 def _row(row: Mapping[str, Any]) -> str:
@@ -258,23 +258,23 @@ def memory_context(opened: WorkspaceSession, caller: Caller, given: Given) -> To
     """``memory_context``: the start of a task, unless files or a tool say that this is a step of one."""
     beginning = not (given.get("files") or given.get("tool"))
     parts: list[str] = []
-    told: list[DeliveryResult] = []
+    deliveries: list[DeliveryResult] = []
     if beginning:
         start, reminders = opened.memory.beginning("" if opened.read_only else caller.agent)
-        told.append(start)
+        deliveries.append(start)
         parts += [start.text, reminded(reminders)]
     if given.get("situation") or not beginning:
-        told.append(_before_step(opened, caller, given))
-        parts.append(told[-1].text)
-    notes = [note for one in told for note in _notes(opened, one)]
-    said = "\n\n".join(filter(None, parts))
-    text = "\n\n".join((said or _nothing(opened), *notes))
-    ids = [item_id for one in told for item_id in one.ids]
-    return ToolResult(text, {"memories": said, "ids": ids, "notes": notes})
+        deliveries.append(_before_step(opened, caller, given))
+        parts.append(deliveries[-1].text)
+    notes = [note for one in deliveries for note in _notes(opened, one)]
+    memories = "\n\n".join(filter(None, parts))
+    text = "\n\n".join((memories or _nothing(opened), *notes))
+    ids = [item_id for one in deliveries for item_id in one.ids]
+    return ToolResult(text, {"memories": memories, "ids": ids, "notes": notes})
 
 
 def _nothing(opened: WorkspaceSession) -> str:
-    """What is said where there is nothing to tell unasked, which is not all that is remembered."""
+    """What is said where there is nothing to give unasked, which is not all that is remembered."""
     more = "; memory_search asks for everything else" if opened.memory.workspace.settings.memory.on_demand else ""
     return f"No preference, warning or rule matters here{more}."
 
@@ -295,9 +295,9 @@ def reminded(reminders: Iterable[Reminder]) -> str:
     return quoted((_TO_DO, *lines)) if lines else ""
 
 
-def _notes(opened: WorkspaceSession, told: DeliveryResult) -> list[str]:
-    notes = [f"{told.left_out} more had no room."] if told.left_out else []
-    return notes + [without_folders(problem.message, opened.root) for problem in told.problems[:_PROBLEMS]]
+def _notes(opened: WorkspaceSession, result: DeliveryResult) -> list[str]:
+    notes = [f"{result.left_out} more had no room."] if result.left_out else []
+    return notes + [without_folders(problem.message, opened.root) for problem in result.problems[:_PROBLEMS]]
 
 
 # -- status ---------------------------------------------------------------------------------------------------------
@@ -392,17 +392,17 @@ def memory_delete(opened: WorkspaceSession, caller: Caller, given: Given) -> Too
 def memory_restore(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
     """``memory_restore``."""
     back = opened.memory.restore(given["id"], given.get("revision", ""), caller)
-    said = f"Restored {back.item.id} from {back.origin}." if back.changed else f"{back.item.id} says so already."
+    text = f"Restored {back.item.id} from {back.origin}." if back.changed else f"{back.item.id} says so already."
     data = {"id": back.item.id, "from": back.origin, "changed": back.changed, "sha256": back.item.sha256}
-    return ToolResult(said, data)
+    return ToolResult(text, data)
 
 
 def memory_feedback(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
     """``memory_feedback``."""
     item = opened.memory.feedback(given["id"], given["helpful"], given.get("reason", ""), caller)
-    said = "more" if given["helpful"] else "less"
+    way = "more" if given["helpful"] else "less"
     return ToolResult(
-        f"{item.id} counts for {said}: importance {item.importance:g}.", {"id": item.id, "importance": item.importance}
+        f"{item.id} counts for {way}: importance {item.importance:g}.", {"id": item.id, "importance": item.importance}
     )
 
 
@@ -480,13 +480,13 @@ def state_feedback(opened: WorkspaceSession, caller: Caller, given: Given) -> To
     agent = given.get("agent") or caller.agent
     states = opened.states
     if opened.read_only:  # that it was given is not recorded
-        told = states.workspace.states.feedback.for_agent(agent, record=False)
+        found = states.workspace.states.feedback.for_agent(agent, record=False)
     else:
         with signed_by(caller.origin):
-            told = states.feedback_for(agent)
-    data = {"agent": told.agent, "text": told.text, "version": told.version, "from_iteration": told.from_iteration}
-    said = told.text or "\n".join([f"There is no feedback for {told.agent}.", *told.remarks])
-    return ToolResult(said, {name: value for name, value in data.items() if value is not None})
+            found = states.feedback_for(agent)
+    data = {"agent": found.agent, "text": found.text, "version": found.version, "from_iteration": found.from_iteration}
+    text = found.text or "\n".join([f"There is no feedback for {found.agent}.", *found.remarks])
+    return ToolResult(text, {name: value for name, value in data.items() if value is not None})
 
 
 def _numbers(texts: Iterable[str]) -> list[int]:

@@ -129,7 +129,7 @@ class WorkspaceSession:
         """
         try:
             waiting = asyncio.get_running_loop().run_in_executor(self._threads, partial(_served, work, *arguments))
-        except RuntimeError as error:  # the threads were told to end
+        except RuntimeError as error:  # the threads are shutting down
             raise WorkspaceNotFound("this server is closing", hint="connect again") from error
         return await waiting
 
@@ -210,7 +210,7 @@ class MemoryServer:
             "memfs",
             title="memfs",
             version=__version__,
-            instructions=" ".join([_ABOUT, *(said for name, said in _ADVICE.items() if name in tools.names)]),
+            instructions=" ".join([_ABOUT, *(advice for name, advice in _ADVICE.items() if name in tools.names)]),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
@@ -222,8 +222,8 @@ class MemoryServer:
     def _caller(self, ctx: _Context) -> Caller:
         """Who calls: the client's name, and the session."""
         client = ctx.session.client_params
-        told = self._agent or (client.client_info.name if client is not None else "")
-        named = shown(" ".join(told.split()))[:_NAME] or SOURCE  # nameless, it would pass for a person
+        client_name = self._agent or (client.client_info.name if client is not None else "")
+        named = shown(" ".join(client_name.split()))[:_NAME] or SOURCE  # nameless, it would pass for a person
         return Caller(agent=named, session=self._desk.session, source=SOURCE)
 
     async def _list_tools(self, _: _Context, __: PaginatedRequestParams | None) -> ListToolsResult:
@@ -269,7 +269,7 @@ def build_server(
             names, else the workspace at or above the current folder, else this user's own.
         opener: gives an open workspace instead, which is closed with the server; called once, on another thread.
         tools: which tools it offers; None means all.
-        agent: under which name memories are stored; "" means the name that the client tells when it connects.
+        agent: under which name memories are stored; "" means the name that the client gives when it connects.
         session: under which session they are stored; "" means a new one.
     """
     chosen = tools or ToolSet()
@@ -286,7 +286,7 @@ def serve(server: MemoryServer) -> None:
     # A descriptor, since a signal that comes just before a thread waits for a lock or a queue does not wake it.
     ours, wake = socket.socketpair()
     with ours, wake, _signals(wake):
-        # a thread that nobody waits for: it may be waiting for a line when the signal comes
+        # a daemon thread: it may be waiting for a line when the signal comes
         threading.Thread(target=_talk, args=(server, wake), name="mcp", daemon=True).start()
         asked_by = ours.recv(1)[0]
         server.close()

@@ -43,7 +43,7 @@ class Argument:
         sort: ``text``, ``number``, ``flag``, ``texts`` or ``facts`` (a JSON object).
         required: whether a call needs it.
         least, most: bounds of a number; ``most`` is the length of a text, too.
-        default: of a number; one without is counted from 0, and its schema tells no bounds.
+        default: of a number; one without is counted from 0, and its schema has no bounds.
     """
 
     name: str
@@ -56,10 +56,10 @@ class Argument:
 
     def schema(self) -> dict[str, Any]:
         """It as JSON Schema has it."""
-        told: dict[str, Any] = dict(_SCHEMAS[self.sort])
+        schema: dict[str, Any] = dict(_SCHEMAS[self.sort])
         if self.default is not None:
-            told |= {"minimum": self.least, "maximum": self.most, "default": self.default}
-        return told | ({"description": self.about} if self.about else {})
+            schema |= {"minimum": self.least, "maximum": self.most, "default": self.default}
+        return schema | ({"description": self.about} if self.about else {})
 
     def taken(self, value: object) -> Any:
         """The value, as its sort.
@@ -72,9 +72,9 @@ class Argument:
 
 def schema_of(rows: Sequence[Argument]) -> dict[str, Any]:
     """The arguments of a tool as JSON Schema."""
-    told: dict[str, Any] = {"type": "object", "properties": {row.name: row.schema() for row in rows}}
+    schema: dict[str, Any] = {"type": "object", "properties": {row.name: row.schema() for row in rows}}
     required = [row.name for row in rows if row.required]
-    return {**told, **({"required": required} if required else {}), "additionalProperties": False}
+    return {**schema, **({"required": required} if required else {}), "additionalProperties": False}
 
 
 def checked(rows: Sequence[Argument], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ _LARGEST = 1 << 26
 _RESET = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD, signal.SIGALRM)
 _FAILED, _ENDED_BY_OUTPUT = 1, 120
 SESSION_CODE = 64
-"""A child's exit code where a session told something of which memories are to be made."""
+"""A child's exit code where a session reported something of which memories are to be made."""
 _PRIVATE = f"mounts.{NAME}"
 _SAYS_WHERE = ("GIT_", VARIABLES, "XDG_")
 
@@ -65,7 +65,7 @@ class Request(NamedTuple):
     descriptors: tuple[int, ...]
 
 
-def answer(link: socket.socket, workspace: Workspace, said: bytes) -> int:
+def answer(link: socket.socket, workspace: Workspace, identity: bytes) -> int:
     """Greet a client, and be the command that it asks for; returns when that is done.
 
     Args:
@@ -79,7 +79,7 @@ def answer(link: socket.socket, workspace: Workspace, said: bytes) -> int:
     os.setsid()  # what is typed at the parent's terminal is not for this command
     link.settimeout(_PATIENCE)
     try:
-        link.sendall(GREETING + os.getpid().to_bytes(4, "big") + len(said).to_bytes(4, "big") + said)
+        link.sendall(GREETING + os.getpid().to_bytes(4, "big") + len(identity).to_bytes(4, "big") + identity)
         request = received(link)
     except OSError:
         return 0
@@ -99,7 +99,7 @@ def answer(link: socket.socket, workspace: Workspace, said: bytes) -> int:
     if is_event(request.words):
         notice = _OutputNotice(link)
         root = workspace.root if same else None
-        host = hook.HookHost(root, opener, notice.tell, partial(_end_hook, link))
+        host = hook.HookHost(root, opener, notice.send, partial(_end_hook, link))
         hook.main(request.words[1:], host=host)
     command.open_with(opener)
     code = _run(request.words)
@@ -108,7 +108,7 @@ def answer(link: socket.socket, workspace: Workspace, said: bytes) -> int:
 
 
 def _end_hook(link: socket.socket, left: bool) -> None:
-    """Let the program of an agent go on; the parent hears by the exit code of what is left to do."""
+    """Let the program of an agent continue; the parent hears by the exit code of what is left to do."""
     if left:
         fcntl.fcntl(link, fcntl.F_SETFL, fcntl.fcntl(link, fcntl.F_GETFL) & ~os.O_ASYNC)
     say(link, CODE, bytes(4))
@@ -144,7 +144,7 @@ def has_gone(link: socket.socket) -> bool:
 
 
 def say(link: socket.socket, kind: bytes, content: bytes = b"") -> None:
-    """Tell the client something; a client that is gone ends this process by a signal."""
+    """Send the client a message; a client that is gone ends this process by a signal."""
     with suppress(OSError):
         link.sendall(kind + len(content).to_bytes(4, "big") + content)
 
@@ -235,12 +235,12 @@ def _surroundings() -> dict[str, str]:
 
 
 class _OutputNotice:
-    """Tells the client, once, that something is printed from now on."""
+    """Notifies the client, once, that something is printed from now on."""
 
     def __init__(self, link: socket.socket) -> None:
         self._link: socket.socket | None = link
 
-    def tell(self) -> None:
+    def send(self) -> None:
         link, self._link = self._link, None
         if link is not None:
             say(link, OUTPUT)
@@ -253,7 +253,7 @@ class _OutputStream(io.RawIOBase):
         self._number, self.name, self._once = number, name, once
 
     def write(self, data: Any) -> int:
-        self._once.tell()
+        self._once.send()
         return os.write(self._number, data)
 
     def writable(self) -> bool:
@@ -323,7 +323,7 @@ def _opener(workspace: Workspace, words: Sequence[str] = ()) -> Callable[..., Wo
 
 
 def _run(words: Sequence[str]) -> int:
-    """Run the command as a process of its own would, to its last byte; its exit code."""
+    """Run the command as a separate process would, to its last byte; its exit code."""
     from memfs.doors.cli.app import run
 
     try:

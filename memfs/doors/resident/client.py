@@ -1,6 +1,6 @@
 """Ask the resident of a workspace to run this command, before anything else of memfs is imported.
 
-A command goes on by itself where there is no resident, where it does not greet in time, and wherever it is not certain
+A command runs by itself where there is no resident, where it does not greet in time, and wherever it is not certain
 that asking is right. Once the request has gone out the resident's child runs the command, with our streams, folder and
 environment, and only what is known to have done nothing is run here again.
 """
@@ -49,7 +49,7 @@ def run_in_resident(words: Sequence[str]) -> int | None:
     """
     try:
         return _try_resident(words)
-    except KeyboardInterrupt:  # before the child could be told
+    except KeyboardInterrupt:  # before the child was informed
         return _INTERRUPTED
 
 
@@ -137,8 +137,8 @@ def _patience() -> float:
     """How many seconds a greeting is waited for; 0 where no resident is to be asked."""
     if switched_off() or os.environ.get(RESIDENT_USE, "").lower() in _OFF:
         return 0.0
-    said = os.environ.get(RESIDENT_SWITCH, "")
-    return int(said) / 1000 if said.isascii() and said.isdigit() and len(said) < 6 else _PATIENCE
+    stated = os.environ.get(RESIDENT_SWITCH, "")
+    return int(stated) / 1000 if stated.isascii() and stated.isdigit() and len(stated) < 6 else _PATIENCE
 
 
 def start_of(words: Sequence[str]) -> str:
@@ -225,7 +225,7 @@ class ChildConnection:
 
     @classmethod
     def to(cls, folder: str, name: str, patience: float) -> ChildConnection | None:
-        """Connect; None where nobody greets in time, or somebody who is not as we are."""
+        """Connect; None where no one greets in time, or one of another version."""
         import _socket
 
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -262,15 +262,15 @@ class ChildConnection:
             sent = self._connection.sendmsg([data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
             if sent < len(data):  # to send nothing fails, too, where a child has done all there is to do by now
                 self._connection.sendall(data[sent:])
-        except OSError:  # a child that is gone, or stands still: it must not get to know the rest
+        except OSError:  # a child that is gone, or stopped: it must not get to know the rest
             self.kill()
             return False
         return True
 
     def next(self) -> tuple[bytes, bytes]:
-        """What the child says next, as kind and content; (b"", b"") once it has ended, or stands still and was ended.
+        """What the child says next, as kind and content; (b"", b"") once it has ended, or was stopped and killed.
 
-        A child that was stopped is killed: it must not go on once we do without it.
+        A child that was stopped is killed: it must not resume once we do without it.
         """
         while len(self._kept) < _HEAD or len(self._kept) < _HEAD + int.from_bytes(self._kept[1:_HEAD], "big"):
             try:
@@ -416,7 +416,7 @@ def _tell_ended(words: Sequence[str], printed: bool) -> int | None:
     """The exit code where a child ended without one; None where it had done nothing, and the command runs here."""
     if not printed:
         return None
-    if is_event(words):  # it is kept, and an agent's program is never told of a failure
+    if is_event(words):  # it is kept, and an agent's program never sees a failure
         return 0
     sys.stderr.write("memfs: the resident process ended while it answered: what was printed may be incomplete\n")
     return 1

@@ -141,7 +141,7 @@ def _sweep(files: ResidentFiles) -> None:
 
 
 def _clear(lock: Path, remove: bool = False) -> None:
-    """Take the process out of a lock file that nobody holds; with ``remove`` delete the file if it names none."""
+    """Take the process out of a lock file that no process holds; with ``remove`` delete the file if it names none."""
     with suppress(OSError, MemfsError):
         fd = io.open_file(lock, os.O_RDWR)
         try:
@@ -208,24 +208,24 @@ def start(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> int
     Raises:
         StorageIO: none comes up.
     """
-    said, end = os.pipe()
+    reader, end = os.pipe()
     try:
         begin(root, settings, end)
         os.close(end)
-        own = int.from_bytes(os.read(said, _ID_BYTES), "big") or -1
+        own = int.from_bytes(os.read(reader, _ID_BYTES), "big") or -1
         until = time.monotonic() + _LONGEST_START
         ended = False
         while (up := answering(root)) != own and time.monotonic() < until:
             if ended and (up or not resident_of(root)):  # the other one may be about to come up
                 break
-            ended = bool(select.select([said], [], [], 0.01)[0])
+            ended = bool(select.select([reader], [], [], 0.01)[0])
             time.sleep(0.01 * ended)
         if process := answering(root):
             return process
-        reason = os.read(said, _LONGEST_REASON) if ended else b""
+        reason = os.read(reader, _LONGEST_REASON) if ended else b""
         raise StorageIO(os.fsdecode(reason) or "no resident process comes up", hint="see what 'memfs serve' says")
     finally:
-        os.close(said)
+        os.close(reader)
 
 
 def may_begin(root: Path, use: bool) -> bool:
@@ -235,7 +235,7 @@ def may_begin(root: Path, use: bool) -> bool:
 
 @contextmanager
 def hosted(root: Path, use: bool = True) -> Iterator[None]:
-    """While the block runs, let commands find a resident of a workspace, for a process that has threads of its own.
+    """While the block runs, let commands find a resident of a workspace, for a process that has its own threads.
 
     It is a process begun by a command, since a process with threads cannot be forked; it does not leave for want of
     questions meanwhile. What keeps it from coming up keeps nothing else.
@@ -289,7 +289,7 @@ def has_host(files: ResidentFiles) -> bool:
 
 
 def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({}), end: int = -1) -> None:
-    """Let a process of its own, which nobody waits for, become the resident, where settings allow one.
+    """Let a detached process become the resident, where settings allow one.
 
     Args:
         end: the end of a pipe to which it writes its process id, and why it cannot be one; it holds that while it is.
@@ -299,12 +299,12 @@ def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({}), end: i
         return
     try:
         os.setsid()
-        told, telling = os.pipe()
+        reader, writer = os.pipe()
         if os.fork():
-            os.close(telling)
-            os.read(told, 1)  # whoever goes on finds that one begins
+            os.close(writer)
+            os.read(reader, 1)  # the caller then finds that one is starting
             return
-        os.close(told)
+        os.close(reader)
         if end >= 0:
             os.write(end, os.getpid().to_bytes(_ID_BYTES, "big"))
         for one in (_signal.SIGALRM, _signal.SIGINT, _signal.SIGTERM):
@@ -315,8 +315,8 @@ def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({}), end: i
             os.dup2(nowhere, number)
         try:
             with claimed(files_of(root)) as claim:
-                os.close(telling)
-                if claim is not None and end < 0:  # a hook began it, and the system would go on to list it as one
+                os.close(writer)
+                if claim is not None and end < 0:  # a hook began it, and the system would keep listing it as one
                     os.set_inheritable(claim, True)
                     os.execv(sys.executable, _served(root))  # noqa: S606 - the interpreter that runs this
                 if claim is not None:

@@ -91,7 +91,7 @@ class _ForkWatcher:
     def drain(self) -> list[str] | None:
         """Paths seen to change since the last call; None where every file is to be looked at."""
         if os.getpid() != self._owner:
-            # What the parent reads meanwhile it has counted before; what it had not looked at yet nobody has here.
+            # What the parent reads meanwhile it has counted before; what it had not looked at yet is not here either.
             if not self.is_sure or self._events.waiting() or self._read[:] != self._known:
                 return None
         else:
@@ -161,7 +161,7 @@ class Resident:
 
     # -- the loop ---------------------------------------------------------------------------------------------------
     def serve(self, files: ResidentFiles) -> None:
-        """Answer until nobody has asked for long, somebody ends it, or what it stands on has changed."""
+        """Answer until no one has asked for long, somebody ends it, or what it depends on has changed."""
         woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         with self._signals(wake), ExitStack() as opened:
             self._tending = self._forked(partial(upkeep.index, self.root))
@@ -180,7 +180,7 @@ class Resident:
     def _answer(self, listener: socket.socket, files: ResidentFiles, opened: ExitStack, woken: int) -> None:
         own = os.stat(files.socket)
         program = _program()
-        asked = said = compared = time.monotonic()
+        asked = announced = compared = time.monotonic()
         look_at: float | None = None
         looked = asked - _QUIET_SECONDS
         while not self._ending:
@@ -217,14 +217,14 @@ class Resident:
             sure = all(one.is_sure for one in self._watchers)
             if self._wants_spare and quiet and sure and threading.active_count() == 1:
                 self._fork_ahead(listener)  # files that a thread has open would stay open with it
-            if self._workspace is not None and time.monotonic() - said > _SAY_SECONDS:
-                said = time.monotonic()
+            if self._workspace is not None and time.monotonic() - announced > _SAY_SECONDS:
+                announced = time.monotonic()
                 self._presence.say("")
 
     def _finish(self) -> None:
-        """Wait until nobody looks after the memory any more: who ended the resident may take the workspace away."""
+        """Wait until no process looks after the memory any more: who ended the resident may take the workspace away."""
         self._drop_spare()
-        self._end_now(self._learning)  # as long as that takes nobody waits, and the next one goes on with it
+        self._end_now(self._learning)  # no one waits as long as that takes, and the next one continues it
         if self._tending:
             with suppress(ChildProcessError):
                 os.waitpid(self._tending, 0)
@@ -349,7 +349,7 @@ class Resident:
 
     def _maintain(self) -> None:
         """Where it is due, let a child commit what waits and edits that rested, and fold the index; let another one
-        make memories of what sessions told, which may take longer.
+        make memories of what sessions reported, which may take longer.
         """
         workspace, now = self._workspace, time.monotonic()
         if workspace is None:
@@ -389,7 +389,7 @@ class Resident:
             for line in (*lines, *([] if self._spare is None else [self._spare.line])):
                 line.close()  # the child that waits for a command is to see the end of its parent alone
             code = int(act())
-        except Exception as error:  # noqa: BLE001  of others, too: nobody else would ever tell of it
+        except Exception as error:  # noqa: BLE001  of others, too: nothing else would report it
             upkeep.report(self._workspace, error)
         finally:
             os._exit(code)
@@ -466,7 +466,7 @@ def _took_up(store: FolderReader) -> bool:
 
 
 def _compact() -> None:
-    """Free unused memory, and exempt the rest from garbage collection: children share the pages that nobody changes."""
+    """Free unused memory, and exempt the rest from garbage collection: children share the pages that stay unchanged."""
     gc.collect()
     gc.freeze()
     io.give_memory_back()

@@ -79,8 +79,8 @@ def maintain(workspace: Workspace, resting: bool) -> bool:
 
 
 def learn(workspace: Workspace) -> bool:
-    """Make memories of what sessions told, in the workspace and in private memory, learn, and embed what is new, where
-    memories are found by meaning; true where something that was told is left.
+    """Make memories of session events, in the workspace and in private memory, learn, and embed what is new, where
+    memories are found by meaning; true where something reported is left.
     """
     os.nice(_NICE)
     workspace.store.resume()
@@ -94,7 +94,7 @@ def learn(workspace: Workspace) -> bool:
 
 
 def report(workspace: Workspace | None, error: Exception) -> None:
-    """Note for ``memfs status`` what ended a child, or say it where no workspace is open; whoever waited too long for
+    """Note for ``memfs status`` what ended a child, or say it where no workspace is open; who waited too long for
     another process tries again.
     """
     sentence = f"{type(error).__name__}: {error}"
@@ -121,7 +121,7 @@ def _has_events(place: SessionLocation) -> bool:
 
 
 def _drain(workspace: Workspace, place: SessionLocation) -> bool:
-    """Whether something is left that a session told."""
+    """Whether something is left that a session reported."""
     complain = partial(note_error, place.state, _WHO)
     try:
         left = _has_events(place)
@@ -190,11 +190,11 @@ def import_verbs() -> None:
 
 def _compile_wordings() -> None:
     """Read the wordings of the languages, and compile their expressions: a session's events are read with them."""
-    told: list[tuple[str, dict[str, Any]]] = [(PROMPT, {"prompt": text}) for text in _SAID]
-    told.append((STOP, {"last_assistant_message": _SAID[2]}))
+    samples: list[tuple[str, dict[str, Any]]] = [(PROMPT, {"prompt": text}) for text in _SAID]
+    samples.append((STOP, {"last_assistant_message": _SAID[2]}))
     step = {"tool_name": "Bash", "tool_input": {"command": "make test"}}
-    told += [(TOOL_FAILED, {**step, "error": "1 failed"}), (TOOL_DONE, {**step, "tool_response": {"stdout": "ok"}})]
-    events = [SessionEvent(name, "rehearsal", fields=MappingProxyType(fields)) for name, fields in told]
+    samples += [(TOOL_FAILED, {**step, "error": "1 failed"}), (TOOL_DONE, {**step, "tool_response": {"stdout": "ok"}})]
+    events = [SessionEvent(name, "rehearsal", fields=MappingProxyType(fields)) for name, fields in samples]
     waiting = [PendingEvent(event, str(number), number) for number, event in enumerate(events)]
     extract_memories(waiting, SessionNotes(), Path("/"), lambda _: ())
     for text in _SAID:
