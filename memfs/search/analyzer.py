@@ -134,18 +134,18 @@ def _likely_languages(words: Collection[str], text: str) -> tuple[str, ...]:
     # nearly all English texts: they are to cost nothing
     if plain and not (any(map(_may_tell.__getitem__, words)) if short else not _telling().isdisjoint(words)):
         return ()
-    said = {word.lower() for word in words}
-    bare = short and len(stop_words("en").intersection(said)) <= 1
-    if plain and not bare and _telling().isdisjoint(said):
+    present = {word.lower() for word in words}
+    bare = short and len(stop_words("en").intersection(present)) <= 1
+    if plain and not bare and _telling().isdisjoint(present):
         return ()
-    ended = [word for word in said if _has_ending(word)] if bare else []
-    if plain and not ended and _function_words().isdisjoint(said):
+    ended = [word for word in present if _has_ending(word)] if bare else []
+    if plain and not ended and _function_words().isdisjoint(present):
         return ()
-    english, letters = stop_words("en") & said, frozenset(text.casefold())
-    least = _FEWEST if not english or not _telling().isdisjoint(said) else _MORE
+    english, letters = stop_words("en") & present, frozenset(text.casefold())
+    least = _FEWEST if not english or not _telling().isdisjoint(present) else _MORE
     likely: dict[str, float] = {}
     for code in word_lists()["stop"]:
-        own = _known_words(code) & said
+        own = _known_words(code) & present
         score = sum(1.0 if word in _telling() else _ALSO_ENGLISH for word in own)
         score += _SIGN * (len(_letters(code) & letters) + sum(word.endswith(_endings(code)) for word in ended))
         shared = len(english & own)
@@ -314,12 +314,12 @@ def words(text: str, languages: tuple[str, ...] | None = None) -> Iterator[Word]
         languages: what ``languages`` told of the text that this one is a part of.
     """
     tokens = _tokens(text)
-    told = _detect_languages(tokens, text) if languages is None else languages
+    detected = _detect_languages(tokens, text) if languages is None else languages
     for token in tokens:
         if is_unspaced(token):
             yield Word(folded(token), tuple(_pairs(folded(token), alone=False)))
-        elif told:
-            yield Word(folded(token), *_cut(token, told))
+        elif detected:
+            yield Word(folded(token), *_cut(token, detected))
         else:
             yield Word(token if token.isascii() else folded(token), _memo[token])
 
@@ -419,18 +419,18 @@ def passage_terms(item: MemoryItem) -> list[PassageTerms]:
     """
     pieces = [item.title, *(item.content[start:end] for start, end in passages(item.content))]
     cut = [*map(_tokens, pieces)]
-    told = _detect_languages(cut[0] + cut[1] if len(cut) == 2 else [*chain.from_iterable(cut)], "\n".join(pieces))
+    detected = _detect_languages(cut[0] + cut[1] if len(cut) == 2 else [*chain.from_iterable(cut)], "\n".join(pieces))
     title, *bodies = (
-        _cut_all(found, told, piece.isascii(), alone=True) for found, piece in zip(cut, pieces, strict=True)
+        _cut_all(found, detected, piece.isascii(), alone=True) for found, piece in zip(cut, pieces, strict=True)
     )
     about: list[str] = []
     for words in (*item.tags, item.origin.speaker):
-        about += _cut_all(_tokens(words), told, words.isascii(), alone=True)
+        about += _cut_all(_tokens(words), detected, words.isascii(), alone=True)
     extra: list[str] = []
     for values in (item.metadata, item.context, item.data, item.origin.agent):
         for text in _texts(values):
-            extra += _cut_all(_tokens(text), told, text.isascii(), alone=True)
-    marks = [mark(code) for code in told]
+            extra += _cut_all(_tokens(text), detected, text.isascii(), alone=True)
+    marks = [mark(code) for code in detected]
     return [PassageTerms(title, body + about, marks if number else marks + extra) for number, body in enumerate(bodies)]
 
 
@@ -463,7 +463,7 @@ def _detect_languages(tokens: Sequence[str], text: str) -> tuple[str, ...]:
     return _likely_languages(tokens, text)
 
 
-def _cut_all(tokens: Sequence[str], told: tuple[str, ...], plain: bool, alone: bool) -> list[str]:
+def _cut_all(tokens: Sequence[str], detected: tuple[str, ...], plain: bool, alone: bool) -> list[str]:
     """The terms of tokens.
 
     Args:
@@ -473,7 +473,7 @@ def _cut_all(tokens: Sequence[str], told: tuple[str, ...], plain: bool, alone: b
     """
     if not tokens:
         return []
-    cut: Callable[[str], Iterable[str]] = (_memo_of(told, alone) if told else _memo).__getitem__
+    cut: Callable[[str], Iterable[str]] = (_memo_of(detected, alone) if detected else _memo).__getitem__
     if not plain:
         cut = partial(_cut_any, cut, alone)
     found = list(chain.from_iterable(map(cut, tokens)))
@@ -521,20 +521,20 @@ def folded(text: str) -> str:
 class _Memo(dict[str, tuple[str, ...]]):
     """The terms of each word of a spaced script that was met in texts of some languages; see ``_cut_all``."""
 
-    def __init__(self, told: tuple[str, ...], alone: bool = False) -> None:
-        self._told, self._alone = told, alone
+    def __init__(self, detected: tuple[str, ...], alone: bool = False) -> None:
+        self._detected, self._alone = detected, alone
 
     def __missing__(self, token: str) -> tuple[str, ...]:
         if len(self) >= _MEMO_LIMIT:
             self.clear()
-        if token.isascii() and not self._told:
+        if token.isascii() and not self._detected:
             if token.isalpha() and (token.islower() or token[1:].islower()):  # as ``_words``, for most words
                 word = token.lower()
                 cut: tuple[str, ...] = () if word in STOP_WORDS else (stem(word)[:_MAX_TERM],)
             else:
                 cut = tuple(_words(token))
         else:
-            own, others = _cut(token, self._told)
+            own, others = _cut(token, self._detected)
             cut = own + others
             if self._alone and not cut and token[:1].isupper():
                 cut = tuple(dict.fromkeys((*_words(folded(token)), folded(token).casefold())))
@@ -546,17 +546,17 @@ _memo = _Memo(())
 
 
 @cache
-def _memo_of(told: tuple[str, ...], alone: bool) -> _Memo:
-    return _Memo(told, alone)
+def _memo_of(detected: tuple[str, ...], alone: bool) -> _Memo:
+    return _Memo(detected, alone)
 
 
-def _cut(token: str, told: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _cut(token: str, detected: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The terms of a token: of a word in letters that one language writes, or whose text is in another language than
     English, by the rules of that language; and those that it has in English where they differ.
     """
     word = token.casefold()
     script = language_of(word) if not token.isascii() else ""
-    spoken = (script,) if script else told
+    spoken = (script,) if script else detected
     bare = folded(token)
     if not spoken or _camel_case_parts(bare) or not (script or bare.isalpha()):
         return tuple(_words(bare)), ()

@@ -532,9 +532,9 @@ class DocumentColumns:
                 json.loads(contexts[number]) if contexts and contexts[number] else _NO_CONTEXT,
                 agent[0][agent[1][number]], session[0][session[1][number]],
                 None if (sequence := sequences[number]) == _NO_SEQUENCE else sequence, speaker[0][speaker[1][number]],
-                role[0][role[1][number]], asks[number] == 1, pinned[number] == 1, 0.0, *told,
+                role[0][role[1][number]], asks[number] == 1, pinned[number] == 1, 0.0, *rest,
             ))
-            for number, (id_, path), (similarity, *told) in zip(
+            for number, (id_, path), (similarity, *rest) in zip(
                 numbers, self._paths.named(numbers), found, strict=False
             )
         ]  # fmt: skip
@@ -568,9 +568,9 @@ class DocumentColumns:
 
         found = []
         for session, sequence in dict.fromkeys(places):
-            wanted = known.get(session, -1), sequence
-            at = bisect_left(has_conversations, wanted, key=place_of)
-            while at < len(has_conversations) and place_of(has_conversations[at]) == wanted:
+            place = known.get(session, -1), sequence
+            at = bisect_left(has_conversations, place, key=place_of)
+            while at < len(has_conversations) and place_of(has_conversations[at]) == place:
                 found.append(has_conversations[at])
                 at += 1
         return found
@@ -641,14 +641,14 @@ class DocumentColumns:
 
     def _coded_test(self, name: str, names: Collection[str]) -> Callable[[Sequence[int]], list[int]]:
         known, codes = self._coded[name]
-        asked = frozenset(code for code, text in enumerate(known) if text in names)
+        passing = frozenset(code for code, text in enumerate(known) if text in names)
         if codes.itemsize == 1:
             table = bytearray(256)
-            for code in asked:
+            for code in passing:
                 table[code] = 1
             passes = codes.tobytes().translate(table)
         else:
-            passes = bytes(map(asked.__contains__, codes))
+            passes = bytes(map(passing.__contains__, codes))
         everything = range(len(codes))
         return lambda numbers: [
             *compress(numbers, passes if numbers == everything else map(passes.__getitem__, numbers))

@@ -173,10 +173,10 @@ class ColumnIndex(ABC):
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, Exception) and (told := self.told(error)) is not None:
-            raise told from error
+        if isinstance(error, Exception) and (translated := self.translated(error)) is not None:
+            raise translated from error
 
-    def told(self, error: Exception) -> MemfsError | None:
+    def translated(self, error: Exception) -> MemfsError | None:
         """What an error means, None for one that says so itself."""
         return self.unavailable(f"{type(error).__name__}: {error}") if isinstance(error, _DAMAGE) else None
 

@@ -149,9 +149,9 @@ class SqliteIndex(ColumnIndex):
         no_fork.__exit__()
         super().__exit__(*raised)
 
-    def told(self, error: Exception) -> MemfsError | None:
+    def translated(self, error: Exception) -> MemfsError | None:
         if not isinstance(error, sqlite3.Error):
-            return super().told(error)
+            return super().translated(error)
         if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":  # the module's own errors have none
             return io.storage_error(OSError(errno.ENOSPC, str(error)), "write", str(self._path))
         return self.unavailable(str(error))

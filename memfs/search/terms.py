@@ -73,9 +73,9 @@ def weights(text: str) -> Mapping[str, float]:
     latest; empty without a word.
     """
     found: dict[str, float] = {}
-    told = analyzer.languages(text)
+    codes = analyzer.languages(text)
     for turn in reversed(turns(text)):
-        for word in analyzer.words(turn.text, told):
+        for word in analyzer.words(turn.text, codes):
             share = turn.worth * (COMMON_WEIGHT if word.text.casefold() in COMMON_WORDS else 1.0)
             for terms, part in ((word.terms, share), (word.others, share * OTHER_WEIGHT)):
                 for term in terms:
@@ -91,8 +91,8 @@ def english_terms(text: str) -> frozenset[str]:
 
     Mostly nothing holds them, which makes them no slips.
     """
-    told = analyzer.languages(text)
-    return frozenset(term for word in analyzer.words(text, told) for term in word.others) if told else frozenset()
+    codes = analyzer.languages(text)
+    return frozenset(term for word in analyzer.words(text, codes) for term in word.others) if codes else frozenset()
 
 
 def marks(text: str) -> Mapping[str, str]:

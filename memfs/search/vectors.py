@@ -343,15 +343,15 @@ class FlatRows(_NamedRows):
     def _row(self, place: int) -> array[Any]:
         return self._rows[place * self.length : (place + 1) * self.length]
 
-    def nearest(self, asked: Vector, limit: int, threshold: float, but: Collection[str]) -> list[Near]:
+    def nearest(self, query: Vector, limit: int, threshold: float, but: Collection[str]) -> list[Near]:
         """The nearest but these, best first, ties by id."""
         places = [place for place, key in enumerate(self._names) if key not in but]
-        likely = self._likely(asked, places, _CLOSER * limit) if self.brief else places
-        cosines = self.cosines(asked, [self._names[place] for place in likely])
+        likely = self._likely(query, places, _CLOSER * limit) if self.brief else places
+        cosines = self.cosines(query, [self._names[place] for place in likely])
         found = ((-cosine, key) for key, cosine in cosines.items() if cosine >= threshold)
         return [Near(key, -less) for less, key in nsmallest(limit, found)]
 
-    def _likely(self, asked: Vector, places: Sequence[int], many: int) -> Sequence[int]:
+    def _likely(self, query: Vector, places: Sequence[int], many: int) -> Sequence[int]:
         """Of these the ones whose numbers have most of the signs of what is asked; all where zeros hide the signs."""
         if len(places) <= many:
             return places
@@ -361,14 +361,14 @@ class FlatRows(_NamedRows):
             self._signs = [int(digits[start : start + length], 2) for start in range(0, len(digits), length)]
         if not self._signs:
             return places
-        wanted = int("".join("01"[number >= 0] for number in asked), 2)
+        wanted = int("".join("01"[number >= 0] for number in query), 2)
         signs = self._signs
         return sorted(places, key=lambda place: (wanted ^ signs[place]).bit_count())[:many]
 
-    def cosines(self, asked: Vector, keys: Sequence[str]) -> dict[str, float]:
+    def cosines(self, query: Vector, keys: Sequence[str]) -> dict[str, float]:
         """The cosine of each of these."""
         places = [self._places[key] for key in keys]
-        sums = (sum(map(mul, self._row(place), asked)) for place in places)
+        sums = (sum(map(mul, self._row(place), query)) for place in places)
         return {key: found / (self._sizes[place] or 1.0) for key, place, found in zip(keys, places, sums, strict=True)}
 
     # -- in one piece -----------------------------------------------------------------------------------------------
@@ -430,12 +430,12 @@ class MatrixRows(_NamedRows):
         return found
 
     def _make_room(self, length: int) -> None:
-        wanted = len(self._names)
+        rows = len(self._names)
         if self._matrix is None:
             self.length = length
-            self._matrix = self._np.zeros((max(_ROOM, wanted), length), dtype=self._np.float32)
-        elif wanted > len(self._matrix):
-            more = max(len(self._matrix), wanted - len(self._matrix))
+            self._matrix = self._np.zeros((max(_ROOM, rows), length), dtype=self._np.float32)
+        elif rows > len(self._matrix):
+            more = max(len(self._matrix), rows - len(self._matrix))
             self._matrix = self._np.concatenate((self._matrix, self._np.zeros((more, length), dtype=self._np.float32)))
 
     def _drop(self, key: str) -> int | None:
@@ -446,9 +446,9 @@ class MatrixRows(_NamedRows):
             self._matrix = self._matrix if self._names else None
         return place
 
-    def nearest(self, asked: Vector, limit: int, threshold: float, but: Collection[str]) -> list[Near]:
+    def nearest(self, query: Vector, limit: int, threshold: float, but: Collection[str]) -> list[Near]:
         np, many = self._np, limit + len(but)
-        cosines = self._matrix[: len(self._names)] @ np.asarray(asked, dtype=np.float32)
+        cosines = self._matrix[: len(self._names)] @ np.asarray(query, dtype=np.float32)
         (places,) = np.nonzero(cosines >= threshold)
         if len(places) > many:
             # ties at the edge stay in, so that ids decide between them
@@ -457,9 +457,9 @@ class MatrixRows(_NamedRows):
         found = sorted((-float(cosines[place]), self._names[place]) for place in places.tolist())
         return [Near(key, -less) for less, key in found if key not in but][:limit]
 
-    def cosines(self, asked: Vector, keys: Sequence[str]) -> dict[str, float]:
+    def cosines(self, query: Vector, keys: Sequence[str]) -> dict[str, float]:
         rows = self._matrix[[self._places[key] for key in keys]]
-        found = rows @ self._np.asarray(asked, dtype=self._np.float32)
+        found = rows @ self._np.asarray(query, dtype=self._np.float32)
         return dict(zip(keys, found.tolist(), strict=True))
 
 

@@ -181,7 +181,7 @@ class WhooshIndex(ColumnIndex):
             leaf.close()
         self._leaves = self._writer = None
 
-    def told(self, error: Exception) -> MemfsError | None:
+    def translated(self, error: Exception) -> MemfsError | None:
         if isinstance(error, MemfsError):
             return None
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
