@@ -103,34 +103,34 @@ def notes_of(item: MemoryItem, standing: str, now: datetime) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def judged(told: WhyNot, chosen: HitSelection, query: Query) -> WhyNot:
+def judged(miss: WhyNot, chosen: HitSelection, query: Query) -> WhyNot:
     """What became of a memory that was found at a place, by what was chosen before it."""
     hits = [hit.item.id for hit in chosen.hits]
     best = "best" if query.text.strip() else "newest"
-    if told.id in hits:
-        place = hits.index(told.id) + 1
-        return replace(told, reason="hit", explanation=f"it is hit {place} of {len(hits)}")
-    if other := chosen.versions.get(told.id):
+    if miss.id in hits:
+        place = hits.index(miss.id) + 1
+        return replace(miss, reason="hit", explanation=f"it is hit {place} of {len(hits)}")
+    if other := chosen.versions.get(miss.id):
         return replace(
-            told, reason="version", repeats=other, explanation=f"it is an earlier version of the hit {other}"
+            miss, reason="version", repeats=other, explanation=f"it is an earlier version of the hit {other}"
         )
-    if other := chosen.duplicates.get(told.id):
-        return replace(told, reason="repeat", repeats=other, explanation=f"it says what the hit {other} says")
-    if query.max_tokens is not None and (told.id in chosen.misfits or len(hits) < query.limit):
-        said = f"the budget of {query.max_tokens:,} tokens has no room for it: the hits take {chosen.tokens:,}"
-        return replace(told, reason="budget", explanation=said)
-    said = f"it is number {told.rank:,} of {told.found:,} that were found, and the answer has the {best} {len(hits):,}"
-    return replace(told, reason="rank", explanation=said)
+    if other := chosen.duplicates.get(miss.id):
+        return replace(miss, reason="repeat", repeats=other, explanation=f"it says what the hit {other} says")
+    if query.max_tokens is not None and (miss.id in chosen.misfits or len(hits) < query.limit):
+        why = f"the budget of {query.max_tokens:,} tokens has no room for it: the hits take {chosen.tokens:,}"
+        return replace(miss, reason="budget", explanation=why)
+    why = f"it is number {miss.rank:,} of {miss.found:,} that were found, and the answer has the {best} {len(hits):,}"
+    return replace(miss, reason="rank", explanation=why)
 
 
-def unfound(told: WhyNot, *, semantic: bool) -> WhyNot:
+def unfound(miss: WhyNot, *, semantic: bool) -> WhyNot:
     """What became of a memory that was not found, by its words."""
-    if told.shared:
-        said = f"the index does not have it as it is now, with {listed(told.shared)}; memfs check says more"
-        return replace(told, reason="unindexed", explanation=said)
-    words = f"it has none of {listed(told.lacking)}" if told.lacking else "the question has no word to look for"
+    if miss.shared:
+        why = f"the index does not have it as it is now, with {listed(miss.shared)}; memfs check says more"
+        return replace(miss, reason="unindexed", explanation=why)
+    words = f"it has none of {listed(miss.lacking)}" if miss.lacking else "the question has no word to look for"
     meaning = ", and others are nearer to what the question means" if semantic else ""
-    return replace(told, reason="words", explanation=f"{words}{meaning}")
+    return replace(miss, reason="words", explanation=f"{words}{meaning}")
 
 
 def listed(words: Sequence[str]) -> str:

@@ -82,10 +82,10 @@ def contradicted(item: MemoryItem) -> tuple[str, ...]:
 
 def disputes(items: Sequence[MemoryItem]) -> dict[str, list[str]]:
     """Of items that occur together: what each contradicts, and which of the others contradict it, by id."""
-    said = [(item.id, contradicted(item)) for item in items]
-    present = {name for name, _ in said}
+    disputed = [(item.id, contradicted(item)) for item in items]
+    present = {name for name, _ in disputed}
     found: dict[str, list[str]] = {}
-    for name, others in said:
+    for name, others in disputed:
         for other in others:
             found.setdefault(name, []).append(other)
             if other in present:

@@ -96,8 +96,8 @@ def all_cues(table: str) -> tuple[Cues, ...]:
 
 def cues_for_text(table: str, text: str) -> tuple[Cues, ...]:
     """The languages that have cues of a sort and that a text may be in, English first: it may always be."""
-    told = dict.fromkeys(("en", *text_languages(text)))
-    return tuple(found for name in told if name in language_names() and (found := cues(name)).has(table))
+    languages = dict.fromkeys(("en", *text_languages(text)))
+    return tuple(found for name in languages if name in language_names() and (found := cues(name)).has(table))
 
 
 @cache

@@ -234,7 +234,7 @@ class _Sentence:
             self._years |= {word.value for word in here if word.letter == "y"}
             if not brief:
                 continue
-            told = len(days)
+            count = len(days)
             if name in ("season", "last"):
                 self._months |= {month for word in here if word.letter == "s" for month in _SEASONS[word.value - 1]}
             if name in ("relation", "bound", "day") or (name == "turned" and here[0].unspaced):
@@ -243,12 +243,12 @@ class _Sentence:
                 days += self._from_now(name, here)
             elif name == "order":
                 self._order = -1 if here[0].letter == "1" else 1
-            if len(days) > told or name in ("last", "month", "season", "year"):
+            if len(days) > count or name in ("last", "month", "season", "year"):
                 asks[match.start() : match.end()] = [True] * len(here)
             start, end = here[0].start, here[-1].end
-            if len(days) > told or name == "last":
+            if len(days) > count or name == "last":
                 rest = rest[:start] + " " * (end - start) + rest[end:]
-            if len(days) > told and (day := _day_in(here)):
+            if len(days) > count and (day := _day_in(here)):
                 written = _date(*day) if day[0] else None
                 literal += [text[start:end], *([written.isoformat()] if written else [])]
         if brief and not (self._event or self._order) and all(asks):
@@ -362,7 +362,7 @@ def _date(year: int, month: int, number: int) -> date | None:
 
 
 # -- events -------------------------------------------------------------------------------------------------------
-def anchor_of(event: str, asked: Asked, told: Iterable[tuple[Candidate, MemoryItem]]) -> Anchor | None:
+def anchor_of(event: str, asked: Asked, memories: Iterable[tuple[Candidate, MemoryItem]]) -> Anchor | None:
     """The memory that tells of an event best, and the day of it; None where none has enough of its words.
 
     The day is the one that it names beside the event, or else its own. One that says a day is preferred, one that
@@ -370,11 +370,11 @@ def anchor_of(event: str, asked: Asked, told: Iterable[tuple[Candidate, MemoryIt
 
     Args:
         asked: the words of the event, and how they are spread over all that is searched.
-        told: what was found for them.
+        memories: what was found for them.
     """
     weights = terms.rare(asked)
     least, best, found = _FITS * sum(weights.values()), 0.0, None
-    for one, item in told:
+    for one, item in memories:
         share = sum(weights.get(term, 0.0) for term in terms.held_terms(event, item))
         text = whole(item)
         start = analyzer.richest_sentence(text, weights)
@@ -408,16 +408,16 @@ def _words(text: str, language: str) -> list[_Word]:
     place = 0
     while place < len(tokens):
         for length in range(_LONGEST_PHRASE, 0, -1):
-            told = known.get(" ".join(forms[place : place + length])) or known.get(
+            meanings = known.get(" ".join(forms[place : place + length])) or known.get(
                 " ".join(plain[place : place + length])
             )
-            if told and place + length <= len(tokens):
+            if meanings and place + length <= len(tokens):
                 break
         else:
-            told = (_figure(tokens[place], plain[place]),)
+            meanings = (_figure(tokens[place], plain[place]),)
         last = tokens[place + length - 1].end()
         unspaced = tokens[place]["unspaced"] is not None
-        for letter, value in told:
+        for letter, value in meanings:
             day = _figures(tokens[place]) if letter == "D" else None
             found.append(_Word(letter, value, tokens[place].start(), last, day, unspaced))
         place += length
@@ -456,19 +456,19 @@ def _tables() -> Mapping[str, Mapping[str, Sequence[str]]]:
 @cache
 def _lexicon(language: str) -> dict[str, tuple[tuple[str, int], ...]]:
     """What each phrase of a language stands for; one that has a capital is only looked for as it is written."""
-    told = _tables()[language]
+    table = _tables()[language]
     named = {name: (letter, _LENGTHS.get(name, 0)) for name, letter in _LETTERS.items()}
     named |= {name: ("s", value) for value, name in enumerate(("spring", "summer", "autumn", "winter"), 1)}
     named["yesterday"] = ("E", 1)
     known: dict[str, tuple[tuple[str, int], ...]] = {}
     for name in _LETTERS:
-        known |= {_key(phrase): (named[name],) for phrase in told.get(name, ())}
+        known |= {_key(phrase): (named[name],) for phrase in table.get(name, ())}
     for name, letter in _ROWS.items():
-        for value, row in enumerate(told.get(name, ()), 1):
+        for value, row in enumerate(table.get(name, ()), 1):
             for place, form in enumerate(row.split()):
                 short = letter == "M" and place and form[0].isupper()
                 known[_key(form)] = (("m" if short else letter, value),)
-    for row in told.get("phrases", ()):
+    for row in table.get("phrases", ()):
         phrase, _, senses = row.partition(": ")
         known[_key(phrase)] = tuple(("n", int(one)) if one.isdecimal() else named[one] for one in senses.split())
     return known

@@ -393,14 +393,14 @@ class VectorSearch:
             fresh = [text for text in texts if text not in self._asked]
             if not fresh or time.monotonic() - self._failed < _QUESTION_REST_SECONDS:
                 return
-            said = [(text, turn) for text in fresh for turn in self._turns(text)]
-            made = self.embeddings.embed([turn.text for _, turn in said])
+            turns = [(text, turn) for text in fresh for turn in self._turns(text)]
+            made = self.embeddings.embed([turn.text for _, turn in turns])
         except MemfsError as error:
             self._failed = time.monotonic()
             self._store.note_failure(error)
             return
         vectors: dict[str, Vector] = {}
-        for (text, turn), vector in zip(said, made, strict=True):
+        for (text, turn), vector in zip(turns, made, strict=True):
             part = [turn.worth * number for number in vector] if turn.speaker else vector
             vectors[text] = list(map(add, vectors[text], part)) if text in vectors else part
         self._asked.update(vectors)
@@ -468,13 +468,13 @@ class VectorSearch:
         """The nearest items that pass the query's filters and are not known yet."""
         least = self.embeddings.embedder.least
         filtered = query != Query(text=query.text, limit=query.limit, related=query.related)
-        wanted = max(_JOINING, query.limit)
+        count = max(_JOINING, query.limit)
         found: list[Candidate] = []
-        for many in (2 * wanted, _LOOKED_AT) if filtered else (wanted,):
+        for many in (2 * count, _LOOKED_AT) if filtered else (count,):
             near = self.embeddings.vectors.search(vector, many, least, known)
             passing = {one.id: one for one in self._store.among([one.id for one in near], query)}
-            found = [passing[one.id] for one in near if one.id in passing][:wanted]
-            if len(found) == wanted or len(near) < many:
+            found = [passing[one.id] for one in near if one.id in passing][:count]
+            if len(found) == count or len(near) < many:
                 break
         return found
 

@@ -84,8 +84,8 @@ class LlmReviewer:
             ExtraMissing: the package that asks is not installed.
         """
         refuse_text("\n".join(_written(item)))
-        asked = f"{fence([_cut(item, _DRAFT_LETTERS)])}\n\nThe memory above is the draft. Judge it."
-        answer = self._client.chat_json(self._model, _STORAGE, asked, _STORAGE_SHAPE, seconds=self._seconds)
+        prompt = f"{fence([_cut(item, _DRAFT_LETTERS)])}\n\nThe memory above is the draft. Judge it."
+        answer = self._client.chat_json(self._model, _STORAGE, prompt, _STORAGE_SHAPE, seconds=self._seconds)
         return Score(_number(answer.get("score"), STORAGE_SCALE), _sentence(answer.get("reason")))
 
     def score_relevance(self, item: MemoryItem, query: str) -> Score:
@@ -109,12 +109,12 @@ class LlmReviewer:
             raise EndpointFailed(f"{len(items)} memories are too many for one question to a model", hint=hint)
         refuse_text(query, "query")
         letters = max(_ANSWER_LETTERS // len(items), _LEAST_LETTERS)
-        asked = (
+        prompt = (
             f"{fence(_numbered(items, letters))}\n\nThe question, quoted:\n{_quoted(query[:_DRAFT_LETTERS])}\n\n"
             f"Give the {len(items)} scores, for memory 1 to {len(items)}."
         )
         answer = self._client.chat_json(
-            self._model, _RELEVANCE, asked, _RELEVANCE_SHAPE, seconds=self._relevance_seconds
+            self._model, _RELEVANCE, prompt, _RELEVANCE_SHAPE, seconds=self._relevance_seconds
         )
         scores = answer.get("scores")
         if not isinstance(scores, list) or len(scores) != len(items):

@@ -140,10 +140,10 @@ def with_coverage(found: Sequence[RankCandidate], words: Asked) -> Sequence[Rank
         for step in range(-_AROUND, _AROUND + 1) if mask else ():
             place = session, (sequence or 0) + step
             around[place] = around.get(place, 0) | mask
-    said = {mask: sum([share for bit, share in parts if bit & mask]) for mask in {0, *around.values()}}
-    if not (most := max(said.values())):
+    shares = {mask: sum([share for bit, share in parts if bit & mask]) for mask in {0, *around.values()}}
+    if not (most := max(shares.values())):
         return found
-    factors = {mask: max(share / most, _LEAST_COVERED) ** _COVERED for mask, share in said.items()}
+    factors = {mask: max(share / most, _LEAST_COVERED) ** _COVERED for mask, share in shares.items()}
     return [
         RankCandidate(*row[:4], factors[around.get(at, 0)])
         if (at := (row.candidate.session, row.candidate.sequence)) in talks
@@ -427,9 +427,9 @@ class Ranking:
             value = factor(match, asked, now)
             product *= value if weight == 1.0 else value**weight
         if self._learned is not None:
-            told = {name: factor(match, self.asked, self._now) ** weight for name, factor, weight in self._moved}
-            told |= match.shares._asdict()
-            product *= self._learned.factor(match.candidate.id, told)
+            factors = {name: factor(match, self.asked, self._now) ** weight for name, factor, weight in self._moved}
+            factors |= match.shares._asdict()
+            product *= self._learned.factor(match.candidate.id, factors)
         return product
 
     def reasons(self, match: RankCandidate) -> dict[str, float]:
@@ -438,16 +438,16 @@ class Ranking:
         ``text`` comes with the shares it is made of, where there are any: ``neighbours``, ``session``, ``meaning`` and
         ``time``.
         """
-        told = {}
+        factors = {}
         for name, factor, weight in self._factors:
             value = factor(match, self.asked, self._now) ** weight
             if value != 1.0 or name == "text":  # a factor of 1 explains nothing, but how well the words fit does
-                told[name] = value
+                factors[name] = value
         if self.asked.text and match.shares is not NOTHING:
-            told |= {name: share for name, share in match.shares._asdict().items() if share}
-        if self._learned is not None and (learned := self._learned.factor(match.candidate.id, told)) != 1.0:
-            told[LEARNED] = learned
-        return told
+            factors |= {name: share for name, share in match.shares._asdict().items() if share}
+        if self._learned is not None and (learned := self._learned.factor(match.candidate.id, factors)) != 1.0:
+            factors[LEARNED] = learned
+        return factors
 
     def ranked(self, matches: Iterable[RankCandidate]) -> list[RankedCandidate]:
         """The matches with score and reasons, best first, ties by id; where nothing was asked, in the order given."""
@@ -747,8 +747,8 @@ class HitSelection:
         for place in near:
             held = self.hits[place]
             if is_earlier(item, held.item):
-                told = replace(held, earlier=_latest_first(*held.earlier, version_of(item)))
-                return self._exchange([place], told, item, [item.id], held)
+                extended = replace(held, earlier=_latest_first(*held.earlier, version_of(item)))
+                return self._exchange([place], extended, item, [item.id], held)
         places = [place for place in near if is_earlier(self.hits[place].item, item)]
         if not places:
             return False
@@ -850,8 +850,8 @@ def _near(item: MemoryItem, shape: TextShape, other: MemoryItem, held: TextShape
     return shared > 0 and shared >= min(len(shape.counted), len(held.counted))
 
 
-def _latest_first(*told: EarlierVersion) -> tuple[EarlierVersion, ...]:
-    return tuple(sorted(told, key=lambda one: one.timestamp.timestamp() if one.timestamp else 0.0, reverse=True))
+def _latest_first(*versions: EarlierVersion) -> tuple[EarlierVersion, ...]:
+    return tuple(sorted(versions, key=lambda one: one.timestamp.timestamp() if one.timestamp else 0.0, reverse=True))
 
 
 def _same_body(one: MemoryItem, other: MemoryItem) -> bool:
@@ -880,9 +880,9 @@ def relevance_percents(text: str, hits: Sequence[Hit]) -> list[int]:
 
 
 def _share(text: str, best: Hit) -> float:
-    wanted = terms.weights(text)
+    weights = terms.weights(text)
     held = terms.held_terms(text, best.item)
-    words = sum(weight for term, weight in wanted.items() if term in held) / (sum(wanted.values()) or 1.0)
+    words = sum(weight for term, weight in weights.items() if term in held) / (sum(weights.values()) or 1.0)
     by_text = best.reasons.get("text", 0.0)
     meaning = best.reasons.get("meaning", 0.0) / by_text if by_text > 0 else 0.0
     return min(1.0, max(words, _BY_MEANING * min(meaning, 1.0)))

@@ -508,11 +508,11 @@ class Recaller:
         asked = replace(self._checked(query), seconds=None)
         shared, lacking = absence.words_of(asked.text, item)
         notes = absence.notes_of(item, _void_status(item), self._clock())
-        told = WhyNot(id=item.id, reason="", explanation="", shared=shared, lacking=lacking, notes=notes)
+        miss = WhyNot(id=item.id, reason="", explanation="", shared=shared, lacking=lacking, notes=notes)
         if names := absence.failed_filters(asked, item, self._kinds):
-            return replace(told, reason="filter", filters=names, explanation=f"it does not fit {', '.join(names)}")
+            return replace(miss, reason="filter", filters=names, explanation=f"it does not fit {', '.join(names)}")
         if leave_out is not None and leave_out(item):
-            return replace(told, reason="trust", explanation="no agent is given it: nobody vouches for it")
+            return replace(miss, reason="trust", explanation="no agent is given it: nobody vouches for it")
         question = Question(query=asked, deadline=Deadline(None, self._tick), fenced=fenced, leave_out=leave_out)
         collector = self._answer(question)
         chosen = collector.selection
@@ -523,13 +523,13 @@ class Recaller:
             found = len(wide.matches)
         place = next((place for place, hit in enumerate(every) if hit.item.id == item.id), None)
         if place is None:
-            return absence.unfound(told, semantic=self._helpers.meaning() is not None)
+            return absence.unfound(miss, semantic=self._helpers.meaning() is not None)
         hit, last = every[place], chosen.hits[-1].score if chosen.hits else None
         relevance = self._helpers.relevance() if asked.text else None
         if relevance is not None and reviewed_relevance(hit.reasons) is None:  # else its score were another measure
             [hit] = relevance.judged([hit], asked.text).hits
-        told = replace(told, rank=place + 1, found=max(found, len(every)), score=hit.score, needed=last)
-        return absence.judged(replace(told, reasons=hit.reasons, passage=hit.passage), chosen, asked)
+        miss = replace(miss, rank=place + 1, found=max(found, len(every)), score=hit.score, needed=last)
+        return absence.judged(replace(miss, reasons=hit.reasons, passage=hit.passage), chosen, asked)
 
     def filtered(self, query: Query | str) -> tuple[str, ...]:
         """The ids of what would be among the hits of a question without its filters, best first. No use is counted.
@@ -695,8 +695,8 @@ class Recaller:
             text=asked.times.event, limit=_EVENTS, path=query.path, agents=query.agents, sessions=query.sessions
         )
         found = self._store.candidates(event)
-        told = zip(found, self._store.load_each(found), strict=True)
-        pairs = ((one, loaded.item) for one, loaded in told if loaded is not None)
+        rows = zip(found, self._store.load_each(found), strict=True)
+        pairs = ((one, loaded.item) for one, loaded in rows if loaded is not None)
         anchor = anchor_of(event.text, self._store.asked_of(event), pairs)
         return asked if anchor is None else replace(asked, times=asked.times.counted_from(anchor.day), anchor=anchor)
 
@@ -706,8 +706,8 @@ class Recaller:
         for day in dict.fromkeys(days):
             wanted = terms.weights(day).keys()
             found = self._store.candidates(replace(query, text=day, limit=_EVENTS))
-            for one, told in zip(found, self._store.load_each(found), strict=True):
-                if told is not None and wanted <= terms.held_terms(day, told.item):
+            for one, loaded in zip(found, self._store.load_each(found), strict=True):
+                if loaded is not None and wanted <= terms.held_terms(day, loaded.item):
                     having[one.id] = one
         return [*having.values()]
 

@@ -287,7 +287,7 @@ def relevances(hits: Sequence[Hit], asked: bool = True) -> list[float]:
     best = max((hit.score for hit in hits), default=0.0)
     if not asked or best <= 0:
         return [1.0] * len(hits)
-    strength = max((said for hit in hits if (said := reviewed_relevance(hit.reasons)) is not None), default=0.0) or 1.0
+    strength = max((it for hit in hits if (it := reviewed_relevance(hit.reasons)) is not None), default=0.0) or 1.0
     return [round(strength * max(0.0, hit.score) / best, 4) for hit in hits]
 
 

@@ -180,8 +180,8 @@ def _judged(item: MemoryItem, rules: Iterable[ScoreRule]) -> Score:
     from memfs.recall.text_features import traits
 
     seen = traits(whole(item))
-    asked = (*rules, SHORT_LIVED) if item.type in _SHORT_LIVED else rules
-    applied = [(rule, times) for rule in asked if (times := rule.times(seen))]
+    applying = (*rules, SHORT_LIVED) if item.type in _SHORT_LIVED else rules
+    applied = [(rule, times) for rule in applying if (times := rule.times(seen))]
     points = BASE + sum(rule.points * times for rule, times in applied)
     reasons = "; ".join(f"{rule.what} ({rule.points * times:+g})" for rule, times in applied)
     return Score(min(10.0, max(0.0, points)), reasons or "nothing in particular")
@@ -212,8 +212,8 @@ def _filed_under(item: MemoryItem) -> str:
 
 
 def _terms_of(filed_under: str, content: str, speaker: str) -> HitTerms:
-    filed, said, spoken = (" ".join(terms(text)) if text else "" for text in (filed_under, content, speaker))
-    return HitTerms(f" {filed} ", f" {said} ", f" {spoken} ")
+    filed, body, spoken = (" ".join(terms(text)) if text else "" for text in (filed_under, content, speaker))
+    return HitTerms(f" {filed} ", f" {body} ", f" {spoken} ")
 
 
 _remembered = lru_cache(maxsize=4096)(_terms_of)
@@ -235,11 +235,11 @@ class Analyzer:
 
     def relevances(self, hits: Sequence[HitTerms], query: str) -> tuple[float, ...]:
         """The scores of several items for one question."""
-        asked = [(f" {term} ", worth) for term, worth in weights(query).items()]
-        most = sum([worth for _, worth in asked]) or 1.0
+        weighted = [(f" {term} ", worth) for term, worth in weights(query).items()]
+        most = sum([worth for _, worth in weighted]) or 1.0
         held = (
-            [worth for term, worth in asked if term in said or term in filed or term in speaker]
-            for filed, said, speaker in hits
+            [worth for term, worth in weighted if term in body or term in filed or term in speaker]
+            for filed, body, speaker in hits
         )
         return tuple(sum(worths) / most for worths in held)
 

@@ -139,10 +139,10 @@ class TextSigns(NamedTuple):
                     break
             else:
                 return {}  # mostly; cutting words is what takes time
-        said = _WORD.findall(text)
-        found = {name: factor for name, (factor, words) in self.words.items() if not words.isdisjoint(said)}
+        tokens = _WORD.findall(text)
+        found = {name: factor for name, (factor, words) in self.words.items() if not words.isdisjoint(tokens)}
         if "dated" in self.words and any(
-            len(word) == 4 and word[:2] in _CENTURIES for word in said if word.isdecimal()
+            len(word) == 4 and word[:2] in _CENTURIES for word in tokens if word.isdecimal()
         ):
             found["dated"] = _DATED
         if "in_person" in found:
@@ -150,23 +150,23 @@ class TextSigns(NamedTuple):
                 del found["in_person"]
             elif self.asked.isdisjoint(_WORD.findall(item.origin.speaker.casefold())[:1]):
                 found["in_person"] = _IN_PERSON
-        if "denied" in found and not self._denies(said):
+        if "denied" in found and not self._denies(tokens):
             del found["denied"]
         if self.phrases:
-            plain = f" {' '.join(said)} "
+            plain = f" {' '.join(tokens)} "
             if any(phrase in plain for phrase in self.phrases):
                 found["phrase"] = _PHRASE
         return found
 
-    def _denies(self, said: Sequence[str]) -> bool:
+    def _denies(self, tokens: Sequence[str]) -> bool:
         """Whether a text denies something near a word that was asked for."""
         near = {
             place
-            for at, word in enumerate(said)
+            for at, word in enumerate(tokens)
             if word in self.words["denied"][1]
-            for place in range(max(0, at - _NEAR), min(len(said), at + _NEAR + 1))
+            for place in range(max(0, at - _NEAR), min(len(tokens), at + _NEAR + 1))
         }
-        return any(not self.denied.isdisjoint(analyzer.terms(said[place])) for place in near)
+        return any(not self.denied.isdisjoint(analyzer.terms(tokens[place])) for place in near)
 
 
 def spread(hits: Iterable[Hit]) -> Iterator[Hit]:

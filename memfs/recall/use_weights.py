@@ -96,7 +96,7 @@ def learned(rows: Iterable[AccessRecord]) -> UseWeights:
     shown: Counter[str] = Counter()
     used: Counter[str] = Counter()
     count = 0
-    for row, marks in _told(rows):
+    for row, marks in _lessons(rows):
         count += 1
         shown.update({*row.ids[:_SHOWN], *marks})
         used.update(key for key, mark in marks.items() if mark > 0)
@@ -105,7 +105,7 @@ def learned(rows: Iterable[AccessRecord]) -> UseWeights:
     return UseWeights(count, weights, _items(used, shown, count))
 
 
-def _told(rows: Iterable[AccessRecord]) -> Iterator[_Answer]:
+def _lessons(rows: Iterable[AccessRecord]) -> Iterator[_Answer]:
     """The answers that teach something: the same one to the same agent once, and by each item no more than ten."""
     taught: Counter[str] = Counter()
     last = {

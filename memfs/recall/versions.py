@@ -74,8 +74,8 @@ def traces(text: str) -> frozenset[int]:
     Two sentences that contradict each other have the same stems, or the same before and behind at most three words.
     """
     found: set[int] = set()
-    for said in _sentences(text[:LOOKED_INTO]):
-        stems = said.stems
+    for statement in _sentences(text[:LOOKED_INTO]):
+        stems = statement.stems
         found.add(hash(tuple(sorted(stems))))
         for length in range(1, min(_MOST_CHANGED, len(stems) - 1) + 1):
             found.update(hash((stems[:at], None, stems[at + length :])) for at in range(len(stems) - length + 1))
@@ -122,24 +122,24 @@ def _common(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
     return start, end
 
 
-def _between(said: _Statement, start: int, end: int) -> tuple[str, ...]:
-    return said.words[start : len(said.words) - end]
+def _between(statement: _Statement, start: int, end: int) -> tuple[str, ...]:
+    return statement.words[start : len(statement.words) - end]
 
 
 def _are_opposites(mine: Sequence[str], theirs: Sequence[str]) -> bool:
     return frozenset({" ".join(mine).casefold(), " ".join(theirs).casefold()}) in _OPPOSED
 
 
-def _is_another_value(said: _Statement, mine: Sequence[str], theirs: Sequence[str], start: int, end: int) -> bool:
+def _is_another_value(statement: _Statement, mine: Sequence[str], theirs: Sequence[str], start: int, end: int) -> bool:
     """Whether the changed words are two values of what can have one only."""
-    if start < said.condition:
+    if start < statement.condition:
         return False
-    before = [word.casefold() for word in said.words[:start]]
-    after = [word.casefold() for word in said.words[len(said.words) - end :]] if end else []
+    before = [word.casefold() for word in statement.words[:start]]
+    after = [word.casefold() for word in statement.words[len(statement.words) - end :]] if end else []
     if not before or _HAPPENED & {*before, *after}:
         return False
-    is_habit = before[-1] == "every" and not _FIRST_PERSON.search(said.text)
-    if not (is_habit or _HOLDS & {*before, *after} or _names_value(said.text)):
+    is_habit = before[-1] == "every" and not _FIRST_PERSON.search(statement.text)
+    if not (is_habit or _HOLDS & {*before, *after} or _names_value(statement.text)):
         return False
     if all(_figures(part) for part in (mine, theirs)):
         return before[-1] not in _NUMBERED and _units(mine) == _units(theirs)
@@ -188,10 +188,10 @@ def _excludes(before: Sequence[str], after: Sequence[str]) -> bool:
 @lru_cache(maxsize=512)
 def _sentences(text: str) -> tuple[_Statement, ...]:
     parts = [part for part in _SENTENCE.split(text) if part.strip()]
-    return tuple(said for said in map(_said, parts[:_MOST_SENTENCES]) if len(said.words) > 1)
+    return tuple(statement for statement in map(_statement_of, parts[:_MOST_SENTENCES]) if len(statement.words) > 1)
 
 
-def _said(sentence: str) -> _Statement:
+def _statement_of(sentence: str) -> _Statement:
     words: list[str] = []
     denies = False
     for word in _expanded(sentence):
@@ -202,7 +202,7 @@ def _said(sentence: str) -> _Statement:
             words.append(word)
     words = words[:_MOST_WORDS]
     first, comma, _ = sentence.partition(",")
-    condition = len(_said(first).words) if comma and words and words[0].casefold() in _CONDITIONS else 0
+    condition = len(_statement_of(first).words) if comma and words and words[0].casefold() in _CONDITIONS else 0
     return _Statement(tuple(words), tuple(map(_stem, words)), denies, sentence, condition)
 
 
@@ -272,8 +272,8 @@ def is_earlier(older: MemoryItem, newer: MemoryItem) -> bool:
     before, since = older.timestamp or older.created, newer.timestamp or newer.created
     if before is None or since is None or not before < since or not _of_one_matter(older, newer):
         return False
-    said = _sentences(_as_it_is(older.content))
-    if len(said) == 1 and (_linked(older, newer, CONTRADICTS) or _linked(newer, older, CONTRADICTS)):
+    statements = _sentences(_as_it_is(older.content))
+    if len(statements) == 1 and (_linked(older, newer, CONTRADICTS) or _linked(newer, older, CONTRADICTS)):
         return True
     return _restates(older, newer)
 
@@ -320,10 +320,10 @@ def _restates(older: MemoryItem, newer: MemoryItem) -> bool:
 def _replaces(newer: str, older: str) -> bool:
     """Whether each statement of a text is repeated by the newer one, or has another value there; one at least has."""
     now, changed = _sentences(_as_it_is(newer)), False
-    for said in _sentences(_as_it_is(older)):
-        if any(said.stems == one.stems and said.denies == one.denies for one in now):
+    for statement in _sentences(_as_it_is(older)):
+        if any(statement.stems == one.stems and statement.denies == one.denies for one in now):
             continue
-        if not any(_opposed(said, one) for one in now):
+        if not any(_opposed(statement, one) for one in now):
             return False
         changed = True
     return changed
