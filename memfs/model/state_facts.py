@@ -56,8 +56,8 @@ def unknown_participants(result: Mapping[str, Any]) -> tuple[str, ...]:
 def _unknown_participants(result: Mapping[str, Any]) -> list[str]:
     listed = result.get("participants")
     named = names(listed) if isinstance(listed, list) else []
-    told = (*_winners(result), *names(result.get("loser"))) if named and listed and len(named) == len(listed) else ()
-    return [name for name in told if name not in named]
+    used = (*_winners(result), *names(result.get("loser"))) if named and listed and len(named) == len(listed) else ()
+    return [name for name in used if name not in named]
 
 
 def names(value: Any) -> list[str]:

@@ -305,8 +305,8 @@ class _Walk:
 
 def _version(document: StateDocument) -> HypothesisVersion:
     facts = document.facts
-    told = {field: getattr(facts, field) for field in ("iteration", "timestamp", *_OF_FACTS)}
-    return HypothesisVersion(id=facts.name, path=facts.path, document=document.values, **told)
+    fields = {field: getattr(facts, field) for field in ("iteration", "timestamp", *_OF_FACTS)}
+    return HypothesisVersion(id=facts.name, path=facts.path, document=document.values, **fields)
 
 
 Entry = Mapping[str, Any]
@@ -534,8 +534,8 @@ class _Documents:
         before = max((facts.iteration or 0 for facts in given), default=0)
         newest: dict[str, tuple[int, float]] = {}
         for place in range(0, len(names), _NAMES_AT_ONCE):
-            wanted = tuple(names[place : place + _NAMES_AT_ONCE])
-            for row in self._reader.index.find(StateQuery(kinds=("hypothesis",), names=wanted)):
+            chunk = tuple(names[place : place + _NAMES_AT_ONCE])
+            for row in self._reader.index.find(StateQuery(kinds=("hypothesis",), names=chunk)):
                 facts = row.facts
                 if facts.rating is not None and facts.iteration is not None and facts.iteration < before:
                     newest[facts.name] = max(newest.get(facts.name, (-1, 0.0)), (facts.iteration, facts.rating))

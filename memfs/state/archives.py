@@ -228,9 +228,9 @@ class Archives:
             lost = [one.path for one in asked if not self._in_history(one)]
             if wrong or lost:
                 kept = f"lost: {shortlist(lost)}" if lost else "history has every document"
-                said = [f"{path} {reason}".strip() for path, reason in list(wrong.items())[:3]] or ["it is not here"]
+                reasons = [f"{path} {reason}".strip() for path, reason in list(wrong.items())[:3]] or ["it is not here"]
                 payload = archive_file.payload_path(name)
-                yield Problem.of(archive_file.damaged(f"{'; '.join(said)}; {kept}", payload), payload)
+                yield Problem.of(archive_file.damaged(f"{'; '.join(reasons)}; {kept}", payload), payload)
 
     def _in_history(self, member: archive_file.ArchiveMember) -> bool:
         with suppress(ArchiveInvalid):
@@ -558,17 +558,17 @@ class Archiver:
                 raise IterationInvalid(f"no archive holds iteration {iteration}", hint=f"archived are: {known}")
             self._mark(iteration)
             kept = tuple(path for path in places if self._parts.seen.entry(path) is not None)
-            wanted = {path: place for path, place in places.items() if path not in kept}
-            for archive, member in wanted.values():
+            missing = {path: place for path, place in places.items() if path not in kept}
+            for archive, member in missing.values():
                 if not state_paths.document_kind(member.path):
                     self._parts.tree.write_stream(member.path, archive.chunks(member))
-            for part in _in_commits(member for _, member in wanted.values() if state_paths.document_kind(member.path)):
-                plans = self._store.plan_restore({one.path: self._archives.content(*wanted[one.path]) for one in part})
+            for part in _in_commits(member for _, member in missing.values() if state_paths.document_kind(member.path)):
+                plans = self._store.plan_restore({one.path: self._archives.content(*missing[one.path]) for one in part})
                 made = [plan for plan in plans if plan.before is None]
                 self._store.carry_out(made, f"Unpack iteration {iteration}", source=SOURCE)
             self._store.flush(adopt=False)
-        size = sum(member.bytes for _, member in wanted.values())
-        return UnpackResult(iteration=iteration, documents=len(wanted), bytes=size, kept=kept)
+        size = sum(member.bytes for _, member in missing.values())
+        return UnpackResult(iteration=iteration, documents=len(missing), bytes=size, kept=kept)
 
     def _mark(self, iteration: int) -> None:
         """Note in the indexes that an iteration is back: before any document is, so that none is archived again."""

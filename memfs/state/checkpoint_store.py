@@ -480,7 +480,7 @@ class StatePacker(archive.TreePacker):
         super().__init__(parts.tree, parts.seen)
         self._store, self._parts, self._reader, self._update = store, parts, reader, update
         self._moment, self._revision = EARLIEST, ""
-        self._said: dict[tuple[str, ...], dict[str, Any]] = {}
+        self._points: dict[tuple[str, ...], dict[str, Any]] = {}
 
     def tar(self) -> Generator[bytes, None, None]:
         """The state as a tar, in pieces. Writers wait while its last part is taken: it has to be closed in any case.
@@ -497,10 +497,10 @@ class StatePacker(archive.TreePacker):
             self._moment = parts.clock()
             self.left_out.clear()
             yield from self.catch_up(_entries(parts, self.left_out))
-            said = json.dumps(self._summary(), ensure_ascii=False, allow_nan=False)
+            summary = json.dumps(self._summary(), ensure_ascii=False, allow_nan=False)
             with suppress(HistoryError):
                 self._revision = parts.repository.head_commit() or ""
-        for name, data in ((MEMBER, said.encode("utf-8", "surrogatepass")), (SUMS, checksums(self.files))):
+        for name, data in ((MEMBER, summary.encode("utf-8", "surrogatepass")), (SUMS, checksums(self.files))):
             yield from self.put(name, [data], len(data))
         yield from self.end()
 
@@ -528,8 +528,8 @@ class StatePacker(archive.TreePacker):
         """Note where the parts of ``checkpoint_data`` are said last, of a state update that is being packed."""
         if state_paths.document_kind(path) == "state_update" and b'"checkpoint_data"' in data:
             for where, value in points_in(object_in(data)):
-                if where not in self._said or update_key(self._said[where]["path"]) <= update_key(path):
-                    self._said[where] = _told(path, where, "value", value, small=len(data) <= _SMALL)
+                if where not in self._points or update_key(self._points[where]["path"]) <= update_key(path):
+                    self._points[where] = _point(path, where, "value", value, small=len(data) <= _SMALL)
 
     def _summary(self) -> dict[str, Any]:
         """All that ``recover`` tells, for the documents that are in the checkpoint; archived work is done, too.
@@ -538,14 +538,14 @@ class StatePacker(archive.TreePacker):
         flight had their final output by then, and where each agent was. Of a large document only the place is noted.
         """
         self._reader.catch_up()
-        said = {where: one for where, one in self._said.items() if one["path"] in self.files}
-        said |= {where: _told("", where, "value", value) for where, value in points_in(self._update or {})}
+        points = {where: one for where, one in self._points.items() if one["path"] in self.files}
+        points |= {where: _point("", where, "value", value) for where, value in points_in(self._update or {})}
         agents = self._reader.index.agents(tuple(_STATES))
         return {
             "format": 1,
             "update": self._latest_update(),
-            "checkpoint_data": sorted(said.values(), key=lambda one: (not one["path"], update_key(one["path"]))),
-            "finished": self._finished(said.get(TASKS)),
+            "checkpoint_data": sorted(points.values(), key=lambda one: (not one["path"], update_key(one["path"]))),
+            "finished": self._finished(points.get(TASKS)),
             "system_configuration": read_object(self._bytes_of, SYSTEM_CONFIG),
             "agents": {agent: found for agent in agents if (found := self._state_of(agent))},
             "completed_work": self._completed(),
@@ -561,12 +561,12 @@ class StatePacker(archive.TreePacker):
         data = self._bytes_of(found[0].path)
         return {"path": found[0].path, **({"values": object_in(data)} if len(data) <= _SMALL else {})}
 
-    def _finished(self, said: Mapping[str, Any] | None) -> list[int]:
+    def _finished(self, point: Mapping[str, Any] | None) -> list[int]:
         """Which tasks in flight had their final output after the update that names them; a given one names them now."""
-        row = self._reader.index.row(said["path"]) if said is not None else None
-        if said is None or row is None or row.facts.timestamp is None:
+        row = self._reader.index.row(point["path"]) if point is not None else None
+        if point is None or row is None or row.facts.timestamp is None:
             return []
-        tasks = said["value"] if "value" in said else value_at(object_in(self._bytes_of(row.path)), TASKS)
+        tasks = point["value"] if "value" in point else value_at(object_in(self._bytes_of(row.path)), TASKS)
         return finished_tasks(self._reader, tasks, after=row.facts.timestamp)
 
     def _state_of(self, agent: str) -> dict[str, Any]:
@@ -580,7 +580,7 @@ class StatePacker(archive.TreePacker):
         if found is None:
             return {}
         where, data = _STATES[found.facts.kind], self._bytes_of(found.path)
-        place = _told(found.path, where, "state", value_at(object_in(data), where), small=len(data) <= _SMALL)
+        place = _point(found.path, where, "state", value_at(object_in(data), where), small=len(data) <= _SMALL)
         moment = found.facts.timestamp
         return {**place, "task": found.facts.task, "timestamp": format_time(moment) if moment else ""}
 
@@ -611,7 +611,7 @@ class StatePacker(archive.TreePacker):
         return self._parts.seen.read(path, READ_LIMIT).data
 
 
-def _told(path: str, where: tuple[str, ...], name: str, value: Any, *, small: bool = True) -> dict[str, Any]:
+def _point(path: str, where: tuple[str, ...], name: str, value: Any, *, small: bool = True) -> dict[str, Any]:
     """What a document says of one thing: where in it, and the value unless it is large."""
     return {"path": path, "field": list(where), **({name: value} if small else {})}
 

@@ -176,12 +176,12 @@ def _warnings(
     proved: ProvedCheckpoint, components: Sequence[str] | None, points: Mapping[str, Any], rejected: Mapping[str, str]
 ) -> list[str]:
     newer = "a newer checkpoint" if len(rejected) == 1 else f"{len(rejected)} newer checkpoints"
-    said = [f"{newer} cannot be used: {', '.join(rejected)}"] if rejected else []
+    warnings = [f"{newer} cannot be used: {', '.join(rejected)}"] if rejected else []
     known = {*KNOWN, *points, *proved.summary["completed_work"].get("outputs_by_agent", {})}
-    said += [f"the checkpoint knows no component {name!r}" for name in components or () if name not in known]
+    warnings += [f"the checkpoint knows no component {name!r}" for name in components or () if name not in known]
     if not proved.summary["update"]:
-        said.append("it holds no state update, so that no task is known to be under way")
-    return [*said, *(f"left out: {row}" for row in proved.checkpoint.left_out)]
+        warnings.append("it holds no state update, so that no task is known to be under way")
+    return [*warnings, *(f"left out: {row}" for row in proved.checkpoint.left_out)]
 
 
 _LATE = 1.5
@@ -468,8 +468,8 @@ class Checkpoints(CheckpointStore):
         if not rejected:
             raise CheckpointInvalid("there is no checkpoint", hint="'memfs state checkpoint create' makes one")
         why = "; ".join(
-            f"{', '.join(one for one, reason in rejected.items() if reason == told)}: {told}"
-            for told in dict.fromkeys(rejected.values())
+            f"{', '.join(one for one, reason in rejected.items() if reason == shared)}: {shared}"
+            for shared in dict.fromkeys(rejected.values())
         )
         raise CheckpointInvalid(
             f"no checkpoint can be used; {why}",

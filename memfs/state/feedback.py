@@ -70,8 +70,8 @@ def version_of(review: Mapping[str, Any]) -> str:
     """What names the content of a review: the iteration, and a digest of all but its time. "" for none."""
     if not review:
         return ""
-    told = {key: value for key, value in review.items() if key not in ("timestamp", "$schema")}
-    text = json.dumps(told, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    content = {key: value for key, value in review.items() if key not in ("timestamp", "$schema")}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return f"{review.get('iteration_number', '')}-{_digest(text)[:12]}"
 
 
@@ -170,10 +170,10 @@ def _digest(text: str) -> str:
 
 
 def _lines(title: str, values: Sequence[Any]) -> list[str]:
-    said = [line for value in values for line in sentences(value)]
-    lines = [f"- {_line(sentence)}" for sentence in said[:_MOST_LINES]]
-    if len(said) > _MOST_LINES:
-        lines.append(f"- ({len(said) - _MOST_LINES} more are left out)")
+    remarks = [line for value in values for line in sentences(value)]
+    lines = [f"- {_line(sentence)}" for sentence in remarks[:_MOST_LINES]]
+    if len(remarks) > _MOST_LINES:
+        lines.append(f"- ({len(remarks) - _MOST_LINES} more are left out)")
     return [_line(title), *lines] if lines else []
 
 
@@ -264,8 +264,8 @@ class FeedbackStore:
         text = render(given, parts if most is None else _first(parts, most))
         if not text:
             meant = "" if name_in(known, agent) else nearest(agent, {*known, *content.agent_specific})
-            said = f"the meta-review of iteration {number} says nothing to {given.agent}{meant and '; '}{meant}"
-            return replace(given, remarks=(*remarks, said))
+            remark = f"the meta-review of iteration {number} says nothing to {given.agent}{meant and '; '}{meant}"
+            return replace(given, remarks=(*remarks, remark))
         given = replace(given, text=text, text_sha256=_digest(text))
         return replace(self._recorded(given, remarks) if record else given, remarks=tuple(remarks))
 

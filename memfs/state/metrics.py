@@ -252,11 +252,11 @@ def component(name: str, update: Mapping[str, Any]) -> dict[str, Any]:
     """What a state update tells of one component."""
     recovery = as_mapping(as_mapping(update.get("checkpoint_data")).get("recovery_metadata"))
     queues = as_mapping(as_mapping(update.get("orchestration_state")).get("queue_statistics"))
-    told = {"timestamp": update["timestamp"]} if "timestamp" in update else {}
+    known = {"timestamp": update["timestamp"]} if "timestamp" in update else {}
     for key, held in (("recovery_metadata", recovery), ("queue_statistics", queues)):
         if name in held:
-            told[key] = held[name]
-    return told
+            known[key] = held[name]
+    return known
 
 
 Load = Callable[[StateRow], Mapping[str, Any]]
@@ -589,9 +589,9 @@ def _sum(uses: Iterable[Mapping[str, Any]]) -> _Sum:
 
 def _basis(sums: Mapping[str, _Sum]) -> str:
     uses = sum(one.uses for one in sums.values())
-    told = {basis: sum(one.by[basis][0] for one in sums.values()) for basis in _BASES}
-    enough = [basis for basis in _BASES if 2 * told[basis] >= uses and told[basis]]
-    return enough[0] if enough else max(_BASES, key=lambda basis: told[basis])
+    counts = {basis: sum(one.by[basis][0] for one in sums.values()) for basis in _BASES}
+    enough = [basis for basis in _BASES if 2 * counts[basis] >= uses and counts[basis]]
+    return enough[0] if enough else max(_BASES, key=lambda basis: counts[basis])
 
 
 def _strategy(name: str, one: _Sum, basis: str, level: float) -> StrategyOutcome:
@@ -770,10 +770,10 @@ class AgentAnalyst:
 def _agent_improvement(entries: Entries) -> tuple[dict[int, float], str]:
     """The improvement rate by iteration, by what more of them tell: ratings, or a metric of that name."""
     rated = {place: _better(entry) for place, entry in entries.items() if "gains" in entry}
-    metric, told = _metric(entries, "improvement")
-    if rated and len(rated) >= len(told):
+    metric, measured = _metric(entries, "improvement")
+    if rated and len(rated) >= len(measured):
         return rated, _RATINGS
-    return (told, f"metric {metric}") if told else ({}, "")
+    return (measured, f"metric {metric}") if measured else ({}, "")
 
 
 def _better(entry: Mapping[str, Any]) -> float:
@@ -782,9 +782,9 @@ def _better(entry: Mapping[str, Any]) -> float:
 
 def _agent_diversity(entries: Entries) -> tuple[dict[int, float], str]:
     """The diversity by iteration: a metric of that name, or else how little outputs have in common."""
-    metric, told = _metric(entries, "diversity")
-    if told:
-        return told, f"metric {metric}"
+    metric, measured = _metric(entries, "diversity")
+    if measured:
+        return measured, f"metric {metric}"
     apart = {place: entry["dissimilarity"] for place, entry in entries.items() if "dissimilarity" in entry}
     return apart, _OVERLAP if apart else ""
 

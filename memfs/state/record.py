@@ -93,30 +93,30 @@ class Iterations:
             IterationInvalid: there is no such iteration, or none is open, or it was archived.
             StorageIO, ContentError: as for ``start``.
         """
-        wanted = self.reader.open_iteration() if number is None else number
-        if wanted is None:
+        iteration = self.reader.open_iteration() if number is None else number
+        if iteration is None:
             raise IterationInvalid("no iteration is open", hint="'memfs state iteration start' opens one")
-        return retry_on_conflict(lambda: self._end(wanted))
+        return retry_on_conflict(lambda: self._end(iteration))
 
     def _started(self, number: int | None) -> Iteration:
         newest = self.reader.latest_iteration()
-        wanted = (newest or 0) + 1 if number is None else number
-        found = self.header(wanted)
-        if wanted < 1:
-            raise IterationInvalid(f"{wanted} is not the number of an iteration", field="iteration", hint=_NUMBERS)
+        iteration = (newest or 0) + 1 if number is None else number
+        found = self.header(iteration)
+        if iteration < 1:
+            raise IterationInvalid(f"{iteration} is not the number of an iteration", field="iteration", hint=_NUMBERS)
         if found is None:
-            self._refuse_archived(wanted)
-            return self._begin(wanted, first=newest is None)
+            self._refuse_archived(iteration)
+            return self._begin(iteration, first=newest is None)
         if number is None:
             raise Conflict("another process has just started it", path=found.path)
         if found.values.get("status") == "closed":
             raise IterationInvalid(
-                f"iteration {wanted} is closed",
+                f"iteration {iteration} is closed",
                 path=found.path,
                 field="iteration",
-                hint=f"start another: the next is {(newest or wanted) + 1}",
+                hint=f"start another: the next is {(newest or iteration) + 1}",
             )
-        return self.show(wanted)
+        return self.show(iteration)
 
     def _begin(self, number: int, *, first: bool) -> Iteration:
         opened = self.clock()

@@ -120,11 +120,11 @@ class StateCollector:
         moments: the times of the documents in it.
     """
 
-    def __init__(self, reader: StateReader, wanted: StateQuestion, deadline: Deadline) -> None:
+    def __init__(self, reader: StateReader, request: StateQuestion, deadline: Deadline) -> None:
         self._reader = reader
         self._index = reader.index
-        self._wanted, self._deadline = wanted, deadline
-        self._full, self._summary = wanted.request_type == "full", wanted.request_type == "summary"
+        self._request, self._deadline = request, deadline
+        self._full, self._summary = request.request_type == "full", request.request_type == "summary"
         self.missing: list[str] = []
         self.moments: list[datetime] = []
         self.late = False
@@ -132,15 +132,15 @@ class StateCollector:
 
     def content(self) -> dict[str, Any]:
         """The content of the answer, as plain values."""
-        wanted = self._wanted
-        absent = (number for number in wanted.iterations if not self._index.counts((number,)))
+        request = self._request
+        absent = (number for number in request.iterations if not self._index.counts((number,)))
         self.missing += [f"there is no iteration {number}" for number in absent]
-        system = self._system() if SYSTEM in wanted.sections else {}
-        agents = self._agents() if AGENTS in wanted.sections else {}
+        system = self._system() if SYSTEM in request.sections else {}
+        agents = self._agents() if AGENTS in request.sections else {}
         self._add_components(system, agents)
-        hypotheses = self._hypotheses() if HYPOTHESES in wanted.sections else []
-        tournament = self._tournament() if TOURNAMENT in wanted.sections else {}
-        feedback = self._feedback() if FEEDBACK in wanted.sections else []
+        hypotheses = self._hypotheses() if HYPOTHESES in request.sections else []
+        tournament = self._tournament() if TOURNAMENT in request.sections else {}
+        feedback = self._feedback() if FEEDBACK in request.sections else []
         self._add_metrics(system, agents)
         return {
             "system_state": system,
@@ -153,11 +153,11 @@ class StateCollector:
     # -- asking -------------------------------------------------------------------------------------------------------
     def _question(self, *kinds: str, **more: Any) -> state_facts.StateQuery:
         """A question within what is wanted; the present is the newest iteration."""
-        wanted = self._wanted
-        iterations = wanted.iterations
-        if wanted.present and self.newest is not None:
+        request = self._request
+        iterations = request.iterations
+        if request.present and self.newest is not None:
             iterations = (self.newest,)
-        given = {"start": wanted.start, "end": wanted.end, "iterations": iterations, **more}
+        given = {"start": request.start, "end": request.end, "iterations": iterations, **more}
         return state_facts.StateQuery(kinds=kinds, **given)
 
     def _find(self, question: state_facts.StateQuery, what: str) -> list[state_facts.StateRow]:
@@ -191,7 +191,7 @@ class StateCollector:
 
     def _last(self, question: state_facts.StateQuery, most: int, what: str) -> list[StateDocument]:
         """The documents for a question, oldest first; of the present only so many."""
-        if not self._wanted.present:
+        if not self._request.present:
             return self._read(question, what)
         found = self._read(replace(question, newest=True, limit=most + 1), what)
         if len(found) > most:
@@ -205,7 +205,7 @@ class StateCollector:
     # -- the system ---------------------------------------------------------------------------------------------------
     def _system(self) -> dict[str, Any]:
         headers = self._read(self._question("system_state"), "iterations")
-        last = replace(self._question("state_update"), iterations=()) if self._wanted.present else None
+        last = replace(self._question("state_update"), iterations=()) if self._request.present else None
         update = self._newest(last or self._question("state_update"), "state updates")
         state: dict[str, Any] = {}
         if headers:
@@ -232,7 +232,7 @@ class StateCollector:
 
     # -- agents -------------------------------------------------------------------------------------------------------
     def _agents(self) -> dict[str, dict[str, Any]]:
-        names = list(self._wanted.agents) or self._all_agents()
+        names = list(self._request.agents) or self._all_agents()
         if self._summary:
             return metrics.agents(self._find(self._question("agent_output", agents=tuple(names)), "outputs"), names)
         states = {}
@@ -243,19 +243,19 @@ class StateCollector:
             state = self._agent(name)
             if state:
                 states[name] = state
-            elif self._wanted.agents:
+            elif self._request.agents:
                 self.missing.append(f"nothing is stored of the agent {name!r}{self._where()}")
         return states
 
     def _all_agents(self) -> list[str]:
-        if self._wanted.present:
+        if self._request.present:
             return self._index.agents(("agent_output", "continuation"))
         rows = self._find(self._question("agent_output", "continuation"), "agents' documents")
         return sorted({row.facts.agent for row in rows if row.facts.agent})
 
     def _agent(self, name: str) -> dict[str, Any]:
         """The last state of an agent; at present, of whichever iteration."""
-        scope = state_facts.StateQuery() if self._wanted.present else self._question()
+        scope = state_facts.StateQuery() if self._request.present else self._question()
         of_agent = replace(scope, agents=(name,))
         last = self._newest(replace(of_agent, kinds=("agent_output",)), f"outputs of {name}")
         stateful = replace(of_agent, kinds=("agent_output",), states=(state_facts.STATEFUL,))
@@ -278,53 +278,53 @@ class StateCollector:
 
     # -- hypotheses, tournament, feedback -----------------------------------------------------------------------------
     def _hypotheses(self) -> list[dict[str, Any]]:
-        wanted = self._wanted
+        request = self._request
         if self._summary:
             return []
-        question = self._versions(hypotheses=wanted.hypotheses, agents=wanted.agents)
-        if wanted.present:
+        question = self._versions(hypotheses=request.hypotheses, agents=request.agents)
+        if request.present:
             question = replace(question, iterations=())
         found = self._last(question, PRESENT_HYPOTHESES, "hypotheses")
         latest = _latest_versions(found)
-        for name in wanted.hypotheses:
+        for name in request.hypotheses:
             if name not in latest and not self.late:
                 self.missing.append(f"there is no hypothesis {name!r}{self._where()}")
-        chosen = sorted(found if self._full and not wanted.present else latest.values(), key=_by_name)
+        chosen = sorted(found if self._full and not request.present else latest.values(), key=_by_name)
         return [one.values for one in chosen]
 
     def _versions(self, **more: Any) -> state_facts.StateQuery:
         """A question for hypotheses: those that stand; each of their versions where all is wanted, or a moment that is
         over: what was there by then may have changed within its iteration since.
         """
-        wanted = self._wanted
-        earlier = wanted.end is not None or (self._full and not wanted.present)
+        request = self._request
+        earlier = request.end is not None or (self._full and not request.present)
         return self._question(*(HYPOTHESIS_KINDS if earlier else ("hypothesis",)), **more)
 
     def _tournament(self) -> dict[str, Any]:
-        wanted = self._wanted
-        question = self._question("tournament_result", hypotheses=wanted.hypotheses)
+        request = self._request
+        question = self._question("tournament_result", hypotheses=request.hypotheses)
         if self._summary:
             rows = self._find(question, "tournament results")
             return {"count": len(rows), "participants": len({name for row in rows for name in row.facts.hypotheses})}
-        if wanted.present:
+        if request.present:
             question = replace(question, iterations=())
         results = [one.values for one in self._last(question, PRESENT_HYPOTHESES, "tournament results")]
         return {"count": len(results), "standings": metrics.standings(results), "results": results}
 
     def _feedback(self) -> list[dict[str, Any]]:
-        wanted = self._wanted
-        question = self._question("meta_review", agents=wanted.agents)
-        if wanted.present:
+        request = self._request
+        question = self._question("meta_review", agents=request.agents)
+        if request.present:
             question = replace(question, iterations=(), newest=True, limit=PRESENT_REVIEWS)
         found = self._read(question, "meta-reviews")
-        reviews = [one.values for one in (found[::-1] if wanted.present else found)]
+        reviews = [one.values for one in (found[::-1] if request.present else found)]
         return [metrics.review(one) for one in reviews] if self._summary else reviews
 
     # -- components and figures ---------------------------------------------------------------------------------------
     def _add_components(self, system: dict[str, Any], agents: dict[str, dict[str, Any]]) -> None:
         """What is stored under names that are no section: agents, and parts that a state update tells of."""
-        for name in self._wanted.components:
-            scope = replace(state_facts.StateQuery() if self._wanted.present else self._question(), components=(name,))
+        for name in self._request.components:
+            scope = replace(state_facts.StateQuery() if self._request.present else self._question(), components=(name,))
             update = self._newest(replace(scope, kinds=("state_update",)), f"state updates about {name}")
             if update is not None:
                 system.setdefault("components", {})[name] = metrics.component(name, update.values)
@@ -335,14 +335,14 @@ class StateCollector:
                 self.missing.append(f"nothing is stored of the component {name!r}{self._where()}")
 
     def _add_metrics(self, system: dict[str, Any], agents: dict[str, dict[str, Any]]) -> None:
-        if not self._wanted.metrics:
+        if not self._request.metrics:
             return
         if self._deadline.passed:
-            self._late(f"the figures {', '.join(self._wanted.metrics)} were not read in time")
+            self._late(f"the figures {', '.join(self._request.metrics)} were not read in time")
             return
-        question = self._question(metrics=self._wanted.metrics)
-        whose = (*self._wanted.agents, "") if self._wanted.agents else None
-        found = self._index.metrics(self._wanted.metrics, whose, question.iterations, question.start, question.end)
+        question = self._question(metrics=self._request.metrics)
+        whose = (*self._request.agents, "") if self._request.agents else None
+        found = self._index.metrics(self._request.metrics, whose, question.iterations, question.start, question.end)
         for one in found:
             holder = agents.setdefault(one.agent, {}) if one.agent else system
             figure: dict[str, Any] = {"value": one.value, "iteration": one.iteration}
@@ -350,16 +350,16 @@ class StateCollector:
                 figure["timestamp"] = format_time(one.timestamp)
                 self.moments.append(one.timestamp)
             holder.setdefault("metrics", {}).setdefault(one.name, []).append(figure)
-        for name in self._wanted.metrics:
+        for name in self._request.metrics:
             if all(one.name != name for one in found):
                 self.missing.append(f"nothing measures {name!r}{self._where()}")
 
     def _where(self) -> str:
         """In which iterations nothing was found, for sentences."""
-        wanted = self._wanted
-        if wanted.iterations:
-            return f" in the iterations {', '.join(map(str, wanted.iterations))}"
-        return "" if wanted.present else " in that time"
+        request = self._request
+        if request.iterations:
+            return f" in the iterations {', '.join(map(str, request.iterations))}"
+        return "" if request.present else " in that time"
 
 
 def _latest_versions(found: Iterable[Any]) -> dict[str, Any]:
@@ -426,7 +426,7 @@ class Retrieval:
         Raises:
             QueryInvalid: naming the argument that makes no sense.
         """
-        wanted = wanted_of(
+        request = wanted_of(
             request_type, start, end, iterations,
             agents=agents, components=components, hypotheses=hypotheses, metrics=metrics,
         )  # fmt: skip
@@ -434,15 +434,15 @@ class Retrieval:
             self._reader.catch_up()  # reading all of the past once is no part of an answer's time
         limit = Deadline(self._default if deadline is None else _seconds(deadline))
         looked = self._reader.catch_up(Deadline(limit.seconds and limit.seconds / 2))  # the rest is for reading
-        collector = StateCollector(self._reader, wanted, limit)
+        collector = StateCollector(self._reader, request, limit)
         content, missing = collector.content(), collector.missing
         if not looked:
             missing.append(_LOOK_LATE)
         if collector.late or not looked:
             missing.append(f"the {limit.seconds:g} s for this answer were over: a longer deadline finds more")
         return RetrievedState(
-            request_type=wanted.request_type,
-            timestamp_range=_range(wanted, collector.moments),
+            request_type=request.request_type,
+            timestamp_range=_range(request, collector.moments),
             content=RetrievedContent(**content),
             partial=bool(missing),
             missing=tuple(missing),
@@ -454,10 +454,10 @@ class Retrieval:
         and how many ``documents`` it keeps so.
         """
         self._reader.parts.require_open()
-        told = self._reader.files.parsed.cache_info()
-        asked = told.hits + told.misses
-        rate = round(told.hits / asked, 4) if asked else 0.0
-        return {"hits": told.hits, "misses": told.misses, "rate": rate, "documents": told.currsize}
+        cache = self._reader.files.parsed.cache_info()
+        lookups = cache.hits + cache.misses
+        rate = round(cache.hits / lookups, 4) if lookups else 0.0
+        return {"hits": cache.hits, "misses": cache.misses, "rate": rate, "documents": cache.currsize}
 
     def _behind(self) -> dict[str, Any]:
         """How far what is only eventually consistent is behind; nothing of a revision is."""
@@ -471,10 +471,10 @@ class Retrieval:
         return behind
 
 
-def _range(wanted: StateQuestion, moments: Sequence[datetime]) -> tuple[Moment | None, Moment | None]:
+def _range(request: StateQuestion, moments: Sequence[datetime]) -> tuple[Moment | None, Moment | None]:
     """What was asked for; on a side that was left open, the first or last moment of what was found."""
-    start = wanted.start or min(moments, default=None)
-    end = wanted.end or max(moments, default=None)
+    start = request.start or min(moments, default=None)
+    end = request.end or max(moments, default=None)
     return Moment.of(start) if start else None, Moment.of(end) if end else None
 
 
@@ -541,7 +541,7 @@ def search_states(
     terms = list(weights(text))
     if not terms:
         raise QueryInvalid("there is no word to search for", field="text", hint="give words of the documents")
-    asked = state_facts.StateQuery(
+    question = state_facts.StateQuery(
         kinds=tuple(kinds),
         agents=tuple(agents),
         iterations=tuple(iterations),
@@ -554,7 +554,7 @@ def search_states(
 
     def found() -> list[state_facts.StateRow]:
         _note_words(reader)
-        ranked = reader.index.matching(terms, asked)
+        ranked = reader.index.matching(terms, question)
         scores.update((row.path, score) for row, score in ranked)
         return [row for row, _ in ranked]
 
@@ -580,8 +580,8 @@ def _terms_of(reader: StateReader, row: state_facts.StateRow) -> str:
 
 def _hit(row: state_facts.StateRow, values: Mapping[str, Any], score: float, terms: set[str]) -> StateHit:
     facts = row.facts
-    said = islice(state_facts.texts(values), _MOST_TEXTS)
-    best = max(said, key=lambda text: len(terms.intersection(analyzer.terms(text[:_MOST_CHARACTERS]))), default="")
+    texts = islice(state_facts.texts(values), _MOST_TEXTS)
+    best = max(texts, key=lambda text: len(terms.intersection(analyzer.terms(text[:_MOST_CHARACTERS]))), default="")
     excerpt = " ".join(best.split())
     return StateHit(
         path=facts.path,
@@ -674,11 +674,11 @@ def _described(state: Any) -> tuple[state_facts.StateFacts, Any]:
     return state_facts.describe(update_path(0, utc_now()), values), plain(state)
 
 
-def _candidates(reader: StateReader, mine: _Figures, wanted: int) -> list[state_facts.StateRow]:
+def _candidates(reader: StateReader, mine: _Figures, count: int) -> list[state_facts.StateRow]:
     """The state updates to be compared as wholes: those most alike in what the index found them by."""
-    found = reader.index.near(mine, max(_NEAREST, wanted))
+    found = reader.index.near(mine, max(_NEAREST, count))
     scored = sorted(found, key=lambda one: (-likeness(mine, one.figures), -one.moment))
-    return reader.index.rows([one.key for one in scored[: max(_COMPARED, 2 * wanted)]])
+    return reader.index.rows([one.key for one in scored[: max(_COMPARED, 2 * count)]])
 
 
 def _similar(score: float, document: StateDocument) -> SimilarState:

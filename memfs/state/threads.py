@@ -66,8 +66,8 @@ class ThreadSnapshot:
     @classmethod
     def from_document(cls, values: Mapping[str, Any]) -> ThreadSnapshot:
         """The checkpoint in a file that obeys its schema."""
-        said = {name: values[name] for name in _SNAPSHOT if name in values}
-        return cls(place=_place(values), allowed=values.get(ALLOWED, ""), **said)
+        fields = {name: values[name] for name in _SNAPSHOT if name in values}
+        return cls(place=_place(values), allowed=values.get(ALLOWED, ""), **fields)
 
     def home_of(self, channel: str) -> str | None:
         """The id of the checkpoint that holds a channel's value, None where the channel has none."""
@@ -173,9 +173,9 @@ class Threads:
             StorageIO: nothing was written.
         """
         whole = replace(made, written=format_time(self._clock()))
-        self._write(snapshot_path(whole.place), whole, _told(whole), reason)
+        self._write(snapshot_path(whole.place), whole, _commit_message(whole), reason)
         homes = {str(kept[KEPT_IN]) for kept in whole.channels.values() if KEPT_IN in kept}
-        return {home for home in homes if not self.files.stays(snapshot_path(made.place._replace(id=home)))}
+        return {id_ for id_ in homes if not self.files.stays(snapshot_path(made.place._replace(id=id_)))}
 
     def add_writes(self, added: TaskWrites, reason: str = "") -> None:
         """Keep what a task wrote. Of what it wrote before, only special writes are replaced.
@@ -212,8 +212,8 @@ class Threads:
                 error.field = error.field or next(held, None)
                 raise
             check_reason(reason)
-            told = replace(made, allowed=reason).document()
-            self.files.write([DocumentChange(path, told, expected)], message, source=SOURCE)
+            document = replace(made, allowed=reason).document()
+            self.files.write([DocumentChange(path, document, expected)], message, source=SOURCE)
 
     # -- values that did not change -------------------------------------------------------------------------------
     def inherited(self, made: ThreadSnapshot, changed: Collection[str]) -> dict[str, str]:
@@ -233,7 +233,7 @@ class Threads:
             for channel, version in made.versions.items()
             if channel not in changed and parent.versions.get(channel) == version
         }
-        return {channel: home for channel, home in homes.items() if home is not None and home != made.place.id}
+        return {channel: id_ for channel, id_ in homes.items() if id_ is not None and id_ != made.place.id}
 
     # -- reading ------------------------------------------------------------------------------------------------
     def load(self, place: ThreadPlace) -> ThreadSnapshot | None:
@@ -260,11 +260,11 @@ class Threads:
         found: dict[str, Kept] = {}
         for channel, kept in snapshot.channels.items():
             seen = {snapshot.place.id}
-            while (home := kept.get(KEPT_IN)) is not None:
-                holder = self._near(snapshot.place._replace(id=home), near) if home not in seen else None
+            while (kept_in := kept.get(KEPT_IN)) is not None:
+                holder = self._near(snapshot.place._replace(id=kept_in), near) if kept_in not in seen else None
                 if holder is None or channel not in holder.channels:
-                    raise _missing(snapshot.place, channel, home)
-                seen.add(home)
+                    raise _missing(snapshot.place, channel, kept_in)
+                seen.add(kept_in)
                 kept = holder.channels[channel]
             found[channel] = kept
         return found
@@ -306,13 +306,13 @@ class Threads:
     def _place_at(self, path: str, thread: str | None, namespace: str | None) -> ThreadPlace | None:
         if state_paths.document_kind(path) != "graph_checkpoint":
             return None
-        told = state_paths.snapshot_at(path)
-        if told is None:  # a name in it was shortened
+        parts = state_paths.snapshot_at(path)
+        if parts is None:  # a name in it was shortened
             try:
-                told = ThreadSnapshot.from_document(self.files.read(path, whole=False).values).place
+                parts = ThreadSnapshot.from_document(self.files.read(path, whole=False).values).place
             except (FileNotFoundError, MemfsError):
                 return None
-        place = ThreadPlace(*told)
+        place = ThreadPlace(*parts)
         return ThreadPlace(
             place.thread if thread is None else thread, place.namespace if namespace is None else namespace, place.id
         )
@@ -371,7 +371,7 @@ def writes_path(place: ThreadPlace, task: str) -> str:
     return state_paths.writes_path(thread, place.namespace, checkpoint, named(task, "task_id"))
 
 
-def _told(made: ThreadSnapshot) -> str:
+def _commit_message(made: ThreadSnapshot) -> str:
     step = "a checkpoint" if made.step is None else f"step {made.step}"
     source = f" ({made.source})" if made.source.isidentifier() else ""
     return f"Keep {step}{source} of {shown(made.place.thread)}"
@@ -382,8 +382,8 @@ def shown(thread: str) -> str:
     return f"thread {state_paths.encode_name(thread)[:_NAMED]}"
 
 
-def _missing(place: ThreadPlace, channel: str, home: str) -> ContentError:
-    message = f"the value lies in the checkpoint {home!r}, which is not here"
+def _missing(place: ThreadPlace, channel: str, kept_in: str) -> ContentError:
+    message = f"the value lies in the checkpoint {kept_in!r}, which is not here"
     return ContentError(message, path=snapshot_path(place), field=f"channels.{channel}", hint=_GONE)
 
 

@@ -136,8 +136,8 @@ class ExportRecord:
 # -- JSON Lines ---------------------------------------------------------------------------------------------------
 def json_line(record: ExportRecord) -> bytes:
     """A record as one line."""
-    told = {**record.fixed(), DOCUMENT: record.document} | ({TEXT: record.text} if record.text else {})
-    return _text_of(told).encode() + b"\n"
+    fields = {**record.fixed(), DOCUMENT: record.document} | ({TEXT: record.text} if record.text else {})
+    return _text_of(fields).encode() + b"\n"
 
 
 def _text_of(value: Any) -> str:
@@ -200,8 +200,8 @@ def record_of(value: Any, place: int, size: int) -> ExportRecord:
             raise errors.ItemSyntaxError("expected text", line=place, field=key, hint=_HINT)
     if value.get("type") != MEMORY:
         raise errors.ItemSyntaxError("only memories are imported", line=place, field="type", hint=_OTHERS)
-    said = {key: value[key] for key in ("path", "type", DOCUMENT, TEXT) if key in value}
-    return ExportRecord(**{"path": "", **said}, place=place, size=size)
+    fields = {key: value[key] for key in ("path", "type", DOCUMENT, TEXT) if key in value}
+    return ExportRecord(**{"path": "", **fields}, place=place, size=size)
 
 
 def by_hand(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -718,8 +718,8 @@ class _Import:
             refused += found
             if found and not skip_refused:
                 raise _summary(found, len(batch), stored)
-            wanted = [row for row in due if row[1]]
-            done = wanted if dry_run or not wanted else self._carried_out(wanted, stored)
+            storable = [row for row in due if row[1]]
+            done = storable if dry_run or not storable else self._carried_out(storable, stored)
             stored += len(done)
             same += len(due) - len(done)
             replaced += sum(any(plan.before is not None for plan in plans) for _, plans in done)
@@ -847,22 +847,22 @@ def _name_of(source: str | os.PathLike[str] | BinaryIO) -> str:
     return name if isinstance(name, str) and name and not name.startswith("<") else "standard input"
 
 
-def _with_times(item: MemoryItem, said: Mapping[str, Any], existing: MemoryItem) -> MemoryItem:
+def _with_times(item: MemoryItem, document: Mapping[str, Any], existing: MemoryItem) -> MemoryItem:
     """The item with the times of the one that is there, where its record names none."""
-    if said.get("created"):
+    if document.get("created"):
         return item
     return item.replace(
-        created=existing.created, timestamp=item.timestamp if said.get("timestamp") else existing.timestamp
+        created=existing.created, timestamp=item.timestamp if document.get("timestamp") else existing.timestamp
     )
 
 
 def _id_of(record: ExportRecord) -> Any:
     """What a memory's record gives as its id; else one that follows from what it says, the same at every import."""
-    said = record.document
-    if named := said.get("id") or (stem_of(record.path) if record.path else ""):
+    document = record.document
+    if named := document.get("id") or (stem_of(record.path) if record.path else ""):
         return named
-    suffix = suffix_of(canonical([said.get(key) or "" for key in _TELLING]).encode(), _SUFFIX)
-    return f"{slug(str(said.get('title') or said.get('content') or '')) or 'memory'}-{suffix}"
+    suffix = suffix_of(canonical([document.get(key) or "" for key in _TELLING]).encode(), _SUFFIX)
+    return f"{slug(str(document.get('title') or document.get('content') or '')) or 'memory'}-{suffix}"
 
 
 def _is_named(record: ExportRecord) -> bool:
@@ -876,11 +876,11 @@ def _is_repeated(record: ExportRecord, seen: dict[str, tuple[int | None, str]]) 
     Raises:
         DuplicateId: another record has its id.
     """
-    said = "" if _is_named(record) else sha256(json_line(record))
-    place, earlier = seen.setdefault(str(_id_of(record)).casefold(), (record.place, said))
+    digest = "" if _is_named(record) else sha256(json_line(record))
+    place, earlier = seen.setdefault(str(_id_of(record)).casefold(), (record.place, digest))
     if place == record.place:
         return False
-    if said and said == earlier:
+    if digest and digest == earlier:
         return True
     raise errors.DuplicateId(f"it stands in line {place} already", hint="keep one of the two")
 
@@ -889,8 +889,8 @@ def _summary(refused: Sequence[errors.MemfsError], total: int, stored: int) -> e
     """One error for all that is wrong with a batch."""
     found = refused[0]
     if len(refused) > 1:
-        said = f"those before them, {stored:,}, are stored" if stored else "nothing was stored"
-        many = f"{len(refused):,} of {total:,} records cannot be imported; {said}"
+        rest = f"those before them, {stored:,}, are stored" if stored else "nothing was stored"
+        many = f"{len(refused):,} of {total:,} records cannot be imported; {rest}"
         sort = errors.Conflict if all(isinstance(error, errors.Conflict) for error in refused) else errors.ContentError
         distinct = {error.message: error for error in reversed(refused)}
         line, also = found.line, tuple(reversed(distinct.values()))[:_NAMED] if len(distinct) > 1 else ()
