@@ -514,8 +514,8 @@ def record(
 
 def records_of(path: str, conflicts: Iterable[FieldConflict], now: datetime, **more: Any) -> list[dict[str, Any]]:
     """The records of conflicts in a state document (``schemas/conflict.schema.json``); each with ``more``."""
-    told = {"timestamp": format_time(now), **more}
-    return [{"document": path, "field": one.field, "kept": one.kept, "lost": one.lost, **told} for one in conflicts]
+    common = {"timestamp": format_time(now), **more}
+    return [{"document": path, "field": one.field, "kept": one.kept, "lost": one.lost, **common} for one in conflicts]
 
 
 def within(entries: Sequence[Mapping[str, Any]], lost_sha256: str) -> list[dict[str, Any]]:
@@ -662,9 +662,9 @@ def _times(text: Any, passage: Any) -> int:
     """How often lines occur in a text; more than once counts as twice."""
     if not (isinstance(text, str) and isinstance(passage, str)):
         return 0
-    framed, wanted = f"\n{text}\n", f"\n{passage}\n"
-    first = framed.find(wanted)
-    return 0 if first < 0 else 1 if framed.find(wanted, first + 1) < 0 else 2
+    framed, needle = f"\n{text}\n", f"\n{passage}\n"
+    first = framed.find(needle)
+    return 0 if first < 0 else 1 if framed.find(needle, first + 1) < 0 else 2
 
 
 def _replaced(text: str, kept: str, lost: Any) -> str:

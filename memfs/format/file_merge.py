@@ -407,9 +407,9 @@ class FileMerger:
         if request.prefer == "ours" and removed_by_us:
             return FileMerge(data=None, conflicts=(FieldConflict(field="", kept=DELETED, lost=EDITED),))
         data = request.theirs if removed_by_us else request.ours
-        told = self._with_removal(request.path, data) if request.record else None
+        with_record = self._with_removal(request.path, data) if request.record else None
         conflict = FieldConflict(field="", kept=EDITED, lost=DELETED)
-        return FileMerge(data=told or data, conflicts=(conflict,), recorded=told is not None)
+        return FileMerge(data=with_record or data, conflicts=(conflict,), recorded=with_record is not None)
 
     def _with_removal(self, path: str, data: bytes) -> bytes | None:
         """An item that says it was removed elsewhere; None where it cannot."""
@@ -445,12 +445,12 @@ def _by_fields(request: _Request, form: Form, ours: FileVersion, theirs: FileVer
         raise _Unreadable("neither version is valid")
     if form.kind:
         result = vouched(result, ours.mapping, theirs.mapping)
-    told = None
+    with_records = None
     if form.records and request.record:
         result = _followed(form, result, begun, (ours, theirs))
-        told = _with_conflicts(form, result, ours, theirs)
-    data = laid_out(form, told or result.values, request.base, ours, theirs)
-    return FileMerge(data=data, conflicts=result.conflicts, recorded=told is not None)
+        with_records = _with_conflicts(form, result, ours, theirs)
+    data = laid_out(form, with_records or result.values, request.base, ours, theirs)
+    return FileMerge(data=data, conflicts=result.conflicts, recorded=with_records is not None)
 
 
 def _followed(
@@ -521,8 +521,8 @@ def _is_later(one: FileVersion, other: FileVersion, is_document: bool) -> bool:
         here, there = (time_in(version.mapping.get(name)) for version in (one, other))
         if here != there:
             return there is None or (here is not None and here > there)
-    told = [(canonical(version.mapping), version.data) for version in (one, other)]
-    return told[0] > told[1]
+    keys = [(canonical(version.mapping), version.data) for version in (one, other)]
+    return keys[0] > keys[1]
 
 
 def _writer(version: FileVersion) -> str:

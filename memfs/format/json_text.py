@@ -181,9 +181,9 @@ def _syntax_error(error: json.JSONDecodeError, text: str, first: int) -> ItemSyn
     before, at = text[: error.pos].rstrip(), text[error.pos : error.pos + 1]
     message = f"not valid JSON: {error.msg[0].lower()}{error.msg[1:]}"
     hint = "correct the text in quotes"
-    for words, said, remedy in _MESSAGES:
+    for words, meaning, remedy in _MESSAGES:
         if error.msg.startswith(words):
-            message, hint = said, remedy
+            message, hint = meaning, remedy
     if text.startswith(_COMMENTS, error.pos):
         message, hint = "a comment, which JSON has none of", "remove it"
     elif "trailing comma" in error.msg or (before.endswith(",") and at in ("]", "}")):

@@ -105,7 +105,7 @@ def is_option_value(value: str) -> bool:
     """Whether the value of a password option is one and not a stand-in."""
     if re.match(_REFERENCE, value) or re.search(_STAND_IN, value) or ("/" in value and not _is_mixed(value)):
         return False
-    return _is_password(value, quoted=False, told=False)
+    return _is_password(value, quoted=False, stated=False)
 
 
 def is_bearer(value: str) -> bool:
@@ -118,7 +118,7 @@ def may_be_secret(value: str, quoted: bool) -> bool:
     return re.search(_DIGIT, value) is not None or (quoted and re.search(_MARK, value) is not None)
 
 
-def is_assigned_secret(name: str, before: str, after: str, value: str, quoted: bool, told: bool) -> bool:
+def is_assigned_secret(name: str, before: str, after: str, value: str, quoted: bool, stated: bool) -> bool:
     """Whether ``name = value`` gives a secret away.
 
     Args:
@@ -127,7 +127,7 @@ def is_assigned_secret(name: str, before: str, after: str, value: str, quoted: b
         after: the rest of the name behind it.
         value: what is assigned.
         quoted: the value is in quotes.
-        told: it is stated in prose ("the password is ..."), so only an unmistakable value counts.
+        stated: it is stated in prose ("the password is ..."), so only an unmistakable value counts.
     """
     value = value.rstrip(_TRAILING)
     if re.search(_HARMLESS_AFTER, before) or re.search(_HARMLESS_BEFORE, after):
@@ -141,7 +141,7 @@ def is_assigned_secret(name: str, before: str, after: str, value: str, quoted: b
         return False
     if not quoted and _is_variable(name, value):
         return False
-    return _is_key(value) if re.match(_KEYS, name) else _is_password(value, quoted, told)
+    return _is_key(value) if re.match(_KEYS, name) else _is_password(value, quoted, stated)
 
 
 def _is_variable(name: str, value: str) -> bool:
@@ -151,15 +151,15 @@ def _is_variable(name: str, value: str) -> bool:
     return bool(re.fullmatch(_VARIABLE, value) and re.search(_NAMED_AS, value))
 
 
-def _is_password(value: str, quoted: bool, told: bool) -> bool:
-    if len(value) < (8 if told else 6 if quoted else 7) or not any(map(str.isalpha, value)):
+def _is_password(value: str, quoted: bool, stated: bool) -> bool:
+    if len(value) < (8 if stated else 6 if quoted else 7) or not any(map(str.isalpha, value)):
         return False
     parts = [part for part in re.split(_JOINTS, value) if part]
-    if (told or len(parts) > 1) and made_of_words(value):
+    if (stated or len(parts) > 1) and made_of_words(value):
         return False
     digit = re.search(_DIGIT, value) is not None
     mark = re.search(_MARK, value) is not None
-    if told:
+    if stated:
         return digit and not re.match(_NAMED_TERM, value)
     return digit or (mark and quoted)
 
@@ -230,8 +230,8 @@ def _assigned(match: re.Match[str]) -> bool:
     before = text[max(0, start - _BEFORE) : start]
     if match[1].lower() == "key" and not re.search(_KEY_OF, before):
         return False
-    told = not re.search("[:=\uff1a]", match[3])
-    return is_assigned_secret(match[1], before, match[2], match[5], quoted=bool(match[4]), told=told)
+    stated = not re.search("[:=\uff1a]", match[3])
+    return is_assigned_secret(match[1], before, match[2], match[5], quoted=bool(match[4]), stated=stated)
 
 
 _JUDGES: Mapping[str, Accept] = {
@@ -521,10 +521,10 @@ def check_reason(reason: str) -> None:
 def conceal(error: MemfsError, data: bytes) -> MemfsError:
     """The error without what a file's secrets left in it: other errors quote the value they complain of."""
     text = _decoded(data)
-    told = f"{error.message} {error.hint or ''} {error.field or ''}"
+    words = f"{error.message} {error.hint or ''} {error.field or ''}"
     for finding in find(text):
         value = text[finding.start : finding.end]
-        if any(value[at : at + _SHOWN_PART] in told for at in range(len(value) - _SHOWN_PART + 1)):
+        if any(value[at : at + _SHOWN_PART] in words for at in range(len(value) - _SHOWN_PART + 1)):
             error.message = f"this value is wrong; it is not shown, as it looks like {finding.what}"
             error.args, error.field, error.hint = (error.message,), None, _HINT_FILE
             error.__cause__, error.__suppress_context__ = None, True

@@ -112,7 +112,7 @@ def is_toml(data: bytes) -> bool:
 
 def line_of(text: str, table: str, name: str | None = None) -> int | None:
     """The line that names a table or a key in it; None where it is written in a way this does not look for."""
-    wanted = table if name is None else f"{table}.{name}"
+    dotted = table if name is None else f"{table}.{name}"
     current = ""
     for number, line in enumerate(text.splitlines(), 1):
         header = re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line)
@@ -121,7 +121,7 @@ def line_of(text: str, table: str, name: str | None = None) -> int | None:
         else:
             key = line.partition("=")[0].replace('"', "").strip()
             full = f"{current}.{key}" if current else key
-        if full == wanted or (name is None and full.startswith(f"{wanted}.")):
+        if full == dotted or (name is None and full.startswith(f"{dotted}.")):
             return number
     return None
 

@@ -153,8 +153,8 @@ def verified(chunks: Iterable[bytes], digest: Digest, name: str) -> Iterator[byt
     hashed = DigestStream(chunks)
     yield from hashed
     if hashed.digest != digest:
-        found, wanted = (f"{size:,} bytes, sha256 {sha256[:12]}" for size, sha256 in (hashed.digest, digest))
-        raise CorruptRecord(f"{name!a} is damaged: {found}, should be {wanted}")
+        found, expected = (f"{size:,} bytes, sha256 {sha256[:12]}" for size, sha256 in (hashed.digest, digest))
+        raise CorruptRecord(f"{name!a} is damaged: {found}, should be {expected}")
 
 
 def batches(
@@ -333,9 +333,9 @@ def _named(block: bytes, stream: Stream) -> tuple[str, int]:
             whole += extended + block
         if block[_SORT] != _REGULAR:
             raise CorruptRecord(f"it holds {_SORTS.get(block[_SORT], 'something that is not a file')}")
-        said = _records(extended)
-        name = said.get(b"path", block[_NAME].rstrip(b"\0")).decode(*_NAMES)
-        size = int(said[b"size"]) if b"size" in said else int(block[_SIZE], 8)
+        records = _records(extended)
+        name = records.get(b"path", block[_NAME].rstrip(b"\0")).decode(*_NAMES)
+        size = int(records[b"size"]) if b"size" in records else int(block[_SIZE], 8)
         if header(name, size) == whole:
             return name, size
     except ValueError:

@@ -452,10 +452,10 @@ class Journal:
     def _take(self, payload: bytes) -> None:
         record, operation = decode(payload)
         if operation is not None:
-            told = operation.id in self._announced  # where the end is torn, all is read again each time
+            announced = operation.id in self._announced  # where the end is torn, all is read again each time
             self._add(operation)
             self._count += 1
-            if self._count > self._header.kept and not told:
+            if self._count > self._header.kept and not announced:
                 self._news.update(change.path for change in operation.changes)
         elif record["kind"] == "applied":
             self.applied.add(record["id"])

@@ -134,17 +134,17 @@ def link(top: Path, common: Path) -> bool:
     if top == memory or os.path.lexists(top / SETTINGS_FILE) or not _is_excluded(common):
         return False
     inside = common.is_relative_to(top)
-    wanted = os.path.join(os.path.relpath(memory, top) if inside else str(memory), MEMORY_FOLDER)
+    target = os.path.join(os.path.relpath(memory, top) if inside else str(memory), MEMORY_FOLDER)
     with suppress(FileNotFoundError):
         if not stat.S_ISLNK(os.lstat(entry).st_mode):
             return False
-        if os.readlink(entry) == wanted:
+        if os.readlink(entry) == target:
             return True
         if not is_link(top):
             return False
         io.unlink(entry, missing_ok=True)
     with suppress(FileExistsError):  # another process was quicker
-        os.symlink(wanted, entry)
+        os.symlink(target, entry)
     return True
 
 
@@ -271,11 +271,11 @@ def find_workspace(start: str | os.PathLike[str] | None = None, environ: Mapping
         WorkspaceNotFound: no such folder, or none at or above it is a workspace (``is_workspace``).
     """
     named = named_workspace(environ)
-    asked = Path(start) if start is not None else Path(named).expanduser() if named else Path()
-    if not os.path.isdir(asked):
+    path = Path(start) if start is not None else Path(named).expanduser() if named else Path()
+    if not os.path.isdir(path):
         hint = f"{WORKSPACE_VARIABLE} names it" if start is None and named else "name one that exists"
-        raise WorkspaceNotFound(f"there is no folder {str(asked)!r}", hint=hint)
-    folder = asked.resolve()
+        raise WorkspaceNotFound(f"there is no folder {str(path)!r}", hint=hint)
+    folder = path.resolve()
     for candidate in (folder, *folder.parents):
         if found := workspace_at(candidate):
             return found

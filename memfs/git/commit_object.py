@@ -138,12 +138,12 @@ def trailer_value(value: str) -> str:
 
 
 def _encoding(fields: Mapping[str, Sequence[str]]) -> str:
-    wanted = fields.get("encoding", ["utf-8"])[0]
+    name = fields.get("encoding", ["utf-8"])[0]
     try:
-        "".encode(wanted)
+        "".encode(name)
     except LookupError:
         return "utf-8"
-    return wanted
+    return name
 
 
 def _trailers(paragraph: str) -> dict[str, tuple[str, ...]]:

@@ -228,16 +228,16 @@ class RemoteConnection:
         """
         ref = require_branch(HEADS + branch)
         quiet = ("--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no")
-        said = self._run("push", *quiet, self._remote.name, f"{commit}:{ref}", accept=(0, 1))
-        refused = [line for line in said.splitlines() if line.startswith("!")]
+        output = self._run("push", *quiet, self._remote.name, f"{commit}:{ref}", accept=(0, 1))
+        refused = [line for line in output.splitlines() if line.startswith("!")]
         if refused:
             reason = refused[0].rpartition("\t")[2]
-            message = reason + _remote_words(said)
+            message = reason + _remote_words(output)
             if _RACED.search(reason):
                 raise Raced(message)
             raise PushRefused(f"{self._remote.name} does not take the push: {message}", hint=_way_out(reason, branch))
-        if not any(line.startswith(("=", "*", " ")) and ref in line for line in said.splitlines()):
-            raise self._failure("push", said)
+        if not any(line.startswith(("=", "*", " ")) and ref in line for line in output.splitlines()):
+            raise self._failure("push", output)
 
     def close(self) -> None:
         """Remove the folder, and those of syncs that were killed."""
@@ -289,8 +289,8 @@ class RemoteConnection:
         for name, text in files.items():
             io.write_file(folder / name, os.fsencode(text), durable=False)
 
-    def _failure(self, verb: str, said: str) -> RemoteUnreachable:
-        lines = [without_login(line).strip() for line in said.splitlines() if line.strip()]
+    def _failure(self, verb: str, output: str) -> RemoteUnreachable:
+        lines = [without_login(line).strip() for line in output.splitlines() if line.strip()]
         relevant = [line for line in lines if line.startswith(("fatal:", "error:", "ssh:", "remote:"))] or lines
         text = " ".join(relevant)[:500] or "git said nothing"
         whole = "\n".join(lines)
@@ -311,9 +311,9 @@ def _config(remote: Remote) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _remote_words(said: str) -> str:
+def _remote_words(output: str) -> str:
     """What the remote says of a push that it refuses: the reason of a hook or a protected branch is there alone."""
-    lines = [line.removeprefix("remote:").strip() for line in said.splitlines() if line.startswith("remote:")]
+    lines = [line.removeprefix("remote:").strip() for line in output.splitlines() if line.startswith("remote:")]
     text = " ".join(filter(None, lines))[:_MOST_WORDS]
     return f": {text}" if text else ""
 

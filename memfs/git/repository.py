@@ -51,16 +51,16 @@ def resolve(git: GitCommands, text: str, now: datetime) -> str:
     Raises:
         HistoryUnavailable: there is no such commit.
     """
-    wanted = text.strip()
-    if not wanted or len(wanted) > _LONGEST or not wanted.isprintable() or wanted.startswith("-"):
+    revision = text.strip()
+    if not revision or len(revision) > _LONGEST or not revision.isprintable() or revision.startswith("-"):
         raise HistoryUnavailable(f"{ascii(text)[:80]} does not name a revision", hint=_HINT)
-    commit = _commit(git, wanted)
+    commit = _commit(git, revision)
     if commit:
         return commit
-    moment = parse_moment(wanted, now, end=True)
+    moment = parse_moment(revision, now, end=True)
     if moment is None:
-        raise HistoryUnavailable(f"there is no revision {wanted!a}", hint=_HINT)
-    return _before(git, moment, wanted)
+        raise HistoryUnavailable(f"there is no revision {revision!a}", hint=_HINT)
+    return _before(git, moment, revision)
 
 
 def parse_moment(text: str, now: datetime, *, end: bool = False) -> datetime | None:

@@ -480,12 +480,12 @@ class HistorySurvey:
     # -- by content -----------------------------------------------------------------------------------------------
     def holding(self, blobs: Collection[str]) -> dict[str, set[str]]:
         """The trees that hold some blobs directly: tree to blobs."""
-        asked = frozenset(blobs)
-        if asked not in self._holding:
-            wanted = {bytes.fromhex(blob) for blob in asked}
+        key = frozenset(blobs)
+        if key not in self._holding:
+            wanted = {bytes.fromhex(blob) for blob in key}
             rows = ((tree, wanted & ids(data)) for tree, data in (self.contents(self.inner) if wanted else ()))
-            self._holding[asked] = {tree: {binary.hex() for binary in held} for tree, held in rows if held}
-        return self._holding[asked]
+            self._holding[key] = {tree: {binary.hex() for binary in held} for tree, held in rows if held}
+        return self._holding[key]
 
     def above(self, below: Iterable[str]) -> set[str]:
         """Some trees, and every tree that holds one of them, however deep."""

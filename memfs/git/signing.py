@@ -82,8 +82,8 @@ def gpg_signature(data: bytes, key: str, program: str) -> str:
     command = (program, "--status-fd=2", "-bsau", key)
     code, out, err = run(command, data, _environment(), PASSPHRASE_SECONDS)
     if code or _CREATED not in err or not out.startswith(b"-----BEGIN "):
-        said = [line for line in err.splitlines() if line.strip() and not line.startswith("[GNUPG:]")]
-        reason = said[-1] if said else f"{os.path.basename(program)} ended with {code}"
+        lines = [line for line in err.splitlines() if line.strip() and not line.startswith("[GNUPG:]")]
+        reason = lines[-1] if lines else f"{os.path.basename(program)} ended with {code}"
         raise SigningFailed(
             f"the key {key} cannot sign: {reason}", hint="'gpg --list-secret-keys' names those you have"
         )
