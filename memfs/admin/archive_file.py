@@ -342,5 +342,5 @@ def _whole(row: Any) -> list[Any]:
     path = f"{ITERATIONS}/{inside}"
     if not is_own(path) or iteration_of(path) is None:
         raise ValueError(f"{inside!a} is no document of an iteration")
-    said = {**facts, "path": path, "kind": document_kind(path), "iteration": iteration_of(path)}
-    return [path, *others, said if facts else {}]
+    entry = {**facts, "path": path, "kind": document_kind(path), "iteration": iteration_of(path)}
+    return [path, *others, entry if facts else {}]

@@ -90,10 +90,10 @@ def write_bundle(repository: Repository, history: RepositorySnapshot, fd: int, p
     heads = {**history.refs, **({DETACHED: commit} if commit else {})}
     rows = "".join(f"{object_id} {name}\n" for name, object_id in sorted(heads.items()))
     io.write_all(fd, _FIRST + os.fsencode(rows) + b"\n", path)
-    wanted = "".join(f"{object_id}\n" for object_id in sorted(set(heads.values()))).encode()
+    revisions = "".join(f"{object_id}\n" for object_id in sorted(set(heads.values()))).encode()
     arguments = ("--stdout", "--revs", "--delta-base-offset", "--threads=1", "-q")
     with _running(repository, "pack-objects", *arguments) as process:
-        _feed(process, iter([wanted]))
+        _feed(process, iter([revisions]))
         for data in _output(process):
             io.write_all(fd, data, path)
 

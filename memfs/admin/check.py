@@ -372,7 +372,7 @@ class Checker:
         Args:
             deep: read every object of the repository, too.
         """
-        told = Repairer(self.store, self.parts).repair(deep=deep)
+        repairs = Repairer(self.store, self.parts).repair(deep=deep)
         done = []
         removed = len(remove_leftovers(self.parts))
         done += [f"removed temporary files that killed processes left: {removed}"] if removed else []
@@ -384,7 +384,7 @@ class Checker:
             done.append("committed what was left by a process that ended before it could")
         items = self.store.reindex()
         done.append(f"rebuilt the index over {items:,} item{'s' * (items != 1)}")
-        return [*told, *(Repair(path="", sentence=sentence, done=True) for sentence in done)]
+        return [*repairs, *(Repair(path="", sentence=sentence, done=True) for sentence in done)]
 
     def item_problems(self) -> list[Problem]:
         """What is wrong with the item files: of each that is invalid, everything that can be known."""

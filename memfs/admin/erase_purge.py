@@ -135,7 +135,7 @@ class TargetFinder:
         texts = [(path, data) for path, data in contents if len(data.strip()) >= _TRIVIAL]
         texts += [(change.path, change.data or b"") for change in self._elsewhere()]
         blobs = (blobs - trivial) | (self._survey.facts.keys() & (self._known.blobs if self._known else ()))
-        traces = self._traces(texts, names | set(self._said(texts)))
+        traces = self._traces(texts, names | set(self._excerpts(texts)))
         lines = {line.strip() for _, data in texts for line in data.splitlines() if len(line.strip()) >= _WHOLE}
         loose, quotes = self._look_through(blobs, traces, lines)
         blobs |= loose
@@ -202,7 +202,7 @@ class TargetFinder:
         unique = dict.fromkeys(version for version in versions if version)
         return Traces(versions=tuple(unique), names=tuple(sorted(os.fsencode(name) for name in names if name)))
 
-    def _said(self, texts: Iterable[tuple[str, bytes]]) -> Iterator[str]:
+    def _excerpts(self, texts: Iterable[tuple[str, bytes]]) -> Iterator[str]:
         """What commits call the item: each version's first words."""
         for path, data in texts:
             with suppress(MemfsError):
@@ -396,10 +396,10 @@ def _events(parts: Parts, target: Target) -> None:
     """Pending events of sessions."""
     for spool in _of_states(parts, append_log.FOLDER):
         for path in append_log.waiting(spool):
-            append_log.keep_only(path, lambda text: not _told_in(text, target))
+            append_log.keep_only(path, lambda text: not _mentioned_in(text, target))
 
 
-def _told_in(text: bytes, target: Target) -> bool:
+def _mentioned_in(text: bytes, target: Target) -> bool:
     """Whether an event holds a line of the item, as it is written or as JSON writes it."""
     try:
         plain = json.dumps(json.loads(text), ensure_ascii=False).replace("\\n", "\n").replace('\\"', '"').encode()
@@ -442,7 +442,7 @@ def _goes(path: Path, within: tuple[str, ...], target: Target) -> bool:
         return True
     data = io.read_file(path, _LARGEST)
     if within == (MERGES,):
-        return _told_in(data, target) or any(name in data for name in target.removal.paths)
+        return _mentioned_in(data, target) or any(name in data for name in target.removal.paths)
     return target.traces.quoted_in(data)
 
 

@@ -204,18 +204,18 @@ class History:
         }
         now = set(filter(self._store.edit_finder.is_own, self._store.edit_finder.own_paths(surely=True)))
         if target is None:
-            wanted = then.keys() | now
+            affected = then.keys() | now
         else:
-            wanted = {path for path in then.keys() | now if self._meant(path, target)}
-            if not wanted:
+            affected = {path for path in then.keys() | now if self._meant(path, target)}
+            if not affected:
                 hint = f"memfs log {target} shows where it does" if self._ever_was(target) else _ELSEWHERE
                 raise HistoryUnavailable(f"{target!r} exists neither now nor at {commit[:10]}", hint=hint)
-            if not wanted & then.keys():
+            if not affected & then.keys():
                 hint = (
                     f"it came later ('memfs log {target}'); 'memfs forget ID' removes a memory, 'memfs undo' a writing"
                 )
                 raise HistoryUnavailable(f"{target!r} was not there at {commit[:10]}", hint=hint)
-        contents = {path: self._repository.blob(then[path]) if path in then else None for path in sorted(wanted)}
+        contents = {path: self._repository.blob(then[path]) if path in then else None for path in sorted(affected)}
         return self._store.plan_restore(contents)
 
     def _meant(self, path: str, target: str) -> bool:

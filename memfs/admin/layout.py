@@ -200,9 +200,9 @@ def ignore_problems(repository: Repository) -> Iterator[Problem]:
     """A warning where a rule of a person's keeps git from taking memory files; it names the rule."""
     name = f"{CONTENT}/memories/semantic/memory.yaml"  # is not there: what git has already, no rule keeps from it
     tree = {"GIT_WORK_TREE": str(repository.work_tree), "GIT_LITERAL_PATHSPECS": "0"}
-    asked = os.fsencode(repository.work_tree) + b"/" + repository.full(name)
-    told = repository.git.run("check-ignore", "-v", "-z", "--stdin", data=asked, variables=tree, accept=(0, 1))
-    file, line, rule, *_ = [*os.fsdecode(told).split("\0"), "", "", ""]
+    path = os.fsencode(repository.work_tree) + b"/" + repository.full(name)
+    output = repository.git.run("check-ignore", "-v", "-z", "--stdin", data=path, variables=tree, accept=(0, 1))
+    file, line, rule, *_ = [*os.fsdecode(output).split("\0"), "", "", ""]
     if rule and not rule.startswith("!"):
         message = f"git ignores memory files by {file}:{line} {rule}: 'git add' and 'git status' pass them over"
         hint = "remove that rule, or exempt this folder from it; until then only memfs commits them"

@@ -66,8 +66,8 @@ class PrunedItems:
         Raises:
             ContentError: its file is invalid.
         """
-        wanted = name.casefold()
-        path = next((one for one in self._paths() if wanted in (stem_of(one).casefold(), one.casefold())), "")
+        folded = name.casefold()
+        path = next((one for one in self._paths() if folded in (stem_of(one).casefold(), one.casefold())), "")
         return self._read(path) if path else None
 
     def bring_back(self, name: str) -> MemoryItem:
@@ -85,10 +85,10 @@ class PrunedItems:
             raise IdExists(f"the id {item.id!r} is taken", path=taken, hint="rename one of the two files")
         kind = self._parts.kinds.get(item.type)
         month = f"/{item.created:%Y-%m}" if kind.dated and item.created else ""
-        home = f"{CONTENT}/{kind.folder}{month}/{item.path.rpartition('/')[2]}"
-        plans = self._store.plan_restore({home: self._content(item.path).data, item.path: None})
+        target = f"{CONTENT}/{kind.folder}{month}/{item.path.rpartition('/')[2]}"
+        plans = self._store.plan_restore({target: self._content(item.path).data, item.path: None})
         self._store.carry_out(plans, f"Bring back {item.id}", source=SOURCE)
-        return self._store.read(home)
+        return self._store.read(target)
 
     # -- reading --------------------------------------------------------------------------------------------------
     def _paths(self) -> Iterator[str]:
@@ -226,7 +226,7 @@ class Pruner:
             return PruneResult(items=(), action=_ACTIONS[0])
         self._looked = now
         policy = self._policy()
-        due = partial(self._aged, self._said_days(policy) if policy.automatic else {})
+        due = partial(self._aged, self._stated_days(policy) if policy.automatic else {})
         return self._pruned_by(due, policy)
 
     def due(self) -> Sequence[Weak]:
@@ -293,7 +293,7 @@ class Pruner:
         """For how many days each type is kept: as the policy says, else as the kind does; for ever where none does."""
         return {kind.name: kind.retention_days for kind in self._parts.kinds} | dict(policy.kinds)
 
-    def _said_days(self, policy: RetentionPolicy) -> dict[str, int]:
+    def _stated_days(self, policy: RetentionPolicy) -> dict[str, int]:
         """Those of them that somebody here has said: in the policy, or of a kind of one's own."""
         own = {kind.name for kind in self._parts.kinds} - {kind.name for kind in BUILT_IN}
         return {name: days for name, days in self._days(policy).items() if name in own or name in policy.kinds}

@@ -86,13 +86,13 @@ def examine(repository: Repository) -> list[FsckFinding]:
 def _read(line: str) -> FsckFinding | None:
     text = line.strip()
     level, colon, rest = text.partition(": ")
-    said = rest if colon and level in ("error", "fatal", "warning") else text
-    if loose := _LOOSE.search(said):
+    complaint = rest if colon and level in ("error", "fatal", "warning") else text
+    if loose := _LOOSE.search(complaint):
         return lost(loose[1] + loose[2])
-    if not said or level == "warning" or _LINT.search(said) or _ASIDE.search(said):
+    if not complaint or level == "warning" or _LINT.search(complaint) or _ASIDE.search(complaint):
         return None
-    named = _NAMED.search(said)
-    return lost(named[1], named[2] or "") if named and _OF_OBJECT.search(said) else FsckFinding(message=said)
+    named = _NAMED.search(complaint)
+    return lost(named[1], named[2] or "") if named and _OF_OBJECT.search(complaint) else FsckFinding(message=complaint)
 
 
 def lost(name: str, place: str = "") -> FsckFinding:
@@ -435,15 +435,15 @@ class Repairer:
     # -- git objects ----------------------------------------------------------------------------------------------
     def _objects(self, deep: bool) -> Iterable[Repair]:
         """Git's own reading ends at some damage: what is found is put right, and then it reads on."""
-        told: dict[str, Repair] = {}
+        repairs: dict[str, Repair] = {}
         for _ in range(_ROUNDS):
-            found = {finding.message: finding for finding in self._findings(deep) if finding.message not in told}
+            found = {finding.message: finding for finding in self._findings(deep) if finding.message not in repairs}
             known = self._known() if found else {}
             fresh = {message: self._object(finding, known) for message, finding in found.items()}
-            told |= fresh
+            repairs |= fresh
             if not any(one.done for one in fresh.values()):
                 break
-        return told.values()
+        return repairs.values()
 
     def _findings(self, deep: bool) -> Iterable[FsckFinding]:
         if deep:

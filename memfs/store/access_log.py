@@ -107,8 +107,8 @@ def _since(oldest: datetime, data: bytes) -> bytes:
 def _handed(row: Mapping[str, Any]) -> AccessRecord:
     texts = {name: row.get(key, "") for name, key in _TEXTS.items()}
     pairs: Sequence[Any] = row["items"]
-    said = [*texts.values(), *(part for pair in pairs for part in pair)]
-    if not pairs or not all(isinstance(text, str) for text in said):
+    strings = [*texts.values(), *(part for pair in pairs for part in pair)]
+    if not pairs or not all(isinstance(text, str) for text in strings):
         raise TypeError("not what memfs writes")
     moment = datetime.fromisoformat(row["at"])
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -335,7 +335,7 @@ class ServedLog:
         self._require_open()
         oldest = (now or datetime.now(UTC)) - self._age
         oldest = oldest if since is None else max(given_time(since), oldest)
-        wanted = frozenset(one.casefold() for one in ids)
+        keys = frozenset(one.casefold() for one in ids)
         found = [
             row
             for row in self._rows()
@@ -343,7 +343,7 @@ class ServedLog:
             and row.way not in MARKS
             and agent in ("", row.agent)
             and session in ("", row.session)
-            and (not wanted or any(one.casefold() in wanted for one in row.ids))
+            and (not keys or any(one.casefold() in keys for one in row.ids))
         ]
         return sorted(found, key=lambda row: row.time, reverse=True)
 

@@ -160,17 +160,17 @@ class HandEdits:
 
     def changed_among(self, paths: Iterable[str]) -> list[str]:
         """As ``changed_paths``, of these paths alone: no other file is looked at."""
-        wanted = sorted(path for path in set(paths) if self.is_own(path))
-        self._index_sync.refresh(wanted)
+        own = sorted(path for path in set(paths) if self.is_own(path))
+        self._index_sync.refresh(own)
         repository, entries, closed = self._parts.repository, list[ScanEntry](), list[str]()
-        for path in wanted:
+        for path in own:
             try:
                 entries += [entry] if (entry := self._parts.tree.entry(path)) is not None else []
             except StorageIO:  # what cannot be seen is not known to be gone
                 closed.append(path)
         born = repository.head_commit() is not None
-        committed = {path: blob for path in wanted if born and (blob := repository.head_blob(path)) is not None}
-        present = {path: blob for path, blob in self._present(entries, []) if path in wanted}
+        committed = {path: blob for path in own if born and (blob := repository.head_blob(path)) is not None}
+        present = {path: blob for path, blob in self._present(entries, []) if path in own}
         return self._changed(present, closed, committed)
 
     def own_paths(self, *, surely: bool = False) -> list[str]:

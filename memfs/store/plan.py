@@ -334,7 +334,7 @@ def message_for_items(verb: str, items: Iterable[MemoryItem], reason: str = "") 
 
 def reason_suffix(reason: str) -> str:
     """How a sentence ends that has a reason, "" where there is none."""
-    return f" ({said})" if (said := " ".join(reason.split())) else ""
+    return f" ({text})" if (text := " ".join(reason.split())) else ""
 
 
 def item_label(plan: FilePlan) -> str:

@@ -405,19 +405,19 @@ class Reader:
         one and the same time, the rest is looked for by id.
         """
         seen: set[str] = set()
-        asked = replace(query, text="", limit=MOST)
+        everything = replace(query, text="", limit=MOST)
         while True:
-            page = self.candidates(asked)
+            page = self.candidates(everything)
             fresh = [one for one in page if one.id not in seen]
             seen.update(one.id for one in fresh)
             yield from fresh
             if len(page) < MOST:
                 return
             if not fresh:
-                rest = self.among([one for one in self.snapshot.ids() if one not in seen], asked)
+                rest = self.among([one for one in self.snapshot.ids() if one not in seen], everything)
                 yield from sorted(rest, key=lambda one: one.timestamp, reverse=True)
                 return
-            asked = replace(asked, until=page[-1].timestamp)
+            everything = replace(everything, until=page[-1].timestamp)
 
     def known(self, query: Query) -> list[Candidate]:
         """As ``candidates``, of the files as they were when they were last looked at, without looking again.

@@ -408,10 +408,10 @@ class Contexts:
 
     def _changed(self, name: str, message: str, source: str, change: Change) -> dict[str, Any]:
         path, before = self._found(name)
-        wanted = change(self._mapping(path, before))
-        if before is None and not wanted:
+        values = change(self._mapping(path, before))
+        if before is None and not values:
             return {}
-        after = None if wanted is None else self._parts.codec.write_document(wanted, path, "context", before)
+        after = None if values is None else self._parts.codec.write_document(values, path, "context", before)
         # what is replaced was read just now, and stays but for the keys that change: an edit by hand is not lost
         expected = "" if before is None else sha256(before)
         self._store.put_documents([(path, after, expected)], message, source=source, alone=True)

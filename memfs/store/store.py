@@ -565,17 +565,17 @@ class Store(FolderReader):
                 self.notes.extend(note for note in found if note not in self.notes)
 
     def _flush_window(self) -> bool:
-        home = self.fail_back()
+        returned = self.fail_back()
         policy = self._parts.policy.commit
-        if policy not in _COMMITTING or (policy != "interval" and not home):
-            return home
+        if policy not in _COMMITTING or (policy != "interval" and not returned):
+            return returned
         flushed = self._committer.flush()
         self._left = False
         self.notes.extend(flushed.notes)
         if policy == "interval":
             self._committer.maintain_if_due()
             self.maintain()
-        return home and flushed.waiting == 0
+        return returned and flushed.waiting == 0
 
     def take_up(self, *, at_once: bool = False, patience: float = 0) -> int:
         """Commit soon what was left by others, who may have been killed before they could, where the policy says so.

@@ -335,10 +335,10 @@ class FileWriter:
         try:
             return self._bring_in_order(operations)
         finally:
-            home = [name for name in secondary.journal.waiting if self._parts.journal.knows(name)]
+            done = [name for name in secondary.journal.waiting if self._parts.journal.knows(name)]
             with suppress(errors.MemfsError):
-                if home:
-                    secondary.drop(home)
+                if done:
+                    secondary.drop(done)
                     self._backlog.note(secondary.folder, len(secondary.journal.waiting))
 
     def _bring_in_order(self, operations: Sequence[Operation]) -> list[Problem]:
