@@ -153,13 +153,13 @@ def with_memory(settings: Settings, config: Mapping[str, Any], added: Iterable[s
     return found.settings()
 
 
-def elsewhere(table: str, data: bytes | None, told: Settings) -> Any:
+def elsewhere(table: str, data: bytes | None, settings: Settings) -> Any:
     """A table of settings as the ``memfs.toml`` of another revision has it; nothing else in that file counts.
 
     Args:
         table: such as ``recall``.
         data: the file, None where there was none.
-        told: settings of which those of an argument or variable go before: they are this process's, not the file's.
+        settings: where a value came from an argument or a variable, it wins over the file: it is this process's.
 
     Raises:
         SettingInvalid: the file or the table is invalid.
@@ -171,8 +171,8 @@ def elsewhere(table: str, data: bytes | None, told: Settings) -> Any:
     values = dict(TABLES[table].defaults)
     for name in values:
         key = f"{table}.{name}"
-        if is_of_the_process(told.origins.get(key, "")):
-            values[name] = told.get(key)
+        if is_of_the_process(settings.origins.get(key, "")):
+            values[name] = settings.get(key)
         elif isinstance(then, Mapping) and name in then:
             values[name] = checked(then[name], spec_of(key))
     return TABLES[table](**values)
@@ -185,8 +185,8 @@ def is_of_the_process(origin: str) -> bool:
 
 def _is_source_table(key: str) -> bool:
     """Whether a key is that of a whole table, of a source from others."""
-    home, _, name = key.partition(".")
-    return home == "memory" and key not in SPECS and name not in SOURCE_TABLES
+    table, _, name = key.partition(".")
+    return table == "memory" and key not in SPECS and name not in SOURCE_TABLES
 
 
 class _ConfigSource:
@@ -341,8 +341,8 @@ class _Table:
         self, what: str, name: str, known: Iterable[str], line: int | None, key: str | None = None
     ) -> SettingInvalid:
         listed = ", ".join(sorted(known))
-        home = next((other for other in SPECS if other.endswith(f".{name}")), "").rpartition(".")[0]
-        hint = nearest(name, known) or (f"it belongs in [{home}]" if home else f"known here: {listed or 'nothing yet'}")
+        part = next((other for other in SPECS if other.endswith(f".{name}")), "").rpartition(".")[0]
+        hint = nearest(name, known) or (f"it belongs in [{part}]" if part else f"known here: {listed or 'nothing yet'}")
         return SettingInvalid(f"unknown {what}", path=self._path, line=line, field=key, hint=hint)
 
 
@@ -436,17 +436,17 @@ def read_system_config(tree: View, codec: Codec) -> SystemConfig:
         ContentError: it is invalid.
         StorageIO: it cannot be read.
     """
-    said = _document(tree, codec, names.SYSTEM_CONFIG)
-    quotas, due = said.get("quotas", {}), said.get("checkpoints", {})
+    values = _document(tree, codec, names.SYSTEM_CONFIG)
+    quotas, due = values.get("quotas", {}), values.get("checkpoints", {})
     usual = SystemConfig()
     return SystemConfig(
         quotas=Limits(
             bytes={key.removesuffix(_SUFFIX): size for key, size in quotas.items() if key.endswith(_SUFFIX) and size},
             **{name: quotas[name] for name in ("warn_at", "critical_at") if name in quotas},
         ),
-        agent_weights=said.get("agent_weights", {}),
-        update_interval=float(said.get("update_interval_seconds", usual.update_interval)),
-        expires_hours=float(said.get("continuation", {}).get("expires_hours", usual.expires_hours)),
+        agent_weights=values.get("agent_weights", {}),
+        update_interval=float(values.get("update_interval_seconds", usual.update_interval)),
+        expires_hours=float(values.get("continuation", {}).get("expires_hours", usual.expires_hours)),
         checkpoint_minutes=float(due.get("every_minutes", 0)),
     )
 
@@ -458,16 +458,16 @@ def read_retention_policy(tree: View, codec: Codec) -> RetentionPolicy:
         ContentError: it is invalid: nothing is due until it is right.
         StorageIO: it cannot be read.
     """
-    said = _document(tree, codec, names.RETENTION_POLICY)
-    archive, kept, prune = said.get("archive", {}), said.get("checkpoints", {}), said.get("prune", {})
+    document = _document(tree, codec, names.RETENTION_POLICY)
+    archive, kept, prune = document.get("archive", {}), document.get("checkpoints", {}), document.get("prune", {})
     found = {
-        "active_days": said.get("active_days"),
+        "active_days": document.get("active_days"),
         "automatic": archive.get("enabled"),
         "level": archive.get("compression_level"),
-        "delete_days": said.get("delete", {}).get("archives_after_days"),
+        "delete_days": document.get("delete", {}).get("archives_after_days"),
         "keep": kept.get("keep"),
         "keep_days": kept.get("keep_days"),
-        "kinds": said.get("kinds"),
+        "kinds": document.get("kinds"),
         "prune_action": prune.get("action"),
         "prune_below": prune.get("below"),
     }
@@ -831,13 +831,13 @@ def first_toml(policies: Mapping[str, Any]) -> str:
     """
     lines = ["# How memfs behaves here. 'memfs config --list' shows every setting and where it comes from."]
     lines += [f"{toml_text.FORMAT} = {toml_text.FORMAT_VERSION}"]
-    home = ""
+    current = ""
     for key, value in policies.items():
         written = toml(checked(value, spec_of(key)))
         table, _, name = key.rpartition(".")
-        lines += ["", f"[{table}]"] if table != home else []
+        lines += ["", f"[{table}]"] if table != current else []
         lines.append(f"{name} = {written}")
-        home = table
+        current = table
     return "\n".join(lines) + "\n"
 
 

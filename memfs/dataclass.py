@@ -166,7 +166,7 @@ class _Init:
             instance.__post_init__()
         return None
 
-    def _compiled(self, home: type) -> Any:
+    def _compiled(self, cls: type) -> Any:
         names: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING}
         lines: list[str] = []
         taken: dict[bool, list[str]] = {True: [], False: []}
@@ -182,12 +182,12 @@ class _Init:
                 taken[one.kw_only].append(one.name + (default if one.factory is _MISSING else "=_missing"))
             if one.init or one.factory is not _MISSING:
                 lines.append(f"_set(self, {one.name!r}, {value})" if self.frozen else f"self.{one.name} = {value}")
-        if hasattr(home, "__post_init__"):
+        if hasattr(cls, "__post_init__"):
             lines.append("self.__post_init__()")
         arguments = ", ".join(("self", *taken[False], *(["*", *taken[True]] if taken[True] else ())))
         exec(f"def __init__({arguments}):\n " + "\n ".join(lines or ["pass"]), names)  # noqa: S102  names of fields
         function = names.pop("__init__")
-        function.__qualname__, function.__module__ = f"{home.__qualname__}.__init__", home.__module__
+        function.__qualname__, function.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
         function.__annotations__ = {one.name: one.type for one in self.fields if one.init} | {"return": "None"}
         return function
 

@@ -47,14 +47,14 @@ class AnswerUnusable(ValueError):
 
 
 # -- answers ------------------------------------------------------------------------------------------------------
-def chat_answer(body: bytes, wanted: Sequence[str]) -> dict[str, Any]:
+def chat_answer(body: bytes, keys: Sequence[str]) -> dict[str, Any]:
     """The JSON object in the first choice of a chat answer.
 
     Models that were asked to answer with an object and nothing else put it into a code block or behind their thoughts
     all the same; there it is found.
 
     Args:
-        wanted: the keys it must have.
+        keys: the keys it must have.
 
     Raises:
         AnswerUnusable: the model refused, was cut off, or gave no such object.
@@ -78,7 +78,7 @@ def chat_answer(body: bytes, wanted: Sequence[str]) -> dict[str, Any]:
         answer = _read(text[text.find("{") : text.rfind("}") + 1])
     except AnswerUnusable:
         raise AnswerUnusable(f"the model's answer is not a JSON object: {_excerpt(text)}") from None
-    if missing := [key for key in wanted if key not in answer]:
+    if missing := [key for key in keys if key not in answer]:
         raise AnswerUnusable(f"the model's answer lacks {missing[0]!r}: {_excerpt(text)}")
     found: dict[str, Any] = answer
     return found
@@ -124,10 +124,10 @@ def _read(body: bytes | str) -> Any:
 def _complaint(body: bytes) -> str:
     """What an answer that is an error says, shortened; "" where it says nothing readable."""
     try:
-        said = json.loads(body)["error"]["message"]
+        message = json.loads(body)["error"]["message"]
     except (ValueError, TypeError, LookupError, RecursionError):
-        said = body[: 4 * _SHOWN].decode("utf-8", "replace")
-    return _excerpt(str(said))
+        message = body[: 4 * _SHOWN].decode("utf-8", "replace")
+    return _excerpt(str(message))
 
 
 def _excerpt(text: str) -> str:
@@ -228,12 +228,12 @@ class Endpoint:
         """
         if not texts:
             return []
-        wanted = [text or " " for text in texts]  # services refuse an empty text
-        plain: dict[str, Any] = {"input": wanted, **({"model": model} if model else {})}
+        inputs = [text or " " for text in texts]  # services refuse an empty text
+        plain: dict[str, Any] = {"input": inputs, **({"model": model} if model else {})}
         dialects = ({**plain, "encoding_format": "float"}, plain)
-        body = self._ask("/embeddings", dialects, _CHAT_BYTES + _VECTOR_BYTES * len(wanted), seconds)
+        body = self._ask("/embeddings", dialects, _CHAT_BYTES + _VECTOR_BYTES * len(inputs), seconds)
         try:
-            return _vectors(body, len(wanted))
+            return _vectors(body, len(inputs))
         except AnswerUnusable as error:
             raise self._failed(str(error)) from None
 
@@ -266,9 +266,9 @@ class Endpoint:
         A thread of its own asks, since neither the look-up of a name nor an answer that trickles in can be timed out.
         """
         with self._client() as client:  # its end is that of a thread that was given up on
-            asked = in_daemon("memfs-endpoint", lambda: _exchange(client, self._base + path, body, seconds, most))
+            reply = in_daemon("memfs-endpoint", lambda: _exchange(client, self._base + path, body, seconds, most))
             try:
-                return _Reply(0, reason="the request broke off") if asked.exception(seconds) else asked.result()
+                return _Reply(0, reason="the request broke off") if reply.exception(seconds) else reply.result()
             except TimeoutError:
                 return _Reply(0, reason=f"no answer within {seconds:.3g} s")
 
@@ -284,8 +284,8 @@ class Endpoint:
 
     def _unanswered(self, reply: _Reply) -> EndpointFailed:
         reason = reply.reason or f"status {reply.status}"
-        if said := _complaint(reply.body):
-            reason += f": {said}"
+        if complaint := _complaint(reply.body):
+            reason += f": {complaint}"
         if not reply.status or reply.status in _BUSY:
             self._failures += 1
             self._last = self._without_key(reason)

@@ -338,10 +338,10 @@ class Settings:
             SettingInvalid: no such key; the hint names the nearest one.
         """
         table, _, name = key.rpartition(".")
-        home, _, source = table.partition(".")
+        group, _, source = table.partition(".")
         if table == MOUNTS and name in self.mounts:
             return self.mounts[name]
-        if home == "memory" and name in (values := self.memory.sources.get(source, {})):
+        if group == "memory" and name in (values := self.memory.sources.get(source, {})):
             return values[name]
         if key not in SPECS:
             raise _unknown(key, [*SPECS, *self.origins])

@@ -148,11 +148,11 @@ class Usage:
     # -- asking -------------------------------------------------------------------------------------------------------
     def of(self, ids: Iterable[str]) -> Mapping[str, Use]:
         """The uses of these items by id; one that was never used is absent."""
-        asked = dict.fromkeys(ids)
+        keys = dict.fromkeys(ids)
         sql = "SELECT u.id, count, last FROM json_each(?) w CROSS JOIN used u ON u.id = w.value"
         with self._reading() as waiting:
-            found = self._rows(sql, json.dumps(list(asked)))
-            return _joined(found, {key: waiting[key] for key in asked if key in waiting}, self._last)
+            found = self._rows(sql, json.dumps(list(keys)))
+            return _joined(found, {key: waiting[key] for key in keys if key in waiting}, self._last)
 
     def all(self) -> Mapping[str, Use]:
         """Every item that was ever used, by id; ids of items that are gone may be among them."""

@@ -452,7 +452,7 @@ class Watcher:
         self._adopt_at: float | None = None
         self._head = store.head()
         self._retry_at = 0.0
-        self._said_at = 0.0
+        self._reported_at = 0.0
         self._presence = Presence(notes, notes.parents[_ABOVE]) if notes is not None else None
         self.degraded = ""
         self._hearing = self._listen()
@@ -534,10 +534,10 @@ class Watcher:
         return self._hearing.doubt()
 
     def _say(self, degraded: str) -> None:
-        news = degraded != self.degraded or not self._said_at
+        news = degraded != self.degraded or not self._reported_at
         self.degraded = degraded
-        if self._presence is not None and (news or time.monotonic() - self._said_at >= _SAY_SECONDS):
-            self._said_at = time.monotonic()
+        if self._presence is not None and (news or time.monotonic() - self._reported_at >= _SAY_SECONDS):
+            self._reported_at = time.monotonic()
             self._presence.say(degraded)
 
     # -- catching up ----------------------------------------------------------------------------------------------

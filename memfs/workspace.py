@@ -299,15 +299,15 @@ class Workspace:
         try:
             item = self.sources.mounts.find(reference) if mounted and of_mount(reference) else store.find(reference)
         except ContentError as error:
-            said = f"its file is invalid: {error.sentence}"
-            return WhyNot(id=reference, reason="invalid", explanation=said, notes=tuple(filter(None, [error.hint])))
+            why = f"its file is invalid: {error.sentence}"
+            return WhyNot(id=reference, reason="invalid", explanation=why, notes=tuple(filter(None, [error.hint])))
         except ItemNotFound as error:
             pruned = self.pruner.pruned.find(reference) if past is None and not of_mount(reference) else None
             if pruned is None:
                 notes = tuple(filter(None, [error.hint]))
                 return WhyNot(id=reference, reason="missing", explanation=error.sentence, notes=notes)
-            said = "it was pruned, and recall does not search the archive"
-            return WhyNot(id=pruned.id, reason="pruned", explanation=said, notes=("'memfs restore' brings it back",))
+            why = "it was pruned, and recall does not search the archive"
+            return WhyNot(id=pruned.id, reason="pruned", explanation=why, notes=("'memfs restore' brings it back",))
         return recaller.why_not(query, item, fenced=to_agents, leave_out=withheld if to_agents else None)
 
     def get(self, item_id: str) -> MemoryItem | None:
