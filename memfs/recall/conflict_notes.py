@@ -1,6 +1,6 @@
 """Finds what is undecided about items, and says it in words: fields that a merge overrode, and contradictions.
 
-A conflict is named until somebody decides it, by a word or by an edit of the field.
+A conflict is named until it is decided, by a word or by an edit of the field.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LONGEST = 200
 
 
 def undecided(item: MemoryItem) -> tuple[RecordedConflict, ...]:
-    """The conflicts of an item that nobody has decided, by a word or by an edit of the field."""
+    """The undecided conflicts of an item; a word or an edit of the field decides one."""
     if not item.conflicts:
         return ()
     from memfs.format.field_merge import stands
@@ -65,7 +65,7 @@ CONTRADICTS = "contradicts"
 DECIDED = "decided"
 """The key below ``metadata`` that holds, by the other item's id, what was decided about the two."""
 COMPATIBLE = "compatible"
-"""What two items are to one another that somebody decided can both hold."""
+"""What two items are to one another once it was decided that both can hold."""
 SUPERSEDED = "superseded"
 SUPERSEDED_BY = "superseded_by"
 """What an item that no longer holds is to the one in its place."""
@@ -108,7 +108,7 @@ class MarkedItems:
         self._store, self._parts = store, parts
 
     def __iter__(self) -> Iterator[MemoryItem]:
-        """In the order of their paths; those that may be marked, by what stands in their files."""
+        """In the order of their paths; those that may be marked, by what is in their files."""
         for path in self.paths():
             with suppress(MemfsError, FileNotFoundError):
                 yield self._store.read(path)

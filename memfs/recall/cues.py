@@ -153,7 +153,7 @@ def _neutral() -> frozenset[str]:
 
 
 class TrivialFilter:
-    """Distinguishes greetings, acknowledgements, fragments and echoes from what somebody may want to know again.
+    """Distinguishes greetings, acknowledgements, fragments and echoes from what someone may want to know again.
 
     It refuses only what is nothing else: "thanks to caching it is fast" and the short order "use tabs" pass.
     """
@@ -214,7 +214,7 @@ def _without_letters(text: str) -> str:
 
 
 def _is_address(words: list[str], at: int, text: str) -> bool:
-    """Whether the last word is the name of somebody spoken to: ``Hi Bob``, ``thanks, Alice!``."""
+    """Whether the last word is the name of someone spoken to: ``Hi Bob``, ``thanks, Alice!``."""
     return at == len(words) - 1 <= 3 and any(word.casefold() == words[at] for word in _capitals(text))
 
 

@@ -1,7 +1,7 @@
 """Finds the times that a question names: 25.01.2024, 9 May, last spring, two weeks ago, the week after the launch.
 
 The words are those of each language in ``memfs/languages/times.json``; the grammar is the same for all. A question
-is read as one letter for each word, ``nUF`` for *two weeks after*, and searched for what these can stand for.
+is read as one letter for each word, ``nUF`` for *two weeks after*, and searched for patterns of these.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _OF_ASKING = frozenset("h?TIeotG|")
 """What a question may have beside a time that asks for nothing more."""
 _THEN, _NEXT, _ABOUT = 2.0, 1.9, 1.4
 _TOLD = 7
-"""So many days after it happened something is told."""
+"""An event is told of within so many days."""
 _WIDE, _HALF_YEAR = 10, 182
 _EVER = 36_500
 _EXACT = 2
@@ -146,7 +146,7 @@ class NamedTimes(NamedTuple):
     """The times that a question names: days, and the numbers of months and years.
 
     Attributes:
-        event: what is told of in memory and not in the question, from whose time it counts; "" for nothing.
+        event: what memory dates and the question does not, from whose time it counts; "" for nothing.
         distance: how far from it.
         order: -1 where it asks for the first time, 1 for the last one, else 0.
         rest: the question without the words of days; "" where it asks for nothing more than what was then.
@@ -257,12 +257,12 @@ class _Sentence:
         self.times = NamedTimes(days, months, years, self._event, self._distance, self._order, rest, literal)
 
     def _asks(self, word: _Word, language: str) -> bool:
-        """Whether a word tells nothing beside a time, as those of *what happened*."""
+        """Whether a word adds nothing to a time, as those of *what happened*."""
         plain = analyzer.folded(self._text[word.start : word.end]).lower()
         return word.letter in _OF_ASKING or plain in stop_words(language) or plain in terms.COMMON_WORDS
 
     def _related(self, here: Sequence[_Word], start: int, end: int, letters: str) -> Iterator[NamedDay]:
-        """The days that a day, named or not, with what stands before it, means; keeps an event that is to be found."""
+        """The days that a day, named or not, with what precedes it, means; keeps an event that is to be found."""
         at = next((place for place, word in enumerate(here) if word.letter in "BVFSPQpR"), None)
         relation = here[at].letter if at is not None else ""
         before = here if here[0].letter in "eFQB" else here[:at]
@@ -273,7 +273,7 @@ class _Sentence:
             if relation and (distance.length or distance.weekday):
                 day, yearly = _date(*named), not named[0]
                 yield from distance.days(day, yearly=yearly) if day is not None else ()
-        elif relation == "S" or distance.length or distance.weekday:  # *after lunch* tells seldom when
+        elif relation == "S" or distance.length or distance.weekday:  # *after lunch* seldom says when
             event = self._event_beside(start, end, letters, unspaced=any(word.unspaced for word in here))
             if analyzer.terms(event) and not analyzer.STOP_WORDS.issuperset(analyzer.terms(event)):
                 self._event, self._distance = event, distance
@@ -338,7 +338,7 @@ def _day_in(words: Sequence[_Word]) -> tuple[int, int, int] | None:
 
 
 def _around(year: int, month: int, number: int, relation: str) -> Iterator[NamedDay]:
-    """What the day of a year, 0 for any, stands for: it and the next most, and the days when one tells of it."""
+    """What the day of a year, 0 for any, stands for: it and the next most, and the days when it is told of."""
     day, yearly = _date(year, month, number), not year
     if day is None:
         return
@@ -363,7 +363,7 @@ def _date(year: int, month: int, number: int) -> date | None:
 
 # -- events -------------------------------------------------------------------------------------------------------
 def anchor_of(event: str, asked: Asked, memories: Iterable[tuple[Candidate, MemoryItem]]) -> Anchor | None:
-    """The memory that tells of an event best, and the day of it; None where none has enough of its words.
+    """The memory that describes an event best, and the day of it; None where none has enough of its words.
 
     The day is the one that it names beside the event, or else its own. One that says a day is preferred, one that
     itself counts from an event is none.

@@ -89,7 +89,7 @@ class Embeddings:
         Args:
             embedder: makes them.
             table: keeps them.
-            index: tells which items there are.
+            index: says which items there are.
             read: gives the item in a file.
             report: called with what went wrong in the background.
             brief: whether the process asks little and ends: it reads the vectors of the index's base in one piece, and
@@ -272,7 +272,7 @@ class Embeddings:
             rows = [(stem_of(path), path, stamp.blob) for path, stamp in self._index.overlay_stamps().items()]
         missing = self._missing | {row[0]: row for row in rows if self._held.get(row[0]) != row[2]}
         self._missing = {key: row for key, row in missing.items() if stamps.blob(row[1]) == row[2]}
-        if self._brief:  # nobody makes the vector of what a changed item says now before the process ends
+        if self._brief:  # the vector of what a changed item says now is not made before the process ends
             before = self._held.keys() & self._missing.keys()
             self._vectors.take(dict.fromkeys(before))
             self._held = {key: blob for key, blob in self._held.items() if key not in before} if before else self._held
@@ -377,7 +377,7 @@ class VectorSearch:
 
     @property
     def knows_senses(self) -> bool:
-        """Whether the model tells the senses of words, not their spelling alone."""
+        """Whether the model distinguishes the senses of words, not their spelling alone."""
         return self.embeddings.embedder.weight >= _KNOWS_SENSES
 
     def prepare(self, queries: Iterable[Query]) -> None:
@@ -561,9 +561,9 @@ class EmbeddingIndex:
         reset_on_fork(self)
 
     def current(self) -> VectorSearch | None:
-        """What finds by meaning; None where the memory context asks for none, or for what cannot be had.
+        """What finds by meaning; None where the memory context asks for none, or for what is not available.
 
-        Why it cannot be had is among the store's problems.
+        Why it is not available is among the store's problems.
         """
         try:
             return self.wanted()

@@ -64,7 +64,7 @@ def around(quotation: str, introduction: str = _INTRODUCTION) -> str:
 
 
 def quoted(entry: Hit | MemoryItem) -> str:
-    """One item as it stands between the marks."""
+    """One item as it is written between the marks."""
     return "\n".join(_quoted(entry))
 
 
@@ -121,5 +121,5 @@ def _line(text: str) -> str:
 
 
 def withheld(item: MemoryItem) -> bool:
-    """Whether no agent is given an item: a convention that is not accepted, or that no person stands behind."""
+    """Whether no agent is given an item: a convention that is not accepted, or that no person vouches for."""
     return item.type == CONVENTION and not (item.status.strip() == ACCEPTED and item.trust in VOUCHED)

@@ -1,7 +1,7 @@
 """Call foreign code, such as reviewers and sources of context, with a time limit, each call in a thread of its own.
 
 Code that fails or is too slow is reported in one line; it neither holds up the caller nor keeps the process from
-ending. Imports little, since most workspaces use nobody's code but ours.
+ending. Imports little, since most workspaces use no code but ours.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def with_coverage(found: Sequence[RankCandidate], words: Asked) -> Sequence[Rank
     """The candidates; those of talks between people with how much of the question is said within four turns of each.
 
     Terms count what they are worth, one that stands for another half of it, and what is covered best 1. With an
-    assistant, whose turns are long and say the question again, that tells nothing.
+    assistant, whose turns are long and repeat the question, that means nothing.
     """
     assisted = {one.session for one, *_ in found if one.role in ASSISTANTS}
     talks: dict[tuple[str, int | None], frozenset[str]] = {
@@ -636,7 +636,7 @@ def _mixed(hit: Hit, relevance: float, weight: float, now: datetime) -> Hit:
 
 
 Mark = Callable[[MemoryItem], Hashable]
-"""What items that tell the same have in common; None for one that stands for itself."""
+"""What items that say the same have in common; None for one that is like no other."""
 _COMPARED = 200
 _MISFITS = 20
 _BRIEF = 600
@@ -903,7 +903,7 @@ def nothing_fits(text: str, asked: Asked, hits: Sequence[Hit], known: Mapping[st
     """Whether none of the best hits has enough of what was asked to be an answer, by the words alone.
 
     Words count by what they are worth in the question and how rare they are. Numbers and months do not: they are seldom
-    written where something is told. The shares were chosen such that hardly any question that has an answer is said to
+    written where something is told. The shares were chosen so that hardly any question that has an answer is said to
     have none.
 
     Args:

@@ -314,7 +314,7 @@ class HitCollector:
 
 
 def _void_status(item: MemoryItem) -> str:
-    """Why an item does not hold: it was replaced or retired, or is a convention that nobody accepted; "" if it does."""
+    """Why an item does not hold: it was replaced or retired, or is a convention that no one accepted; "" if it does."""
     if not item.status and item.type != CONVENTION:
         return ""
     status = item.status.strip()
@@ -347,7 +347,7 @@ class Recaller:
             preset_name: the strategy of queries that name none.
             kinds: the types there are; without them any type may be asked for.
             helpers: what counts uses, reviews and finds by meaning.
-            tick: tells seconds, for deadlines.
+            tick: returns seconds, for deadlines.
         """
         self._store = store
         self._preset_name = preset_name
@@ -372,8 +372,8 @@ class Recaller:
             query: a query, or its text.
             prove: also say what the answer rests on (``Recall.fresh``).
             fenced: the hits will be shown by ``fenced``, so what that adds counts against ``max_tokens``.
-            leave_out: tells which items the asker has already: they take nobody's place.
-            mark: what items that tell the same have in common: the best of them is given, and the others repeat it.
+            leave_out: says which items the asker has already: they take no other's place.
+            mark: what items that say the same have in common: the best of them is given, and the others repeat it.
 
         Raises:
             QueryInvalid: naming the field that cannot be understood, and the nearest type, layer, phase or strategy.
@@ -637,7 +637,7 @@ class Recaller:
             known = {one.id for one in found}
             found += [one for one in self._at_times(wide, asked.times) if one.id not in known]
         if sought != query.text and text != (whole := asked_for(query.text)):
-            # in a talk a day may be told with some of its words; elsewhere its figures would be found in other places
+            # in a talk a day may be given by some of its words; elsewhere its figures would be found in other places
             loose = in_talks or not (asked.times and asked.times.literal)
             of_time = self._store.candidates(replace(wide, text=whole)) if loose else ()
             found = _add_time_scores(found, of_time, asked.literal)

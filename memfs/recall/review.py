@@ -51,7 +51,7 @@ class RelevanceResult:
     """What reviewers say of an answer.
 
     Attributes:
-        scores: the mean score of each item, 0 to 1, in their order; 0 where nobody answered.
+        scores: the mean score of each item, 0 to 1, in their order; 0 where no reviewer answered.
         by_reviewer: the scores of each reviewer that answered, by its name.
         absent: reviewers that gave no usable answer in time, with why.
     """

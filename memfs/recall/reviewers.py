@@ -118,7 +118,7 @@ def _vague(seen: Traits) -> float:
 
 
 def _asks(seen: Traits) -> float:
-    """A question that tells something itself is half as bad."""
+    """A question that itself says something is half as bad."""
     return float(seen.asks) * (0.5 if seen.words > 3 else 1.0)
 
 
@@ -229,7 +229,7 @@ class Analyzer:
         return _judged(item, ANALYZER_RULES)
 
     def score_relevance(self, item: MemoryItem, query: str) -> Score:
-        """The share of the question's words that the item holds, telling words counting double."""
+        """The share of the question's words that the item holds, significant words counting double."""
         (share,) = self.relevances([HitTerms.of(item)], query)
         return Score(share, f"{share:.0%} of what was asked" if weights(query) else "nothing was asked")
 
@@ -288,7 +288,7 @@ def reviewers_of(settings: ReviewSettings) -> list[AnyReviewer]:
     """Who reads and judges drafts: the reviewers that settings name, and the model where an endpoint is set.
 
     Raises:
-        SettingInvalid: as ``reviewers_named``, the endpoint cannot be asked, or there is nobody.
+        SettingInvalid: as ``reviewers_named``, the endpoint cannot be asked, or there are no reviewers.
     """
     found: list[AnyReviewer] = [*reviewers_named(settings.reviewers), *model_of(settings)]
     if not any(isinstance(one, Reviewer) for one in found):

@@ -35,7 +35,7 @@ class Traits:
     """What one text shows.
 
     Attributes:
-        words: how many words it has that tell something: none that people say about anything.
+        words: how many significant words it has: none that people say about anything.
         variety: distinct ones of these words by all of them, 1 for none.
         letters: letters and blanks by characters.
         names: distinct names, identifiers, paths and links.

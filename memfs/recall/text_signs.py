@@ -59,7 +59,7 @@ def _lists(code: str) -> re.Pattern[str]:
 
 
 def _denials(text: str) -> frozenset[str]:
-    """The words that deny what stands near them, in English and the languages that a text is in."""
+    """The words that deny what is near them, in English and the languages that a text is in."""
     known = word_lists()["signs"]["denials"]
     return frozenset(word for code in ("en", *analyzer.text_languages(text)) for word in known.get(code, "").split())
 
@@ -188,7 +188,7 @@ def spread(hits: Iterable[Hit]) -> Iterator[Hit]:
 
 
 def _asks_when(words: Sequence[str]) -> bool:
-    """Whether a time answers a question, as far as its words tell."""
+    """Whether a time answers a question, as far as its words show."""
     if "when" in words:
         return True
     return any(

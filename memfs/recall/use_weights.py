@@ -143,7 +143,7 @@ def _concerns(row: AccessRecord, answer: AccessRecord) -> bool:
 
 
 def _step(weights: dict[str, float], reasons: Mapping[str, Mapping[str, float]], marks: Mapping[str, int]) -> None:
-    """Move the weights a little to where what was used would stand before what was not; fade them a little."""
+    """Move the weights a little towards ranking what was used before what was not; fade them a little."""
     known = {key: one for key, one in reasons.items() if min(one.get(SCORE, 0.0), one.get(LEARNED, 1.0)) > 0}
     pairs = [(one, other) for one in known for other in known if marks.get(one, 0) > marks.get(other, 0)]
     pull: dict[str, float] = {}

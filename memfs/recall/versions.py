@@ -51,7 +51,7 @@ _FIRST_PERSON = regex(r"\b(?:i|my|me|mine|i'm|i've)\b", re.I)
 
 
 class _Statement(NamedTuple):
-    """A sentence: its telling words as written and as stems, whether it denies, how many words are a condition."""
+    """A sentence: its significant words as written and as stems, whether it denies, how many words are a condition."""
 
     words: tuple[str, ...]
     stems: tuple[str, ...]
@@ -83,7 +83,7 @@ def traces(text: str) -> frozenset[int]:
 
 
 def is_personal(text: str) -> bool:
-    """Whether it speaks of its speaker, so that another speaker's words are of somebody else."""
+    """Whether it speaks of its speaker, so that another speaker's words are about someone else."""
     return _FIRST_PERSON.search(text) is not None
 
 
@@ -222,9 +222,9 @@ def _stem(word: str) -> str:
 
 # -- items --------------------------------------------------------------------------------------------------------
 MOMENTARY = frozenset({"conversation", "interaction", "error_log", "task_history", "pattern", "note", "entry"})
-"""Items of these types tell of their moment, and say nothing against another."""
+"""Items of these types describe their moment, and contradict no other."""
 _OTHERS = MOMENTARY | {CONVENTION, "episodic", "prospective", "rule", "working"}
-"""Of these types no item is a version of another unless somebody says so."""
+"""Of these types no item is a version of another unless it is linked as one."""
 _BRIEF = 300
 """So many letters at most has what is one statement or a few; more has facts beside the one that changed."""
 _SHOWN = 100
@@ -261,7 +261,7 @@ def is_earlier(older: MemoryItem, newer: MemoryItem) -> bool:
 
     It is where one of them says so (``supersedes``, ``superseded_by``), and where both are brief, of one type and
     matter, and of the later one each statement repeats the older one's or gives another value. What does not hold, or
-    nobody vouches for where the older is vouched for, replaces nothing.
+    no one vouches for where the older is vouched for, replaces nothing.
     """
     if of_mount(older.id) != of_mount(newer.id) or not _holds(newer):
         return False
@@ -330,7 +330,7 @@ def _replaces(newer: str, older: str) -> bool:
 
 
 def _as_it_is(text: str) -> str:
-    """A text that says what holds where it told how that changed."""
+    """A text about what holds in place of one about how that changed."""
     parts = (_ACTIVE.sub(r"\1 is ", part) for part in _SENTENCE.split(text))
     return "\n".join(_PASSIVE.sub(" is ", part) for part in parts)
 

@@ -3,7 +3,7 @@
 Terms are folded and stemmed, without stop words. They hold letters and digits only, never a space, a quote or ASCII
 punctuation; engines may rely on it. The words of a text in another language than English have the stem of that
 language and, where it differs, the term that they have in English: names and borrowed words are found across
-languages, and so is a text too short to tell.
+languages, and so is a text too short for its language to be detected.
 """
 
 from __future__ import annotations
@@ -118,13 +118,13 @@ _MORE = 1.5
 _CLOSE = 0.75
 _SHORT = 12
 _LONG = 6
-"""Letters; an ending tells nothing of a word that has no more."""
+"""Letters; an ending means nothing in a word that has no more."""
 
 
 def _likely_languages(words: Collection[str], text: str) -> tuple[str, ...]:
     """The languages that a text seems to be in, besides English, likeliest first; none for what may be English.
 
-    At most two: those of a short text are not always told apart.
+    At most two: those of a short text cannot always be distinguished.
 
     Args:
         words: the words of the text, folded; in any case.
@@ -132,21 +132,21 @@ def _likely_languages(words: Collection[str], text: str) -> tuple[str, ...]:
     """
     plain, short = text.isascii() or _letter().search(text) is None, len(words) <= _SHORT
     # nearly all English texts: they are to cost nothing
-    if plain and not (any(map(_may_tell.__getitem__, words)) if short else not _telling().isdisjoint(words)):
+    if plain and not (any(map(_identifies.__getitem__, words)) if short else not _distinctive().isdisjoint(words)):
         return ()
     present = {word.lower() for word in words}
     bare = short and len(stop_words("en").intersection(present)) <= 1
-    if plain and not bare and _telling().isdisjoint(present):
+    if plain and not bare and _distinctive().isdisjoint(present):
         return ()
     ended = [word for word in present if _has_ending(word)] if bare else []
     if plain and not ended and _function_words().isdisjoint(present):
         return ()
     english, letters = stop_words("en") & present, frozenset(text.casefold())
-    least = _FEWEST if not english or not _telling().isdisjoint(present) else _MORE
+    least = _FEWEST if not english or not _distinctive().isdisjoint(present) else _MORE
     likely: dict[str, float] = {}
     for code in word_lists()["stop"]:
         own = _known_words(code) & present
-        score = sum(1.0 if word in _telling() else _ALSO_ENGLISH for word in own)
+        score = sum(1.0 if word in _distinctive() else _ALSO_ENGLISH for word in own)
         score += _SIGN * (len(_letters(code) & letters) + sum(word.endswith(_endings(code)) for word in ended))
         shared = len(english & own)
         if code != "en" and score >= least and score > len(english) - shared + _SHARED * shared:
@@ -156,7 +156,7 @@ def _likely_languages(words: Collection[str], text: str) -> tuple[str, ...]:
 
 
 def _by_script(text: str) -> tuple[str, ...]:
-    """The languages that the scripts of a text tell: Russian, Greek, Japanese, Chinese, Korean, Thai, Arabic, Hindi."""
+    """The languages that the scripts of a text show: Russian, Greek, Japanese, Chinese, Korean, Thai, Arabic, Hindi."""
     found = tuple(code for code, script in _scripts().items() if script.search(text))
     return tuple(code for code in found if code != "zh" or "ja" not in found)  # Japanese is written with both
 
@@ -168,7 +168,7 @@ def _scripts() -> dict[str, re.Pattern[str]]:
 
 @cache
 def in_latin_letters() -> tuple[str, ...]:
-    """The languages that a text in Latin letters may be told to be in, but English."""
+    """The languages that can be detected in a text in Latin letters, but English."""
     return tuple(code for code in word_lists()["stop"] if code not in ("en", *word_lists()["scripts"]))
 
 
@@ -190,13 +190,13 @@ def _function_words() -> frozenset[str]:
 
 
 @cache
-def _telling() -> frozenset[str]:
-    """The words that tell a language: that are no English words, too."""
+def _distinctive() -> frozenset[str]:
+    """The words that identify a language: those that are not also English."""
     return _function_words().difference(word_lists()["english_too"].split())
 
 
 class _LanguageWords(dict[str, bool]):
-    """Whether a word that was met may tell a language."""
+    """Whether a word that was met may identify a language."""
 
     def __missing__(self, word: str) -> bool:
         if len(self) >= _MEMO_LIMIT:
@@ -206,7 +206,7 @@ class _LanguageWords(dict[str, bool]):
         return tells
 
 
-_may_tell = _LanguageWords()
+_identifies = _LanguageWords()
 
 
 def _has_ending(word: str) -> bool:
@@ -311,7 +311,7 @@ def words(text: str, languages: tuple[str, ...] | None = None) -> Iterator[Word]
     """Each word of a text.
 
     Args:
-        languages: what ``languages`` told of the text that this one is a part of.
+        languages: what ``languages`` returned for the text that this one is a part of.
     """
     tokens = _tokens(text)
     detected = _detect_languages(tokens, text) if languages is None else languages
@@ -325,7 +325,7 @@ def words(text: str, languages: tuple[str, ...] | None = None) -> Iterator[Word]
 
 
 def certain_terms(word: str) -> frozenset[str]:
-    """The terms that every text has in which a word stands, in whatever language; none where that is not certain."""
+    """The terms that every text with a word has, in whatever language; none where that is not certain."""
     if not word.isascii() or word in _function_words():
         return frozenset()
     return frozenset(term for found in words(word, ()) for term in found.terms)
@@ -337,7 +337,7 @@ def languages(text: str) -> tuple[str, ...]:
 
 
 def mark(code: str) -> str:
-    """The term that every passage in a language has: by it an index tells which languages there are.
+    """The term that every passage in a language has: by it an index knows which languages there are.
 
     It begins with a digit, so that no word is taken for a slip of it.
     """
@@ -355,14 +355,14 @@ def in_languages(text: str, codes: Collection[str]) -> dict[str, tuple[str, ...]
 
 
 def has_no_language(text: str) -> bool:
-    """Whether a text is a few words, none of which tells a language: ``Verbindung``, ``connection pool``."""
+    """Whether a text is a few words, none of which identifies a language: ``Verbindung``, ``connection pool``."""
     tokens = _tokens(text)
     few = 0 < len(tokens) <= _FEW and STOP_WORDS.isdisjoint(token.lower() for token in tokens)
     return few and not _detect_languages(tokens, text)
 
 
 def text_languages(text: str) -> tuple[str, ...]:
-    """The languages, by code, that a text is in, those that its scripts tell included; none for English."""
+    """The languages, by code, that a text is in, those of its scripts included; none for English."""
     by_script = () if text.isascii() else _by_script(text)
     return tuple(dict.fromkeys((*languages(text), *by_script)))
 

@@ -212,7 +212,7 @@ class Paths:
         return {key.casefold(): place for place, key in enumerate(self.ids)}
 
     def id(self, place: int) -> str:
-        """One of the ids; a few are had without making them all."""
+        """One of the ids; a few are read without making them all."""
         run = bisect_right(self._starts, place) - 1
         if run not in self._cut:
             self._cut[run] = self._stems[run].split(_NUL)
@@ -257,7 +257,7 @@ _TYPES = _NUMBERS | _STAMPED
 _OWN = ("passage", "length", "dead", "newest", "talks")
 _DIGEST = 20  # bytes of git's ids
 UNSTAMPED = Stamp(0, 0, 0, 0, "0" * 2 * _DIGEST, 0)
-"""Of an item whose file nobody looked at."""
+"""Of an item whose file was not looked at."""
 _NO_SEQUENCE = -(1 << 62)
 _CHUNK = 2048
 _MOST_FILTERS = 16
@@ -495,7 +495,7 @@ class DocumentColumns:
         return [digits[at : at + width] for at in range(0, len(digits), width)]
 
     def blob(self, number: int) -> str:
-        """The content id of an item; a few are had without unpacking them all."""
+        """The content id of an item; a few are read without unpacking them all."""
         return self._parts["blobs"][number * _DIGEST : (number + 1) * _DIGEST].hex()
 
     @cached_property
@@ -675,7 +675,7 @@ def _line(value: object) -> str:
 
 
 def _tagged(tag: str) -> str:
-    """How a tag stands in the line of those of an item, and nothing else does."""
+    """How a tag, and nothing else, is written in the line of those of an item."""
     return f",{_line(tag)}"
 
 

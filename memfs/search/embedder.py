@@ -154,7 +154,7 @@ def _wordllama() -> Embedder:
 
 
 LOCAL: Mapping[str, Callable[[], Embedder]] = {"hashing": HashingEmbedder, "wordllama": _wordllama, "minilm": _minilm}
-"""The embedders that need nobody else, by the name settings give them."""
+"""The embedders that need no service, by the name settings give them."""
 _registered: dict[str, Callable[[], Embedder]] = {}
 _ALSO = {"all-minilm-l6-v2": "minilm", "sentence-transformers/all-minilm-l6-v2": "minilm"}
 

@@ -132,7 +132,7 @@ class ColumnIndex(ABC):
     """An index in a folder, all but where its postings lie. See ``Index`` for the promises.
 
     Documents are numbered through. Their rows and lengths are in ``DocumentColumns``, of which filters and answers are
-    made. A removed item's postings stay until the index is rebuilt, under a number that is nobody's any more.
+    made. A removed item's postings stay until the index is rebuilt, under a number that no item has any more.
     """
 
     name: ClassVar[str]

@@ -4,7 +4,7 @@ A folder ``gen-<n>/`` holds the engine's files and a manifest with the digest of
 ``current`` names the generation and its manifest's digest. A generation never changes once it is named; the next one is
 made beside it and named by one rename. One that does not match its manifest to the last byte is never opened, so that a
 pickle planted in it is never loaded. ``verified`` says by which facts about its files it was found to match: while they
-have these, and the file system tells of every edit, they are not read again.
+have these, and the file system reports every edit, they are not read again.
 
 ``UnchangedFolders`` compares many files with a generation at once.
 
@@ -144,7 +144,7 @@ class Generations:
     # -- writing ----------------------------------------------------------------------------------------------------
     @contextmanager
     def lock(self, wait: float = 0.0) -> Iterator[bool]:
-        """Hold ``index.lock``; yields whether it could be had within ``wait`` seconds.
+        """Hold ``index.lock``; yields whether it was acquired within ``wait`` seconds.
 
         Raises:
             StorageIO: the folder cannot be made, or was removed in this very moment.
@@ -316,7 +316,7 @@ class UnchangedFolders:
         self._noted = True
 
     def tree(self, folder: str) -> str:
-        """The id of git's tree of what is in an unchanged folder, "" where nobody noted it."""
+        """The id of git's tree of what is in an unchanged folder, "" where it was not noted."""
         return self._trees.get(folder, "")
 
     def note_tree(self, folder: str, tree: str) -> None:
@@ -350,14 +350,14 @@ def index_folder(root: Path, reader: str = "", record: Path | None = None) -> Pa
     """
     folder = folder_named(root, reader)
     if record is not None:
-        with suppress(MemfsError, OSError):  # a disk that takes no writes keeps nobody from reading
+        with suppress(MemfsError, OSError):  # a disk that takes no writes does not prevent reading
             _remember(record / RECORD, folder, root)
     try:
         io.make_private_folder(folder)
         if not os.path.lexists(folder / WHOSE):
             whose = json.dumps({"root": str(root), "inode": root.stat().st_ino})
             io.write_file(folder / WHOSE, whose.encode(), durable=False)
-    except StorageIO:  # a full disk keeps nobody from reading: there is no index then
+    except StorageIO:  # a full disk does not prevent reading: there is no index then
         if not folder.is_dir() and os.path.lexists(folder):
             raise
     return folder
@@ -399,7 +399,7 @@ def recorded(record: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _remember(path: Path, folder: Path, root: Path) -> None:
-    """Add a row, durably, before anything is put there. Rows are only ever added: nobody's gets lost by another's."""
+    """Add a row, durably, before anything is put there. Rows are only ever added: none is lost by another's."""
     if (folder, root) in recorded(path.parent):
         return
     row = json.dumps({"cache": str(folder), "root": str(root)})
@@ -416,9 +416,9 @@ class Cache(NamedTuple):
     """One folder of the user's cache.
 
     Attributes:
-        root: the folder that it was made for; None where nobody can tell.
+        root: the folder that it was made for; None where it is unknown.
         recorded: whether the repository remembers it as its own.
-        orphaned: whether that folder is no longer there, or another one is: nobody will use the cache again.
+        orphaned: whether that folder is no longer there, or another one is: the cache will not be used again.
     """
 
     folder: Path
@@ -441,7 +441,7 @@ def caches(record: Path) -> list[Cache]:
 
 
 def empty(cache: Cache) -> int:
-    """Remove what lies in a cache, and the folder, too, where nobody will use it again; return how many files.
+    """Remove what lies in a cache, and the folder, too, where it will not be used again; return how many files.
 
     Raises:
         LockTimeout: another process is folding the index there.
@@ -454,13 +454,13 @@ def empty(cache: Cache) -> int:
         kept = () if cache.orphaned else (LOCK, WHOSE)
         count = _clear(cache.folder, kept)
     if cache.orphaned:
-        with suppress(StorageIO):  # somebody started over there
+        with suppress(StorageIO):  # another process started over there
             io.rmdir(cache.folder)
     return count
 
 
 def drop(record: Path, of: Callable[[Path], bool]) -> int:
-    """Remove every cache that was made for some folders, which nobody will use again; return how many.
+    """Remove every cache that was made for some folders, which will not be used again; return how many.
 
     What they share with the repository's other workspaces is emptied: it may hold what only they had.
 

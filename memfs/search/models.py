@@ -136,7 +136,7 @@ class WordLlamaEmbedder:
             data = _published(path, _PIECES_SHA256, _WORDLLAMA)
         except FileNotFoundError as error:
             raise _damage(path, _WORDLLAMA) from error
-        # The pieces stand in the order of their numbers, before the merges, which follow from the numbers. Those with a
+        # The pieces are in the order of their numbers, before the merges, which follow from the numbers. Those with a
         # quotation mark or a backslash are in no word, and reading this as JSON takes four times longer.
         part = data[data.index(_VOCABULARY) + len(_VOCABULARY) : data.rindex(_MERGES)].decode()
         pieces = part.replace("\\\\", "\0").replace('\\"', "\0").split('"')[1::2]

@@ -81,7 +81,7 @@ class Overlay:
         return self._index
 
     def add(self, item: MemoryItem, stamp: Stamp, *, later: bool = False) -> None:
-        """Index an item in place of whatever its path and its id held; ``later`` when somebody asks: a fold that comes
+        """Index an item in place of whatever its path and its id held; ``later``: at the next search; a fold that comes
         before needs nothing of it.
 
         One that comes back as the base has it is the base's again, so that its words count once.
@@ -214,7 +214,7 @@ def asked_of(query: Query, parts: Sequence[TermCounts]) -> Asked:
 
 
 def _with_related(text: str, worth: Mapping[str, float], shared: TermStatistics, parts: Sequence[TermCounts]) -> Asked:
-    """A query's terms with those that mean nearly the same: none says more than the one it stands for."""
+    """A query's terms with those that mean nearly the same: none counts more than the one it represents."""
     near = related(text, worth)
     counted = combine([part.statistics(near) for part in parts], near)
     frequencies = {**shared.frequencies, **{term: many for term, many in counted.frequencies.items() if many}}
@@ -339,7 +339,7 @@ class SearchIndex:
             return fresh.stamps.get(path) or fresh.restamped.get(path) or base.stamp(path)
 
     def item(self, id: str) -> MemoryItem | None:  # noqa: A002
-        """The overlay's own copy of an item; None for one that only the base, or nobody, has."""
+        """The overlay's own copy of an item; None for one that only the base, or neither, has."""
         with self._lock:
             return self._fresh.items.get(id)
 
@@ -491,7 +491,7 @@ class SearchIndex:
         return self._asked[1]
 
     def _in_both(self, ask: Callable[[Index, Collection[str]], list[Candidate]]) -> list[Candidate]:
-        """What base and overlay answer; the base is told what the overlay hides."""
+        """What base and overlay answer; the base is given what the overlay hides."""
 
         def asked(base: Index | None) -> list[Candidate]:
             below = [] if base is None else ask(base, self._fresh.hidden)

@@ -117,7 +117,7 @@ class SqliteIndex(ColumnIndex):
         self._open, self._writable, self._pending = None, False, {}
 
     def _connection(self) -> sqlite3.Connection:
-        """The open connection; one made for reading trusts that nobody changes the file."""
+        """The open connection; one made for reading trusts that the file does not change."""
         if self._open is None:
             self._open = self._connected("mode=ro&immutable=1")
         return self._open

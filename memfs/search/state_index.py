@@ -192,7 +192,7 @@ class StateIndex:
 
     def iterations_with(self, kind: str, status: str = "") -> list[int]:
         """The numbers, in order, of the iterations with a ``system_state`` in a status, or with a ``meta_review``."""
-        # the kind stands in the statement, as SQLite chooses the index by it
+        # the kind is part of the statement, as SQLite chooses the index by it
         sql = f"SELECT DISTINCT iteration FROM documents WHERE kind = '{kind}' AND status = ? ORDER BY iteration"  # noqa: S608
         return [number for (number,) in self._all(sql, (status,))]
 
@@ -302,7 +302,7 @@ class StateIndex:
 
     # -- words --------------------------------------------------------------------------------------------------------
     def without_words(self, most: int) -> list[StateRow]:
-        """So many documents of which nobody has noted the words yet."""
+        """At most so many documents whose words are not indexed yet."""
         sql = (
             f"SELECT {_ROW} FROM documents d"  # noqa: S608
             " WHERE NOT EXISTS (SELECT 1 FROM words_docsize s WHERE s.id = d.id) LIMIT ?"
@@ -466,7 +466,7 @@ def _put(base: sqlite3.Connection, row: StateRow) -> None:
     about = (facts.kind, facts.iteration, moment, *map(_storable, (facts.task, facts.state, facts.status)))
     values = (known and known[0], row.path, folder, *about, row.sha256, row.bytes, stamp, row.archive, described)
     key = base.execute(f"INSERT OR REPLACE INTO documents VALUES ({_marks(values)})", values).lastrowid  # noqa: S608
-    if stamp:  # as far as this knows, nobody looked into its folder
+    if stamp:  # as far as this knows, its folder was not looked into
         base.execute("INSERT OR IGNORE INTO folders VALUES (?, 1, 0, 0, 0)", (folder,))
     if known is not None and known[1:] == (row.sha256, described):
         return

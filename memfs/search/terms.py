@@ -63,7 +63,7 @@ COMMON_WORDS = frozenset(word_lists()["talk"].split())
 
 @cache
 def generic_terms() -> frozenset[str]:
-    """Terms that most steps of an agent have, and that tell little of what it is about."""
+    """Terms that most steps of an agent have, and that say little about its subject."""
     return frozenset(analyzer.terms(word_lists()["steps"]))
 
 
@@ -146,7 +146,7 @@ def _senses() -> bytes:
 
 
 def related(text: str, worth: Mapping[str, float]) -> Mapping[str, tuple[str, float]]:
-    """The terms that mean nearly what those of an English question do: which each stands for, and what it is worth."""
+    """The terms that mean nearly what those of an English question do: which each represents, and what it is worth."""
     found: dict[str, tuple[str, float]] = {}
     for term, share in worth.items() if not analyzer.languages(text) else ():
         if (start := _senses().find(f"\n{term} ".encode())) < 0:
@@ -167,7 +167,7 @@ class Turn(NamedTuple):
 
 
 def turns(text: str) -> Sequence[Turn]:
-    """The turns of a transcript, in which somebody speaks more than once, or an assistant; any other text as one."""
+    """The turns of a transcript, in which someone speaks more than once, or an assistant; any other text as one."""
     found = list(_SPEAKER.finditer(text))
     speakers = [one[1].casefold() for one in found]
     if len(found) < 2 or (len({*speakers}) == len(found) and _ASSISTANTS.isdisjoint(speakers)):

@@ -28,7 +28,7 @@ from memfs.search.terms import Postings
 from memfs.startup import Any
 
 # Whoosh imports asyncio and a client of HTTP, which take longer than all of Whoosh, for one name each: a decorator that
-# ``functools`` has, and ``urlretrieve``, which it never calls. Another thread could take a stand-in for the module.
+# ``functools`` has, and ``urlretrieve``, which it never calls. Another thread could take a substitute for the module.
 _STAND_INS: dict[str, Any] = {
     "cached_property": SimpleNamespace(cached_property=cached_property),
     "urllib.request": SimpleNamespace(urlretrieve=None),
