@@ -257,9 +257,9 @@ class TriggerRow(NamedTuple):
 
 # -- rules ----------------------------------------------------------------------------------------------------------
 RETIRED = "retired"
-"""The status of a rule that stopped holding: it is kept, and said to nobody."""
+"""The status of a rule that stopped holding: it is kept, and no longer delivered."""
 ENDED = frozenset({RETIRED, "superseded", "rejected", "archived"})
-"""The statuses in which a rule is said to nobody, and an episode brings nothing to mind."""
+"""The statuses in which a rule is not delivered, and an episode brings nothing to mind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ class Rule:
         helped: how many went well after an agent had been warned with it.
         learned_from: ids of the episodes it was learned from.
         id: of its item; "" until it is stored.
-        trust: who stands behind it.
+        trust: who vouches for it.
         status: "" while it holds, ``retired`` when it stopped holding.
         pinned: whether it is kept as it is, whatever the outcomes say.
     """

@@ -48,7 +48,7 @@ def stable_id(words: str, *parts: str, otherwise: str) -> str:
     """An id that people can say and that follows from what is said: the same for the same.
 
     Args:
-        words: what it begins with; ``otherwise`` where none of them can stand in an id.
+        words: what it begins with; ``otherwise`` where none of them can be in an id.
     """
     digest = sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{slug(words) or otherwise}-{digest[:8]}"

@@ -20,7 +20,7 @@ from memfs.startup import TYPE_CHECKING, Any, TypeVar, regex, sha1
 
 
 class Trust(StrEnum):
-    """Who stands behind an item."""
+    """Who vouches for an item."""
 
     HUMAN = "human"
     REVIEWED = "reviewed"
@@ -29,9 +29,9 @@ class Trust(StrEnum):
 
 
 BY_TRUST = tuple(trust.value for trust in reversed(Trust))
-"""What may stand behind an item, the least first."""
+"""How far an item is vouched for, the least first."""
 VOUCHED = frozenset({Trust.HUMAN.value, Trust.REVIEWED.value})
-"""A person stands behind it: wrote it, or looked through it."""
+"""A person vouches for it: wrote it, or looked through it."""
 
 
 def trust_rank(trust: str) -> int:
@@ -175,7 +175,7 @@ class MemoryItem:
         timestamp: when it happened; None means "when it was stored".
         created, updated: when it was first and last written; set by the store.
         origin: who said it, and where.
-        trust: who stands behind it.
+        trust: who vouches for it.
         importance: weight of the item, 0 to 10, 1 unless feedback or a person changed it.
         pinned: never pruned, archived or faded.
         status: stage of a prospective item or a convention, "" for others.
@@ -185,7 +185,7 @@ class MemoryItem:
         context: circumstances matched at recall.
         metadata: free facts.
         data: structured body, shaped by the kind's schema where it has one.
-        conflicts: what was overridden when branches were joined, until somebody settles it.
+        conflicts: what was overridden when branches were joined, until it is settled.
         path: its file below the workspace, "/" separated; "" until it is stored.
         sha256: hex digest of the file's bytes; "" until it is stored.
         durability: of an item a write returned, where it is durable: ``file``, or ``fallback`` while only the secondary
@@ -263,7 +263,7 @@ class MemoryItem:
 
     @property
     def moment(self) -> datetime:
-        """When it happened, else when it was made; 1970 where nobody knows."""
+        """When it happened, else when it was made; 1970 where neither is known."""
         return self.timestamp or self.created or EPOCH
 
     def has_expired(self, now: datetime) -> bool:

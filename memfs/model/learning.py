@@ -123,7 +123,7 @@ class Source(StrEnum):
 
 
 class SuggestionDecision(StrEnum):
-    """What somebody decided about a suggestion."""
+    """What was decided about a suggestion."""
 
     WAITING = ""
     ACCEPTED = "accepted"

@@ -247,11 +247,11 @@ class HitPassage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierVersion:
-    """What an item said of a fact before another one said it anew.
+    """What an item said of a fact before a newer one restated it.
 
     Attributes:
         timestamp: when that was.
-        trust: who stands behind it.
+        trust: who vouches for it.
         text: the beginning of what it says, on one line.
     """
 
@@ -343,7 +343,7 @@ class Recall:
             present (``Store.problems`` names it), or the index could not be asked.
         fresh: what the answer rests on, when that was asked.
         more: whether a higher limit would give more hits.
-        counted: ``tokens``, where a budget or a frame made somebody count them.
+        counted: ``tokens``, where a budget or a frame required counting them.
         duplicates: ids that were left out because they repeat a hit, each with that hit's id.
         cut: why the answer was cut short (the deadline, the token budget), "" where it was not.
         absent: reviewers that gave no usable answer in time, with why.

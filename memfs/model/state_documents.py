@@ -90,7 +90,7 @@ class AgentResults(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StateData(Shape):
-    """Where an agent stands within a task, and the token to go on with."""
+    """How far an agent is within a task, and the token to go on with."""
 
     internal_state: Any = None
     continuation_token: str | None = None
@@ -131,7 +131,7 @@ class Critique(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResearchOverview(Shape):
-    """Where the research stands and what comes next."""
+    """The state of the research and what comes next."""
 
     synthesis: str = ""
     research_areas: tuple[Any, ...] = ()
@@ -466,7 +466,7 @@ class DocumentClash:
         field: its dotted name.
         kept: the value in the document; None where the field is gone.
         lost: the overridden value; None where that writer had removed the field.
-        by: who wrote last, "" where nobody is named.
+        by: who wrote last, "" where no one is named.
         timestamp: when.
     """
 

@@ -21,7 +21,7 @@ _NOBODY = frozenset({"draw", "tie", "none", "null", "nobody", "undecided"})
 
 @dataclass(frozen=True, slots=True)
 class TournamentMatch:
-    """One match: who took part, in the order named, who of them won (nobody in a draw), and ratings after it."""
+    """One match: who took part, in the order named, who of them won (no one in a draw), and ratings after it."""
 
     participants: tuple[str, ...]
     winners: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ def matches(result: Mapping[str, Any]) -> tuple[TournamentMatch, ...]:
         result: a tournament result; one that a person wrote may hold anything.
 
     Returns:
-        The matches in order; none where nobody is named.
+        The matches in order; none where no one is named.
     """
     listed = tuple(match for one in _matches_in(result) if (match := _single(one)).participants)
     return listed or tuple(match for match in (_single(result),) if match.participants)

@@ -64,7 +64,7 @@ def encode_name(text: str) -> str:
     Letters and digits of ASCII, ``_``, ``-`` and ``.`` stay; anything else is written ``%XX`` by its UTF-8 bytes, as in
     an address. So is a dot in front, at the end, or before what reads as a turn or as an ending of memfs's own. A name
     that would grow longer than 200 characters keeps its beginning and ends in a digest of the whole: ``decode_name``
-    gives such a one back as it stands, and the document has it verbatim.
+    gives such a one back unchanged, and the document has it verbatim.
 
     Raises:
         ValueError: there is no name, or it is no Unicode text.
@@ -90,7 +90,7 @@ def encode_name(text: str) -> str:
 
 
 def decode_name(text: str) -> str:
-    """The name that a file name stands for; one that was shortened comes back as it stands."""
+    """The name that a file name stands for; one that was shortened comes back unchanged."""
     if _SHORTENED in text or "%" not in text:
         return text
     data = re.sub(_ESCAPED, lambda match: bytes([int(match[1], 16)]), text.encode("utf-8", "surrogateescape"))
@@ -130,22 +130,22 @@ def meta_review_path(n: int) -> str:
 
 
 def update_path(n: int, timestamp: datetime, turn: int = 1) -> str:
-    """A state update; ``turn`` tells apart those of one microsecond."""
+    """A state update; ``turn`` distinguishes those of one microsecond."""
     return f"{iteration_folder(n)}/state_updates/{stamp_of(timestamp)}{_turn(turn)}.json"
 
 
 def output_path(n: int, agent: str, task: str, turn: int = 1) -> str:
-    """An agent's output of a task; ``turn`` tells apart several of one task."""
+    """An agent's output of a task; ``turn`` distinguishes several of one task."""
     return f"{iteration_folder(n)}/agent_outputs/{encode_name(agent)}/{encode_name(task)}{_turn(turn)}.json"
 
 
 def hypothesis_path(n: int, hypothesis: str) -> str:
-    """A hypothesis as it stands in an iteration."""
+    """A hypothesis as it is in an iteration."""
     return f"{iteration_folder(n)}/hypotheses/{encode_name(hypothesis)}.json"
 
 
 def version_path(n: int, hypothesis: str, timestamp: datetime, turn: int = 1) -> str:
-    """A version of a hypothesis that a later one replaced; ``turn`` tells apart those of one microsecond."""
+    """A version of a hypothesis that a later one replaced; ``turn`` distinguishes those of one microsecond."""
     name = f"{encode_name(hypothesis)}-{stamp_of(timestamp)}{_turn(turn)}"
     return f"{iteration_folder(n)}/hypothesis_versions/{name}.json"
 

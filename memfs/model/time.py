@@ -122,7 +122,7 @@ def parse_time(value: str | datetime) -> datetime:
 
 
 def time_in(value: object) -> datetime | None:
-    """What a field says, as a point in time; None where it says none, whatever somebody wrote into it."""
+    """What a field says, as a point in time; None where it says none, whatever was written into it."""
     try:
         return parse_time(value) if isinstance(value, str | datetime) else None
     except (ValueError, OverflowError):  # the latter beside the first and last year, with an offset
@@ -134,7 +134,7 @@ def parse_when(value: str, now: datetime) -> datetime:
 
     Spans are ``today``, ``yesterday``, ``monday`` (the latest, today included) and ``last monday`` (before today),
     ``this`` or ``last`` ``week`` (from Monday on), ``month`` or ``year``, and ``2026-11``. They and a point in time
-    without an offset are local time: somebody gives it, here.
+    without an offset are local time: a person enters it, here.
 
     Raises:
         ValueError, OverflowError: the text is none of them.

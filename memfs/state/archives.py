@@ -480,7 +480,7 @@ class Archiver:
         return index
 
     def _readable(self, group: Sequence[_Original], left: dict[str, str]) -> Iterator[archive_file.ArchiveInput]:
-        """The files that can be archived as they are; ``left`` is told of the others."""
+        """The files that can be archived as they are; the others are added to ``left``."""
         for one in group:
             try:
                 if state_paths.document_kind(one.path):
@@ -536,7 +536,7 @@ class Archiver:
             same = {plan.path for plan in there if plan.old_sha == archived[plan.path]}
             left |= {plan.path: "it changed after it was archived" for plan in there if plan.path not in same}
             plans = [plan._replace(expected=plan.old_sha) for plan in there if plan.path in same]
-            with suppress(Conflict):  # somebody wrote one of them: look again
+            with suppress(Conflict):  # another process wrote one of them: look again
                 if plans:
                     self._store.carry_out(plans, message, source=SOURCE)
                 return len(plans)

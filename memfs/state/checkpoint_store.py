@@ -62,7 +62,7 @@ class Checkpoint:
         revision: the last commit at that moment, "" where there was none.
         left_out: what could not be taken along, and why.
         present: whether a payload of that size lies beside the manifest; a clone has manifests only.
-        problem: why it cannot be used, as far as the manifest and the payload's size tell; "" otherwise.
+        problem: why it cannot be used, as far as the manifest and the payload's size show; "" otherwise.
     """
 
     id: Annotated[str, _ID]
@@ -200,7 +200,7 @@ class ProvedCheckpoint:
     Attributes:
         payload, checkpoint: where its bytes lie, and what its manifest says.
         checksums: the sha256 of each document, by path.
-        summary: what ``recover`` tells (``StatePacker``).
+        summary: what ``recover`` reports (``StatePacker``).
         places: where in the payload, from 0, the documents are that count: one that changed while it was packed is in
             it twice.
     """
@@ -532,9 +532,9 @@ class StatePacker(archive.TreePacker):
                     self._points[where] = _point(path, where, "value", value, small=len(data) <= _SMALL)
 
     def _summary(self) -> dict[str, Any]:
-        """All that ``recover`` tells, for the documents that are in the checkpoint; archived work is done, too.
+        """All that ``recover`` reports, for the documents that are in the checkpoint; archived work is done, too.
 
-        That are the latest state update, what was said last of each part of ``checkpoint_data``, which of the tasks in
+        It is the latest state update, what was said last of each part of ``checkpoint_data``, which of the tasks in
         flight had their final output by then, and where each agent was. Of a large document only the place is noted.
         """
         self._reader.catch_up()

@@ -284,11 +284,11 @@ class Checkpoints(CheckpointStore):
         """An id that no checkpoint had before, whatever was removed since; its folder is made."""
         repository, moment = self._parts.repository, self._parts.clock()
         clones = repository.git_dir != repository.common_dir or bool(configured(repository))
-        # The note tells of those that were removed; without it those that are there say what was given.
+        # The note covers those that were removed; without it those that are there say what was given.
         known = {*self.ids(), io.read_note(self._given)}
         while not io.mkdir(self.folder / (chosen := checkpoint_store.next_id(moment, known, among_clones=clones))):
             known.add(chosen)
-        with suppress(StorageIO):  # where the disk takes nothing, those that are there tell what was given
+        with suppress(StorageIO):  # where the disk takes nothing, those that are there say what was given
             io.write_file(self._given, chosen.encode("ascii"))
         return chosen
 
@@ -303,7 +303,7 @@ class Checkpoints(CheckpointStore):
             raise PathEscape(message, path=state_paths.CHECKPOINTS, hint="replace it by a folder")
 
     def _sweep(self) -> None:
-        """Remove what killed processes left: the lock is held, so that nobody is at work on it."""
+        """Remove what killed processes left: the lock is held, so that no process is at work on it."""
         for name in io.listed(self.folder):
             unfinished = (
                 checkpoint_store.is_id(name) and self._parts.seen.entry(state_paths.manifest_path(name)) is None
@@ -438,7 +438,7 @@ class Checkpoints(CheckpointStore):
         if entry is None:
             return self._reader.archived(path)
         if not entry.regular:
-            raise Conflict("something else stands in its place", path=path, hint="move it away and try again")
+            raise Conflict("something else is in its place", path=path, hint="move it away and try again")
         with suppress(FileNotFoundError):
             small = entry.size <= READ_LIMIT
             found = [self._parts.seen.read(path, READ_LIMIT).data] if small else file_chunks(self._parts.tree, path)
@@ -526,7 +526,7 @@ class Checkpoints(CheckpointStore):
             return False
         try:
             with self.lock.hold("checkpoint", timeout=0):
-                self._last = (-1, None)  # somebody else may have made one meanwhile
+                self._last = (-1, None)  # another process may have made one meanwhile
                 if reason := self.due():
                     self._create(None, reason)
         except LockTimeout:  # another process is at it

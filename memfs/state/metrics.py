@@ -1,6 +1,6 @@
 """Compute metrics of documents: figures, strategies, success, improvement, and the statistics of an iteration.
 
-Works on plain values, and never fails over what somebody wrote. The same values give the same numbers in any order.
+Works on plain values, and never fails over what is in a document. The same values give the same numbers in any order.
 From them follow what feedback brought, how an agent did over the last iterations, and the weight that this suggests: it
 moves by less than half of what it is, with reasons.
 """
@@ -123,7 +123,7 @@ def key_of(name: str) -> str:
 def metrics_of(results: Mapping[str, Any]) -> dict[str, float]:
     """The figures of an output: those of its metadata, and the plain ones of a primary output that has keys.
 
-    Numbers that only tell one thing from another, such as ``seed`` or ``iteration``, are none.
+    Numbers that only distinguish one thing from another, such as ``seed`` or ``iteration``, are none.
     """
     own = {
         key: value for key, value in as_mapping(results.get("primary_output")).items() if as_number(value) is not None
@@ -249,7 +249,7 @@ def review(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def component(name: str, update: Mapping[str, Any]) -> dict[str, Any]:
-    """What a state update tells of one component."""
+    """What a state update says of one component."""
     recovery = as_mapping(as_mapping(update.get("checkpoint_data")).get("recovery_metadata"))
     queues = as_mapping(as_mapping(update.get("orchestration_state")).get("queue_statistics"))
     known = {"timestamp": update["timestamp"]} if "timestamp" in update else {}
@@ -561,8 +561,8 @@ class _Sum:
 def strategies_in(entries: Iterable[Mapping[str, Any]]) -> tuple[tuple[StrategyOutcome, ...], str]:
     """The strategies in an agent's entries, the best first, and by what they are ordered.
 
-    That is the first of improvement, gain in rating, success and confidence which at least half of the uses tell, or
-    else what most of them tell.
+    That is the first of improvement, gain in rating, success and confidence which at least half of the uses have, or
+    else what most of them have.
     """
     parts: dict[str, list[Mapping[str, Any]]] = {}
     for entry in entries:
@@ -768,7 +768,7 @@ class AgentAnalyst:
 
 # -- improvement and diversity ------------------------------------------------------------------------------------
 def _agent_improvement(entries: Entries) -> tuple[dict[int, float], str]:
-    """The improvement rate by iteration, by what more of them tell: ratings, or a metric of that name."""
+    """The improvement rate by iteration, by what more of them have: ratings, or a metric of that name."""
     rated = {place: _better(entry) for place, entry in entries.items() if "gains" in entry}
     metric, measured = _metric(entries, "improvement")
     if rated and len(rated) >= len(measured):

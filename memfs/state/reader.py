@@ -134,7 +134,7 @@ class StateScan:
         return found
 
     def _between(self, before: str, after: str) -> list[str] | None:
-        """The documents in which two commits differ; None where that cannot be told."""
+        """The documents in which two commits differ; None where that is unknown."""
         if before == after:
             return []
         if not (before and after):
@@ -404,7 +404,7 @@ class StateReader:
 
         Raises:
             FileNotFoundError: there is none.
-            CorruptItem: the disk changed bytes that nobody wrote.
+            CorruptItem: the disk changed bytes that no one wrote.
             ContentError: the file is invalid and history has no good version.
             ArchiveInvalid: its archive does not give it.
         """
@@ -445,7 +445,7 @@ class StateReader:
             return self._archives.read(path)
 
     def _documents(self, rows: Collection[StateRow] | RowSet, deadline: Deadline) -> tuple[DocumentSet, bool]:
-        """What the rows stand for, and whether one of them was out of date: then others may answer the question."""
+        """The documents of the rows, and whether one of them was out of date: then others may answer the question."""
         self.parts.require_open()
         documents: list[StateDocument] = []
         problems: dict[str, str] = {}

@@ -230,7 +230,7 @@ class Iterations:
 def _refuse_strangers(result: Mapping[str, Any]) -> None:
     """
     Raises:
-        SchemaInvalid: somebody won or lost who did not take part.
+        SchemaInvalid: a winner or loser did not take part.
     """
     if found := unknown_participants(result):
         hint = "list them in 'participants', or leave that out: who is named as winner or loser took part"
@@ -635,7 +635,7 @@ class StateRecorder:
         def attempt() -> _Outcome:
             number = self._iterations.into(iteration)
             path = _PATHS[kind](number, name)
-            with self._turn:  # threads of this process outdate nobody's read
+            with self._turn:  # threads of this process outdate no other's read
                 now = self._clock()
                 stored = self._stored(kind, name, number, path)
                 begun = dict(base) if base is not None else stored.values if stored else {}
@@ -704,7 +704,7 @@ class StateRecorder:
     def _acknowledged(
         self, content: State, number: int, new: bool, update_type: str = "", **more: Any
     ) -> Acknowledgement:
-        """What is said of a document, after whoever reacts to new ones was told."""
+        """The acknowledgement of a document, after those who react to new ones were notified."""
         path = content.path
         if new:
             kind = state_paths.document_kind(path)

@@ -1,7 +1,7 @@
 """Retrieve the system's state as it is or was, search state documents by their words, and find similar past states.
 
 Every answer is made from the documents as their files are now; what was read before is not parsed again. Archived
-iterations are searched, too. Words are indexed at the first search after a document changed, so that nobody pays for
+iterations are searched, too. Words are indexed at the first search after a document changed, so that no one pays for
 searches that are never made.
 """
 
@@ -39,7 +39,7 @@ class StateQuestion(state_facts.StateQuery):
 
     Attributes:
         request_type: ``full``, ``partial`` or ``summary``.
-        components: names that are no section: agents, or parts of the system that state updates tell of.
+        components: names that are no section: agents, or parts of the system that state updates name.
         sections: which parts of the answer are wanted.
     """
 
@@ -293,7 +293,7 @@ class StateCollector:
         return [one.values for one in chosen]
 
     def _versions(self, **more: Any) -> state_facts.StateQuery:
-        """A question for hypotheses: those that stand; each of their versions where all is wanted, or a moment that is
+        """A question for hypotheses: the current ones; each of their versions where all is wanted, or a moment that is
         over: what was there by then may have changed within its iteration since.
         """
         request = self._request
@@ -322,7 +322,7 @@ class StateCollector:
 
     # -- components and figures ---------------------------------------------------------------------------------------
     def _add_components(self, system: dict[str, Any], agents: dict[str, dict[str, Any]]) -> None:
-        """What is stored under names that are no section: agents, and parts that a state update tells of."""
+        """What is stored under names that are no section: agents, and parts that a state update names."""
         for name in self._request.components:
             scope = replace(state_facts.StateQuery() if self._request.present else self._question(), components=(name,))
             update = self._newest(replace(scope, kinds=("state_update",)), f"state updates about {name}")
@@ -416,7 +416,7 @@ class Retrieval:
             start, end: only documents with a time from and until these.
             agents: only these agents' states, hypotheses by them, and reviews about them.
             components: ``system``, ``agents``, ``hypotheses``, ``tournament``, ``feedback``, an agent, or a part of the
-                system that ``recovery_metadata`` or ``queue_statistics`` of a state update tell of.
+                system that ``recovery_metadata`` or ``queue_statistics`` of a state update name.
             hypotheses: only these, and tournament results of theirs.
             iterations: only of these.
             metrics: names of figures to bring along, with their history.
@@ -563,7 +563,7 @@ def search_states(
 
 
 def _note_words(reader: StateReader) -> None:
-    """Note the words of every document that came or changed since somebody searched."""
+    """Note the words of every document that came or changed since the last search."""
     before: list[state_facts.StateRow] = []
     while (rows := reader.index.without_words(_AT_ONCE)) and rows != before:
         reader.index.learn_words([(row, _terms_of(reader, row)) for row in rows])

@@ -660,7 +660,7 @@ class Importer:
         Args:
             source: a file by name, or an open binary file, which need not be seekable.
             replace: memories that differ are replaced; without it they are conflicts.
-            dry_run: tell what would be stored, and store nothing.
+            dry_run: report what would be stored, and store nothing.
             skip_refused: leave out the records that cannot be imported.
             allow_secret: why memories may hold what looks like a secret.
 
@@ -764,7 +764,7 @@ class _Import:
         """What stores a memory; nothing where it is there already.
 
         Its file's text counts while it says the same as its fields: then it gets the very bytes it had. Otherwise the
-        fields count, as somebody changed them.
+        fields count, as they were changed.
 
         Raises:
             ContentError: it is not valid.
@@ -777,7 +777,7 @@ class _Import:
             item = _with_times(item, record.document, existing)
             if (data is not None and existing.sha256 == sha256(data)) or _values(existing) == _values(item):
                 return ()
-            if not self._replace and not _is_named(record):  # what an earlier import stored, and somebody changed here
+            if not self._replace and not _is_named(record):  # what an earlier import stored, and was changed here
                 return ()
             if not self._replace:
                 raise errors.Conflict(
@@ -800,7 +800,7 @@ class _Import:
 
     # -- storing --------------------------------------------------------------------------------------------------
     def _carried_out(self, batch: Sequence[Due], before: int) -> Sequence[Due]:
-        """Store a batch as one commit; what somebody else stored of it at the same moment is left out of it."""
+        """Store a batch as one commit; what another process stored of it at the same moment is left out of it."""
         number = len(batch)
         message = f"Import {number:,} {'memory' if number == 1 else 'memories'} from {os.path.basename(self._name)}"
         tried: list[Sequence[Due]] = []
@@ -871,7 +871,7 @@ def _is_named(record: ExportRecord) -> bool:
 
 
 def _is_repeated(record: ExportRecord, seen: dict[str, tuple[int | None, str]]) -> bool:
-    """Whether a line without an id stands there already, word for word.
+    """Whether a line without an id is there already, word for word.
 
     Raises:
         DuplicateId: another record has its id.
@@ -882,7 +882,7 @@ def _is_repeated(record: ExportRecord, seen: dict[str, tuple[int | None, str]]) 
         return False
     if digest and digest == earlier:
         return True
-    raise errors.DuplicateId(f"it stands in line {place} already", hint="keep one of the two")
+    raise errors.DuplicateId(f"it is in line {place} already", hint="keep one of the two")
 
 
 def _summary(refused: Sequence[errors.MemfsError], total: int, stored: int) -> errors.MemfsError:

@@ -123,7 +123,7 @@ def test_lines_without_an_id_are_stored_once(memfs: Memfs, tmp_path: Path) -> No
     place.write_text('{"content": "Ada wrote it"}\n{"content": "Ada wrote it", "tags": ["x"]}\n')
     assert "Imported 1 memory" in memfs("import", str(place)).out
     place.write_text('{"content": "Bo", "importance": 2}\n{"content": "Bo", "importance": 3}\n')
-    assert "it stands in line 1 already" in memfs("import", str(place)).err
+    assert "it is in line 1 already" in memfs("import", str(place)).err
 
 
 @pytest.mark.parametrize(
