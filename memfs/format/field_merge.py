@@ -519,7 +519,7 @@ def records_of(path: str, conflicts: Iterable[FieldConflict], now: datetime, **m
 
 
 def within(entries: Sequence[Mapping[str, Any]], lost_sha256: str) -> list[dict[str, Any]]:
-    """Records without repeats, no more than an item may have: beyond that one stands for the oldest."""
+    """Records without repeats, no more than an item may have: beyond that one represents the oldest."""
     unique = [dict(one) for one in {canonical(dict(one)): one for one in entries}.values()]
     if len(unique) <= MOST:
         return unique
@@ -530,7 +530,7 @@ def within(entries: Sequence[Mapping[str, Any]], lost_sha256: str) -> list[dict[
 def followed(entry: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any] | None:
     """A record once its item was joined with a version whose writer did not know it.
 
-    Where the field has another value by that, the record names this one: nobody has decided about the overridden value.
+    Where the field has another value by that, the record names this one: no one has decided about the overridden value.
 
     Args:
         before: the plain values of the version that has the record.
@@ -560,7 +560,7 @@ def stands(item: MemoryItem, conflict: RecordedConflict) -> bool:
 
 
 def settled(item: MemoryItem, conflict: RecordedConflict, *, take: bool) -> MemoryItem:
-    """The item once somebody decided about one of its conflicts: without the record, and with the value decided for.
+    """The item after a decision about one of its conflicts: without the record, and with the value decided for.
 
     Args:
         take: keep the overridden value; else the present one is right.
@@ -573,7 +573,7 @@ def settled(item: MemoryItem, conflict: RecordedConflict, *, take: bool) -> Memo
     if not take:
         return item.replace(conflicts=left)
     if not conflict.field or conflict.lost_sha256:
-        hint = "keep what stands, or bring the other version back from history: 'memfs log', 'memfs restore'"
+        hint = "keep what is there, or bring the other version back from history: 'memfs log', 'memfs restore'"
         raise QueryInvalid(
             "the record does not hold the value that was not kept", field=conflict.field or None, hint=hint
         )

@@ -371,7 +371,7 @@ class FileMerger:
 
         Where one side forgot an item and remembered one much like it, git takes the file for renamed, and the one
         item's versions for the other's. They are recognised by ``created``, which stays for an item's life; what has
-        none, and two that were created in the same second, cannot be told apart.
+        none, and two that were created in the same second, cannot be distinguished.
         """
         made = self._created(path, base)
         sides: tuple[tuple[Literal["ours", "theirs"], bytes | None], ...] = (("ours", ours), ("theirs", theirs))
@@ -495,7 +495,7 @@ def _with_conflicts(form: Form, result: FieldMerge, ours: FileVersion, theirs: F
 def _with_records(values: Mapping[str, Any], entries: list[dict[str, Any]], lost_sha256: str) -> dict[str, Any]:
     known = values.get(CONFLICTS)
     if known is not None and not (isinstance(known, list) and all(isinstance(one, dict) for one in known)):
-        return dict(values)  # somebody's slip, which the schema names
+        return dict(values)  # a person's slip, which the schema names
     return {**values, CONFLICTS: within([*(known or ()), *entries], lost_sha256)}
 
 
@@ -558,7 +558,7 @@ def _one_of(request: _Request, silently: bool = False) -> FileMerge:
 def _by_lines(request: _Request) -> FileMerge:
     """A file without fields of its own; a clean result is the same whichever version is called ours."""
     if b"\0" in request.ours or b"\0" in request.theirs:
-        return FileMerge(data=request.ours, whole=True, reason="not text: nothing was joined, ours stands")
+        return FileMerge(data=request.ours, whole=True, reason="not text: nothing was joined, ours is kept")
     sides = (request.ours, request.theirs) if request.ours > request.theirs else (request.theirs, request.ours)
     joined = merge_lines(request.base, *sides)
     is_toml = request.path.endswith(".toml")

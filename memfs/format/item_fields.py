@@ -50,7 +50,7 @@ def values(item: MemoryItem) -> dict[str, Any]:
 
 
 def fresh(item: MemoryItem) -> dict[str, Any]:
-    """The mapping of a new file: what differs from the default, and always who stands behind it."""
+    """The mapping of a new file: what differs from the default, and always who vouches for it."""
     mapping = {
         name: value
         for name, value in values(item).items()

@@ -38,7 +38,7 @@ def load(text: str, parts: int | None = MAX_PARTS, first: int = 1) -> Any:
 
     Args:
         parts: how many keys, values and ends of collections there may be; None where the text is known to be memfs's,
-            or whoever asked counts them.
+            or the caller counts them.
         first: the line of the file at which the text begins, for errors.
 
     Raises:

@@ -19,7 +19,7 @@ from memfs.startup import Any, Literal
 
 MAX_DEPTH = 64
 MAX_PARTS = 40_000  # keys, values and ends of collections: 20,000 entries of a mapping
-DOCUMENT_PARTS = 400_000  # in a document, which nobody ranks or joins part by part
+DOCUMENT_PARTS = 400_000  # in a document, which is not ranked or joined part by part
 MAX_KEY = 256
 MAX_INT = 2**63 - 1
 MIN_INT = -(2**63)

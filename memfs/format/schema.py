@@ -474,9 +474,9 @@ def _wrong_type(path: FieldPath, failure: Any, schema: Mapping[str, Any], hint: 
         return SchemaError(path=path, message=message, hint=f'quote it: "{shown(value)}"', unquoted=looks)
     instead = f"write {_wanted(wanted, schema)} there"
     if isinstance(value, Mapping):
-        return SchemaError(path=path, message=f"a mapping stands where {words} is wanted", hint=hint or instead)
+        return SchemaError(path=path, message=f"there is a mapping where {words} is wanted", hint=hint or instead)
     if isinstance(value, list):
-        return SchemaError(path=path, message=f"a list stands where {words} is wanted", hint=hint or instead)
+        return SchemaError(path=path, message=f"there is a list where {words} is wanted", hint=hint or instead)
     if wanted == ["array"]:
         hint = f"write it as [{_short(str(value))}]"
         return SchemaError(path=path, message=f"{shown(value)} is not a list", hint=hint)
@@ -524,9 +524,9 @@ def _unique(value: Any, _limit: Any, _schema: Mapping[str, Any]) -> tuple[str, s
     for part in value:
         key = canonical(part)
         if key in seen:
-            return f"{shown(part)} stands there twice", "remove one of them"
+            return f"{shown(part)} is there twice", "remove one of them"
         seen.add(key)
-    return "the same value stands there twice", "remove one of them"
+    return "the same value is there twice", "remove one of them"
 
 
 def _other(value: Any, _limit: Any, schema: Mapping[str, Any]) -> tuple[str, str]:

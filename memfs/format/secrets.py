@@ -67,7 +67,7 @@ _TRAILING = ".,;:!?)"
 def made_of_words(tail: str) -> bool:
     """Whether a text is words and small numbers put together, such as a slug, a CSS class or a placeholder.
 
-    A long tail is a token whatever it is made of: nobody writes thirty characters to stand for one.
+    A long tail is a token whatever it is made of: no one writes thirty characters as a placeholder.
     """
     parts = [part for part in re.split(_JOINTS, tail) if part]
     if len(parts) == 1 and len(tail) >= _SHORTEST_FULL_TOKEN:
@@ -86,7 +86,7 @@ def is_digits_and_letters(tail: str) -> bool:
 
 
 def is_password_in_url(value: str) -> bool:
-    """Whether the part between ``:`` and ``@`` is a password and not a stand-in for one."""
+    """Whether the part between ``:`` and ``@`` is a password and not a placeholder for one."""
     if value[0] in "$<{[%*" or "..." in value or "${" in value or "…" in value:
         return False
     return not (value.isupper() and value.isalpha()) and not set(value.lower()) <= set("x*")
@@ -102,7 +102,7 @@ def is_basic_credentials(value: str) -> bool:
 
 
 def is_option_value(value: str) -> bool:
-    """Whether the value of a password option is one and not a stand-in."""
+    """Whether the value of a password option is one and not a placeholder."""
     if re.match(_REFERENCE, value) or re.search(_STAND_IN, value) or ("/" in value and not _is_mixed(value)):
         return False
     return _is_password(value, quoted=False, stated=False)
@@ -172,7 +172,7 @@ def _is_key(value: str) -> bool:
 
 
 def is_likely_random(word: str) -> bool:
-    """Whether a long word has so little order that it may be a key nobody has a rule for."""
+    """Whether a long word has so little order that it may be a key that no rule describes."""
     run = max(re.split(_JOINTS, word), key=len)
     return len(run) >= _LONG_RUN and _is_mixed(run) and entropy(word) >= _WARN_BITS and entropy(run) >= _RUN_BITS
 
@@ -367,7 +367,7 @@ def find_likely(text: str) -> list[SecretFinding]:
 
 
 def visible(text: str) -> str:
-    """The text without characters that nobody sees and that would cut a key in two for the rules alone."""
+    """The text without invisible characters, which would cut a key in two for the rules alone."""
     return text if text.isascii() else re.sub(_UNSEEN, "", text)
 
 

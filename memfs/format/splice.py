@@ -249,7 +249,7 @@ def _changes(old: list[Any], new: list[Any]) -> list[tuple[str, int, int, int, i
 
 
 def _token(value: Any) -> str:
-    """A text equal for equal values only; ``repr`` tells 1 from 1.0 and from true."""
+    """A text equal for equal values only; ``repr`` distinguishes 1 from 1.0 and from true."""
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{key!r}:{_token(value[key])}" for key in sorted(value)) + "}"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Texts as files and people have them: decoded bytes, characters that nobody sees, and merge conflict markers.
+"""Texts as files and people have them: decoded bytes, invisible characters, and merge conflict markers.
 
 A file is UTF-8; a byte order mark and CRLF are accepted and remembered. Conflict markers and characters on which YAML
 and JSON readers disagree are refused.

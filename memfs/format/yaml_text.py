@@ -398,7 +398,7 @@ _UNSAFE = re.compile(
     "\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\uffff\U000e0000-\U000e00ff]"
 )
 _UNSAFE_IN_FLOW = re.compile(r"[\[\]{},:?#&*!|>'\"%@`]")
-# what YAML 1.1 or 1.2, or somebody's reader, resolves to something that is not text
+# what YAML 1.1 or 1.2, or another reader, resolves to something that is not text
 _PLAIN_WORDS = frozenset(
     word
     for name in ("null", "true", "false", "yes", "no", "on", "off", "y", "n")

@@ -28,7 +28,7 @@ LOCK = "drain.lock"
 """In ``FOLDER``, held by the process that takes lines until it has stored what they say."""
 SUFFIX = ".jsonl"
 MOST_BYTES = 64 * 1024 * 1024
-"""One file takes no more than this: something that tells so much is out of order."""
+"""One file takes no more than this: a writer of so much is out of order."""
 _WAIT, _STEP = 2.0, 0.002
 _HEAD = regex(rb"([0-9a-f]{8}) ([0-9]{1,9}) ")
 _CUT_HEAD = regex(rb"[0-9a-f]{1,8}(?: [0-9]{0,9})?")
@@ -99,7 +99,7 @@ def _lines(data: bytes) -> tuple[list[Line], list[bytes]]:
 
 
 def rewrite(path: Path, change: Callable[[bytes], bytes], wait: float = _WAIT) -> None:
-    """Give a file other bytes while nobody adds to it; one that becomes empty goes. Nothing where it is not there.
+    """Give a file other bytes while no one appends to it; one that becomes empty goes. Nothing where it is not there.
 
     Raises:
         LockTimeout, StorageIO: the file is as it was.
@@ -163,7 +163,7 @@ def note(path: Path, text: bytes, largest: int, *, wait: float = _WAIT) -> int:
         assert fd is not None  # it is made where it is not there
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_nlink > 1:
-            raise NotRegularFile("something else stands where a log belongs", path=str(path), hint="remove it")
+            raise NotRegularFile("something else is where a log belongs", path=str(path), hint="remove it")
         with io.operation("write", path):
             os.write(fd, b"\n%s\n" % text)  # in one piece; the line before may have been cut by a full disk
     if found.st_size > largest:
@@ -247,7 +247,7 @@ class SharedCounter:
             os.write(fd, b".")
 
     def count(self) -> int:
-        """How many there were that nobody took off."""
+        """How many there were that were not taken off."""
         with suppress(MemfsError, FileNotFoundError):
             return io.facts(self._path).st_size
         return 0

@@ -111,7 +111,7 @@ class Stream:
 
 
 def chunks_of(fd: int, size: int, path: str) -> Iterator[bytes]:
-    """Up to so many bytes of an open file from where it stands, in pieces."""
+    """Up to so many bytes of an open file from its current position, in pieces."""
     left = size
     while left:
         with io.operation("read", path):
@@ -427,7 +427,7 @@ class TreePacker:
         self._count += 1
 
     def note(self, path: str, data: bytes) -> None:
-        """For whoever wants to know what is packed, except for large files."""
+        """Called with each packed file, except for large ones."""
 
     def catch_up(self, entries: Iterable[ScanEntry]) -> Iterator[bytes]:
         """Pack again what changed since it was packed, forget what is gone: from here on all is of one moment.
@@ -464,7 +464,7 @@ class TreePacker:
         del self._packed[path]
 
     def _holds(self, path: str) -> bool:
-        """Whether a file still is as it was packed: its facts alone cannot tell when it was touched a moment ago."""
+        """Whether a file still is as it was packed: its facts alone cannot show it when it was just touched."""
         try:
             return digest_of(self._read(path)[0]) == self._packed[path].digest
         except (FileNotFoundError, MemfsError):

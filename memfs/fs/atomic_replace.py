@@ -33,7 +33,7 @@ def sha256(data: bytes) -> str:
 class FileChanged(Exception):
     """A file is not what it was taken for; plan again. Its argument is the path.
 
-    ``displaced`` is what somebody saved in the very moment of a write and at once saved over again, None as a rule: the
+    ``displaced`` is what someone saved at the very moment of a write and at once saved over again, None as a rule: the
     newest has the file, and the one before is only here.
     """
 
@@ -44,7 +44,7 @@ class FileChanged(Exception):
 
 
 def holding_name(temporary: str = "") -> str:
-    """A name that a later sweep knows as ours, under which a content of somebody else may wait.
+    """A name that a later sweep knows as ours, under which someone else's content may wait.
 
     Args:
         temporary: the name the file has so far: a fresh one becomes a holding one, another is one already; "" for none.
@@ -82,7 +82,7 @@ def write_fresh(folder: int, path: str, chunks: Iterable[bytes]) -> tuple[str, i
 
 
 def put(temporary: str, name: str, folder: int, path: str, over: str | None, data: bytes) -> None:
-    """Give a file its name, at the last moment at which somebody else's content can be noticed.
+    """Give a file its name, at the last moment at which someone else's content can be noticed.
 
     Args:
         temporary: a fresh name, or a holding one of a file that is durable. What is raised may leave the file under it
@@ -217,14 +217,14 @@ def read(place: Path) -> bytes | None:
 
 
 def rewrite(place: Callable[[], Path], change: Callable[[bytes | None, Path], tuple[bytes | None, Told]]) -> Told:
-    """Read, change and write a file; again where somebody else wrote it meanwhile.
+    """Read, change and write a file; again where another process wrote it meanwhile.
 
     Args:
         place: where the file really lies; asked again each time.
         change: given the bytes that are there, the bytes that shall be, None for no file; and what is returned.
 
     Raises:
-        Conflict: somebody keeps saving the file.
+        Conflict: another process keeps saving the file.
         what ``place``, ``change``, ``read`` and ``replace`` raise; then nothing was changed.
     """
     for _ in range(_TRIES):
@@ -239,7 +239,7 @@ def rewrite(place: Callable[[], Path], change: Callable[[bytes | None, Path], tu
             _keep(real, changed.displaced)
             continue
         return result
-    raise Conflict("somebody keeps saving the file", path=str(real), hint="try again")
+    raise Conflict("another process keeps saving the file", path=str(real), hint="try again")
 
 
 def replace(place: Path, before: bytes | None, after: bytes | None) -> None:
@@ -284,7 +284,7 @@ def _prepared(place: Path, folder: int, data: bytes, existing: bool) -> str:
 
 
 def _keep(place: Path, displaced: bytes | None) -> None:
-    """Keep what somebody saved, and at once saved over, in the very moment of a write."""
+    """Keep what someone saved, and at once saved over, at the very moment of a write."""
     if displaced is not None:
         io.write_file(place.with_name(f"{place.name}.{sha256(displaced)[:8]}.orig"), displaced, mode=0o644)
 

@@ -210,7 +210,7 @@ class Deadline:
     """A moment that lies so many seconds ahead; without seconds it never comes."""
 
     def __init__(self, seconds: float | None, tick: Callable[[], float] = time.monotonic) -> None:
-        """``tick`` tells the time in seconds."""
+        """``tick`` returns the time in seconds."""
         self._tick, self.seconds = tick, seconds
         self._end = None if seconds is None else tick() + seconds
 

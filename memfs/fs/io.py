@@ -452,7 +452,7 @@ def make_private_folder(path: Path, home: Path | None = None) -> None:
     with operation("stat", path):
         found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise StorageReadOnly("this folder belongs to somebody else", path=str(path), hint="remove it")
+        raise StorageReadOnly("this folder belongs to another user", path=str(path), hint="remove it")
     if found.st_mode & 0o022:
         chmod(path, 0o700)
 
@@ -466,7 +466,7 @@ def refuse_links(path: Path, home: Path) -> None:
     folder, end = str(path), str(home)
     while folder != end:
         if os.path.islink(folder):
-            raise StorageReadOnly("a link stands where memfs keeps its state", path=folder, hint="remove it")
+            raise StorageReadOnly("there is a link where memfs keeps its state", path=folder, hint="remove it")
         above = os.path.dirname(folder)
         if above == folder:
             return
@@ -579,7 +579,7 @@ def weigh(folder: Path) -> int:
     """The sizes of all files below a folder; what vanishes meanwhile does not count.
 
     Raises:
-        StorageIO: the disk does not tell.
+        StorageIO: the disk does not report it.
     """
     total = 0
     for place, _folders, names in os.walk(folder):
@@ -648,7 +648,7 @@ def give_memory_back() -> None:
 
 
 def watch_descriptor() -> int:
-    """A descriptor that tells what changes below folders that are added to it.
+    """A descriptor that reports changes in the folders that are added to it.
 
     Raises:
         OSError: the system's reason; ``ENOSYS`` where it has no such call.
@@ -663,7 +663,7 @@ def watch_descriptor() -> int:
 
 
 def add_watch(fd: int, folder: str, mask: int) -> int:
-    """Let a descriptor tell of a folder, too; returns the number by which it names it.
+    """Add a folder to a descriptor; returns the number by which it names it.
 
     Raises:
         OSError: the system's reason, such as a limit.
@@ -682,13 +682,13 @@ NETWORK_TYPES = frozenset(
 """File systems that other machines change: locks cannot be relied on there."""
 
 UNTOLD_TYPES = NETWORK_TYPES | {"vboxsf", "virtiofs", "prl_fs", "fuse.vmhgfs-fuse", "fuse.grpcfuse", "fuse.osxfs"}
-"""Those, and folders that a virtual machine shares with its host: no event tells what the other side changes."""
+"""Those, and folders that a virtual machine shares with its host: no event reports what the other side changes."""
 
 _ESCAPES = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
 
 
 def file_system(path: str) -> str:
-    """The type of the file system a path is on, "" where the system does not tell."""
+    """The type of the file system a path is on, "" where it is unknown."""
     try:
         with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
             rows = [line.split() for line in mounts]

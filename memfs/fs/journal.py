@@ -238,14 +238,14 @@ _LARGE = 1 << 40
 
 
 Witness = Callable[[Sequence[Operation], bool], None]
-"""Is told of operations before their first byte is written, and, with true, once they are durable."""
+"""Called with operations before their first byte is written, and, with true, once they are durable."""
 
 _witness: Witness | None = None
 
 
 def set_witness(witness: Witness | None) -> None:
-    """Have somebody told of every operation that this process appends, for whoever outlives it; of none that came from
-    a second journal.
+    """Set what is called with every operation that this process appends, for those that outlive it; with none that came
+    from a second journal.
     """
     global _witness
     _witness = witness
@@ -573,7 +573,7 @@ class Journal:
         """Forget operations whose commit is durable: a new generation with the rest replaces the file.
 
         Args:
-            tip: the branch's newest commit now; kept for telling a repeated operation from a repeated commit.
+            tip: the branch's newest commit now; kept to tell a repeated operation from a repeated commit.
             taken: names to remember, those that a second journal may still hold; None keeps what is remembered.
             reduced: what is left of operations of which a part is forgotten, by name.
         """

@@ -2,7 +2,7 @@
 
 The system releases a lock when its process dies; the text inside the file is for messages only.
 
-A lock is two files, and its holder has locked both. When somebody deletes one of them while the lock is held, the next
+A lock is two files, and its holder has locked both. When one of them is deleted while the lock is held, the next
 process makes that one again, and waits for the other all the same. A third file is the head of the queue: who has it
 locks next, so that a process that locks again as soon as it has released does not starve the others.
 """
@@ -30,7 +30,7 @@ _Value = TypeVar("_Value")
 
 
 def locked(fd: int, *, shared: bool = False) -> bool:
-    """Lock an open file, if that can be had at once: against every other process, or beside those that share it."""
+    """Lock an open file, if that is possible at once: against every other process, or beside those that share it."""
     try:
         fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -39,7 +39,7 @@ def locked(fd: int, *, shared: bool = False) -> bool:
 
 
 def locked_within(fd: int, seconds: float) -> bool:
-    """Lock an open file against every other process, if that can be had in so many seconds."""
+    """Lock an open file against every other process, if that is possible in so many seconds."""
     until = time.monotonic() + seconds
     while not locked(fd):
         if time.monotonic() >= until:
@@ -73,7 +73,7 @@ def folder_held(folder: Path, seconds: float) -> Iterator[None]:
 
 
 def leads_to(path: Path, fd: int) -> bool:
-    """Whether a path leads to an open file: somebody may have put another in its place, or taken it away.
+    """Whether a path leads to an open file: it may have been replaced or removed.
 
     Raises:
         StorageIO: it cannot be looked at.
@@ -110,7 +110,7 @@ _alone = False
 
 def fork_alone() -> int:
     """Fork a process that has no other thread: as ``os.fork``, and parts whose class says ``survives_fork`` go on with
-    what they know, since nobody was in the middle of anything.
+    what they know, since nothing was in progress.
     """
     global _alone
     _alone = threading.active_count() == 1
@@ -185,7 +185,7 @@ class _ForkBarrier:
                 self._free.notify_all()
 
     def close(self) -> None:
-        """Wait until no other thread is within, and let nobody in."""
+        """Wait until no other thread is within, and let none in."""
         self._free.acquire()
         self.wanted = True
         self._free.wait_for(lambda: self._within <= (self._own.depth > 0), _FORK_WAIT)
@@ -278,7 +278,7 @@ class FileLock:
                 elif not signed:
                     signed = self._signature()
                 # Who has waited long asks more often, so that its turn comes, but not so often that a crowd takes the
-                # processor from the one that writes; nobody asks in step with others.
+                # processor from the one that writes; no process asks in step with others.
                 longest = max(_LONGEST_WAIT / max(now - began, 1), _LEAST_WAIT if head >= 0 else 5 * _LEAST_WAIT)
                 tries += 1
                 time.sleep(min(_FIRST_WAIT * tries, longest) * (0.5 + os.urandom(1)[0] / 512))
@@ -315,7 +315,7 @@ class FileLock:
                 return -1
             if there:
                 return fd
-            _let_go(fd)  # somebody deleted it, and who comes now locks another
+            _let_go(fd)  # it was deleted, and the next process locks another
 
     def _opened(self, path: Path) -> int:
         if self._home is not None:
@@ -401,7 +401,7 @@ def _let_go(*fds: int) -> None:
 
 
 def _state(pid: int) -> str:
-    """The letter that ``ps`` shows for a process of this machine; "" where the system does not tell."""
+    """The letter that ``ps`` shows for a process of this machine; "" where it is unknown."""
     try:
         with open(f"/proc/{int(pid)}/stat", encoding="ascii", errors="replace") as facts:
             return facts.read().rpartition(")")[2].split()[0]

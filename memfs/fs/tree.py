@@ -28,7 +28,7 @@ from memfs.startup import Protocol, TypeVar, blake2b
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _DEEPEST = 64
-_NO_FOLDER = "a link or a file stands where a folder is expected"
+_NO_FOLDER = "a link or a file is where a folder is expected"
 _TOO_DEEP = f"more than {_DEEPEST} folders deep"
 LAST_NS = (1 << 63) - 1  # what tables of stamps can hold: the year 2262
 
@@ -89,7 +89,7 @@ class FolderScan(NamedTuple):
     def digest(self) -> str:
         """A digest of all names and facts; the same for a folder in which nothing changed.
 
-        Whoever keeps it compares many files at once. Some systems give the names in another order each time, and the
+        Who keeps it compares many files at once. Some systems give the names in another order each time, and the
         digest differs then: it proves that nothing changed, never that something did.
         """
         # The format's version 2 writes equal rows as equal bytes; later ones depend on which objects are shared.
@@ -280,9 +280,9 @@ class Tree:
 
     def proven(self, stamps: Mapping[str, Stamp]) -> set[str]:
         """Those of the files whose facts prove that they hold what they held when they were stamped; of the others, and
-        behind a link, only reading can tell.
+        behind a link, only reading can show it.
 
-        Nothing is opened: somebody who exchanges folders meanwhile gains nothing, as no byte comes from the disk.
+        Nothing is opened: swapping folders meanwhile gains nothing, as no byte comes from the disk.
         """
         proven: set[str] = set()
         devices: dict[str, int] = {}
@@ -483,7 +483,7 @@ class Tree:
         """Remove temporary files that a killed writer of ours left directly in a folder; return how many.
 
         Args:
-            look: shown the content of each that may be somebody else's before it is removed; what it raises leaves that
+            look: shown the content of each that may be someone else's before it is removed; what it raises leaves that
                 one in place.
         """
         try:
@@ -652,13 +652,13 @@ def tells_edits(root: Path) -> bool:
 def corrupt(path: str, stamp: Stamp, content: Content) -> errors.CorruptItem:
     """The error that names what was expected and what was found, by git's ids of both."""
     return errors.CorruptItem(
-        f"the disk changed bytes that nobody wrote: expected {stamp.blob}, found {content.stamp.blob}",
+        f"the disk changed bytes that no one wrote: expected {stamp.blob}, found {content.stamp.blob}",
         path=path,
         hint="'memfs check --fix' brings back what was written; if the change is yours, 'touch' the file to keep it",
     )
 
 
 def refuse_rot(path: str, stamp: Stamp | None, content: Content, root: Path) -> None:
-    """Raise ``CorruptItem`` where the disk changed bytes that nobody wrote; see ``rotten``. Nothing known, no rot."""
+    """Raise ``CorruptItem`` where the disk changed bytes that no one wrote; see ``rotten``. Nothing known, no rot."""
     if stamp is not None and rotten(stamp, content, root):
         raise corrupt(path, stamp, content)

@@ -186,7 +186,7 @@ def code_of(root: Path, start: Path) -> Path:
 
     Args:
         root: the workspace.
-        start: where somebody works.
+        start: the folder in which a person or agent works.
 
     Returns:
         Of a memory on its own branch the working tree of code around ``start``, else the main one; of every other

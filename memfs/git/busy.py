@@ -80,7 +80,7 @@ def _git_process(processes: int, name: str, owner: int) -> GitProcess | None:
 def users_of(*folders: str) -> list[BusyProcess]:
     """The other processes of this user at work in one of some folders, or with a file open there.
 
-    A resident is none: it works for nobody while it waits, and leaves with the folder.
+    A resident is none: it does no work while it waits, and ends with the folder.
     """
     found = []
     inside = tuple(f"{folder.rstrip('/')}/" for folder in folders)
@@ -308,7 +308,7 @@ def _subfolders(folder: Path) -> Iterator[Path]:
 _PARTIAL = regex(r"remote\..*\.promisor|extensions\.partialclone")
 _WAY_OUT = "'git worktree remove' the others, or 'git worktree prune' those gone"
 _FINISHED = 5.0
-# What only reads, or lasts as long as an editor is open, is in nobody's way.
+# What only reads, or lasts as long as an editor is open, is in no one's way.
 _HARMLESS = frozenset(
     {"blame", "cat-file", "check-ignore", "config", "credential-cache--daemon", "describe", "diff", "for-each-ref"}
     | {"fsmonitor--daemon", "grep", "log", "ls-files", "ls-tree", "rev-list", "rev-parse", "show", "status"}

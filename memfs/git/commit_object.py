@@ -74,7 +74,7 @@ def with_signature(data: bytes, signature: str) -> bytes:
 
 
 def without_signature(data: bytes) -> tuple[bytes, tuple[bytes, ...]]:
-    """What was signed of a commit object, and its signatures; none where it has none, two are for nobody to trust."""
+    """What was signed of a commit object, and its signatures; none where it has none, two are not to be trusted."""
     rows = headers(data)[0]
     found = [row.removeprefix(_SIGNATURE + b" ") for row in rows if row.startswith(_SIGNATURE + b" ")]
     # a signature of another sort of object ids is left out, as git does

@@ -84,7 +84,7 @@ def lock_of(index: Path) -> Path:
 def keep_date(index: Path, before: int) -> None:
     """Give a rewritten index the second of the one before it, in nanoseconds.
 
-    By it git tells which files it must read although their size and date are as it knows them: those that may have been
+    From it git knows which files it must read although their size and date are as it has them: those that may have been
     edited in the second in which it looked. Our git looks at no file; with its own date such an edit would be unseen.
     """
     io.touch(index, before - before % _SECOND + time.time_ns() % _SECOND)
@@ -115,7 +115,7 @@ def _settle_index(repository: Repository, state: Path, record: StepRecord, died:
     if not locked and not (replaced and not _arrived(repository, git_dir, record)):
         return False
     if not locked:
-        # Somebody removed our lock: the index is ahead of the branch, and is put back under a lock all the same.
+        # Our lock was removed: the index is ahead of the branch, and is put back under a lock all the same.
         try:
             io.link(str(state / OWN_LINK), str(lock))
         except FileExistsError:
@@ -140,7 +140,7 @@ def _arrived(repository: Repository, git_dir: Path, record: StepRecord) -> bool:
 def _drop_ref_locks(repository: Repository, state: Path, git_dir: Path, record: StepRecord, died: bool) -> None:
     """Remove the locks of branch and HEAD that the step's git left when it died: it took them under our index lock.
 
-    The branch's own lock tells by the commit that only we were about to write. HEAD's holds nothing, nor may the
+    The branch's own lock is known by the commit that only we were about to write. HEAD's holds nothing, nor may the
     branch's after a power cut; such a one is ours if it is no older than our record, does not change, and no git is
     seen.
     """
@@ -196,7 +196,7 @@ def _read_record(state: Path) -> StepRecord | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, RecursionError, NotRegularFile):
-        # A record is complete before a lock is taken: a torn one stands for a step that never began.
+        # A record is complete before a lock is taken: a torn one means that the step never began.
         return None
     return record if _is_intact(record) else None
 
@@ -225,7 +225,7 @@ def sweep(state: Path) -> None:
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two names are of one file; a link is nobody's name."""
+    """Whether two names are of one file; a link is the name of none."""
     try:
         facts = os.lstat(one), os.lstat(other)
     except OSError:
@@ -275,7 +275,7 @@ def take(repository: Repository, step: RefIndexStep) -> frozenset[bytes] | None:
     None means that HEAD or the index moved meanwhile, or a person's command began: nothing has changed, look again.
 
     Raises:
-        GitBusy: somebody holds a lock.
+        GitBusy: another process holds a lock.
         GitFailed, StorageIO: nothing has changed, or the branch has the commit.
     """
     with _ref_update(repository) as child:
@@ -305,7 +305,7 @@ def index_lock(repository: Repository) -> Iterator[None]:
     The caller holds ``commit.lock``.
 
     Raises:
-        GitBusy: somebody else holds it.
+        GitBusy: another process holds it.
     """
     state, index = repository.state, index_of(repository.git_dir)
     sweep(state)
@@ -559,7 +559,7 @@ def stage(repository: Repository, contents: Mapping[str, tuple[str, bytes | None
         contents: by path, the mode and the bytes; None for a file that is gone.
 
     Raises:
-        GitBusy: somebody holds the index, or a git of an ended memfs still works on it. Nothing was changed.
+        GitBusy: another process holds the index, or a git of an ended memfs still works on it. Nothing was changed.
         GitFailed, StorageIO.
     """
     blobs = {path: repository.blob_id(data) for path, (_, data) in contents.items() if data is not None}

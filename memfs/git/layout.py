@@ -141,7 +141,7 @@ def state_folder(layout: Layout) -> Path:
     """A workspace's own folder inside the git common folder, private to this user; made where it is not there.
 
     Raises:
-        StorageReadOnly: a link is there, or the folder is somebody else's.
+        StorageReadOnly: a link is there, or the folder belongs to another user.
     """
     state = state_path(layout)
     for folder in (state.parent, state):
@@ -162,7 +162,7 @@ def state_path(layout: Layout) -> Path:
 
 def _refuse_link(path: Path) -> None:
     if path.is_symlink():
-        raise StorageReadOnly("a link stands where memfs keeps its state", path=str(path), hint="remove it")
+        raise StorageReadOnly("there is a link where memfs keeps its state", path=str(path), hint="remove it")
 
 
 def read_small(path: str | Path) -> str | None:
@@ -378,7 +378,7 @@ class Head(NamedTuple):
 
     @property
     def branch(self) -> str:
-        """The branch as people name it; "" where HEAD is detached, or nobody can tell."""
+        """The branch as people name it; "" where HEAD is detached, or it is unknown."""
         return (self.ref or "").removeprefix(HEADS)
 
 

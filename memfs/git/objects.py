@@ -149,7 +149,7 @@ def _touched(folder: Path, name: str, item: Object) -> set[Path]:
     """See that an object is there; the folders to be synced, none where its own was removed meanwhile."""
     place = folder / name[:2]
     if place.is_symlink():
-        raise NotRegularFile("a link stands where git keeps objects", path=str(place), hint="replace it by a folder")
+        raise NotRegularFile("there is a link where git keeps objects", path=str(place), hint="replace it by a folder")
     try:
         new_folder = not _keep(place / name[2:], folder, name) and _write_one(place, name, item)
     except FileNotFoundError:
@@ -338,7 +338,7 @@ def _patched(base: bytes, delta: bytes) -> bytes:
     made: list[bytes] = []
     while at < len(delta):
         order, at = delta[at], at + 1
-        if order & 0x80:  # copy: which bytes of offset and length follow stands in the lower bits
+        if order & 0x80:  # copy: the lower bits say which bytes of offset and length follow
             numbers = 0
             for bit in range(7):
                 if order >> bit & 1:
@@ -491,7 +491,7 @@ def walk(
             if seen > _MOST_NAMES:
                 raise HistoryUnavailable(
                     "a tree names too many files",
-                    hint="run 'git fsck'; somebody may have built the tree to exhaust memory",
+                    hint="run 'git fsck'; the tree may have been built to exhaust memory",
                 )
             if entry.mode == FOLDER:
                 if known and known.get(folder + name) == entry.id:

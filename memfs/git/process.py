@@ -103,7 +103,7 @@ def scrubbed(outer: Mapping[str, str], layout: Layout | None, folder: Path) -> d
 
 
 def for_settings(outer: Mapping[str, str], layout: Layout | None, folder: Path) -> dict[str, str]:
-    """The environment in which git tells the person's configuration: where it lies stays as the person set it."""
+    """The environment in which git reports the person's configuration: where it lies stays as the person set it."""
     inner = {
         name: value for name, value in _plain(outer).items() if name.startswith("GIT_CONFIG") or name[:4] != "GIT_"
     }
@@ -330,7 +330,7 @@ class GitCommands:
         """Let only pass who comes before it is ``closed`` for good.
 
         Raises:
-            WorkspaceClosed: a process that is started now nobody would end.
+            WorkspaceClosed: a process that is started now would never be ended.
         """
         if self.closed:
             raise WorkspaceClosed(path=str(self.folder))
@@ -466,7 +466,7 @@ def _closed_git() -> Any:
             return self.AutoInterrupt(_AnswerPipe(process), command)  # type: ignore[arg-type]
 
         def __del__(self) -> None:
-            self.clear_cache()  # nobody may have closed it: the process ends before its streams are taken away
+            self.clear_cache()  # it may not have been closed: the process ends before its streams are taken away
 
     return ClosedGit
 

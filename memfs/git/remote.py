@@ -157,7 +157,7 @@ _HINTS = (
 
 
 class Raced(Exception):
-    """Somebody else pushed in between; fetch and try again. Never leaves the sync."""
+    """Someone else pushed in between; fetch and try again. Never leaves the sync."""
 
 
 class RemoteConnection:
@@ -276,7 +276,7 @@ class RemoteConnection:
         return {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
 
     def _prepare(self, known: Iterable[str]) -> None:
-        """Make the folder that stands for a repository again."""
+        """Make the folder that takes the place of a repository again."""
         folder, remote = self._folder, self._remote
         self.close()
         io.make_private_folder(folder)

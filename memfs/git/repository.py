@@ -138,7 +138,7 @@ class Repository:
         """The repository that holds a folder, None where there is none.
 
         Args:
-            trusted: tells which other owners this user trusts at a work tree, and which git folder to be its own.
+            trusted: says which other owners this user trusts at a work tree, and which git folder to be its own.
             state: a private folder in place of the workspace's own, for a reader who can write nothing there.
 
         Raises:
@@ -184,7 +184,7 @@ class Repository:
         """Let only pass who comes before ``close``.
 
         Raises:
-            WorkspaceClosed: a process that is started now nobody would end.
+            WorkspaceClosed: a process that is started now would never be ended.
         """
         if self._closed:
             raise WorkspaceClosed(path=str(self.state))
@@ -211,7 +211,7 @@ class Repository:
         """HEAD's commit; None on a branch without one.
 
         Raises:
-            HistoryUnavailable: git's files are damaged, so that nobody can tell.
+            HistoryUnavailable: git's files are damaged, so that it is unknown.
         """
         head = self.head()
         if head.damage:
@@ -233,7 +233,7 @@ class Repository:
         Args:
             processes: look also for a person's command that has not locked anything yet, or no longer.
         """
-        from memfs.git.busy import obstacle, persons_command  # who only reads asks nobody
+        from memfs.git.busy import obstacle, persons_command  # a process that only reads does not ask
 
         found = obstacle(self.layout, self.head(), self.allow_detached)
         return found or (persons_command(self.layout) if processes else None)

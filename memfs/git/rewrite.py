@@ -91,7 +91,7 @@ class Traces:
         return any(version and version <= found for version in self.versions)
 
     def redact(self, text: bytes, names: bool = False) -> bytes:
-        """The text without phrases and telling names; with ``names`` without the others, too."""
+        """The text without phrases and revealing names; with ``names`` without the others, too."""
         plain = self._pattern.sub(ERASED, text)
         return (self._any_name if names else self._telling_name).sub(ERASED, plain)
 
@@ -107,7 +107,7 @@ def _words(names: Collection[bytes]) -> re.Pattern[bytes]:
 
 
 def entries(tree: bytes) -> list[tuple[bytes, bytes, bytes]]:
-    """Mode, name and binary id of everything in a tree, as it stands there."""
+    """Mode, name and binary id of everything in a tree, as written there."""
     return _ENTRY.findall(tree)
 
 
@@ -348,7 +348,7 @@ class HistoryRemoval:
         cuts: by tree, the names that disappear from it whatever they hold.
         traces: what is taken out of messages and reflogs.
         commits: those that disappear: who has one as a parent has one parent less, and a tag of it is gone.
-        last: that of them in whose place another one stands; ``first``: the content of that one.
+        last: the one of them that another one replaces; ``first``: the content of that one.
         gone: what disappears besides: what nothing else holds, or what an interrupted removal had named.
     """
 
@@ -602,7 +602,7 @@ class Rewriter:
                 after = edit_tree(data, removal.cuts.get(tree, ()), table)
                 if after:
                     self._replace(tree, "tree", data, after)
-                elif data:  # nobody will name it: the folder goes from the tree above
+                elif data:  # nothing will name it: the folder goes from the tree above
                     self.mapped[tree] = EMPTY_TREE
                     self.gone.add(tree)
                 if tree in self.mapped:
@@ -738,7 +738,7 @@ class Rewriter:
 
         Raises:
             MovedRef: something changed since the survey.
-            EraseRefused: somebody holds a lock.
+            EraseRefused: another process holds a lock.
         """
         repository, own = self._repository, self._folder.parent / SWAP_LOCK
         index, common = index_of(repository.git_dir), repository.common_dir
@@ -782,7 +782,7 @@ class Rewriter:
         """After the swap: reflogs, then the old objects.
 
         Raises:
-            MovedRef: something names an old object again, or an object nobody had seen; or somebody packed the old
+            MovedRef: something names an old object again, or an unseen object; or another process packed the old
                 objects.
         """
         repository = self._repository

@@ -63,11 +63,11 @@ def test_a_full_item_is_valid_for_every_kind(kind: str) -> None:
         ({"title": 1.1}, "title", "1.1 looks like a number, but text is wanted", 'quote it: "1.1"'),
         ({"content": True}, "content", "true looks like true or false, but text is wanted", 'quote it: "true"'),
         ({"content": None}, "content", "is empty", "write text, or remove the line"),
-        ({"content": ["a"]}, "content", "a list stands where text is wanted", "write text there"),
+        ({"content": ["a"]}, "content", "there is a list where text is wanted", "write text there"),
         ({"title": "two\nlines"}, "title", '"two\\nlines" has the wrong form', LINE),
         ({"title": "x" * 301}, "title", "has 301 characters, at most 300 are allowed", LINE),
         ({"tags": "a"}, "tags", '"a" is not a list', "write it as [a]"),
-        ({"tags": ["a", "a"]}, "tags", '"a" stands there twice', "remove one of them"),
+        ({"tags": ["a", "a"]}, "tags", '"a" is there twice', "remove one of them"),
         ({"tags": ["a", 2024]}, "tags.1", "2024 looks like a number, but text is wanted", 'quote it: "2024"'),
         ({"tags": [""]}, "tags.0", "is empty", "write one word or a few"),
         ({"trust": "humn"}, "trust", '"humn" is not one of human, reviewed, agent, tool', "did you mean 'human'?"),
@@ -88,7 +88,7 @@ def test_a_full_item_is_valid_for_every_kind(kind: str) -> None:
         ({"id": "x"}, "id", "unknown key 'id'", "the file's name is the id; remove this line"),
         ({"agent": "x"}, "agent", "unknown key 'agent'", "write it under 'origin'"),
         ({"zzz": 1}, "zzz", "unknown key 'zzz'", "put free facts under 'metadata'"),
-        ({"metadata": []}, "metadata", "a list stands where a mapping is wanted", "write a mapping there"),
+        ({"metadata": []}, "metadata", "there is a list where a mapping is wanted", "write a mapping there"),
     ],
 )  # fmt: skip
 def test_k3_errors_say_what_is_wrong_and_what_would_be_right(

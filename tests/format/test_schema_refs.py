@@ -151,7 +151,7 @@ def test_row_16_unique_items_tells_values_apart_as_json_schema_does() -> None:
     body = {"properties": {"a": {"uniqueItems": True}}}
 
     assert errors(body, {"a": [1, True, "1", {"x": 1, "y": 2}]}) == []
-    assert errors(body, {"a": [1, 1.0]}) == ["1.0 stands there twice"]
+    assert errors(body, {"a": [1, 1.0]}) == ["1.0 is there twice"]
     assert errors(body, {"a": [{"x": 1, "y": 2}, {"y": 2, "x": 1}]})
 
 
