@@ -232,7 +232,7 @@ def test_a_link_is_not_followed(usage: Usage, path: Path, tmp_path: Path) -> Non
     path.symlink_to(victim)
     usage.touch(["a"], NOON)
     usage.flush()
-    assert "something else stands" in usage.problem
+    assert "something else is in the place" in usage.problem
     assert victim.read_bytes() == before
     assert usage.of(["a"]) == {}
 

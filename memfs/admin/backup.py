@@ -489,7 +489,7 @@ class Backups:
 
     # -- schedule -----------------------------------------------------------------------------------------------
     def state(self) -> BackupState:
-        """How things stand now."""
+        """The status of the backups."""
         self._parts.require_open()
         record, hours = self._record(), self._settings.interval_hours
         last = record.last
@@ -559,7 +559,7 @@ class Backups:
             self._store(replace(self._record(), **facts))
 
     def _store(self, record: _Record) -> None:
-        from dataclasses import asdict  # who asks how things stand writes nothing
+        from dataclasses import asdict  # asking for the status writes nothing
 
         data = json.dumps(asdict(replace(record, home=self._home())), default=format_time).encode()
         io.write_file(self._parts.repository.state / BACKUPS, data)

@@ -248,7 +248,7 @@ class BackupManifest:
 
 
 def manifest_name(data: bytes) -> str:
-    """The name under which a manifest's bytes stand in the archive."""
+    """The name of the manifest in the archive."""
     return f"manifest-{hashlib.sha256(data).hexdigest()}.json"
 
 
@@ -347,7 +347,7 @@ def _manifest(member: TarMember) -> BackupManifest:
 
 
 def _refuse_names(found: BackupManifest) -> None:
-    """Refuse a manifest whose names are not what they should be: nobody checked any of them before."""
+    """Refuse a manifest whose names are not what they should be: nothing has checked them before."""
     for name in (*found.parts, *found.files, *([found.prefix] if found.prefix else ())):
         if ".git" in check_name(name).casefold().split("/"):
             raise _invalid(f"the name {name!a} leads into a repository")
@@ -577,7 +577,7 @@ def _write_file(path: Path, data: Iterator[bytes], mode: int) -> None:
 
 
 def _make_folders(top: Path, folder: Path) -> None:
-    """Make the folders on the way down. The top is new and nobody else's, so that no link can lie there."""
+    """Make the folders on the way down. The top is new and ours alone, so that no link can lie there."""
     missing = []
     while folder != top and not folder.is_dir():
         missing.append(folder)

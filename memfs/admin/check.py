@@ -222,7 +222,7 @@ _LIKELY_SHOWN = 3
 
 
 def contents(checker: Checker) -> Iterator[Problem]:
-    """What only the bytes of files tell: every secret that nothing allows, in them and in the last commit, and what may
+    """What only the bytes of files show: every secret that nothing allows, in them and in the last commit, and what may
     be one; in items also what is accepted but worth a look.
     """
     invalid = checker.store.problems()
@@ -320,8 +320,8 @@ class Checker:
 
     ``backups`` names its backups, ``checkpoints`` and ``archives`` say what is wrong with these,
     ``memory_context`` is the memory context that holds, and ``embedder`` raises where that asks for an embedder that
-    cannot be had. ``deep``: every byte is read. ``own``: the files of ours, where
-    somebody has looked.
+    is not available. ``deep``: every byte is read. ``own``: our files, where they
+    have been scanned already.
     """
 
     store: Store
@@ -423,7 +423,7 @@ def _embedder(checker: Checker) -> Iterator[Problem]:
 
 
 def _unwanted(checker: Checker) -> Iterator[Problem]:
-    """Files that no memory is in: temporary ones, and others that somebody put between the items."""
+    """Files that no memory is in: temporary ones, and others that were put between the items."""
     for entry in checker.parts.tree.scan(CONTENT, hidden=True):
         name = entry.path.rpartition("/")[2]
         stray = not name.endswith(ITEM_SUFFIXES) and not is_temporary(name)
@@ -495,7 +495,7 @@ def _file_system(checker: Checker) -> Iterator[Problem]:
 
 
 def _suggestions(checker: Checker) -> Iterator[Problem]:
-    """What is suggested lies in a file that somebody may have damaged."""
+    """Suggestions are kept in a file that may be damaged."""
     try:
         Inbox(checker.store, checker.parts).all()
     except (errors.CorruptRecord, errors.FormatUnsupported) as error:

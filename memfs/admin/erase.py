@@ -89,7 +89,7 @@ class HistoryRewrite(Generic[Wanted, Done]):
 
         Raises:
             MovedRef: the repository changed meanwhile.
-            EraseRefused: it cannot be rewritten as things stand.
+            EraseRefused: it cannot be rewritten in its present state.
         """
         raise NotImplementedError
 
@@ -120,7 +120,7 @@ class HistoryRewrite(Generic[Wanted, Done]):
             patience: seconds to wait for each lock.
 
         Raises:
-            LockTimeout: somebody held one for longer.
+            LockTimeout: another process held one for longer.
             EraseRefused: it cannot be done, or the repository changes again and again; where nothing was begun, nothing
                 was changed.
         """
@@ -134,7 +134,7 @@ class HistoryRewrite(Generic[Wanted, Done]):
                 try:
                     locks.enter_context(FileLock(path).hold(self.what, timeout=patience))
                 except errors.StorageIO:
-                    if path.parent.exists():  # else its branch was dropped meanwhile, and nobody syncs there
+                    if path.parent.exists():  # else its branch was dropped meanwhile, and nothing syncs there
                         raise
             locks.enter_context(self._parts.commit_lock.hold(self.what, timeout=patience))
             recover(self._repository)
@@ -184,7 +184,7 @@ class HistoryRewrite(Generic[Wanted, Done]):
 
         Raises:
             MovedRef: the repository changed meanwhile.
-            EraseRefused: the new repository is not what it should be, or somebody holds a lock; nothing was begun.
+            EraseRefused: the new repository is not as it should be, or a lock is held; nothing was begun.
         """
         try:
             rewrite.fsck(self._repository)
@@ -410,7 +410,7 @@ class Eraser(HistoryRewrite[EraseName, "tuple[Target, ErasePlan] | None"]):
             rewrite_shared: rewrite also the history of a repository that memfs did not make.
 
         Raises:
-            EraseRefused: history cannot be rewritten as things stand; nothing was erased.
+            EraseRefused: history cannot be rewritten in its present state; nothing was erased.
             ItemNotFound: nothing ever had that name.
             MemfsError: it was interrupted; where it had begun, the next opening of the workspace ends it.
         """
@@ -428,7 +428,7 @@ class Eraser(HistoryRewrite[EraseName, "tuple[Target, ErasePlan] | None"]):
         if flushed.reason:
             raise errors.EraseRefused(flushed.reason, hint="erase when that is over")
         self._refuse_secondary()
-        self._usage.flush()  # what is counted later would tell of it again
+        self._usage.flush()  # what is counted later would name it again
         done = self._carry_out(named, LOCK_WAIT)
         assert done is not None  # it was named, so it was done or refused
         return done
@@ -487,7 +487,7 @@ class Eraser(HistoryRewrite[EraseName, "tuple[Target, ErasePlan] | None"]):
         """What an erase that was interrupted is about.
 
         Raises:
-            CorruptRecord: nobody can tell.
+            CorruptRecord: the record cannot be read.
             EraseRefused: it was a cut of history that was interrupted.
         """
         if (found := self._recorded()) is None:
@@ -675,7 +675,7 @@ class HistoryCut(HistoryRewrite[tuple[datetime, Path], CutPlan]):
             that had been interrupted is ended first.
 
         Raises:
-            EraseRefused: history cannot be cut as things stand; nothing was changed.
+            EraseRefused: history cannot be cut in its present state; nothing was changed.
             MemfsError: it was interrupted; where it had begun, the next opening of the workspace ends it.
         """
         self._require_own()
@@ -751,7 +751,7 @@ class HistoryCut(HistoryRewrite[tuple[datetime, Path], CutPlan]):
         return replace(plan, head=self._repository.head_commit())
 
     def _known(self) -> rewrite.HistoryRemoval | None:
-        """What the cut that has begun removes; None where none has. What no cut wrote is left to erase, which tells."""
+        """What the cut that has begun removes; None where none has. Erase reports what no cut wrote."""
         try:
             found = self._recorded()
         except errors.MemfsError:
@@ -790,7 +790,7 @@ class _Look:
         self._parents = {name: found.parents for name, found in self._parsed.items() if name not in notes}
         self._times = {name: int(found.time.timestamp()) for name, found in self._parsed.items()}
         self._gone: set[str] = set()
-        self._cut_refs: dict[str, str] = {}  # those of commits in whose place none stands
+        self._cut_refs: dict[str, str] = {}  # those of commits that none replaces
         self.plan = self._planned(before)
 
     def _planned(self, before: datetime) -> CutPlan:
@@ -852,7 +852,7 @@ def _content_of(parts: Parts, survey: rewrite.HistorySurvey, removal: rewrite.Hi
     git = parts.repository.git
     old = {survey.commits[commit][0] for commit in removal.commits & survey.commits.keys()}
     later = {tree for commit, (tree, _) in survey.commits.items() if commit not in removal.commits}
-    # What no commit holds is somebody's, too.
+    # What no commit holds may be a person's, too.
     named = {survey.tagged(name) for name in survey.of_kind("tag")} | {*survey.names.refs.values()}
     loose = (named - survey.commits.keys()) | (survey.inner.keys() - survey.committed())
     kept = {rewrite.named_in_commit(removal.first)[0]} | later | loose | rewrite.staged(parts.repository)

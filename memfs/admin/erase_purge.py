@@ -112,7 +112,7 @@ class Target:
 
     @property
     def ids(self) -> set[str]:
-        """The ids it had, which can tell what it was about."""
+        """The ids it had, which may reveal what it was about."""
         names = {stem_of(os.fsdecode(name)) for name in self.removal.paths}
         return names if self.named.is_path else names | {self.named.reference}
 
@@ -271,13 +271,13 @@ def _long(values: Iterable[str]) -> list[bytes]:
 
 
 def _archives(parts: Parts, target: Target) -> None:
-    """A payload that holds a version of what is erased, or nobody knows what, goes."""
+    """Remove payloads that hold a version of what is erased, or whose contents are unknown."""
     for entry in list(parts.tree.scan(ARCHIVE, hidden=True)):
         name = entry.path.removeprefix(f"{ARCHIVE}/")
         if not entry.regular or not (name.endswith(PAYLOAD_SUFFIX) or is_temporary(name)):
             continue
         path = index_path(name.removesuffix(PAYLOAD_SUFFIX))
-        with suppress(FileNotFoundError, ArchiveInvalid):  # then nobody can tell what the payload holds
+        with suppress(FileNotFoundError, ArchiveInvalid):  # then the payload's contents are unknown
             archive = Archive(parts.tree, decode(parts.tree.read(path, INDEX_LIMIT).data, path))
             if not _holds(archive, target):
                 continue
@@ -359,17 +359,17 @@ def _journals(parts: Parts, target: Target) -> None:
 
 
 def _uses(parts: Parts, target: Target) -> None:
-    """An id can tell what its item was about."""
+    """An id may reveal what its item was about."""
     for path in _of_states(parts, USES):
         with closing(Usage(path)) as usage:
             usage.forget(target.ids)
-    for name in ASIDE:  # nobody can tell what is in it
+    for name in ASIDE:  # its contents are unknown
         for path in _of_states(parts, name):
             io.unlink(path)
 
 
 def _suggestions(parts: Parts, target: Target) -> None:
-    """What was suggested of the item, accepted or refused; suggestions that nobody can read may hold anything."""
+    """What was suggested of the item, accepted or refused; unreadable suggestions may hold anything."""
     for path in _of_states(parts, INBOX):
         with FileLock(path.with_suffix(".lock"), home=parts.repository.common_dir).hold("erase", _LOCK_SECONDS):
             try:
@@ -404,7 +404,7 @@ def _mentioned_in(text: bytes, target: Target) -> bool:
     try:
         plain = json.dumps(json.loads(text), ensure_ascii=False).replace("\\n", "\n").replace('\\"', '"').encode()
     except (ValueError, RecursionError):
-        return True  # nobody can tell what is in it
+        return True  # its contents are unknown
     return target.traces.quoted_in(text) or target.traces.quoted_in(plain)
 
 
@@ -435,7 +435,7 @@ def _records(parts: Parts) -> Iterator[tuple[Path, tuple[str, ...]]]:
 
 
 def _goes(path: Path, within: tuple[str, ...], target: Target) -> bool:
-    """Whether a record tells of the item, or nobody can tell what is in it, or it is short and nothing but ids."""
+    """Whether a record mentions the item, or cannot be read, or is short and holds nothing but ids."""
     if path.name == WARNINGS or within == (TOLD,):
         return True
     if within == (RECOVERED_FOLDER,) and (path.name.endswith(DAMAGED_SUFFIX) or _is_version(path, target)):
@@ -457,7 +457,7 @@ def _is_version(path: Path, target: Target) -> bool:
 # -- caches, large values, payloads -----------------------------------------------------------------------------------
 def caches_of(parts: Parts) -> list[Cache]:
     """The caches in which the item can be: those of the repository, wherever its workspaces lay, and of what mounts
-    them; also those of folders that are gone, as a deleted clone's: nobody else would ever empty them.
+    them; also those of folders that are gone, as a deleted clone's: nothing else would ever empty them.
     """
     inside = (parts.repository.work_tree, parts.repository.common_dir)
 
@@ -499,7 +499,7 @@ def _checkpoints(parts: Parts, target: Target) -> None:
 
 
 def _packed_in(parts: Parts, path: str, target: Target) -> bool:
-    """Whether compressed bytes hold a version; those that nobody can read may hold anything."""
+    """Whether compressed bytes hold a version; unreadable ones may hold anything."""
     try:
         return target.traces.copied_in(decompressed(file_chunks(parts.tree, path)))
     except CorruptRecord:
@@ -573,7 +573,7 @@ def prove(parts: Parts, target: Target) -> EraseProof:
             copies += [name] if traces.copied_in([data]) else []
         elif _betrays(kind, data, traces):
             hits.append(f"{kind} {name} holds it")
-    # What some commit holds is a file of somebody else's, which may quote the item.
+    # What some commit holds is someone else's file, which may quote the item.
     held = {blob for found in survey.holding(quoting).values() for blob in found}
     hits += [f"blob {name} holds it" for name in copies if name not in held]
     read = {path: _in_file(path, traces) for path in _paths(parts)}

@@ -172,7 +172,7 @@ class History:
         )
 
     def refuse_edited(self, paths: Sequence[str]) -> None:
-        """Refuse to overwrite what a person changed and nobody committed; of few files, only these are looked at.
+        """Refuse to overwrite a person's uncommitted changes; of few files, only these are looked at.
 
         Raises:
             Conflict: naming the first such files.
@@ -188,7 +188,7 @@ class History:
             )
 
     def recovery_hint(self, unsaved: Sequence[str]) -> str:
-        """What a person can do about edits that stand in the way of a restore or undo."""
+        """What a person can do about edits that are in the way of a restore or undo."""
         self._store.require_open()
         known = [path for path in unsaved if self._repository.head_blob(path) is not None]
         undo = f"undo it with 'git checkout -- {known[0]}'" if known else "move the file out of ContextMemory/"

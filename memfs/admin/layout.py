@@ -108,7 +108,7 @@ def export_schemas(schemas: Schemas, folder: Path, *, ignored: bool = False) -> 
     """Write the schemas that editors complete and check by into a folder, replacing those that are there.
 
     Args:
-        ignored: also tell git to leave the folder out: they are copies, and anybody can make them.
+        ignored: also have git ignore the folder: they are copies that anyone can make again.
 
     Returns:
         The names of the files written.
@@ -159,7 +159,7 @@ def install_driver(repository: Repository) -> bool:
 
     Raises:
         NotRegularFile: a link leads out of the repository.
-        GitFailed: git cannot read the file, or somebody else writes it.
+        GitFailed: git cannot read the file, or another process writes it.
     """
     place, wanted = _place(repository), {f"{_SECTION}.name": _NAME, DRIVER_SETTING: driver_command()}
     known = read_config(place)

@@ -166,7 +166,7 @@ def importance_of(candidate: Candidate, use: Use, now: datetime) -> float:
     """What an item is worth keeping: its own importance, and how often it was used, over its age.
 
     ``importance x relevance_score x (1 + ln(1 + uses)) x max(0.1, 1 - days / 365)``, twice that for a pattern. A new
-    item that nobody read yet is thereby worth as much as one that is used, not nothing.
+    item that has not been read yet is thereby worth as much as one that is used, not nothing.
     """
     days = max(0.0, (now - candidate.timestamp).total_seconds() / 86400.0)
     worth = candidate.importance * use.relevance * (1.0 + log1p(use.count)) * max(_OLDEST, 1.0 - days / _DAYS)
@@ -214,7 +214,7 @@ class Pruner:
         return self._config().prune_below if policy.prune_below is None else policy.prune_below
 
     def keep_up_with_age(self) -> PruneResult:
-        """Prune what is older than somebody has said that its type is kept, where the policy wants that by itself.
+        """Prune what is older than its type is configured to be kept, where the policy wants that by itself.
 
         Looked at once an hour. What only the built-in kinds say is left to callers of ``prune``.
 
@@ -294,7 +294,7 @@ class Pruner:
         return {kind.name: kind.retention_days for kind in self._parts.kinds} | dict(policy.kinds)
 
     def _stated_days(self, policy: RetentionPolicy) -> dict[str, int]:
-        """Those of them that somebody here has said: in the policy, or of a kind of one's own."""
+        """Those that are configured here: in the policy, or by a kind of one's own."""
         own = {kind.name for kind in self._parts.kinds} - {kind.name for kind in BUILT_IN}
         return {name: days for name, days in self._days(policy).items() if name in own or name in policy.kinds}
 

@@ -57,7 +57,7 @@ _FOLDERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AreaUsage:
-    """Bytes by area, and bytes free on the workspace's file system (None where it does not tell)."""
+    """Bytes by area, and bytes free on the workspace's file system (None where it is unknown)."""
 
     areas: Mapping[str, int]
     free: int | None
@@ -83,14 +83,14 @@ def weigh_files(parts: Parts) -> dict[str, int]:
     sizes[DOCUMENTS] += settings.size if settings else 0
     from memfs.store.recovery import BALLAST, BALLAST_BYTES  # most commands weigh nothing
 
-    # The ballast is there to be given up when the disk is full: it is room, and nobody could make any by removing it.
+    # The ballast is there to be given up when the disk is full: it is room, and removing it would make none.
     state = parts.repository.state
     sizes[STATE] = io.weigh(state) - (BALLAST_BYTES if os.path.lexists(state / BALLAST) else 0)
     return dict(sizes)
 
 
 def weigh_history(parts: Parts) -> int:
-    """What git keeps of the workspace's own paths, as it lies on disk; 0 where it cannot tell.
+    """What git keeps of the workspace's own paths, as it lies on disk; 0 where git cannot say.
 
     In a repository that holds more than the memory this counts the memory alone.
     """
@@ -242,7 +242,7 @@ class QuotaStatus:
         return self.used / self.limit
 
     def facts(self) -> dict[str, Any]:
-        """As an occasion tells it."""
+        """As an occasion reports it."""
         return {
             "area": self.area, "level": self.level, "used": self.used, "limit": self.limit,
             "share": round(self.share, 4),
@@ -367,7 +367,7 @@ class Quota(Gate):
         from memfs.store.recovery import free_bytes
 
         derived = {HISTORY: weigh_history(self._parts), INDEX: io.weigh(self._parts.index.folder)}
-        # Under the lock, where nobody writes: what is written during a scan would count twice, or not at all.
+        # Under the lock, where nothing is written: what is written during a scan would count twice, or not at all.
         with self._parts.lock.hold("account"):
             base = {**weigh_files(self._parts), **derived}
             self._ledger.write(replace(self._ledger.read() or Account(), at=self._now(), sizes=base))
@@ -403,7 +403,7 @@ class Quota(Gate):
         return self._level(account, standing) != account.levels.get(standing.area, "")
 
     def _note(self, standing: QuotaStatus) -> None:
-        """Remember the level a quota has reached, and raise the occasion if nobody did yet."""
+        """Remember the level a quota has reached, and raise the occasion if no process did yet."""
         with self._parts.lock.hold("account"):
             account = self._ledger.read() or Account()
             known, level = account.levels.get(standing.area, ""), self._level(account, standing)

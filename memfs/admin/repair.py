@@ -69,7 +69,7 @@ def examine(repository: Repository) -> list[FsckFinding]:
     """The damage that git finds when it reads every object of the repository; not what is merely untidy.
 
     Raises:
-        GitFailed: git took too long or is missing, so that nobody can tell.
+        GitFailed: git took too long or is missing, so the state is unknown.
     """
     _, out, err = finish(repository.git.open("fsck", *_ARGUMENTS, variables={}), b"", PATIENCE)
     lines = [*out.decode("utf-8", "replace").splitlines(), *err.splitlines()]
@@ -217,10 +217,10 @@ def _set_aside(checker: Checker) -> Iterator[Problem]:
 
 
 def examine_objects(parts: Parts) -> list[FsckFinding]:
-    """What git finds wrong; asked again where it finds something, while nobody packs or commits meanwhile.
+    """What git finds wrong; asked again where it finds something, while no process packs or commits.
 
     Raises:
-        GitFailed, LockTimeout: nobody can tell.
+        GitFailed, LockTimeout: the state cannot be determined.
     """
     found = examine(parts.repository)
     if not found:
@@ -309,7 +309,7 @@ class Repairer:
         self._store, self._parts = store, parts
 
     def repair(self, paths: Sequence[str] = (), *, deep: bool = True) -> list[Repair]:
-        """Put right what is damaged, and tell of each what was done.
+        """Repair what is damaged, and report what was done for each.
 
         Args:
             paths: only these items (by path or id) and documents; an invalid one gets its last good version back.

@@ -92,12 +92,12 @@ def foundation(
 
 
 def with_private(settings: Settings, root: Path) -> Settings:
-    """Settings with this user's private memory of the project among the mounts, where there is one and nobody said
+    """Settings with this user's private memory of the project among the mounts, where there is one and no setting says
     otherwise; it may be made at any time, and counts from the next opening on.
     """
     if private.NAME in settings.mounts or private.holds(root):
         return settings
-    with suppress(MemfsError, OSError):  # what is wrong with it, 'memfs status --private' tells
+    with suppress(MemfsError, OSError):  # 'memfs status --private' reports what is wrong with it
         folder = private.find(private.project_at(root))
         if folder is not None:
             mounts = MappingProxyType({**settings.mounts, private.NAME: str(folder)})
@@ -124,7 +124,7 @@ def repository_at(root: Path, create: bool, allow_detached: bool, own: bool) -> 
 
 
 def _is_begun(repository: Repository) -> bool:
-    """Whether a repository may be one of our own, whose making was interrupted: nobody has anything in it."""
+    """Whether a repository may be one of our own, whose creation was interrupted: it holds nothing of value."""
     from memfs.git.commits import unfinished
 
     staged = os.path.lexists(repository.git_dir / "index") and not unfinished(repository)
@@ -136,19 +136,19 @@ def _is_begun(repository: Repository) -> bool:
 def has_states(view: View) -> bool:
     """Whether a multi-agent system keeps its state in a workspace: most have none, and are spared its machinery.
 
-    Where all iterations are archived, aggregates and checkpoints tell of them.
+    Where all iterations are archived, aggregates and checkpoints show it.
     """
     return any(next(view.scan(folder), None) is not None for folder in (ITERATIONS, CHECKPOINTS, AGGREGATES))
 
 
 def limits_age(parts: Parts) -> bool:
-    """Whether somebody may have said how long memories are kept: most never do, and are spared what obeys it."""
+    """Whether a retention time may be configured: most workspaces have none, and are spared what obeys it."""
     own = any(kind.retention_days for kind in parts.kinds if kind not in BUILT_IN)
     return own or parts.seen.entry(RETENTION_POLICY) is not None
 
 
 def arrange_watching(store: Store, parts: Parts, settings: Settings, watch: bool | None) -> None:
-    """Watch the files, where that is wanted: at once, or from the first question on where nobody said."""
+    """Watch the files, where that is wanted: at once, or from the first question on where it was not said."""
     if watch is False or not settings.watch.enabled:
         return
     from memfs.watch import Watcher, notes_folder  # a process that answers once does not need it
@@ -250,7 +250,7 @@ def _replaced_links(repository: Repository) -> Iterator[Problem]:
     if workspace_location.place_in(common) != repository.work_tree:
         return
     for place in workspace_location.replaced(common):
-        message = "something else stands where the link to the memory belongs: the memory is not read from it"
+        message = "something else is where the link to the memory belongs: the memory is not read from it"
         hint = "move what you need of it away, and remove it; the next command makes the link again"
         yield Problem.warning(str(place), "LinkReplaced", message, hint)
 

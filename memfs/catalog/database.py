@@ -54,7 +54,7 @@ class Database:
     """One file, with one connection that all threads of the process use in turn. Processes share the file.
 
     Derived data is deleted where it is damaged or was made by other rules, and kept in memory where the disk takes
-    nothing. What cannot be made again (``home``) is set aside instead, for whoever can repair it, its deleted rows are
+    nothing. What cannot be made again (``home``) is set aside instead, for someone to repair it, its deleted rows are
     overwritten, and what the disk refuses is an error.
 
     Attributes:
@@ -122,7 +122,7 @@ class Database:
         the disk would be waited for. Another process does that, or this one where the log has become long.
         """
         global _left
-        # Each process that finds nobody else at the file reads the log whole, and begins none anew.
+        # Each process that finds no other at the file reads the log whole, and does not begin a new one.
         if _fact(f"{self._path}-wal", "st_size") > _LONG_LOG:
             self.close()
             return
@@ -296,7 +296,7 @@ def refuse_irregular(path: str | Path, mine: bool) -> None:
         found = os.lstat(path)
         shared = mine and (found.st_nlink > 1 or found.st_uid != os.getuid())
         if shared or not S_ISREG(found.st_mode):
-            raise NotRegularFile("something else stands in place of a database", path=str(path), hint="remove it")
+            raise NotRegularFile("something else is in the place of a database", path=str(path), hint="remove it")
 
 
 def set_aside(path: Path) -> None:

@@ -1,6 +1,6 @@
 """The catalog: what bytes and kind alone decide about a file, in one SQLite file for all worktrees of a repository.
 
-Processes and threads share the file. A fact that is damaged, or made by other rules, is not found: whoever asks makes
+Processes and threads share the file. A fact that is damaged, or made by other rules, is not found: the caller makes
 it again from the bytes.
 """
 
@@ -134,7 +134,7 @@ class ItemCatalog:
     items that were asked for are also kept in memory, by path and stamp.
 
     Attributes:
-        catalog: where they are kept, for whoever has more to say of the same contents.
+        catalog: where they are kept, for anyone who adds facts about the same contents.
         codec: how files are read.
     """
 
@@ -210,7 +210,7 @@ class ItemCatalog:
         return item
 
     def keep(self, written: Iterable[tuple[MemoryItem, Stamp]]) -> None:
-        """Keep what files say that were just written, so that nobody need parse them: the schema allowed each."""
+        """Keep what files say that were just written, so that they need not be parsed: the schema allowed each."""
         for item, stamp in written:
             with suppress(*_UNFIT), self._guard:  # the write itself has succeeded
                 if stamp.size <= _LONGEST:
@@ -234,7 +234,7 @@ class ItemCatalog:
         self._fresh = {}
 
     def key(self, path: str, blob: str) -> Key:
-        """What decides about an item: its bytes, how they are read, and its kind, which its folder tells.
+        """What decides about an item: its bytes, how they are read, and its kind, which follows from its folder.
 
         Raises:
             SchemaInvalid: the folder belongs to no kind.

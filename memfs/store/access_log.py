@@ -44,7 +44,7 @@ class AccessRecord(NamedTuple):
         time: when.
         way: ``recall``, ``automatic``, ``triggered`` or ``read``.
         door: what they went through, such as ``cli``, ``mcp``, ``hook`` or ``python``.
-        agent, session: who was given them, "" where nobody said.
+        agent, session: who received them, "" where it is unknown.
         commit: HEAD's commit then, "" where there was none.
         items: id and blob id of each; "" where a version is not known, as of items of mounted workspaces.
         question: what was asked, where the settings keep that.
@@ -174,7 +174,7 @@ FOLDER = "served"
 _FILE = "log.jsonl"
 _MEGABYTE, _MOST = 1 << 20, 1 << 30
 _SLACK = 1.125
-"""Lines are taken away where they are by this older than they are to be kept: not each day anew."""
+"""Lines are removed once they exceed their age by this factor: not every day again."""
 _A_LINE = 500
 _EXPLAINED = 20
 """So many hits of an answer are noted with what made their scores."""
@@ -299,7 +299,7 @@ class ServedLog:
     def _append(self, data: bytes, now: datetime) -> None:
         try:
             inode = append_log.note(self._path, data, self._room, wait=_WAIT)
-        except FileNotFoundError:  # the first line of all, or somebody removed the folder
+        except FileNotFoundError:  # the first line of all, or the folder was removed
             io.make_private_folder(self._folder, self._folder.parents[_ABOVE])
             inode = append_log.note(self._path, data, self._room, wait=_WAIT)
         if now - self._begun(inode, now) > self._age * _SLACK:
@@ -376,7 +376,7 @@ class ServedLog:
         """Take some items out of the record, from the files' bytes too; return from how many lines.
 
         Args:
-            quotes: whether a question tells of them: it goes, too.
+            quotes: whether a question mentions them: it goes, too.
 
         Raises:
             StorageIO, LockTimeout: a file cannot be replaced.

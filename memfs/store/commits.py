@@ -2,7 +2,7 @@
 
 Waiting operations are cut into commits in their order: no path twice, no two writers, each batch alone; with a message
 of the person's, everything of one writer together. One process commits at a time. What a person committed with git of
-it waits no longer: HEAD's bytes at a path tell.
+it waits no longer: HEAD's bytes at a path show it.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class Committer:
         return chosen
 
     def _removed(self, operations: Sequence[Operation]) -> dict[str, list[tuple[str, FileChange]]]:
-        """Files that somebody removed after they were written: every version that waits, by path, oldest first.
+        """Files that were removed after they were written: every version that waits, by path, oldest first.
 
         What a merge wrote is none of them: its commit without the file would take it from everybody.
         """
@@ -229,7 +229,7 @@ class Committer:
         return {path: [row for row in versions[path] if row[1].data is not None] for path in gone}
 
     def displaced(self) -> list[tuple[str, float, FileChange]]:
-        """What waits for this branch and was removed by somebody: a name for it, when it was written, the change."""
+        """What waits for this branch and was removed by someone: a name for it, when it was written, the change."""
         if found := self._displaced():
             with contextlib.suppress(errors.MemfsError), self._parts.lock.hold("look for what was removed", timeout=10):
                 return self._displaced()  # a write that was on its way to its file is there by now
@@ -310,7 +310,7 @@ class Committer:
 def windows(operations: Iterable[Operation], message: str = "") -> list[Group]:
     """Cut operations, in order, into commits: no path twice, no two writers, each batch alone.
 
-    What somebody commits with a ``message`` of their own stands together, a path as it was written last: only where an
+    What someone commits with a ``message`` of their own is one commit, a path as it was written last: only where an
     agent or a session differs there is another commit, of the same message.
     """
     return [_group(members, message) for members in _cut(operations, message)]
@@ -319,7 +319,7 @@ def windows(operations: Iterable[Operation], message: str = "") -> list[Group]:
 def _pieces(operations: Sequence[Operation], message: str) -> list[list[Operation]]:
     """Operations in the portions that land on the branch together.
 
-    All that waits, in one, would have to start over whenever somebody else moves the branch meanwhile: beside a busy
+    All that waits, in one, would have to start over whenever another process moves the branch meanwhile: beside a busy
     person a long queue would never land. Cuts lie between commits.
     """
     starts = {members[0].id for members in _cut(operations, message)[_PIECE::_PIECE]}
@@ -369,7 +369,7 @@ def _group(operations: Sequence[Operation], message: str) -> Group:
 
 
 def _last(operations: Iterable[Operation]) -> dict[str, bytes | None]:
-    """What operations leave at each path, in the order of the last changes: a file may give way to a folder."""
+    """What operations leave at each path, in the order of the last changes: a folder may replace a file."""
     last: dict[str, bytes | None] = {}
     for operation in operations:
         for change in operation.changes:

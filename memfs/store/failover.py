@@ -56,7 +56,7 @@ class PendingWrite(NamedTuple):
     Attributes:
         last: the newest change, whose bytes readers see.
         contents: sha256 of all contents that the file in the workspace may have without a person having changed it.
-        entry: the facts by which readers tell this version from others; those of a removal are never looked at.
+        entry: the facts by which readers distinguish this version from others; those of a removal are never looked at.
     """
 
     last: FileChange
@@ -168,7 +168,7 @@ class Secondary:
         return found
 
     def in_reach(self) -> str:
-        """Its folder, "" while nobody can look at what waits there."""
+        """Its folder, "" while what waits there cannot be read."""
         self.operations()
         return str(self.folder) if self.unreadable is None and os.path.exists(self.journal.path) else ""
 
@@ -177,7 +177,7 @@ class Secondary:
         """Make its folder.
 
         Raises:
-            StorageIO: it cannot be made, or somebody else could write in it.
+            StorageIO: it cannot be made, or another user could write in it.
         """
         if not os.path.isdir(self.place.parent):
             raise StorageIO("this folder is not there", path=str(self.place.parent), hint="mount that disk, or make it")
@@ -374,7 +374,7 @@ def _kept_damaged(path: Path) -> Problem:
 
 
 def _require_ours(folder: Path) -> None:
-    """Refuse what somebody else laid in the place of our folder."""
+    """Refuse what another user put in the place of our folder."""
     facts = os.lstat(folder)
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
         raise StorageReadOnly("this folder is not ours alone", path=str(folder), hint="look who made it, and remove it")
@@ -397,15 +397,15 @@ _DETACHED = "HEAD"
 def plan_return(
     parts: Parts, operation: Operation, later: Mapping[str, frozenset[str]]
 ) -> tuple[Operation, list[FilePlan], list[Problem]]:
-    """What bringing one operation home does: what is left of it, the files to write for that, and what is told.
+    """What bringing one operation home does: what is left of it, the files to write for that, and the problems.
 
-    What a person changed meanwhile stands; ours is set aside.
+    What a person changed meanwhile stays; ours is set aside.
 
     Args:
         later: by path, the contents that operations after this one leave or find.
 
     Raises:
-        StorageIO: a file cannot be read, or what gave way cannot be kept.
+        StorageIO: a file cannot be read, or what was displaced cannot be kept.
     """
     kept: list[FileChange] = []
     plans: list[FilePlan] = []

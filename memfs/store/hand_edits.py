@@ -82,7 +82,7 @@ class HandEdits:
         return EditSet(plans=plans, staged=sorted(staged), young=min(young.values(), default=0))
 
     def find_rested(self, seconds: float) -> EditSet:
-        """As ``find``, for a writer that nobody asked to look: only where an edit can have rested by now.
+        """As ``find``, for a writer that was not asked to look: only where an edit can have rested by now.
 
         One look serves all processes: what was made since then, or was young then, cannot have rested before its time.
         Where there is something to commit, the next look is due in a second, should git be busy.
@@ -147,7 +147,7 @@ class HandEdits:
     def untouched(self) -> bool:
         """Whether every file of ours is as HEAD has it, by the bytes alone, where the index holds nothing yet.
 
-        To make the index takes many times as long, and is for who asks something. False where the index tells it
+        Building the index takes many times as long, and is left to searches. False where the index shows it
         sooner, or where it takes a closer look: what waits for its commit need not be in HEAD.
         """
         if len(self._parts.index.stamps()) or self._parts.journal.operations():

@@ -135,7 +135,7 @@ class IdOwners:
         return self._table.owner(folded) if known is None else known
 
     def give(self, item_id: str, path: str) -> None:
-        """Say who has an id from now on, "" for nobody."""
+        """Say who has an id from now on, "" for no one."""
         self._decided[item_id.casefold()] = path
 
     def claim(self, item_id: str, path: str) -> bool:
@@ -298,7 +298,7 @@ class IndexSync:
         """As ``_listings``, of one look at all of ``ContextMemory/``, hidden names with it.
 
         Where a folder could not be entered, or a folder of a kind is none, those folders are scanned once more: only
-        that tells what lies behind which of them.
+        that shows what is behind which of them.
         """
         folders = self._folders()
         above = (entry for listing in found if listing.folder == CONTENT for entry in listing.entries())
@@ -411,7 +411,7 @@ class IndexSync:
 
     # -- internal -------------------------------------------------------------------------------------------------
     def _living(self) -> Sequence[tuple[MemoryItem, Stamp]]:
-        """All items as the index has them; none where a file holds something else and nobody knows what it held."""
+        """All items as the index has them; none where a file holds something else and what it held is unknown."""
         stamps = dict(self.index.stamps())
         try:
             items = self._items.known(stamps)
@@ -545,7 +545,7 @@ class IndexSync:
                 raise content
             if self._is_known(path, content, outcome):
                 self.index.restamp(path, content.stamp)
-                self._ids().claim(stem_of(path), path)  # a writer could never plan for an id nobody owns
+                self._ids().claim(stem_of(path), path)  # a writer could never plan for an id without an owner
                 return
             refuse_rot(path, outcome.witness.get(path), content, self.files.root)
             from memfs.format.secrets import refuse_file  # what only reads does without

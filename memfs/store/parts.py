@@ -170,7 +170,7 @@ class FileWatcher(Protocol):
 
     degraded: str
     hears_at_once: bool
-    """Whether it hears of a change before whoever made it goes on."""
+    """Whether it hears of a change before the process that made it goes on."""
 
     def drain(self) -> list[str] | None:
         """Paths seen to change since the last call; None when it cannot vouch for having seen everything."""
@@ -212,7 +212,7 @@ class Storage:
 
     Attributes:
         reason: why the workspace's disk takes none, "" while it does.
-        free: bytes left on it, None where the system does not tell.
+        free: bytes left on it, None where it is unknown.
         secondary: the secondary location, "" where none is configured.
         secondary_reason: why that takes none, "" while it does.
         waiting: writes that lie there until the workspace's disk takes them.
@@ -341,7 +341,7 @@ class Backlog:
 
 
 def _away(folder: str, waiting: int, configured: bool) -> Problem:
-    """The row for writes that nobody can look at."""
+    """The row for writes that cannot be read."""
     place = str(Path(folder).parent)
     return Problem(
         path=folder,

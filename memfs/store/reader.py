@@ -250,7 +250,7 @@ class Reader:
 
     def load_all(self, stamps: Mapping[str, Stamp]) -> Iterator[tuple[str, MemoryItem, bool]]:
         """The items in files as the index has them, each with its path, and whether it is of the stamped content; as
-        ``load`` gives it where that cannot be told. What it would not give is left out.
+        ``load`` gives it where that is unknown. What it would not give is left out.
         """
         self.require_open()
         known = self.items.known(stamps)
@@ -316,7 +316,7 @@ class Reader:
             self.notes.append(found)
 
     def require_open(self) -> None:
-        """Refuse whoever comes after it was closed; a reader that needs no closing refuses nobody.
+        """Refuse calls after it was closed; a reader that needs no closing refuses none.
 
         Raises:
             WorkspaceClosed: it was closed.
@@ -355,7 +355,7 @@ class Reader:
         return self.snapshot.index.count(in_types(query, self.kinds))
 
     def counted(self) -> TermCounts:
-        """What tells how terms are spread over the files as they are now."""
+        """The counts of terms over the files as they are now."""
         self._look_now()
         return self.snapshot.index
 
@@ -422,7 +422,7 @@ class Reader:
     def known(self, query: Query) -> list[Candidate]:
         """As ``candidates``, of the files as they were when they were last looked at, without looking again.
 
-        For a writer that wants to know what is there already and reads what it found. Where nobody looked yet, files
+        For a writer that wants to know what is there already and reads what it found. Before the first look, files
         are looked at once: the index on disk may lack what a process that was killed has written.
         """
         self.asked = True

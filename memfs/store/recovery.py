@@ -238,7 +238,7 @@ class Health:
 
     # -- room -----------------------------------------------------------------------------------------------------
     def free(self) -> int | None:
-        """How many bytes may still be written, on the fullest of the disks concerned; None where nobody tells."""
+        """How many bytes may still be written, on the fullest of the disks concerned; None where it is unknown."""
         rooms = [room for folder in self._folders() if (room := free_bytes(folder)) is not None]
         return min(rooms, default=None)
 
@@ -301,7 +301,7 @@ def number_of(error: StorageIO) -> int | None:
 
 
 def free_bytes(folder: Path) -> int | None:
-    """How much this user may still write on a folder's disk, None where the system does not tell."""
+    """How much this user may still write on a folder's disk, None where it is unknown."""
     try:
         facts = os.statvfs(folder)
     except OSError:
@@ -336,7 +336,7 @@ def try_out(folder: Path) -> None:
         with io.descriptor(io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)) as fd:
             io.write_all(fd, bytes(_PROBE_BYTES), str(path))
             io.fsync(fd, str(path))
-    except StorageIO as error:  # the file is memfs's own business, and nobody asked for it to be written
+    except StorageIO as error:  # the file is memfs's own business, and no one asked for it to be written
         error.path, error.hint = str(folder), "make room on that disk, or check it; what was acknowledged is kept"
         raise
     finally:
@@ -346,7 +346,7 @@ def try_out(folder: Path) -> None:
 
 
 def redo_all(parts: Parts, health: Health) -> list[Problem]:
-    """Finish what is unfinished: whoever holds the lock knows that its writers are dead."""
+    """Finish what is unfinished: the holder of the lock knows that its writers are dead."""
     problems = [problem for operation in parts.journal.unfinished() for problem in _redo(parts, operation)]
     if any(problem.code == StorageFull.__name__ for problem in problems) and health.release_space():
         return redo_all(parts, health)

@@ -205,7 +205,7 @@ def reader_of(parts: Parts) -> Read:
 
 
 def fill(values: Any, path: str, read: Read) -> Any:
-    """A document, or a value of it, with every reference replaced by the value it stands for.
+    """A document, or a value of it, with every reference replaced by the value it names.
 
     Raises:
         ContentError: naming the field: a reference that memfs did not write, a sidecar that is not here.

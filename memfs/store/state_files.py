@@ -111,7 +111,7 @@ class StateFiles:
 
         Raises:
             FileNotFoundError: there is no such document.
-            CorruptItem: the disk changed bytes that nobody wrote, here or in a sidecar.
+            CorruptItem: the disk changed bytes that no one wrote, here or in a sidecar.
             ContentError: the file is invalid and history has no good version; or a sidecar is not here.
         """
         content = self.seen.read(path, READ_LIMIT)
@@ -292,7 +292,7 @@ class StateFiles:
         return values
 
     def _as_bytes(self, path: str, data: bytes) -> bytes:
-        """A document's values as bytes, so that nobody who changes what was handed out changes what is kept."""
+        """A document's values as bytes, so that a change to what was handed out does not change what is kept."""
         return marshal.dumps(self._parsed(path, data))
 
     def _parsed(self, path: str, data: bytes) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def retry_on_conflict(
     """What an attempt gives that was not outdated by others; it is tried again after growing random pauses.
 
     Args:
-        attempt: reads what is there again each time, and raises one of ``on`` where somebody was quicker.
+        attempt: reads what is there again each time, and raises one of ``on`` where another process was quicker.
         tries: so many at most; 0: as many as half a minute has room for.
 
     Raises:
@@ -85,7 +85,7 @@ _SECOND_NAME = "index."
 
 
 def end_interrupted(parts: Parts) -> list[Problem]:
-    """End the commit that a killed process began, if there is one and nobody is at work; say so.
+    """End the commit that a killed process began, if there is one and no process is at work; say so.
 
     A lock of ours that outlives its process would stop the person's own git, so it does not wait for the next commit.
 
@@ -132,7 +132,7 @@ class StoreChangeDetector(ChangeDetector):
     def _news(self) -> set[str] | None:
         news, watcher = self.store.backlog.news(), self._watcher
         if news is None and watcher is not None and watcher.hears_at_once and self.store.backlog.failed_back():
-            seen = watcher.drain()  # what the journal no longer tells is among what was heard of the files
+            seen = watcher.drain()  # what is no longer in the journal is among what was heard of the files
             news = None if seen is None else set(seen)
         return news
 
@@ -265,7 +265,7 @@ class Store(FolderReader):
     def _attempt(self) -> Iterator[None]:
         """Plan and carry out within, in what the files are now; where one changed meanwhile, nothing was written."""
         self._parts.require_open()
-        with self._planning:  # threads of this process take turns, so that they outdate nobody's plan
+        with self._planning:  # threads of this process take turns, so that they outdate no other's plan
             self.change_detector.take_news()
             self.adopt_rested()
             try:
@@ -388,7 +388,7 @@ class Store(FolderReader):
         return self.change_detector.once()
 
     def resume(self) -> None:
-        """Finish what a killed process left: as whoever opens it does, and a child that goes on with it."""
+        """Finish what a killed process left: as opening it does, and in a child that goes on with it."""
         self._parts.require_open()
         ended, journal = end_interrupted(self._parts), self._parts.journal
         try:
@@ -511,7 +511,7 @@ class Store(FolderReader):
                 self.note_failure(error)
 
     def displaced(self) -> list[tuple[str, float, FileChange]]:
-        """Waiting writes whose files somebody removed: a name, when it was written (seconds since 1970), the change."""
+        """Waiting writes whose files were removed: a name, when it was written (seconds since 1970), the change."""
         self._parts.require_open()
         return self._committer.displaced()
 

@@ -2,7 +2,7 @@
 
 In this order: the lock, what a killed writer left is finished, each file is checked to be what the plan was made
 against, the place that takes the write, the journal's record, and only then the files.
-No bytes with a secret that nobody allowed get that far.
+No bytes with a secret that was not allowed get that far.
 """
 
 from __future__ import annotations
@@ -181,13 +181,13 @@ class FileWriter:
 
     @contextmanager
     def _locked(self, purpose: str, timeout: float | None = None) -> Iterator[errors.StorageIO | None]:
-        """Hold the locks of both places, as far as both can be had; yield why the workspace's own could not.
+        """Hold the locks of both places, as far as both are available; yield why the workspace's own could not.
 
         With both, a process that cannot take the one still meets the others at the other.
 
         Raises:
             LockTimeout: naming the holder.
-            StorageIO: there is no secondary location, and the lock could not be had.
+            StorageIO: there is no secondary location, and the lock could not be acquired.
         """
         parts = self._parts
         with ExitStack() as locks:
@@ -324,7 +324,7 @@ class FileWriter:
 
         Each operation is carried out in order and once. It keeps its id on the way, and is dropped from the secondary
         location only when the workspace's journal has it: a process killed at any point leaves it in one place or in
-        both, never in none, and never twice in history. What a person changed meanwhile stands; ours is set aside.
+        both, never in none, and never twice in history. What a person changed meanwhile stays; ours is set aside.
         """
         secondary = self._parts.secondary
         if secondary is None or secondary.failure is not None or not self._backlog.waiting():
@@ -422,7 +422,7 @@ class FileWriter:
         return {path: stamp for path, stamp in found.items() if stamp is not None}
 
     def _place_many(self, plans: Sequence[FilePlan]) -> dict[str, Stamp]:
-        """All contents are made durable at once, before the first has its name: no name ever stands for what a power
+        """All contents are made durable at once, before the first has its name: no name ever refers to what a power
         cut takes away, with the old content gone.
         """
         tree = self._parts.tree
@@ -450,7 +450,7 @@ class FileWriter:
     def _place(self, path: str, fresh: str, data: bytes, over: str) -> Stamp:
         try:
             return self._parts.tree.place(path, fresh, data, over)
-        except FileNotFoundError:  # somebody cleaned the folder
+        except FileNotFoundError:  # the folder was cleaned up
             return self._parts.tree.write(path, data, over=over)
 
     def _sync_all(self, plans: Sequence[FilePlan]) -> None:
@@ -458,10 +458,10 @@ class FileWriter:
             io.sync_everything(folder)
 
     def _roll_back(self, operation: Operation, plans: Sequence[FilePlan]) -> bool:
-        """Bring back what was replaced already, and take the record back, so that nobody carries it out later.
+        """Bring back what was replaced already, and take the record back, so that no process carries it out later.
 
         Returns:
-            False where something cannot be brought back: the record stays, and whoever has the lock next carries it out
+            False where something cannot be brought back: the record stays, and its next holder carries it out
             whole, since half of it would be neither the old nor the new.
         """
         try:
@@ -552,7 +552,7 @@ class FileWriter:
 
 
 def signatures_of(plans: Sequence[FilePlan], source: str) -> list[Writer]:
-    """Who signs for these plans, or else who wrote what they bring, without repeats; else nobody in particular."""
+    """Who signs for these plans, or else who wrote what they bring, without repeats; else no one in particular."""
     if (signer := current_signer()) is not None:
         return [Writer(agent=signer.agent, session=signer.session, source=source)]
     found = [

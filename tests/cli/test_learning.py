@@ -90,7 +90,7 @@ def test_stats_says_why_nothing_is_counted(memfs: Memfs, root: Path, apple: str)
     assert [hit["id"] for hit in memfs("recall", "apple", "--json").json["hits"]] == [apple]
     told = memfs("status", "--json")
     assert told.json["usage"] == {"items": 0, "uses": 0}
-    why = f"{place / 'usage.db'}: something else stands in place of a database (remove it)"
+    why = f"{place / 'usage.db'}: something else is in the place of a database (remove it)"
     assert f"uses were not counted: {why}" in told.err
 
 
