@@ -13,7 +13,7 @@ Open a workspace, and ask it::
         ws.commit()
 
 ``Workspace`` has the verbs, its parts (``store``, ``history``, ``teams``, ``states`` ...) the rest. The values are
-``MemoryItem`` with ``Origin`` and ``MemoryType``, ``Query`` and ``Hit``. Every error is a ``MemfsError``, and stands in
+``MemoryItem`` with ``Origin`` and ``MemoryType``, ``Query`` and ``Hit``. Every error is a ``MemfsError`` and is in
 ``memfs.errors``. ``register_strategy``, ``register_reviewer`` and ``register_embedder`` add parts of your own, and
 ``MemoryPlugin`` is what a source of your own looks like. ``memfs.seeds`` has further vocabularies for the same memory.
 The errors and the names of ``memfs.seeds`` can be imported from ``memfs``, too.

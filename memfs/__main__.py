@@ -39,7 +39,7 @@ def _drive_merge(words: list[str]) -> int | None:
 def main() -> None:
     """Run the command line and end the process with its exit code.
 
-    The events of an agent's session, and git's calls to the merge driver, go straight to their doors: somebody waits
+    The events of an agent's session, and git's calls to the merge driver, go straight to their doors: someone waits
     for each of them.
     """
     if _HELP.isdisjoint(sys.argv):
@@ -75,7 +75,7 @@ def _end(code: int) -> NoReturn:
 
 
 def _is_program() -> bool:
-    """Whether the interpreter was started as ``memfs`` or ``python -m memfs``, and nobody goes on after it."""
+    """Whether the interpreter was started as ``memfs`` or ``python -m memfs``, so that nothing runs after it."""
     frame: FrameType | None = sys._getframe(3)
     started = frame is not None and frame.f_code.co_filename
     if started != __file__ and os.path.basename(started or "") != "memfs":

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from memfs.model.learning import BehaviorRule, MemoryConfig
 
 KEY_VARIABLES = frozenset({names.REVIEW_KEY, names.EMBEDDING_KEY})
-"""Keys of services: no settings, since a setting may stand in a file and is shown (``memfs.endpoint`` reads them)."""
+"""Keys of services: no settings, since a setting may be in a file and is shown (``memfs.endpoint`` reads them)."""
 _MOUNT_VARIABLE = f"{names.VARIABLES}MOUNTS_"
 _OWN_HOME, _OWN_FILE = ("XDG_CONFIG_HOME", ".config"), ("memfs", "config.toml")
 _TOP = (*TABLES, MOUNTS)
@@ -85,7 +85,7 @@ def make_root(path: Path) -> Path:
 def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """The settings of the workspace at ``root``: argument, variable, ``memfs.toml``, the person's own file, default.
 
-    What stands before goes before.
+    The earlier of these wins.
 
     Args:
         arguments: values by dotted key, such as ``{"index.engine": "sqlite"}``; texts are read by the setting's type.
@@ -248,7 +248,7 @@ class _ConfigSource:
         self._origins[key] = origin
 
     def write_what_is_learned(self, origin: str) -> None:
-        """Let what is learned be written, where nobody said otherwise."""
+        """Let what is learned be written, unless it is configured otherwise."""
         for spec in (spec for key, spec in SPECS.items() if key.startswith("learning.")):
             if self._origins[spec.key] == "default":
                 self.put(spec.key, "write", origin)
@@ -644,7 +644,7 @@ def checked_values(values: Mapping[str, Any]) -> dict[str, Any]:
     }
     try:
         _parsed(_GIVEN, json.dumps(written, default=str).encode())
-    except SchemaInvalid as error:  # which names a file and a line that nobody wrote
+    except SchemaInvalid as error:  # which names a file and a line that no one wrote
         raise SchemaInvalid(error.message, field=error.field, hint=error.hint) from error
     return {**values, **({"behavior_rules": _rules(rules)} if "behavior_rules" in values else {})}
 
@@ -708,7 +708,7 @@ class _Layer(NamedTuple):
 
 
 def _layers(tree: View, name: str) -> list[_Layer]:
-    """The context of that name, what it extends, what that extends, and so on; nothing where nobody wrote any."""
+    """The context of that name, what it extends, what that extends, and so on; nothing where there is none."""
     first = _named(tree, name) if name else _read(tree, names.MEMORY_CONTEXT)
     if first is None:
         if name:

@@ -105,7 +105,7 @@ class SecretDetected(ContentError):
 
 
 class CorruptItem(ContentError):
-    """A file's bytes changed although nobody wrote it: the disk lost or flipped some."""
+    """A file's bytes changed although no process wrote it: the disk lost or flipped some."""
 
 
 # -- schemas ------------------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ class RemoteInvalid(HistoryError):
 
 
 class RemoteUnreachable(HistoryError):
-    """A remote did not answer, or let nobody in."""
+    """A remote did not answer, or refused access."""
 
 
 class RemoteRewritten(HistoryError):
@@ -280,7 +280,7 @@ class PushRefused(HistoryError):
 
 
 class BranchRefused(HistoryError):
-    """The memory's own branch cannot be made or taken up as things stand."""
+    """The memory's own branch cannot be made or taken up in the present state."""
 
 
 class SigningFailed(HistoryError):
@@ -288,11 +288,11 @@ class SigningFailed(HistoryError):
 
 
 class EraseRefused(HistoryError):
-    """History cannot be rewritten as things stand."""
+    """History cannot be rewritten in its present state."""
 
 
 class DeinitRefused(HistoryError):
-    """memfs cannot be taken out of a repository as things stand: something would be lost, or is in use."""
+    """memfs cannot be removed from a repository now: something would be lost, or is in use."""
 
 
 class AttributeConflict(HistoryError):
@@ -351,7 +351,7 @@ class Problem:
         line: 1-based, None where there is none.
         hint: what to do.
         severity: ``error`` (something does not work), ``warning`` (it works, but look) or ``unknown``
-            (nobody can tell).
+            (it is not known).
     """
 
     path: str

@@ -147,7 +147,7 @@ def shared_with(project: Project, folder: Path) -> list[Path]:
 
 
 def read_record(folder: Path) -> Record | None:
-    """Whose private memory a folder holds, None where nobody has written that down.
+    """Whose private memory a folder holds, None where that is not recorded.
 
     Raises:
         FormatUnsupported: a newer memfs wrote it.
@@ -384,4 +384,4 @@ def _require_own(folder: Path) -> None:
     found = io.facts(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
         hint = "it must be a folder of your own that only you can write in: chmod 700"
-        raise StorageReadOnly("private memory is open to somebody else", path=str(folder), hint=hint)
+        raise StorageReadOnly("private memory is open to other users", path=str(folder), hint=hint)

@@ -60,7 +60,7 @@ def _registered(table: str, rules: Mapping[str, Spec]) -> Mapping[str, Any]:
 
 
 class SettingsTable:
-    """The values of one table, each its default unless it is given; nobody changes them.
+    """The values of one table, each its default unless it is given; they never change.
 
     Attributes:
         defaults: by name.
@@ -157,9 +157,9 @@ _DEFAULT_SOURCES = MappingProxyType(
 class HooksSettings(SettingsTable, table="hooks"):
     """``[hooks]``: what hooks give to an agent's program."""
 
-    start_tokens: int = _setting(500, "Most tokens told at the start of a session; 0: nothing.", low=0, high=4000)
-    prompt_tokens: int = _setting(500, "Most tokens told with a prompt; 0: nothing.", low=0, high=4000)
-    prompt_items: int = _setting(5, "How many memories are told with a prompt.", low=0, high=50)
+    start_tokens: int = _setting(500, "Most tokens given at the start of a session; 0: nothing.", low=0, high=4000)
+    prompt_tokens: int = _setting(500, "Most tokens given with a prompt; 0: nothing.", low=0, high=4000)
+    prompt_items: int = _setting(5, "How many memories are given with a prompt.", low=0, high=50)
 
 
 class WorkingSettings(SettingsTable, table="working"):

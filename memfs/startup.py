@@ -1,7 +1,7 @@
 """Regular expressions, digests, paths and the names of types, at little cost to the start of a process.
 
 An expression is compiled when it is first needed; a command uses a few of those its modules name. The digests do
-without OpenSSL: to load it takes a quarter of the time in which Python starts. Whoever digests megabytes takes
+without OpenSSL: to load it takes a quarter of the time in which Python starts. To digest megabytes take
 ``hashlib``, which is several times as quick then.
 
 Annotations are not evaluated, so that the modules of everyday commands need nothing of ``typing``: type checkers see it
@@ -48,7 +48,7 @@ else:
     Generic = Literal = Protocol
 
     def runtime_checkable(cls):
-        """Have ``isinstance`` tell whether an object has all that a protocol names."""
+        """Have ``isinstance`` check whether an object has all that a protocol names."""
         cls._names = [name for name in {**vars(cls), **vars(cls).get("__annotations__", {})} if name[0] != "_"]
         return cls
 

@@ -42,7 +42,7 @@ class PluginTrust:
     """One setting in a workspace's files that would enable something.
 
     Attributes:
-        file: the file it stands in.
+        file: the file it is in.
         key: its dotted name.
         value: what it asks for.
         line: where in the file, None where that is not known.
@@ -112,7 +112,7 @@ def body_key(kind: str) -> str:
 
 def command(root: Path) -> str:
     """The command that trusts a folder, ready to be pasted into a shell."""
-    import shlex  # rarely told
+    import shlex  # rarely shown
 
     return f"memfs admin trust {shlex.quote(str(root))}"
 

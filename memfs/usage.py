@@ -200,7 +200,7 @@ class Usage:
         self._tried(self._base.change, act)
 
     def _tried(self, do: Callable[[Any], Any], act: Callable[[sqlite3.Connection], Any]) -> Any:
-        """The result of an act on the file, None where that cannot be had."""
+        """The result of an act on the file, None where the file cannot be used."""
         damage = self._base.damage
         try:
             return do(act)

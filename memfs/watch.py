@@ -1,8 +1,8 @@
 """Watches a workspace's files and updates the index in the background; reports how each process watches.
 
 Events only say where to look: the files decide, and a scan takes over whenever events may have been missed. A resident
-has no thread and asks Linux itself: the kernel queues an event within the call that changes a file, so that whoever
-asks after a change finds it.
+has no thread and asks Linux itself: the kernel queues an event within the call that changes a file, so that a search
+after a change finds it.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class FolderEvents:
         return self._fd
 
     def begin(self) -> None:
-        """Watch every folder that there is now; whoever looks at the files after this misses nothing."""
+        """Watch every folder that there is now; a scan of the files after this misses nothing."""
         self.close()
         kind = file_system(str(self._top))
         try:
             if kind in UNTOLD_TYPES:
-                raise OSError(0, f"this file system ({kind}) does not tell what others change")
+                raise OSError(0, f"this file system ({kind}) does not report what others change")
             self._fd = io.watch_descriptor()
             for folder in _folders(str(self._top)):
                 with suppress(FileNotFoundError, NotADirectoryError):  # gone meanwhile: its parent's events say so
@@ -83,7 +83,7 @@ class FolderEvents:
             self.close()
 
     def waiting(self) -> bool:
-        """Whether there are events that nobody has read; costs one call of the system."""
+        """Whether there are unread events; costs one system call."""
         if self._fd < 0:
             return False
         poll = select.poll()
@@ -183,7 +183,7 @@ Heard = Callable[[list[str], bool], None]
 _LONGEST_END = 5.0
 _READERS: set[str] = set()
 """The sorts of threads in the background that were ever seen here: where one is shared and has died, a new observer has
-nobody to read for it, and would not say so."""
+no thread to read for it, and would not say so."""
 
 
 class FileEvents:
@@ -202,7 +202,7 @@ class FileEvents:
         self._refused = ""
         self._gap = ""
         kind = file_system(str(folder))
-        self.hopeless = f"this file system ({kind}) does not tell what others change" if kind in UNTOLD_TYPES else ""
+        self.hopeless = f"this file system ({kind}) does not report what others change" if kind in UNTOLD_TYPES else ""
         self._watched = self._folder_id()
         self._observer = self._start()
         self._threads = self._own_threads()
@@ -547,7 +547,7 @@ class Watcher:
         return thread
 
     def _revive(self) -> None:
-        """Start the thread again if something killed it: nothing else would scan while nobody asks."""
+        """Start the thread again if something killed it: nothing else would scan while no one asks."""
         with self._tending:
             if not self._thread.is_alive() and not self._closing.is_set():
                 self._thread = self._started()

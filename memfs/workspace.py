@@ -101,7 +101,7 @@ DEEPEST = 4
 
 @cache
 def _log() -> Logger:
-    """Where occasions are noted, for whoever listens."""
+    """Where occasions are noted, for anyone who listens."""
     import logging  # a command that only reads raises no occasion
 
     log = logging.getLogger("memfs")
@@ -339,7 +339,7 @@ class Workspace:
         allow_secret: str = "",
         **changes: Unpack[ItemChanges],
     ) -> MemoryItem:
-        """Change fields of a memory; what is not named stays, and nobody else's change is lost.
+        """Change fields of a memory; what is not named stays, and no one else's change is lost.
 
         Args:
             expected: the sha256 that was last read, where a memory that changed since is to be left alone.
@@ -639,7 +639,7 @@ class Workspace:
 
     @property
     def by_meaning(self) -> bool:
-        """Whether memories are searched by meaning, too, which an embedder that cannot be had prevents."""
+        """Whether memories are searched by meaning, too, which an unavailable embedder prevents."""
         return self._by_meaning() is not None
 
     def _by_meaning(self) -> VectorSearch | None:
@@ -683,7 +683,7 @@ class Workspace:
 
     @shared_property
     def inbox(self) -> Inbox:
-        """What is suggested to remember, until somebody decides about it."""
+        """What is suggested to remember, until it is decided."""
         from memfs.learning.inbox import Inbox
 
         return Inbox(self.store, self.parts)
@@ -712,7 +712,7 @@ class Workspace:
 
     @shared_property
     def conflicts(self) -> Conflicts:
-        """Memories that cannot both hold, until somebody decides about them."""
+        """Memories that cannot both hold, until it is decided which does."""
         from memfs.learning.conflicts import Conflicts
 
         return Conflicts(self.store, self.parts)
@@ -750,7 +750,7 @@ class Workspace:
                 if begun in self.__dict__:
                     ending.callback(getattr(self, begun).close)
             if wrote:
-                with suppress(WorkspaceClosed):  # where somebody closed the store by itself
+                with suppress(WorkspaceClosed):  # where the store was closed by itself
                     self.quota.maintain()
 
     def __enter__(self) -> Workspace:

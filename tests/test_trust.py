@@ -135,7 +135,7 @@ def test_a_folder_of_somebody_else_is_refused(root: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(trust.os, "geteuid", lambda: 12345)
     assert not trust.is_trusted(root)
     monkeypatch.setattr(trust.os, "getuid", lambda: 12345)
-    with pytest.raises(StorageReadOnly, match="somebody else"):
+    with pytest.raises(StorageReadOnly, match="another user"):
         trust.grant(root)
 
 
