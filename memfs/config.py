@@ -749,7 +749,7 @@ def _named(tree: View, name: str) -> _Layer | None:
 
 
 def _places(name: str) -> list[str]:
-    """Where the context of a name may lie."""
+    """Where the context of a name may be."""
     if name in ("", stem_of(names.MEMORY_CONTEXT)):
         return [names.MEMORY_CONTEXT]
     return [f"{names.MEMORY_CONTEXTS}/{name}{suffix}" for suffix in SUFFIXES]

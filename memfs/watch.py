@@ -49,7 +49,7 @@ _MOST = 1 << 16
 
 
 class FolderEvents:
-    """Events of all that lies below one folder, from now on.
+    """Events of all that is below one folder, from now on.
 
     Attributes:
         doubt: why what is heard may not be all, "" where it can be relied on.

@@ -184,7 +184,7 @@ class Archive:
         self.by_path = {member.path: member for member in index.members}
         self._tree = tree
         self._path = payload_path(index.name)
-        self._whole = lru_cache(1)(self._read_frame)  # documents of one iteration lie side by side
+        self._whole = lru_cache(1)(self._read_frame)  # documents of one iteration are side by side
 
     @property
     def present(self) -> bool:
@@ -254,12 +254,12 @@ def archive_lock(parts: Parts) -> FileLock:
 
 
 def index_path(name: str) -> str:
-    """Where an archive's index lies."""
+    """Where an archive's index is."""
     return f"{ARCHIVE}/{name}{INDEX_SUFFIX}"
 
 
 def payload_path(name: str) -> str:
-    """Where an archive's payload lies."""
+    """Where an archive's payload is."""
     return f"{ARCHIVE}/{name}{PAYLOAD_SUFFIX}"
 
 

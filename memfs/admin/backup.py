@@ -184,7 +184,7 @@ class WorkspacePacker(TreePacker):
             self.state[USES] = counts
 
     def _take_fallback(self) -> None:
-        """Writes that lie in the secondary location belong to the workspace like those in its journal."""
+        """Writes that are in the secondary location belong to the workspace like those in its journal."""
         secondary = self._parts.secondary
         waiting = secondary.operations() if secondary is not None else []
         if secondary is not None and waiting:
@@ -353,7 +353,7 @@ class Backups:
         """Make a backup in every place that the settings name, or in one folder; remove those beyond ``copies``.
 
         Raises:
-            SettingInvalid: a place lies inside what is backed up.
+            SettingInvalid: a place is inside what is backed up.
             StorageIO, LockTimeout, BackupInvalid: the first place where it failed; the others were served.
         """
         with self._lock.hold("backup", timeout=60):
@@ -403,7 +403,7 @@ class Backups:
         """The folders that backups go to.
 
         Raises:
-            SettingInvalid: one is not absolute, or lies inside what is backed up.
+            SettingInvalid: one is not absolute, or is inside what is backed up.
         """
         self._parts.require_open()
         return [self._usable(target) for target in self._settings.targets] or [own_folder()]
@@ -442,7 +442,7 @@ class Backups:
         One that is being made ends first: it may hold what was there before.
 
         Returns:
-            Those that are left, as they lie where no new one was made, and why none could be made.
+            Those that are left, as they are where no new one was made, and why none could be made.
         """
         self._parts.require_open()
         made: set[Path] = set()

@@ -211,7 +211,7 @@ class BackupManifest:
         created: when, ISO 8601.
         workspace: the folder's name.
         origin: which workspace it came from, as the workspace's own state names it.
-        prefix: where in its repository the workspace lies.
+        prefix: where in its repository the workspace is.
         head: the branch, or the commit where HEAD was detached.
         refs: commits and tags by full ref name; ``HEAD`` where it was detached.
         shallow: commits at which a shallow clone's history ends.
@@ -577,7 +577,7 @@ def _write_file(path: Path, data: Iterator[bytes], mode: int) -> None:
 
 
 def _make_folders(top: Path, folder: Path) -> None:
-    """Make the folders on the way down. The top is new and ours alone, so that no link can lie there."""
+    """Make the folders on the way down. The top is new and ours alone, so that no link can be there."""
     missing = []
     while folder != top and not folder.is_dir():
         missing.append(folder)

@@ -61,7 +61,7 @@ def secondary(checker: Checker) -> Iterator[Problem]:
 
 
 def clock(checker: Checker) -> Iterator[Problem]:
-    """A warning when what was written last lies in the future."""
+    """A warning when what was written last is in the future."""
     behind = max(_times(checker), default=checker.parts.clock()) - checker.parts.clock()
     if behind > _TOLERATED:
         message = f"this machine's clock is {_words(behind)} behind the newest version"
@@ -164,7 +164,7 @@ def left(checker: Checker) -> Iterator[Problem]:
 def remove_left(parts: Parts) -> int:
     """Remove the sidecars that no document refers to; return how many.
 
-    None while iterations go into an archive or come back: sidecars lie there without their documents meanwhile.
+    None while iterations go into an archive or come back: sidecars are there without their documents meanwhile.
     """
     with suppress(errors.LockTimeout), archive_lock(parts).hold("remove sidecars", timeout=0):
         with parts.lock.hold("remove sidecars"):

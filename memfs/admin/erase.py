@@ -536,7 +536,7 @@ class Eraser(HistoryRewrite[EraseName, "tuple[Target, ErasePlan] | None"]):
             )
 
     def _edited(self, target: Target) -> Iterator[bytes]:
-        """Where a person's change of what goes is no version that is known, or a version lies staged elsewhere."""
+        """Where a person's change of what goes is no version that is known, or a version is staged elsewhere."""
         entries = entries_of(self._repository.git)
         staged = staged_changes(self._repository.git, self._repository.head_commit())
         found = {one.path for one in entries if target.means(one.path) != (one.blob in target.removal.blobs)}

@@ -421,7 +421,7 @@ _RESOLUTIONS = "rr-cache"
 def _records(parts: Parts) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """Whatever else memfs and git have written down outside of history; no journal in use.
 
-    Each with the folders of a workspace's state that it lies in.
+    Each with the folders of a workspace's state that it is in.
     """
     for state in states_of(parts):
         for path in files_below(state):
@@ -469,7 +469,7 @@ def caches_of(parts: Parts) -> list[Cache]:
 
 
 def _sidecars(parts: Parts, target: Target) -> None:
-    """Large values of state documents lie beside them, outside of git."""
+    """Large values of state documents are beside them, outside of git."""
     for root in (parts.tree.root, *abandoned(parts)):
         with closing(Tree(root)) as tree:
             for entry in list(tree.scan(CONTENT)):
@@ -547,7 +547,7 @@ class EraseProof:
 
     Attributes:
         objects: how many of git's objects were read, unpacked.
-        files: how many files were read as they lie on disk.
+        files: how many files were read as they are on disk.
         hits: where a version of the item, or one of its lines where no line of it may be, still is.
         quotes: files that stay and hold a line of it.
     """

@@ -84,7 +84,7 @@ class History:
         return log.diff(self._repository, older, newer, self._paths(target))
 
     def path_of(self, target: str) -> str:
-        """Where the file of an id, or of a path, lies now; "" where no file has that id."""
+        """Where the file of an id, or of a path, is now; "" where no file has that id."""
         self._store.require_open()
         return self._path_of(target) if self._is_path(target) else self._store.locate(target)
 

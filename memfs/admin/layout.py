@@ -91,7 +91,7 @@ def lay_out(store: Store, repository: Repository, repository_made: bool) -> Crea
     """
     chosen = first_policies(repository_made)
     plans = [plan for plan in store.plan_restore(first_files(chosen)) if plan.before is None]
-    driver = bool(plans or repository_made) and _install(store, repository)  # first: once files lie here, nobody would
+    driver = bool(plans or repository_made) and _install(store, repository)  # first: once files are here, no one would
     store.carry_out(plans, "Begin a memory workspace", source="init")
     flushed = store.flush(adopt=False) if plans and repository_made else None
     return CreateResult(

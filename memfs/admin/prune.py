@@ -52,7 +52,7 @@ class PrunedItems:
         self._store, self._parts, self._files = store, parts, files
 
     def list(self) -> Sequence[MemoryItem]:
-        """The pruned items that can be read, newest first; their ``path`` says where each lies now."""
+        """The pruned items that can be read, newest first; their ``path`` says where each is now."""
         found = [row for path in self._paths() if isinstance(row := self._tried(path), MemoryItem)]
         return sorted(found, key=lambda item: (-item.timestamp.timestamp() if item.timestamp else 0.0, item.id))
 

@@ -64,7 +64,7 @@ class AreaUsage:
 
     @property
     def total(self) -> int:
-        """Everything memfs keeps here but what is derived; backups lie elsewhere and are bounded by their number."""
+        """Everything memfs keeps here but what is derived; backups are elsewhere and are bounded by their number."""
         return sum(size for area, size in self.areas.items() if area not in DERIVED)
 
 
@@ -90,7 +90,7 @@ def weigh_files(parts: Parts) -> dict[str, int]:
 
 
 def weigh_history(parts: Parts) -> int:
-    """What git keeps of the workspace's own paths, as it lies on disk; 0 where git cannot say.
+    """What git keeps of the workspace's own paths, as it is on disk; 0 where git cannot say.
 
     In a repository that holds more than the memory this counts the memory alone.
     """

@@ -338,7 +338,7 @@ def usable(named: str, apart_from: Iterable[Path], field: str) -> Path:
     """A folder, if it may serve for what must not be lost with a workspace.
 
     Raises:
-        SettingInvalid: it is not absolute, or lies in one of the folders.
+        SettingInvalid: it is not absolute, or is in one of the folders.
     """
     hint = "name an absolute folder elsewhere"
     place = Path(named).expanduser()

@@ -129,7 +129,7 @@ _UNFIT = (MemfsError, ValueError, TypeError, LookupError, AttributeError)
 class ItemCatalog:
     """Makes items of files, by the facts that are kept of their contents. May be used from several threads.
 
-    A fact holds what the file says: id and path follow from where it lies, and a time that it does not name from the
+    A fact holds what the file says: id and path follow from where it is, and a time that it does not name from the
     file. It knows whether the schema was asked about it. What is above 64 KiB is not kept. Short
     items that were asked for are also kept in memory, by path and stamp.
 

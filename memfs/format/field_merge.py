@@ -176,7 +176,7 @@ def _runs(common: Iterable[tuple[int, int, int]]) -> Iterator[tuple[tuple[int, i
 
 
 def _stretch(base: Sequence[Element], ours: Sequence[Element], theirs: Sequence[Element]) -> Iterator[Hunk[Element]]:
-    """What lies between two places that all versions share."""
+    """What is between two places that all versions share."""
     if not (base or ours or theirs):
         return
     if base in (ours, theirs) or ours == theirs:

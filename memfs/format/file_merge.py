@@ -146,7 +146,7 @@ def _item(path: str, kind: Kind, codec: Codec) -> Form:
 
 
 def _kind_of(path: str, codec: Codec) -> Kind | None:
-    """The kind of an item at a path; what was pruned lies below the name of its kind."""
+    """The kind of an item at a path; what was pruned is below the name of its kind."""
     if path.startswith(f"{PRUNED}/"):
         name = path[len(PRUNED) + 1 :].partition("/")[0]
         return codec.kinds.get(name) if name in codec.kinds else None

@@ -156,7 +156,7 @@ def _check_size(text: str, most: int) -> None:
 
 
 def _deepest(signs: str) -> int:
-    """How deep collections lie in each other at most, where no text in quotes is left."""
+    """How deeply collections are nested at most, where no text in quotes is left."""
     depth = deepest = 0
     for run in _RUNS.findall(signs):
         if run[0] in "[{":

@@ -260,7 +260,7 @@ def _node(event: Any) -> Node:
 
 
 def _close(node: Node, event: Any) -> None:
-    """A flow collection ends at its bracket, a block collection with its last part (the mark lies behind comments)."""
+    """A flow collection ends at its bracket, a block collection with its last part (the mark is behind comments)."""
     if node.style == "flow":
         node.end = event.end_mark.index
     else:

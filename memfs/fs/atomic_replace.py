@@ -220,7 +220,7 @@ def rewrite(place: Callable[[], Path], change: Callable[[bytes | None, Path], tu
     """Read, change and write a file; again where another process wrote it meanwhile.
 
     Args:
-        place: where the file really lies; asked again each time.
+        place: where the file really is; asked again each time.
         change: given the bytes that are there, the bytes that shall be, None for no file; and what is returned.
 
     Raises:

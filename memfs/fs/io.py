@@ -380,7 +380,7 @@ def remove_all(path: Path) -> int:
 
 
 def remove_empty(top: Path) -> None:
-    """Remove a folder and those in it, as far as nothing lies there."""
+    """Remove a folder and those in it, as far as nothing is there."""
     for place, _, _ in os.walk(top, topdown=False):
         with suppress(StorageIO, OSError):
             rmdir(place)

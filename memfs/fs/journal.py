@@ -112,7 +112,7 @@ def _line(record: dict[str, Any]) -> bytes:
 def decode(payload: bytes) -> tuple[dict[str, Any], Operation | None]:
     """What a record says, and the operation in it; None where it only says something of one.
 
-    A journal lies in the git folder, which may have been unpacked with all its contents: a record is data, and only one
+    A journal is in the git folder, which may have been unpacked with all its contents: a record is data, and only one
     that memfs could have written counts.
 
     Raises:
@@ -157,7 +157,7 @@ def _writer(row: dict[str, Any]) -> Writer:
 def _checked(operation: Operation) -> Operation:
     """The operation, if it leads nowhere: a name that is a name, files that are memfs's own, a time that is one."""
     texts = [operation.message, operation.branch]
-    texts += [text for *said, _ in operation.writers for text in said]
+    texts += [text for *names, _ in operation.writers for text in names]
     moment = operation.time
     if not (
         _ID.fullmatch(operation.id)

@@ -97,7 +97,7 @@ def repository_around(start: Path) -> tuple[Path, Path] | None:
 
 
 def settle(common: Path) -> bool:
-    """Let git's record of the memory's working tree name the place where it lies now, and let git never prune it.
+    """Let git's record of the memory's working tree name the place where it is now, and let git never prune it.
 
     Returns:
         False where git has no such record any more.
@@ -182,7 +182,7 @@ def work_trees(common: Path) -> Iterator[Path]:
 
 
 def code_of(root: Path, start: Path) -> Path:
-    """The folder in which what belongs beside the code lies, such as ``AGENTS.md``.
+    """The folder in which what belongs beside the code is, such as ``AGENTS.md``.
 
     Args:
         root: the workspace.
@@ -304,7 +304,7 @@ def is_workspace(folder: Path) -> bool:
 
 
 def _has_memory(content: Path) -> bool:
-    """Whether any document but configuration lies there; ends at the first that is found."""
+    """Whether any document but configuration is there; ends at the first that is found."""
     if os.path.islink(content):
         return False
     for place, folders, names in os.walk(content):
@@ -342,7 +342,7 @@ def _below(folder: Path) -> str:
 
 
 def user_folder() -> Path:
-    """Where the workspace of this user lies, for whatever belongs to no other: in the user's data folder."""
+    """Where the workspace of this user is, for whatever belongs to no other: in the user's data folder."""
     return base_folder("XDG_DATA_HOME", ".local/share", "Library/Application Support") / "memfs"
 
 

@@ -268,7 +268,7 @@ def persons_command(layout: Layout) -> Obstacle | None:
 def let_moves_end(layout: Layout) -> None:
     """Wait while a person's git command changes the files of this working tree, as a checkout does.
 
-    Until it has moved HEAD, files of one branch lie there under the name of another. It holds ``index.lock`` all the
+    Until it has moved HEAD, files of one branch are there under the name of another. It holds ``index.lock`` all the
     time but for the last moment, so that where none is, nothing else is looked at.
     """
     lock = layout.git_dir / "index.lock"

@@ -154,7 +154,7 @@ def state_folder(layout: Layout) -> Path:
 
 
 def state_path(layout: Layout) -> Path:
-    """Where that folder lies, whether it is there or not."""
+    """Where that folder is, whether it is there or not."""
     where = os.path.relpath(layout.git_dir, layout.common_dir)
     key = sha256(os.fsencode(f"{where}\0{layout.prefix}")).hexdigest()[:16]
     return layout.common_dir / "memfs" / key
@@ -473,7 +473,7 @@ def parse_packed(data: bytes) -> dict[str, str]:
 
 
 def _is_intact(ref: str) -> bool:
-    """Whether a text can be a ref that lies among the others; one cut off or filled up by a power cut cannot."""
+    """Whether a text can be a ref that is among the others; one cut off or filled up by a power cut cannot."""
     try:
         os.fsencode(ref)
     except UnicodeEncodeError:

@@ -286,7 +286,7 @@ class Repository:
         return name
 
     def below(self, name: bytes) -> str | None:
-        """A path that git names, as a workspace path; None when it lies outside."""
+        """A path that git names, as a workspace path; None when it is outside."""
         prefix = os.fsencode(self.prefix) + b"/" if self.prefix else b""
         return os.fsdecode(name[len(prefix) :]) if name.startswith(prefix) else None
 

@@ -451,7 +451,7 @@ class Iteration:
         opened, closed: when; None where its header does not say, and for ``closed`` while it is open.
         statistics: what closing summed up; empty while it is open, and in a list of all.
         counts: its documents by kind.
-        archive: the archive that holds it, "" where it lies in the tree.
+        archive: the archive that holds it, "" where it is in the tree.
     """
 
     number: int

@@ -280,5 +280,5 @@ def task_and_turn(path: str) -> tuple[str, int]:
 
 
 def agent_of(path: str) -> str:
-    """The agent in whose folder an output lies, "" where the path is no output's."""
+    """The agent in whose folder an output is, "" where the path is no output's."""
     return decode_name(path.split("/")[-2]) if document_kind(path) == "agent_output" else ""

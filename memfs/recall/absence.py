@@ -33,7 +33,7 @@ class WhyNot:
         reason: ``hit``: it is one; ``rank``: others are better; ``filter``: it does not pass the filters; ``words``: it
             shares no word with the question; ``repeat``: it says what a better hit says; ``version``: it is an earlier
             version of what a hit says; ``budget``: it has no room;
-            ``trust``: no agent is given it; ``invalid``: its file cannot be read; ``pruned``: it lies in the archive;
+            ``trust``: no agent is given it; ``invalid``: its file cannot be read; ``pruned``: it is in the archive;
             ``missing``: there is none; ``unindexed``: the index lacks it.
         explanation: that in a sentence.
         rank: its place among all that was found, from 1; None where it was not found.

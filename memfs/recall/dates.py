@@ -104,7 +104,7 @@ class NamedDay(NamedTuple):
     def holds(self, moment: date) -> bool:
         """Whether a day is one of them."""
         days = (moment - (self.day.replace(year=moment.year) if self.yearly else self.day)).days
-        # the nearest one may lie in the year before or after
+        # the nearest one may be in the year before or after
         days = (days + _HALF_YEAR) % 365 - _HALF_YEAR if self.yearly else days
         return self.first <= days <= self.last
 

@@ -191,7 +191,7 @@ class HitTerms(NamedTuple):
     """The stems of what one item is filed under, of what it says, and of who said it, each in order between blanks."""
 
     filed: str
-    said: str
+    body: str
     speaker: str
 
     @classmethod
@@ -280,7 +280,7 @@ def _subjects(hits: Sequence[HitTerms], query: str) -> Iterator[tuple[float, flo
     beside = [f"{one}{other[1:]}" for one, other in pairwise(asked)] or asked
     for one in hits:
         under = sum([term in one.filed for term in asked]) / (len(asked) or 1)
-        yield under, sum([words in one.said for words in beside]) / (len(beside) or 1)
+        yield under, sum([words in one.body for words in beside]) / (len(beside) or 1)
 
 
 # -- from settings ------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Embedders turn texts into vectors that lie near each other where the texts mean the like.
+"""Embedders turn texts into vectors that are near each other where the texts have similar meanings.
 
 Holds the protocol, the table of names, and two embedders without a model on this machine: hashed features, and an
 OpenAI-compatible service.

@@ -129,7 +129,7 @@ _FEW_DEAD = 1_000
 
 
 class ColumnIndex(ABC):
-    """An index in a folder, all but where its postings lie. See ``Index`` for the promises.
+    """An index in a folder, all but where its postings are. See ``Index`` for the promises.
 
     Documents are numbered through. Their rows and lengths are in ``DocumentColumns``, of which filters and answers are
     made. A removed item's postings stay until the index is rebuilt, under a number that no item has any more.

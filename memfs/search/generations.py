@@ -376,7 +376,7 @@ def cache_home() -> Path:
 
 
 def shared_folder(common_dir: Path) -> Path | None:
-    """Where all that is known of contents lies, for every workspace of a repository; see ``index_folder``.
+    """Where all that is known of contents is, for every workspace of a repository; see ``index_folder``.
 
     None where it cannot be made, or this user has no home folder.
     """
@@ -441,7 +441,7 @@ def caches(record: Path) -> list[Cache]:
 
 
 def empty(cache: Cache) -> int:
-    """Remove what lies in a cache, and the folder, too, where it will not be used again; return how many files.
+    """Remove what is in a cache, and the folder, too, where it will not be used again; return how many files.
 
     Raises:
         LockTimeout: another process is folding the index there.

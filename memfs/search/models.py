@@ -167,7 +167,7 @@ class WordLlamaEmbedder:
 class MiniLmEmbedder:
     """Vectors of 384 numbers. Loads its model with the first text; see ``memfs.search.embedder.Embedder``.
 
-    Most processes embed one question and end: the first text that comes alone is run by the model as it lies in its
+    Most processes embed one question and end: the first text that comes alone is run by the model as it is in its
     file, which takes a third of the time and two thirds of the memory of making it quick. The vectors are the same.
     """
 

@@ -1,6 +1,6 @@
 """SqliteIndex: the engine on the SQLite that comes with Python, with nothing to install.
 
-One database file has the postings. They lie in segments, each of what was added between two flushes: for each term
+One database file has the postings. They are in segments, each of what was added between two flushes: for each term
 which documents of the segment hold it, and its weight there. Small segments are joined when a new one is made.
 """
 

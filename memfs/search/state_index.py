@@ -150,7 +150,7 @@ class StateIndex:
         return list(map(_row_of, self._all(sql, (json.dumps(keys),))))
 
     def stamps(self, folder: str, deep: bool = True) -> dict[str, tuple[Stamp | None, str]]:
-        """By path, of what is known below a folder: the stamp of its file, if there is one, and the archive it lies in.
+        """By path, of what is known below a folder: the stamp of its file, if there is one, and the archive it is in.
 
         Args:
             deep: false for what lies directly in it.
@@ -160,7 +160,7 @@ class StateIndex:
         return {path: (_stamp_of(stamp), archive) for path, stamp, archive in found}
 
     def in_archive(self, archive: str) -> list[str]:
-        """The paths of the documents that are known to lie in an archive only."""
+        """The paths of the documents that are known to be in an archive only."""
         sql = "SELECT path FROM documents WHERE archive = ? AND archive != '' ORDER BY path"
         return [path for (path,) in self._all(sql, (archive,))]
 
@@ -533,5 +533,5 @@ def _marks(values: Sequence[Any]) -> str:
 
 
 def _span(folder: str) -> tuple[str, str]:
-    """The range in which every path below a folder lies."""
+    """The range in which every path below a folder is."""
     return f"{folder}/", f"{folder}0"

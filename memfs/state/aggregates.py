@@ -527,7 +527,7 @@ class _Documents:
             return {}
 
     def rated_before(self, rows: Sequence[StateRow]) -> dict[str, float]:
-        """Ratings, by id, of parents that lie in earlier iterations, as the newest of these has them."""
+        """Ratings, by id, of parents that are in earlier iterations, as the newest of these has them."""
         given = [row.facts for row in rows if row.facts.kind == "hypothesis"]
         here = {facts.name for facts in given}
         names = sorted({parent for facts in given for parent in facts.parents if parent not in here})

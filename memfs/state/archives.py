@@ -1,7 +1,7 @@
 """Archive iterations, read their documents, verify archives and unpack them; do what the retention policy says is due.
 
 A document is read from the frame of the payload that holds it; where the payload is missing or damaged, from history.
-Originals go only once their archive is verified. Payloads lie outside git, so that a clone reads from history. How
+Originals go only once their archive is verified. Payloads are outside git, so that a clone reads from history. How
 iterations grow is measured here, too.
 """
 
@@ -451,7 +451,7 @@ class Archiver:
     def _payload(
         self, name: str, group: Sequence[_Original], level: int, left: dict[str, str]
     ) -> archive_file.ArchiveIndex:
-        """Write a payload and read it back; return what says where in it everything lies.
+        """Write a payload and read it back; return what says where in it everything is.
 
         Raises:
             ArchiveInvalid: it does not read back as it was written.

@@ -61,7 +61,7 @@ class Checkpoint:
         sha256: of the payload.
         revision: the last commit at that moment, "" where there was none.
         left_out: what could not be taken along, and why.
-        present: whether a payload of that size lies beside the manifest; a clone has manifests only.
+        present: whether a payload of that size is beside the manifest; a clone has manifests only.
         problem: why it cannot be used, as far as the manifest and the payload's size show; "" otherwise.
     """
 
@@ -198,7 +198,7 @@ class ProvedCheckpoint:
     """A checkpoint that verified whole.
 
     Attributes:
-        payload, checkpoint: where its bytes lie, and what its manifest says.
+        payload, checkpoint: where its bytes are, and what its manifest says.
         checksums: the sha256 of each document, by path.
         summary: what ``recover`` reports (``StatePacker``).
         places: where in the payload, from 0, the documents are that count: one that changed while it was packed is in
@@ -239,7 +239,7 @@ class ProvedCheckpoint:
         return found if isinstance(found, Mapping) else {}
 
     def filled(self, value: Any, path: str) -> Any:
-        """A value of a document, with what lies in sidecars put in its place; of no document, as it is."""
+        """A value of a document, with what is in sidecars put in its place; of no document, as it is."""
         try:
             names = sidecars.named_by(value, path) if path else ()
             return sidecars.fill(value, path, self._fetched(names, SIDECAR_LIMIT).__getitem__) if names else value
@@ -363,12 +363,12 @@ class CheckpointStore:
     """The checkpoints of one workspace, and their payloads.
 
     Attributes:
-        folder: where they lie.
+        folder: where they are.
         lock: held while one is made or removed.
     """
 
     def __init__(self, parts: Parts, files: View | None = None) -> None:
-        """``files``: those of another time, whose checkpoints these are; payloads lie where they lie now."""
+        """``files``: those of another time, whose checkpoints these are; payloads are where they are now."""
         self.folder = parts.tree.root / state_paths.CHECKPOINTS
         self.lock = FileLock(parts.repository.state / "checkpoint.lock")
         self._parts, self._seen = parts, files or parts.seen
@@ -405,7 +405,7 @@ class CheckpointStore:
         return found
 
     def problems(self) -> Iterator[Problem]:
-        """What is wrong with those that are here, each read whole; a payload that lies elsewhere is no damage."""
+        """What is wrong with those that are here, each read whole; a payload that is elsewhere is no damage."""
         for checkpoint in self.ids():
             try:
                 self.manifest(checkpoint)
@@ -452,7 +452,7 @@ class CheckpointStore:
 
     # -- payloads -------------------------------------------------------------------------------------------------
     def payload(self, checkpoint: str) -> Path:
-        """Where a payload lies, or would lie."""
+        """Where a payload is, or would be."""
         self._parts.require_open()
         return self._parts.tree.root / state_paths.payload_path(checkpoint)
 
@@ -640,7 +640,7 @@ def points_in(update: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Any]]:
     tasks, metadata = value_at(update, TASKS), value_at(update, METADATA)
     found: list[tuple[tuple[str, ...], Any]] = [(TASKS, tasks)] if isinstance(tasks, list) else []
     if isinstance(metadata, Mapping) and KEY in metadata:
-        return [*found, (METADATA, metadata)]  # all of it lies in a sidecar
+        return [*found, (METADATA, metadata)]  # all of it is in a sidecar
     if isinstance(metadata, Mapping):
         found += [((*METADATA, str(component)), value) for component, value in metadata.items()]
     return found

@@ -488,7 +488,7 @@ class Checkpoints(CheckpointStore):
     def _surplus(self, good: str, pressed: bool) -> Sequence[Checkpoint]:
         """What the retention policy does not keep, newest first.
 
-        Kept are the newest ``keep``, those whose payload lies elsewhere too, and those younger than ``keep_days``. One
+        Kept are the newest ``keep``, those whose payload is elsewhere too, and those younger than ``keep_days``. One
         that is not whole takes no good one's place.
 
         Args:

@@ -78,7 +78,7 @@ def version_of(review: Mapping[str, Any]) -> str:
 def sentences(value: Any) -> tuple[str, ...]:
     """A text, a list or an object as sentences, one for each thing that is said.
 
-    What lies under a key keeps the key in front of it, but for keys that only say that it is advice, such as
+    What is under a key keeps the key in front of it, but for keys that only say that it is advice, such as
     ``recommendations``.
     """
     found: list[str] = []

@@ -292,7 +292,7 @@ def digest(rows: Iterable[StateRow], load: Load, elsewhere: Mapping[str, float])
     Args:
         rows: of the iteration's documents of ``KINDS``.
         load: reads one; only one is held at a time.
-        elsewhere: ratings of parents that lie in earlier iterations, by id.
+        elsewhere: ratings of parents that are in earlier iterations, by id.
     """
     ordered = sorted(rows, key=lambda row: row.path)
     gains = gains_of(ordered, elsewhere)

@@ -105,7 +105,7 @@ class StateScan:
                 self._index.note(looked=str(began), head=head)
             elif complete and head != notes.get("head", ""):
                 self._index.note(head=head)
-            if self._parts.secondary is not None:  # what waits there lies in no folder of the tree
+            if self._parts.secondary is not None:  # what waits there is in no folder of the tree
                 held = self._parts.secondary.held()
                 self.refresh(path for path in held if iteration_of(path) is not None and document_kind(path))
             self._index.mark_complete()
@@ -332,7 +332,7 @@ class StateReader:
     """Reads state documents of one workspace, or of one of its revisions. May be used from several threads.
 
     Attributes:
-        files, index: where documents lie, and what is known of them.
+        files, index: where documents are, and what is known of them.
         looking: learns what changed.
     """
 

@@ -148,7 +148,7 @@ class Iterations:
 
     # -- looking --------------------------------------------------------------------------------------------------
     def show(self, number: int) -> Iteration:
-        """One iteration, from its archive where it lies there.
+        """One iteration, from its archive where it is there.
 
         Raises:
             IterationInvalid: there is no such iteration.
@@ -390,7 +390,7 @@ class Continuations:
             )
 
     def _kept(self, agent: str, task: str) -> list[State]:
-        """The newest states of an agent's task that lie in the tree; what came before was superseded by them."""
+        """The newest states of an agent's task that are in the tree; what came before was superseded by them."""
         question = StateQuery(kinds=("continuation",), agents=(agent,), tasks=(task,), newest=True, limit=_LOOKED_AT)
         found = (self._files.find(row.path) for row in self._reader.recent(question) if not row.archive)
         return [state for state in found if state is not None]
@@ -665,7 +665,7 @@ class StateRecorder:
 
     def _version(self, number: int, name: str, given_way: State) -> DocumentChange:
         """What keeps the displaced version, under its own time."""
-        assert given_way.stamp is not None  # it lies in the tree
+        assert given_way.stamp is not None  # it is in the tree
         made = time_in(given_way.values.get("timestamp")) or from_timestamp_ns(given_way.stamp.mtime_ns)
         path_of = partial(state_paths.version_path, number, name, made)
         return DocumentChange(path_of(self._files.first_free(path_of)), given_way.values, "")
@@ -684,7 +684,7 @@ class StateRecorder:
     def _place(
         self, path_of: Callable[[int], str], values: dict[str, Any], unstamped: bool = False
     ) -> tuple[str, State | None]:
-        """Where just this document lies, among the last of its name, and the document; else the first free path.
+        """Where just this document is, among the last of its name, and the document; else the first free path.
 
         What the caller gave no time can only be the very last one handed over again.
         """

@@ -498,10 +498,10 @@ class StateHit(Shape):
     """A state document that holds words that were asked for.
 
     Attributes:
-        path: where it lies, or lay before it was archived.
+        path: where it is, or lay before it was archived.
         kind: which sort of document it is, such as ``agent_output``.
         score: how well it answers; comparable within one answer only.
-        archive: the archive that holds it, "" for one that lies in the tree.
+        archive: the archive that holds it, "" for one that is in the tree.
         excerpt: the text in it that answers best, cut to 200 characters.
         document: all it holds.
     """

@@ -359,14 +359,14 @@ def named(text: str, field: str) -> str:
 
 
 def snapshot_path(place: ThreadPlace) -> str:
-    """Where a checkpoint lies."""
+    """Where a checkpoint is."""
     return state_paths.snapshot_path(
         named(place.thread, "thread_id"), place.namespace, named(place.id, "checkpoint_id")
     )
 
 
 def writes_path(place: ThreadPlace, task: str) -> str:
-    """Where a task's writes lie."""
+    """Where a task's writes are."""
     thread, checkpoint = named(place.thread, "thread_id"), named(place.id, "checkpoint_id")
     return state_paths.writes_path(thread, place.namespace, checkpoint, named(task, "task_id"))
 

@@ -45,7 +45,7 @@ from memfs.store.store import retry_on_conflict
 
 MOST_COLUMNS = 1_000
 FIXED = ("path", "type", "iteration", "sha256")
-"""What precedes each row: where the document lies, what it is, and the digest of its file."""
+"""What precedes each row: where the document is, what it is, and the digest of its file."""
 REST = "more"
 """The last column of a CSV file: JSON of the values whose names have no column."""
 TEXT = "text"
@@ -373,7 +373,7 @@ def out_file(root: str | os.PathLike[str], target: Path, replace: bool) -> Itera
     """A file to write into; after an error, and after a kill, what lay under its name is as it was.
 
     Args:
-        root: the workspace, among whose documents it must not lie.
+        root: the workspace, among whose documents it must not be.
         replace: whether it may take the place of another file.
 
     Raises:
@@ -420,7 +420,7 @@ TYPES = (
     "feedback",
     "conflict",
 )
-"""What lies below ``iterations/``: the types that are exported where none is named."""
+"""What is below ``iterations/``: the types that are exported where none is named."""
 AGGREGATE = "aggregate"
 ALL_TYPES = (*TYPES, AGGREGATE, MEMORY)
 _TRIES = 5
@@ -511,7 +511,7 @@ class Exporter:
             replace: whether a file by that name may be replaced; it is, when the whole export is on the disk.
 
         Raises:
-            Conflict: something is there under that name, or it lies among the documents.
+            Conflict: something is there under that name, or it is among the documents.
             QueryInvalid: there is no such format.
             ExtraMissing: the format needs a package that is not installed.
             OSError, StorageIO: of a path there is no file then; what an open file got until then is no whole export.

@@ -170,7 +170,7 @@ HELPED, REFUSED, CORRECTED = MARKS = ("helped", "refused", "corrected")
 SCORE = "score"
 """What a hit's score is called among the factors that made it."""
 FOLDER = "served"
-"""Where the record lies, below a workspace's state folder."""
+"""Where the record is, below a workspace's state folder."""
 _FILE = "log.jsonl"
 _MEGABYTE, _MOST = 1 << 20, 1 << 30
 _SLACK = 1.125
@@ -215,7 +215,7 @@ class ServedLog:
     ) -> None:
         """
         Args:
-            folder: where the record lies; it is made with the first line.
+            folder: where the record is; it is made with the first line.
             on: whether anything is written down.
             questions: whether questions are written down, too.
             reasons: whether it is written down what made the scores of hits, and what was said of items.
@@ -261,7 +261,7 @@ class ServedLog:
         Args:
             agent, session: to whom, where the door did not say.
             question: what was asked; written down only where the settings say so.
-            paths: where the files of items lie, by id, as far as that is known.
+            paths: where the files of items are, by id, as far as that is known.
             hits: what they were as answers to the question; written down only where the settings say so.
         """
         self._require_open()

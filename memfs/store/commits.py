@@ -266,7 +266,7 @@ class Committer:
                 wanted = {change.path for operation in others for change in operation.changes}
                 self._take_out(operations, wanted)
             parts.journal.catch_up()
-            known = {*done, *parts.journal.taken}  # what failed here half-way may lie there, too
+            known = {*done, *parts.journal.taken}  # what failed here half-way may be there, too
             taken = parts.secondary.may_hold(known) if parts.secondary else None
             parts.journal.drop(done, tip=head.commit or "" if checked_out else "", taken=taken)
         return found
@@ -320,7 +320,7 @@ def _pieces(operations: Sequence[Operation], message: str) -> list[list[Operatio
     """Operations in the portions that land on the branch together.
 
     All that waits, in one, would have to start over whenever another process moves the branch meanwhile: beside a busy
-    person a long queue would never land. Cuts lie between commits.
+    person a long queue would never land. Cuts are between commits.
     """
     starts = {members[0].id for members in _cut(operations, message)[_PIECE::_PIECE]}
     pieces: list[list[Operation]] = [[]]

@@ -110,7 +110,7 @@ class HandEdits:
         """Look at every file once: what the index learned of it, and ``changed_paths``."""
         if self._parts.seen is self._parts.tree:
             found = self._index_sync.survey()
-        else:  # readers see more than lies here
+        else:  # readers see more than is here
             learned = self._index_sync.refresh()
             found = ScanFindings(learned, others=list(self._parts.tree.scan(CONTENT, hidden=True)))
         head = self._parts.repository.head_commit()

@@ -114,7 +114,7 @@ class ScanFindings:
     closed: list[str] = field(default_factory=list)
 
     def missed(self, paths: Iterable[str]) -> None:
-        """Of these paths, those that were not found are suspects; what lies behind a folder that cannot be entered is
+        """Of these paths, those that were not found are suspects; what is behind a folder that cannot be entered is
         not known to be gone.
         """
         seen, behind = {*self.vouched, *(entry.path for entry in self.others)}, tuple(self.closed)
@@ -239,7 +239,7 @@ class IndexSync:
     def blobs_of(self, ids: Iterable[str], paths: Mapping[str, str]) -> list[str]:
         """The blob id of the file that the index has for each id; "" where it has none. Looks at no file.
 
-        ``paths``: where files lie, by id, as far as that is known: those need not be looked for.
+        ``paths``: where files are, by id, as far as that is known: those need not be looked for.
         """
         stamps = self.index.stamps()
         places = (paths.get(item_id) or self._ids().get(item_id) for item_id in ids)

@@ -151,7 +151,7 @@ class Parts:
 
 
 def below_content(path: str) -> str:
-    """The path below ``ContextMemory/``, "" when it lies elsewhere."""
+    """The path below ``ContextMemory/``, "" when it is elsewhere."""
     return path[len(CONTENT) + 1 :] if path.startswith(CONTENT + "/") else ""
 
 
@@ -215,7 +215,7 @@ class Storage:
         free: bytes left on it, None where it is unknown.
         secondary: the secondary location, "" where none is configured.
         secondary_reason: why that takes none, "" while it does.
-        waiting: writes that lie there until the workspace's disk takes them.
+        waiting: writes that are there until the workspace's disk takes them.
     """
 
     reason: str
@@ -226,7 +226,7 @@ class Storage:
 
     @property
     def state(self) -> str:
-        """``ok``; ``degraded`` while the workspace's disk takes no writes; ``fallback`` while writes lie elsewhere."""
+        """``ok``; ``degraded`` while the workspace's disk takes no writes; ``fallback`` while writes are elsewhere."""
         return "fallback" if self.waiting else "degraded" if self.reason else "ok"
 
 
@@ -290,7 +290,7 @@ class Backlog:
         return len(self._secondary.journal.waiting)
 
     def failed_back(self) -> bool:
-        """Whether nothing lies in the secondary location, as far as this process knows."""
+        """Whether nothing is in the secondary location, as far as this process knows."""
         return self._secondary is None or not self._secondary.journal.waiting
 
     def news(self) -> set[str] | None:

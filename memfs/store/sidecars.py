@@ -77,7 +77,7 @@ def spill(
 
     Args:
         values: the document; it is left alone.
-        path: where it lies.
+        path: where it is.
         fits: whether a document with references in it still obeys its schema.
 
     Returns:
@@ -200,7 +200,7 @@ def references(value: Any, field: FieldPath = ()) -> Iterator[tuple[FieldPath, A
 
 
 def reader_of(parts: Parts) -> Read:
-    """Reads sidecars that lie in the tree."""
+    """Reads sidecars that are in the tree."""
     return lambda path: parts.tree.read(path, SIDECAR_LIMIT).data
 
 

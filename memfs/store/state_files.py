@@ -106,7 +106,7 @@ class StateFiles:
 
         Args:
             path: below the workspace.
-            whole: fill in the values that lie in sidecars; without, their references are in their place.
+            whole: fill in the values that are in sidecars; without, their references are in their place.
             known: the stamp under which the caller knows the file, by which damage is distinguished from an edit.
 
         Raises:
@@ -157,7 +157,7 @@ class StateFiles:
     def stays(self, path: str) -> bool:
         """Whether there is such a document, and it does not wait for another branch.
 
-        What was written before a checkout, and not committed by then, lies here until it is: then it goes.
+        What was written before a checkout, and not committed by then, is here until it is: then it goes.
         """
         if not self.exists(path):
             return False
@@ -322,7 +322,7 @@ class StateFiles:
 
 
 def _schema(path: str) -> str:
-    """The schema of the document that lies there.
+    """The schema of the document that is there.
 
     Raises:
         PathEscape: none does.

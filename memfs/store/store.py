@@ -422,7 +422,7 @@ class Store(FolderReader):
         return [*super().problems(), *noticed, *self.backlog.problems()]
 
     def fail_back(self) -> bool:
-        """Try to bring home what lies in the secondary location; whether all is home."""
+        """Try to bring home what is in the secondary location; whether all is home."""
         self._parts.require_open()
         return self.writing.fail_back() if self.backlog.waiting() else self.backlog.failed_back()
 
