@@ -175,10 +175,10 @@ class NamedTimes(NamedTuple):
         """The first and the last day of each time, in order; without a year, of this year and the last."""
         lately = (now.year - 1, now.year)
         found: list[tuple[int, int]] = []
-        for one in self.days:
-            for year in lately if one.yearly else (one.day.year,):
-                start = one.day.replace(year=year).toordinal()
-                found.append((start + one.first, start + one.last))
+        for day in self.days:
+            for year in lately if day.yearly else (day.day.year,):
+                start = day.day.replace(year=year).toordinal()
+                found.append((start + day.first, start + day.last))
         if not self.days:
             years = self.years or (lately if self.months else ())
             for year, month in product(sorted(years), sorted(self.months) or range(1, 13)):
@@ -391,10 +391,10 @@ def anchor_of(event: str, asked: Asked, memories: Iterable[tuple[Candidate, Memo
 
 def _one_day(times: NamedTimes | None, written: datetime) -> date | None:
     """The day that a text written then names first."""
-    for one in times.days if times is not None else ():
-        if one.last - one.first <= _EXACT:
-            near = one.day.replace(year=written.year) if one.yearly else one.day
-            return _day(near.toordinal() + (one.first + one.last) // 2)
+    for day in times.days if times is not None else ():
+        if day.last - day.first <= _EXACT:
+            near = day.day.replace(year=written.year) if day.yearly else day.day
+            return _day(near.toordinal() + (day.first + day.last) // 2)
     return None
 
 
@@ -439,12 +439,12 @@ def _figure(token: re.Match[str], word: str) -> tuple[str, int]:
 
 def _figures(token: re.Match[str]) -> tuple[int, int, int] | None:
     """Year, month and day that three figures stand for: 2024-01-25, 25.01.2024, 1/25/2024."""
-    one, two, three = map(int, token.group(1, 3, 4))
+    first, second, third = map(int, token.group(1, 3, 4))
     if len(token[1]) == 4:
-        return one, two, three
+        return first, second, third
     if len(token[4]) != 4:
         return None
-    return (three, one, two) if token["sign"] == "/" and one <= 12 else (three, two, one)
+    return (third, first, second) if token["sign"] == "/" and first <= 12 else (third, second, first)
 
 
 @cache

@@ -495,19 +495,19 @@ def _weighed(everyone: Together, cosines: Mapping[str, float], weight: float) ->
     text score at most: what has the words keeps its place beside what merely sounds like the question.
     """
     nearness = _smoothed(everyone, cosines)
-    texts = [one.similarity + shares.neighbours + shares.session for one, shares in everyone]
+    texts = [candidate.similarity + shares.neighbours + shares.session for candidate, shares in everyone]
     unit = _spread(texts) or max(texts) or 1.0
     middle, spread = _mean(nearness.values()), _spread(nearness.values()) or 1.0
     judged = []
-    for (one, shares), text in zip(everyone, texts, strict=True):
-        if one.id in nearness:
-            share = weight * unit * (nearness[one.id] - middle) / spread
+    for (candidate, shares), text in zip(everyone, texts, strict=True):
+        if candidate.id in nearness:
+            share = weight * unit * (nearness[candidate.id] - middle) / spread
             if text > 0 and weight < _SURE:
                 share = max(-_BOUND * weight * text, min(share, _BOUND * weight * text))
-            least = _FLOOR * (text or unit * cosines[one.id])
-            one = one._replace(meaning=cosines[one.id])
+            least = _FLOOR * (text or unit * cosines[candidate.id])
+            candidate = candidate._replace(meaning=cosines[candidate.id])
             shares = shares._replace(meaning=max(share, least - text))
-        judged.append((one, shares))
+        judged.append((candidate, shares))
     return judged
 
 
@@ -524,18 +524,18 @@ def _spread(values: Collection[float]) -> float:
 def _smoothed(everyone: Together, cosines: Mapping[str, float]) -> dict[str, float]:
     """Each nearness with a part of those right before and after it in the talk."""
     places = {
-        (one.session, one.sequence): cosines[one.id]
-        for one, _ in everyone
-        if one.sequence is not None and one.id in cosines
+        (candidate.session, candidate.sequence): cosines[candidate.id]
+        for candidate, _ in everyone
+        if candidate.sequence is not None and candidate.id in cosines
     }
     smoothed = {}
-    for one, _ in everyone:
-        if one.id not in cosines:
+    for candidate, _ in everyone:
+        if candidate.id not in cosines:
             continue
         lent = 0.0
-        if one.sequence is not None:
-            lent = sum(places.get((one.session, one.sequence + step), 0.0) for step in (-1, 1))
-        smoothed[one.id] = cosines[one.id] + _NEIGHBOURS * lent
+        if candidate.sequence is not None:
+            lent = sum(places.get((candidate.session, candidate.sequence + step), 0.0) for step in (-1, 1))
+        smoothed[candidate.id] = cosines[candidate.id] + _NEIGHBOURS * lent
     return smoothed
 
 

@@ -83,15 +83,15 @@ def with_neighbours(found: list[Candidate], look_up: LookUp) -> list[tuple[Candi
 
 def _lent(givers: Iterable[Candidate]) -> dict[Place, float]:
     gained: dict[Place, float] = {}
-    for one in givers:
-        assert one.sequence is not None  # only items with a place give
+    for giver in givers:
+        assert giver.sequence is not None  # only items with a place give
         for step, share in LENT.items():
-            if step == -1 and one.role in ASSISTANTS:
+            if step == -1 and giver.role in ASSISTANTS:
                 share = LENT_BY_ANSWER
-            elif step == 1 and one.asks:
+            elif step == 1 and giver.asks:
                 share = LENT_BY_QUESTION
-            place = one.session, one.sequence + step
-            gained[place] = gained.get(place, 0.0) + share * one.similarity
+            place = giver.session, giver.sequence + step
+            gained[place] = gained.get(place, 0.0) + share * giver.similarity
     return gained
 
 
@@ -99,19 +99,19 @@ def _sessions(found: Iterable[Candidate]) -> dict[str, float]:
     """What each session is worth: the score of its best item, and of each further one less."""
     worth: dict[str, float] = {}
     fade: dict[str, float] = {}
-    for one in found:  # best first
-        if one.sequence is not None:
-            share = fade.get(one.session, 1.0)
-            worth[one.session] = worth.get(one.session, 0.0) + share * one.similarity
-            fade[one.session] = share * _SESSION_FADE
+    for candidate in found:  # best first
+        if candidate.sequence is not None:
+            share = fade.get(candidate.session, 1.0)
+            worth[candidate.session] = worth.get(candidate.session, 0.0) + share * candidate.similarity
+            fade[candidate.session] = share * _SESSION_FADE
     return worth
 
 
-def _shares(one: Candidate, gained: dict[Place, float], sessions: dict[str, float]) -> Shares:
-    if one.sequence is None:
+def _shares(candidate: Candidate, gained: dict[Place, float], sessions: dict[str, float]) -> Shares:
+    if candidate.sequence is None:
         return NOTHING
-    neighbours = gained.get((one.session, one.sequence), 0.0)
-    return Shares(neighbours, SESSION_SHARE * sessions.get(one.session, 0.0))
+    neighbours = gained.get((candidate.session, candidate.sequence), 0.0)
+    return Shares(neighbours, SESSION_SHARE * sessions.get(candidate.session, 0.0))
 
 
 def with_coverage(found: Sequence[RankCandidate], words: Asked) -> Sequence[RankCandidate]:
@@ -290,8 +290,8 @@ def statement(match: RankCandidate, asked: QueryTerms, now: datetime) -> float: 
 
 def person(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
     """Less for what an assistant said in a talk: people's words are what is to be remembered."""
-    one = match.candidate
-    return _ASSISTANT if asked.text and one.sequence is not None and one.role in ASSISTANTS else 1.0
+    candidate = match.candidate
+    return _ASSISTANT if asked.text and candidate.sequence is not None and candidate.role in ASSISTANTS else 1.0
 
 
 def covered(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
@@ -787,17 +787,17 @@ class HitSelection:
         """
         most = self._query.max_tokens
         rest = self.tokens - sum(self._cost(self.hits[place]) for place in places)
-        for one in (hit, bare):
-            tokens = rest + self._cost(one)
+        for version in (hit, bare):
+            tokens = rest + self._cost(version)
             if most is None or tokens <= most:
-                self.tokens, self.hits[places[0]] = tokens, one
+                self.tokens, self.hits[places[0]] = tokens, version
                 repeats = [name for name, held in self.duplicates.items() if held in earlier]
                 # of some there may be no line, for want of room
                 older = [name for name, held in self.versions.items() if held in earlier]
                 self.versions.update(dict.fromkeys((*earlier, *repeats, *older), hit.item.id))
                 self.duplicates.update(dict.fromkeys(repeats, hit.item.id))
                 self._note_mark(item)
-                if one is bare:
+                if version is bare:
                     self.misfits += earlier
                 return True
         return False

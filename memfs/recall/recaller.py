@@ -263,11 +263,11 @@ class HitCollector:
         while waiting:
             yield heappop(waiting)[2]
 
-    def _hit(self, one: RankedCandidate, found: LoadedItem, signs: TextSigns | None) -> Hit:
+    def _hit(self, ranked: RankedCandidate, found: LoadedItem, signs: TextSigns | None) -> Hit:
         """A hit with its score and the reasons of it; its text counts, and whether it holds no more."""
-        score, item = one.score, found.item
-        reasons = self._ranking.reasons(one.match)
-        reasons.update(one.reasons)
+        score, item = ranked.score, found.item
+        reasons = self._ranking.reasons(ranked.match)
+        reasons.update(ranked.reasons)
         if signs is not None:
             for name, factor in signs.factors(item).items():
                 reasons[name] = factor
@@ -275,7 +275,7 @@ class HitCollector:
         if standing := _void_status(item):
             factor = reasons[standing] = _STATUS_FACTORS[standing]
             score *= factor
-        passage = self._passage(item.content, one.match.candidate.passage)
+        passage = self._passage(item.content, ranked.match.candidate.passage)
         return Hit(item=item, score=score, reasons=reasons, stale=found.stale, passage=passage)
 
     def _passage(self, content: str, number: int) -> HitPassage | None:
@@ -706,9 +706,9 @@ class Recaller:
         for day in dict.fromkeys(days):
             wanted = terms.weights(day).keys()
             found = self._store.candidates(replace(query, text=day, limit=_EVENTS))
-            for one, loaded in zip(found, self._store.load_each(found), strict=True):
+            for candidate, loaded in zip(found, self._store.load_each(found), strict=True):
                 if loaded is not None and wanted <= terms.held_terms(day, loaded.item):
-                    having[one.id] = one
+                    having[candidate.id] = candidate
         return [*having.values()]
 
 
@@ -721,13 +721,13 @@ def _add_time_scores(
         whole: what was found with them.
         literal: what has all the words of a day, found by them alone.
     """
-    rows = {one.id: one for one in found}
+    rows = {candidate.id: candidate for candidate in found}
     for part, share in (whole, _TIME_SHARE), (literal, 1.0):
-        for one in part:
-            known = rows[one.id].similarity if one.id in rows else 0.0
-            more = one.similarity - known if part is whole else one.similarity
-            rows[one.id] = rows.get(one.id, one)._replace(similarity=known + share * more)
-    return sorted(rows.values(), key=lambda one: -one.similarity)
+        for candidate in part:
+            known = rows[candidate.id].similarity if candidate.id in rows else 0.0
+            more = candidate.similarity - known if part is whole else candidate.similarity
+            rows[candidate.id] = rows.get(candidate.id, candidate)._replace(similarity=known + share * more)
+    return sorted(rows.values(), key=lambda candidate: -candidate.similarity)
 
 
 def _by_text(queries: Iterable[Query | str]) -> dict[str, Query | str]:

@@ -111,16 +111,16 @@ class Review:
         """
         deadline = time.monotonic() + self._seconds
         absent: dict[str, str] = {}
-        for one in self._reviewers:
-            if isinstance(one, Extractor):
+        for reviewer in self._reviewers:
+            if isinstance(reviewer, Extractor):
                 left = max(0.0, deadline - time.monotonic())
-                answers, missing = self._ask({one.name: partial(one.extract, item)}, left)
+                answers, missing = self._ask({reviewer.name: partial(reviewer.extract, item)}, left)
                 absent |= missing
                 for answer in answers.values():
                     if isinstance(answer, MemoryItem):
                         item = answer.replace(id=item.id, memory_type=item.memory_type, trust=item.trust)
                     else:
-                        absent[one.name] = _line(f"what it made of the draft is no memory: {ascii(answer)[:80]}")
+                        absent[reviewer.name] = _line(f"what it made of the draft is no memory: {ascii(answer)[:80]}")
         return item, absent
 
     def relevance_result(
@@ -134,13 +134,13 @@ class Review:
         questions: dict[str, Callable[[], object]] = {}
         known: dict[str, tuple[float, ...]] = {}
         read = [HitTerms.of(item) for item in items] if self._immediate else []
-        for one in self._of_answers:
-            if type(one) is Analyzer or type(one) is PatternsReviewer:
-                known[one.name] = one.relevances(read, query)
-            elif isinstance(one, BatchReviewer):
-                questions[one.name] = partial(one.score_relevance_all, items, query)
-            elif isinstance(one, RelevanceReviewer):
-                questions[one.name] = partial(_one_by_one, one, items, query)
+        for reviewer in self._of_answers:
+            if type(reviewer) is Analyzer or type(reviewer) is PatternsReviewer:
+                known[reviewer.name] = reviewer.relevances(read, query)
+            elif isinstance(reviewer, BatchReviewer):
+                questions[reviewer.name] = partial(reviewer.score_relevance_all, items, query)
+            elif isinstance(reviewer, RelevanceReviewer):
+                questions[reviewer.name] = partial(_one_by_one, reviewer, items, query)
         limit = self._seconds if seconds is None else min(seconds, self._seconds)
         answers, absent = self._ask(questions, limit) if questions else ({}, {})
         for name, answer in answers.items():
@@ -149,7 +149,7 @@ class Review:
                 known[name] = found
             else:
                 absent[name] = found
-        scores = {one.name: known[one.name] for one in self._of_answers if one.name in known}
+        scores = {reviewer.name: known[reviewer.name] for reviewer in self._of_answers if reviewer.name in known}
         means = tuple(sum(row) / len(row) for row in zip(*scores.values(), strict=True)) if scores else ()
         return RelevanceResult(scores=means or (0.0,) * len(items), by_reviewer=scores, absent=absent)
 

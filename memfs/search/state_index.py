@@ -514,8 +514,8 @@ def _substitute(base: sqlite3.Connection, row: StateRow) -> int:
 
 def _names(facts: StateFacts) -> Iterator[tuple[str, str]]:
     """Under which names a document is found, each with its role."""
-    for one, role in _ROLE.items():
-        names = ((facts.name,) if facts.name else ()) if one == "names" else getattr(facts, one)
+    for kind, role in _ROLE.items():
+        names = ((facts.name,) if facts.name else ()) if kind == "names" else getattr(facts, kind)
         yield from ((role, name) for name in names)
     if facts.state == STATEFUL:
         yield from ((STATEFUL, name) for name in facts.agents)
