@@ -158,22 +158,22 @@ class ArchivePacker:
             yield data
 
     def _tar(self, files: Iterable[ArchiveInput]) -> Iterator[bytes]:
-        for one in files:
-            offset, hashed = self._raw + len(archive.header(one.path, one.size)), archive.DigestStream(one.chunks)
-            yield from archive.tar_file(one.path, hashed, one.size)
+        for file in files:
+            offset, hashed = self._raw + len(archive.header(file.path, file.size)), archive.DigestStream(file.chunks)
+            yield from archive.tar_file(file.path, hashed, file.size)
             size, digest = hashed.digest
-            if size != one.size:
-                raise ArchiveInvalid("the file changed while it was archived", path=one.path, hint="try again")
+            if size != file.size:
+                raise ArchiveInvalid("the file changed while it was archived", path=file.path, hint="try again")
             member = ArchiveMember(
-                path=one.path, bytes=size, sha256=digest, blob=one.blob,
-                frame=len(self.frames), offset=offset, facts=one.facts,
+                path=file.path, bytes=size, sha256=digest, blob=file.blob,
+                frame=len(self.frames), offset=offset, facts=file.facts,
             )  # fmt: skip
             self.members.append(member)
 
 
-def _room(one: ArchiveInput) -> int:
+def _room(file: ArchiveInput) -> int:
     """How many bytes of the tar a file takes: of a small one most are not its own."""
-    return len(archive.header(one.path, one.size)) + one.size + -one.size % archive.BLOCK
+    return len(archive.header(file.path, file.size)) + file.size + -file.size % archive.BLOCK
 
 
 class Archive:
@@ -330,9 +330,9 @@ def _index(values: Mapping[str, Any], path: str) -> ArchiveIndex:
     })  # fmt: skip
     if path != index_path(index.name):
         raise ValueError("its name is not the file's")
-    for one in index.members:
-        if one.frame >= len(index.frames):
-            raise ValueError(f"what it says of {one.path!a} cannot be")
+    for member in index.members:
+        if member.frame >= len(index.frames):
+            raise ValueError(f"what it says of {member.path!a} cannot be")
     return index
 
 

@@ -118,9 +118,9 @@ _SAME = frozenset({"agreed", "active", "approved", "adopted"})
 
 def statuses(checker: Checker) -> Iterator[Problem]:
     """The conventions whose status is none of those there are."""
-    for one in Conventions(checker.store, checker.parts.clock).every():
-        if one.status and one.status not in (*STATUSES, *OVER):
-            yield _problem(one)
+    for convention in Conventions(checker.store, checker.parts.clock).every():
+        if convention.status and convention.status not in (*STATUSES, *OVER):
+            yield _problem(convention)
 
 
 def _problem(one: Convention) -> Problem:

@@ -264,12 +264,12 @@ class Pruner:
 
     def _remove(self, weak: Sequence[Weak], action: str) -> None:
         way = "into the archive" if action == "archive" else "for good; history has them"
-        message = message_for_items("Prune", [one.item for one in weak], f"{way}: {_reasons(weak)}")
+        message = message_for_items("Prune", [entry.item for entry in weak], f"{way}: {_reasons(weak)}")
         with self._store.batch(message, source=SOURCE, critical=True) as batch:
-            for one in weak:
-                batch.delete(one.item.id, expected=one.item.sha256)
+            for entry in weak:
+                batch.delete(entry.item.id, expected=entry.item.sha256)
                 if action == "archive":
-                    batch.plans += self._store.plan_restore({place_of(one.item): batch.plans[-1].before})
+                    batch.plans += self._store.plan_restore({place_of(entry.item): batch.plans[-1].before})
 
     # -- what is due ------------------------------------------------------------------------------------------------
     def _due(self, policy: RetentionPolicy) -> list[Weak]:

@@ -111,8 +111,8 @@ def trends_of(reviews: Mapping[int, Sequence[PatternName]]) -> tuple[PatternTren
     """
     seen: dict[str, dict[int, PatternName]] = {}
     for iteration in sorted(reviews):
-        for one in reviews[iteration]:
-            seen.setdefault(one.key, {})[iteration] = one
+        for pattern in reviews[iteration]:
+            seen.setdefault(pattern.key, {})[iteration] = pattern
     trends = [_trend(by, sorted(reviews)) for by in seen.values()]
     return tuple(sorted(trends, key=lambda trend: (-trend.total, -trend.last_seen, trend.name)))
 

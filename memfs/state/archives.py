@@ -481,16 +481,16 @@ class Archiver:
 
     def _readable(self, group: Sequence[_Original], left: dict[str, str]) -> Iterator[archive_file.ArchiveInput]:
         """The files that can be archived as they are; the others are added to ``left``."""
-        for one in group:
+        for file in group:
             try:
-                if state_paths.document_kind(one.path):
-                    yield self._document(one.path)
-                elif (entry := self._parts.tree.entry(one.path)) is not None:
-                    yield archive_file.ArchiveInput(one.path, entry.size, file_chunks(self._parts.tree, one.path))
+                if state_paths.document_kind(file.path):
+                    yield self._document(file.path)
+                elif (entry := self._parts.tree.entry(file.path)) is not None:
+                    yield archive_file.ArchiveInput(file.path, entry.size, file_chunks(self._parts.tree, file.path))
             except FileNotFoundError:
                 continue
             except (ContentError, Conflict) as error:
-                left[one.path] = error.message
+                left[file.path] = error.message
 
     def _document(self, path: str) -> archive_file.ArchiveInput:
         """A document with its row for the index of states.

@@ -458,17 +458,17 @@ class Checkpoints(CheckpointStore):
 
     def _chosen(self, checkpoint: str | None) -> tuple[ProvedCheckpoint, dict[str, str]]:
         rejected: dict[str, str] = {}
-        for one in self.ids() if checkpoint is None else [checkpoint]:
+        for checkpoint_id in self.ids() if checkpoint is None else [checkpoint]:
             try:
-                return self.proved(one), rejected
+                return self.proved(checkpoint_id), rejected
             except CheckpointInvalid as error:
                 if checkpoint is not None:
                     raise
-                rejected[one] = checkpoint_store.reason_of(error)
+                rejected[checkpoint_id] = checkpoint_store.reason_of(error)
         if not rejected:
             raise CheckpointInvalid("there is no checkpoint", hint="'memfs state checkpoint create' makes one")
         why = "; ".join(
-            f"{', '.join(one for one, reason in rejected.items() if reason == shared)}: {shared}"
+            f"{', '.join(checkpoint_id for checkpoint_id, reason in rejected.items() if reason == shared)}: {shared}"
             for shared in dict.fromkeys(rejected.values())
         )
         raise CheckpointInvalid(
@@ -480,8 +480,8 @@ class Checkpoints(CheckpointStore):
     def _prune(self, good: str, pressed: bool) -> None:
         """Remove what is not kept beside one that was just verified."""
         surplus = self._surplus(good, pressed)
-        for one in surplus:
-            self._remove(one.id)
+        for checkpoint in surplus:
+            self._remove(checkpoint.id)
         if surplus:
             self._store.flush(adopt=False, below=state_paths.STATE_FOLDERS)
 

@@ -137,8 +137,8 @@ def strategies_of(values: Mapping[str, Any]) -> tuple[str, ...]:
     found: list[str] = []
     for key, value in values.items():
         if _STRATEGY.search(str(key)):
-            for one in value if isinstance(value, list | tuple) else (value,):
-                name = one.get("name") if isinstance(one, Mapping) else one
+            for element in value if isinstance(value, list | tuple) else (value,):
+                name = element.get("name") if isinstance(element, Mapping) else element
                 if isinstance(name, str) and name.strip():
                     found.append(" ".join(name.split())[:_LONGEST_NAME])
     return tuple(dict.fromkeys(found))[:8]
@@ -446,8 +446,8 @@ def compared(given: Iterable[FeedbackDelivery], iterations: Sequence[int]) -> li
     Before are those that were worked under the feedback before it, after are those until the next one.
     """
     by: dict[str, list[FeedbackDelivery]] = {}
-    for one in sorted(given, key=lambda one: one.iteration):
-        by.setdefault(one.version, []).append(one)
+    for review in sorted(given, key=lambda review: review.iteration):
+        by.setdefault(review.version, []).append(review)
     versions = sorted(by.values(), key=lambda several: _span_order(several[0]))
     edges = [-1, *(_start(several[0]) for several in versions), math.inf]
     return [
@@ -455,7 +455,7 @@ def compared(given: Iterable[FeedbackDelivery], iterations: Sequence[int]) -> li
             agent=several[0].agent,
             version=several[0].version,
             from_iteration=several[0].from_iteration,
-            given_in=tuple(one.iteration for one in several),
+            given_in=tuple(review.iteration for review in several),
             before=tuple([number for number in iterations if begin <= number < start][-WINDOW:]),
             after=tuple([number for number in iterations if start <= number < end][:WINDOW]),
         )
@@ -594,19 +594,19 @@ def _basis(sums: Mapping[str, _Sum]) -> str:
     return enough[0] if enough else max(_BASES, key=lambda basis: counts[basis])
 
 
-def _strategy(name: str, one: _Sum, basis: str, level: float) -> StrategyOutcome:
-    means = {key: value[1] if value[0] else None for key, value in one.by.items()}
+def _strategy(name: str, total: _Sum, basis: str, level: float) -> StrategyOutcome:
+    means = {key: value[1] if value[0] else None for key, value in total.by.items()}
     score = means[basis]
     least = 0.5 if basis == "success" else level
     improvement = means["improvement"] if means["improvement"] is not None else means["gain"]
     return StrategyOutcome(
         name=name,
-        uses=one.uses,
+        uses=total.uses,
         score=score,
         success_rate=means["success"],
         improvement=improvement,
         confidence=means["confidence"],
-        cost=one.cost[1] if one.cost[0] else None,
+        cost=total.cost[1] if total.cost[0] else None,
         successful=score is not None and score >= least and (score > 0 or basis == "confidence"),
     )
 

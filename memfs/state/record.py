@@ -284,9 +284,9 @@ class Continuations:
             Conflict: another state of the task was kept at the same moment.
         """
         wanted = plain(state)
-        for one in self._kept(agent, task):
-            if not one.values.get("superseded_by") and equal(one.values.get("state"), wanted):
-                return str(one.values["token"])
+        for continuation in self._kept(agent, task):
+            if not continuation.values.get("superseded_by") and equal(continuation.values.get("state"), wanted):
+                return str(continuation.values["token"])
         return self._saved(iteration, agent, task, state)
 
     def _saved(

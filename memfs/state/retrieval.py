@@ -343,15 +343,15 @@ class StateCollector:
         question = self._question(metrics=self._request.metrics)
         whose = (*self._request.agents, "") if self._request.agents else None
         found = self._index.metrics(self._request.metrics, whose, question.iterations, question.start, question.end)
-        for one in found:
-            holder = agents.setdefault(one.agent, {}) if one.agent else system
-            figure: dict[str, Any] = {"value": one.value, "iteration": one.iteration}
-            if one.timestamp is not None:
-                figure["timestamp"] = format_time(one.timestamp)
-                self.moments.append(one.timestamp)
-            holder.setdefault("metrics", {}).setdefault(one.name, []).append(figure)
+        for metric in found:
+            holder = agents.setdefault(metric.agent, {}) if metric.agent else system
+            figure: dict[str, Any] = {"value": metric.value, "iteration": metric.iteration}
+            if metric.timestamp is not None:
+                figure["timestamp"] = format_time(metric.timestamp)
+                self.moments.append(metric.timestamp)
+            holder.setdefault("metrics", {}).setdefault(metric.name, []).append(figure)
         for name in self._request.metrics:
-            if all(one.name != name for one in found):
+            if all(metric.name != name for metric in found):
                 self.missing.append(f"nothing measures {name!r}{self._where()}")
 
     def _where(self) -> str:

@@ -190,10 +190,10 @@ class Threads:
     def _add(self, added: TaskWrites, path: str, message: str, reason: str) -> None:
         state = self.files.find(path)
         there = TaskWrites.from_document(state.values) if state is not None else None
-        rows = {one.number: one for one in there.writes} if there else {}
-        for one in added.writes:
-            if one.number < 0 or one.number not in rows:
-                rows[one.number] = one
+        rows = {write.number: write for write in there.writes} if there else {}
+        for write in added.writes:
+            if write.number < 0 or write.number not in rows:
+                rows[write.number] = write
         written = there.written if there else format_time(self._clock())
         whole = replace(added, writes=tuple(rows[number] for number in sorted(rows)), written=written)
         self._write(path, whole, message, reason, state.sha256 if state is not None else "")

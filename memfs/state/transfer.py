@@ -752,11 +752,11 @@ class _Import:
             except errors.StorageIO:  # the disk's doing, not the record's
                 raise
             except errors.MemfsError as error:
-                for one in (error, *error.also):
-                    one.path = self._name
+                for problem in (error, *error.also):
+                    problem.path = self._name
                     if isinstance(record, ExportRecord):
-                        one.line, one.column = record.place, None
-                        one.message = f"{record.path}: {one.message}" if record.path else one.message
+                        problem.line, problem.column = record.place, None
+                        problem.message = f"{record.path}: {problem.message}" if record.path else problem.message
                 refused.append(error)
         return due, refused
 

@@ -214,15 +214,15 @@ class Reader:
 
         The catalog is asked once for all; a file whose times do not prove what it holds is read.
         """
-        paths = [one.path for one in candidates if not self.snapshot.rejected(one.path)]
+        paths = [candidate.path for candidate in candidates if not self.snapshot.rejected(candidate.path)]
         stamps = self.snapshot.stamps_of(paths)
         proven = self.files.proven(stamps)
         known = self.items.known(stamps)
         try:
-            for one in candidates:
-                item = known.get(one.path)
-                if item is None or one.path not in proven:
-                    yield self._read_found(one.path, stamps.get(one.path), item)
+            for candidate in candidates:
+                item = known.get(candidate.path)
+                if item is None or candidate.path not in proven:
+                    yield self._read_found(candidate.path, stamps.get(candidate.path), item)
                 else:
                     yield LoadedItem(item=item, stale=False)
         finally:

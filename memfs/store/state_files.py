@@ -254,8 +254,8 @@ class StateFiles:
         except MemfsError as error:
             raise error.located(change.path) from None
         data = codec.write_document(reduced, change.path, schema)
-        for one in taken:
-            sidecars.keep(self._parts, one, critical)
+        for content in taken:
+            sidecars.keep(self._parts, content, critical)
         return data
 
     def _written(self, plan: FilePlan, stamp: Stamp | None, values: dict[str, Any]) -> State:
