@@ -149,17 +149,17 @@ class _Init:
     def _fill(self, instance: Any, /, *values: Any, **given: Any) -> None:
         """Do what the compiled function does; calls that it would refuse are left to it."""
         fields = self.fields
-        placed = [one.name for one in fields if one.init and not one.kw_only]
+        placed = [field.name for field in fields if field.init and not field.kw_only]
         taken = given | dict(zip(placed, values, strict=False))
-        missing = [one for one in fields if not (one.init and one.name in taken)]
-        wanting = any(one.default is _MISSING is one.factory for one in missing if one.init)
+        missing = [field for field in fields if not (field.init and field.name in taken)]
+        wanting = any(field.default is _MISSING is field.factory for field in missing if field.init)
         if wanting or len(taken) != len(values) + len(given) or len(taken) + len(missing) != len(fields):
             return self._compiled(self.home)(instance, *values, **given)  # type: ignore[no-any-return]
-        for one in missing:
-            if one.factory is not _MISSING:
-                taken[one.name] = one.factory()
-            elif one.init:
-                taken[one.name] = one.default
+        for field in missing:
+            if field.factory is not _MISSING:
+                taken[field.name] = field.factory()
+            elif field.init:
+                taken[field.name] = field.default
         for name, value in taken.items():
             object.__setattr__(instance, name, value)
         if hasattr(self.home, "__post_init__"):
@@ -202,19 +202,19 @@ def _made(
     slots: bool = False,
 ) -> type:
     described = [base.__dict__.get(_FIELDS) for base in reversed(cls.__mro__[1:])]
-    if any(not isinstance(one, _Fields | None) for one in described):
+    if any(not isinstance(field, _Fields | None) for field in described):
         import dataclasses
 
         made: type = dataclasses.dataclass(eq=eq, frozen=frozen, kw_only=kw_only, repr=repr, slots=slots)(cls)
         return made
     declared = list(_fields_of(cls, kw_only))
-    inherited = {one.name: one for base in described if base is not None for one in base.fields}
-    fields = list((inherited | {one.name: one for one in declared}).values())
+    inherited = {field.name: field for base in described if base is not None for field in base.fields}
+    fields = list((inherited | {field.name: field for field in declared}).values())
     own = cls.__dict__
     methods: dict[str, Any] = {
         _FIELDS: _Fields(fields),
         "__dataclass_params__": _Parameters({"eq": eq, "frozen": frozen}),
-        "__match_args__": tuple(one.name for one in fields if one.init and not one.kw_only),
+        "__match_args__": tuple(field.name for field in fields if field.init and not field.kw_only),
     }
     init = _Init(fields, frozen)
     given = {"__init__": init, **_methods(fields, frozen, eq, repr)}
@@ -225,13 +225,13 @@ def _made(
         init.home = cls
         for name, value in methods.items():
             setattr(cls, name, value)
-        for one in declared:
-            if one.default is not _MISSING:
-                setattr(cls, one.name, one.default)
-            elif one.name in own:
-                delattr(cls, one.name)
+        for field in declared:
+            if field.default is not _MISSING:
+                setattr(cls, field.name, field.default)
+            elif field.name in own:
+                delattr(cls, field.name)
         return cls
-    names = [one.name for one in fields]
+    names = [field.name for field in fields]
     space = {name: value for name, value in own.items() if name not in (*names, "__dict__", "__weakref__")} | methods
     held = {name for base in cls.__mro__[1:-1] for name in base.__dict__.get("__slots__", ())}
     space["__slots__"] = tuple(name for name in names if name not in held)
@@ -255,9 +255,9 @@ def _fields_of(cls: type, kw_only: bool) -> Iterator[_Field]:
             kw_only = True
         elif not kind.startswith(("ClassVar", "typing.ClassVar")):
             value = cls.__dict__.get(name, _MISSING)
-            one = value if isinstance(value, _Field) else _Field({} if value is _MISSING else {"default": value})
-            one.name, one.type, one.kw_only = name, kind, one.kw_only or kw_only
-            yield one
+            field = value if isinstance(value, _Field) else _Field({} if value is _MISSING else {"default": value})
+            field.name, field.type, field.kw_only = name, kind, field.kw_only or kw_only
+            yield field
 
 
 def _methods(fields: list[_Field], frozen: bool, eq: bool, shown: bool) -> dict[str, Any]:

@@ -81,8 +81,8 @@ _known: list[_Pattern] = []
 
 def compile_all() -> None:
     """Compile all that modules have named so far, for a process whose children are to find that done."""
-    for one in _known:
-        _ = one.match
+    for expression in _known:
+        _ = expression.match
 
 
 class _Pattern:

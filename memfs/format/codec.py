@@ -482,8 +482,8 @@ def _concealed(error: MemfsError, data: bytes) -> MemfsError:
     """The error without what of the file is secret."""
     from memfs.format.secrets import conceal
 
-    for one in error.also:
-        conceal(one, data)
+    for part in error.also:
+        conceal(part, data)
     return conceal(error, data)
 
 

@@ -566,9 +566,9 @@ def _texts(item: MemoryItem) -> Iterator[tuple[str, str]]:
         mapping = getattr(item, name)
         if mapping:
             yield from _leaves(mapping, name)
-    for one in item.conflicts:
-        yield "conflicts", f"{one.field} {one.by}"
-        yield from _leaves([one.kept, one.lost], "conflicts")
+    for conflict in item.conflicts:
+        yield "conflicts", f"{conflict.field} {conflict.by}"
+        yield from _leaves([conflict.kept, conflict.lost], "conflicts")
 
 
 def _leaves(value: Any, field: str, key: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:

@@ -530,12 +530,12 @@ def unmerged(repository: Repository) -> tuple[list[UnmergedPath], int]:
     """
     found: dict[str, dict[int, TreeEntry]] = {}
     others: set[bytes] = set()
-    for one in entries_of(repository.git, unmerged=True):
-        path = repository.below(one.path)
+    for entry in entries_of(repository.git, unmerged=True):
+        path = repository.below(entry.path)
         if path is None:
-            others.add(one.path)
+            others.add(entry.path)
         else:
-            found.setdefault(path, {})[one.stage] = TreeEntry(one.mode, one.blob)
+            found.setdefault(path, {})[entry.stage] = TreeEntry(entry.mode, entry.blob)
     return [
         UnmergedPath(path=path, base=stages.get(1), ours=stages.get(2), theirs=stages.get(3))
         for path, stages in sorted(found.items())

@@ -80,10 +80,10 @@ def working_files(repository: Repository, paths: tuple[str, ...]) -> dict[str, b
     try:
         for path in paths:
             entry = tree.entry(path)
-            for one in [entry] if entry is not None and entry.regular else tree.scan(path, hidden=True):
+            for file in [entry] if entry is not None and entry.regular else tree.scan(path, hidden=True):
                 with suppress(FileNotFoundError, NotRegularFile, PathEscape, ItemTooLarge):
-                    if one.regular:
-                        found[one.path] = tree.read(one.path, LARGEST).data
+                    if file.regular:
+                        found[file.path] = tree.read(file.path, LARGEST).data
     finally:
         tree.close()
     return found

@@ -104,11 +104,11 @@ def sorts_in(shape: type[Shape]) -> Mapping[str, Any]:
     """The fields whose values are more than taken as they are: points in time, lists, and nested shapes."""
     known = vars(sys.modules[shape.__module__])
     found = {}
-    for one in _fields(shape):
-        name = re.split(r"[\[ ]", str(one.type))[0]
+    for field in _fields(shape):
+        name = re.split(r"[\[ ]", str(field.type))[0]
         sort = {"datetime": datetime, "tuple": tuple}.get(name, known.get(name))
         if sort in (datetime, tuple) or (isinstance(sort, type) and issubclass(sort, Shape)):
-            found[one.name] = sort
+            found[field.name] = sort
     return found
 
 

@@ -486,9 +486,9 @@ def names_of(value: Any, name: str) -> tuple[str, ...]:
         QueryInvalid: naming the argument.
     """
     listed = [value] if isinstance(value, str) else _listed(value, name)
-    for one in listed:
-        if not isinstance(one, str) or not one:
-            raise QueryInvalid(f"{one!r} is not a name", field=name, hint="give names, each a text")
+    for element in listed:
+        if not isinstance(element, str) or not element:
+            raise QueryInvalid(f"{element!r} is not a name", field=name, hint="give names, each a text")
     return tuple(dict.fromkeys(listed))
 
 
