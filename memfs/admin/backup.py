@@ -459,7 +459,7 @@ class Backups:
                         io.unlink(path, missing_ok=True)
         except errors.MemfsError as error:
             failed = error
-        with suppress(errors.MemfsError):  # a place that is none any more holds nothing that could be found
+        with suppress(errors.MemfsError):  # a place that is no longer one holds no backups
             return [path for path in self.kept() if path not in made], failed
         return [], failed
 

@@ -257,7 +257,7 @@ def opened(path: Path) -> Iterator[tuple[BackupManifest, Contents]]:
     """A backup's manifest and its parts, each of them once and in the manifest's order.
 
     Raises:
-        BackupInvalid: it is none, or damaged.
+        BackupInvalid: it is not a backup, or is damaged.
         FormatUnsupported: it was made by a newer memfs.
         StorageIO: it cannot be read.
     """

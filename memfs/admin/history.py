@@ -126,7 +126,7 @@ class History:
 
     def maintain(self) -> int:
         """Pack the repository and write what makes reading history quick; return how many bytes that freed."""
-        from memfs.git.commits import maintain  # who reads history makes no commits
+        from memfs.git.commits import maintain  # reading history makes no commits
 
         with self._commit_lock.hold("maintenance", timeout=60):
             return maintain(self._repository)

@@ -209,7 +209,7 @@ class Ledger:
 
 
 def _account(values: Mapping[str, Any]) -> Account:
-    """The account that a file holds, of which anybody may be the author: names that mean nothing are left out."""
+    """The account that a file holds, which anyone may have written: unknown names are left out."""
     sizes, levels = values["sizes"].items(), values["levels"].items()
     return Account(
         at=float(values["at"]),

@@ -365,7 +365,7 @@ def rmdir(path: str | os.PathLike[str], dir_fd: int | None = None) -> None:
 def remove_all(path: Path) -> int:
     """Remove a file, or a folder with all in it, following no link; return how many files that were.
 
-    What is gone already is none.
+    What is already gone does not count.
     """
     if path.is_dir() and not path.is_symlink():
         removed = sum(remove_all(inner) for inner in sorted(path.iterdir()))

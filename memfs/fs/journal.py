@@ -351,7 +351,7 @@ class Journal:
     def unseen(self) -> set[str] | None:
         """Paths that other processes wrote since ``news`` was last asked; None when some may have been missed.
 
-        To one who asks for the first time, what waits is news.
+        To a first caller, what waits is news.
         """
         with self._lock:
             self._catch_up()

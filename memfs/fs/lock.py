@@ -277,7 +277,7 @@ class FileLock:
                         deadline = now + _STUCK
                 elif not signed:
                     signed = self._signature()
-                # Who has waited long asks more often, so that its turn comes, but not so often that a crowd takes the
+                # A long waiter asks more often, so that its turn comes, but not so often that a crowd takes the
                 # processor from the one that writes; no process asks in step with others.
                 longest = max(_LONGEST_WAIT / max(now - began, 1), _LEAST_WAIT if head >= 0 else 5 * _LEAST_WAIT)
                 tries += 1
@@ -412,7 +412,7 @@ def _state(pid: int) -> str:
 class shared_property(cached_property[_Value]):  # noqa: N801  named as the property that it is
     """A cached property of which all threads get the same value, also those that ask for it first at once.
 
-    What a thread made in vain is dropped, so making it must not open anything.
+    What a thread made needlessly is dropped, so making it must not open anything.
     """
 
     if not TYPE_CHECKING:  # its types are those of a cached property

@@ -221,7 +221,7 @@ class Tree:
             os.close(fd)
 
     def require_open(self) -> None:
-        """Let only pass who comes before ``close``.
+        """Let only calls before ``close`` pass.
 
         Raises:
             WorkspaceClosed: the number of what was open may be another file's by now.
@@ -608,7 +608,7 @@ class _Folder:
 
 @contextmanager
 def _named(path: str) -> Iterator[None]:
-    """Let an error name the whole path, not only the part at hand."""
+    """Have an error name the whole path, not only a part."""
     try:
         yield
     except (errors.StorageIO, errors.NotRegularFile) as error:

@@ -204,7 +204,7 @@ def is_own_lock(layout: Layout, lock: Path) -> bool:
 
 
 def lock_reason(layout: Layout, lock: Path) -> str:
-    """A held lock in words: its name, its age, and whether anybody is seen to hold it; "" when it is gone."""
+    """A held lock in words: its name, its age, and whether a process is seen to hold it; "" when it is gone."""
     try:
         age = max(0, int(time.time() - os.lstat(lock).st_mtime))
     except FileNotFoundError:
@@ -216,7 +216,7 @@ def lock_reason(layout: Layout, lock: Path) -> str:
 
 
 def at_work(layout: Layout) -> GitProcess | None:
-    """A git process that works in this working tree and is none of memfs's; None when none is seen."""
+    """A git process that works in this working tree and is not memfs's own; None when none is seen."""
     return next((process for process in running_git() if _in_tree(layout, process)), None)
 
 
@@ -284,7 +284,7 @@ def _moves(layout: Layout) -> bool:
 
 
 def _in_tree(layout: Layout, process: GitProcess) -> bool:
-    """Whether a process works in this working tree itself, not in a repository inside it, and is none of memfs's."""
+    """Whether a process works in this working tree itself, not in a repository inside it, and is not memfs's own."""
     folder = Path(process.folder)
     if folder.is_relative_to(layout.common_dir / "memfs"):
         return False

@@ -327,7 +327,7 @@ class GitCommands:
         return scrubbed(os.environ, self.layout, self.folder)
 
     def require_open(self) -> None:
-        """Let only pass who comes before it is ``closed`` for good.
+        """Let only calls pass before it is ``closed`` for good.
 
         Raises:
             WorkspaceClosed: a process that is started now would never be ended.

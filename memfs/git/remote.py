@@ -131,7 +131,7 @@ def _placed(repository: Repository, address: str) -> str:
 
 FOLDER = "remote"
 LOCK = "sync.lock"
-"""Who holds it, in a workspace's state folder, may talk to remotes for that workspace."""
+"""Its holder, in a workspace's state folder, may talk to remotes for that workspace."""
 PATIENCE = 300.0
 _MOST_WORDS = 400
 _FETCHED = "refs/memfs/fetched"

@@ -181,7 +181,7 @@ class Repository:
             self.git.closed = True
 
     def require_open(self) -> None:
-        """Let only pass who comes before ``close``.
+        """Let only calls before ``close`` pass.
 
         Raises:
             WorkspaceClosed: a process that is started now would never be ended.
@@ -192,7 +192,7 @@ class Repository:
     @shared_property
     def git(self) -> GitCommands:
         """The commands that may be run in it."""
-        from memfs.git.process import GitCommands  # who only reads runs none
+        from memfs.git.process import GitCommands  # reading alone runs none
 
         made = GitCommands(self.layout, self.state)
         made.closed = self._closed

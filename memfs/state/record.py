@@ -148,7 +148,7 @@ class Iterations:
 
     # -- looking --------------------------------------------------------------------------------------------------
     def show(self, number: int) -> Iteration:
-        """One iteration, from its archive where it is there.
+        """One iteration, from its archive where it is archived.
 
         Raises:
             IterationInvalid: there is no such iteration.
