@@ -371,7 +371,8 @@ def spec_of(key: str) -> Spec:
 
 
 def _unknown(key: str, known: Iterable[str]) -> SettingInvalid:
-    return SettingInvalid(f"unknown setting {key!r}", hint=nearest(key, known) or "see 'memfs config --list'")
+    hint = nearest(key, known) or "'memfs config --list' shows all; to change one: memfs config KEY VALUE"
+    return SettingInvalid(f"unknown setting {key!r}", hint=hint)
 
 
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})

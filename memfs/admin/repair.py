@@ -371,8 +371,9 @@ class Repairer:
         path = problem.path
         found = content_at(self._parts.tree, path)
         if found and not self._parts.codec.accepts(found.data, path):
-            remedy = f"correct it, or 'memfs check --fix {path}' brings back its last good version"
-            return _lost(path, f"an edit made it invalid: {problem.message}; {remedy}")
+            remedy = f"'memfs check --fix {path}' brings back its last good version"
+            why, remedy = ("an edit made it", remedy) if self._older(path) else ("it is", "remove it")
+            return _lost(path, f"{why} invalid: {problem.message}; correct it, or {remedy}")
         return _lost(path, "; ".join(filter(None, (problem.message, problem.hint))))
 
     def _whole(self, path: str, blob: str) -> Whole | None:

@@ -450,7 +450,7 @@ def _failed(log: Path, now: datetime) -> list[Problem]:
         return []
     at, event, sentence = found[-1]
     times = "once" if len(found) == 1 else f"{len(found)} times"
-    message = f"hooks report trouble, {times} in three days; last {event} at {at}: {sentence}"
+    message = f"hooks failed {times} in the last three days; last {event} at {at}: {sentence}"
     hint = f"{log} has all of it; what is older than three days is not told any more"
     return [Problem.warning("", "HookFailed", message, hint)]
 

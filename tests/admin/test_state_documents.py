@@ -114,6 +114,18 @@ def test_an_invalid_edit_is_left_to_the_person(opened: Open) -> None:
     assert files_of(workspace).read(PATH).values == VALUES
 
 
+def test_no_version_is_promised_of_what_never_was_valid(opened: Open) -> None:
+    """``memfs check --fix`` says that an earlier version can come back only where there is one (S18)."""
+    workspace = opened()
+    (workspace.root / PATH).parent.mkdir(parents=True, exist_ok=True)
+    (workspace.root / PATH).write_text('{"id": 3}')
+
+    (told,) = [one.sentence for one in workspace.repairer.repair() if one.path == PATH]
+
+    assert told.startswith("it is invalid: ")
+    assert told.endswith("correct it, or remove it")
+
+
 def test_erasing_an_item_leaves_documents_of_that_name(opened: Open) -> None:
     """An id names an item; a document is erased by its path (B6)."""
     workspace = opened()

@@ -157,9 +157,14 @@ def test_an_unknown_verb_names_the_nearest(bare: Memfs) -> None:
             "see 'memfs list --help'",
         ),
         ("agent feedback x", "good|bad is missing", "it is one of +, good, yes, -, bad, no"),
-        ("import nowhere", "PATH: Path 'nowhere' does not exist", "see 'memfs import --help'"),
+        ("import nowhere", "PATH: 'nowhere' does not exist", "see 'memfs import --help'"),
         ("serve stop", "'stop' is one word too many for 'memfs serve'", "did you mean --stop?"),
         ("status all the rest", "'all' is one word too many for 'memfs status'", "did you mean --all?"),
+        (
+            "config set recall.limit 3",
+            "'3' is one word too many for 'memfs config [KEY] [VALUE]'",
+            "see 'memfs config --help'",
+        ),
         ("commit now", "'now' is one word too many for 'memfs commit'", "see 'memfs commit --help'"),
         (
             "undo",

@@ -33,6 +33,13 @@ def test_init_makes_a_repository_and_says_what_it_chose(bare: Memfs, tmp_path: P
     assert all(path == "memfs.toml" or path.startswith("ContextMemory/") for path in tracked)
 
 
+def test_init_says_when_git_knows_no_name(bare: Memfs, tmp_path: Path, own_world: Path) -> None:
+    """Without ``user.name`` commits are memfs's own, which init tells once; with it nothing is said."""
+    assert "user.name" not in bare("init", str(tmp_path / "A")).err
+    (own_world / ".gitconfig").write_text("")
+    assert "commits are by memfs <memfs@localhost>\n  set user.name" in bare("init", str(tmp_path / "B")).err
+
+
 def test_init_json(bare: Memfs, tmp_path: Path) -> None:
     """init --json tells the same to a program."""
     shown = bare("init", str(tmp_path / "W"), "--json").json

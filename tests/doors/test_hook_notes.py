@@ -80,7 +80,7 @@ def test_garbage_in_the_notes_is_passed_over(tmp_path: Path) -> None:
     with (tmp_path / append_log.ERRORS).open("ab") as file:
         file.write(b'\xff\n[1, 2, 3]\n["9999-99-99T00:00:00Z", "Stop", "x"]\n{"a": 1}\n["2026-')
     [problem] = spool.problems(tmp_path)
-    assert "once in three days; last Stop at " in problem.message
+    assert "once in the last three days; last Stop at " in problem.message
     assert problem.message.endswith(": one two")
     Response(tmp_path, "s1").claim(["a"])
     [path] = (tmp_path / FOLDER).iterdir()

@@ -51,7 +51,7 @@ def test_install_and_uninstall_say_what_they_did(call: Call, settings: Path) -> 
     assert (code, out) == (0, "Changed .claude/settings.json\n")
     assert "it goes into your private memory" in err
     assert "from the next session on" in err
-    assert call("agent", "install", "claude-code")[1] == "Nothing to do in .claude/settings.json\n"
+    assert call("agent", "install", "claude-code") == (0, "Nothing to do in .claude/settings.json\n", "")
     assert call("agent", "uninstall", "claude-code")[1] == "Changed .claude/settings.json\n"
     assert settings.read_text() == '{\n  "model": "opus"\n}\n'
     assert call("agent", "uninstall", "claude-code")[1] == "Nothing to do in .claude/settings.json\n"

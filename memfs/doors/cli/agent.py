@@ -155,7 +155,7 @@ def install(program: str, scope: str | None, dry_run: bool, into: str, server: b
         dry=dry_run,
     )
     installed = not dry_run and files[0].done.value != "same"
-    if client.hooks:
+    if client.hooks and (installed or dry_run):
         _remark_recording(project, chosen, into)
         if not is_workspace(project):
             remark("'memfs init' makes the workspace that other commands ask for; sessions do without one")

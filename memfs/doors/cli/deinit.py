@@ -70,9 +70,10 @@ class Deinitialization:
 
 
 def _text(done: Deinitialization, dry_run: bool) -> Text:
+    hidden = {"workspace"} if dry_run else {"workspace", "refused"}
     yield f"{'Would take' if dry_run else 'Took'} memfs out of {done.plan.root}"
     yield from document(
-        {key: value for key, value in as_json(done).items() if value is not False and key != "workspace"}
+        {key: value for key, value in as_json(done).items() if value is not False and key not in hidden}
     )
 
 

@@ -22,6 +22,7 @@ from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, count, merge, no
 from memfs.doors.cli.private import ask_to_join, join_private
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.fs.workspace_location import MEMORY_FOLDER, find_workspace, place_in
+from memfs.git.commit_object import MEMFS
 from memfs.git.layout import discover
 from memfs.git.repository import Repository
 from memfs.settings import toml
@@ -213,7 +214,7 @@ def init(
             found = workspace.store.flush(adopt=True, message="Take in the memory that was here")
         note_waiting(found.reason)
         driver = created.driver or install_driver(workspace.repository)
-        _remark_ignored(workspace.repository)
+        _remark_git(workspace.repository)
         root = workspace.root
     if not (user or wants_json()):
         ask_to_join(private.project_at(root))
@@ -233,7 +234,9 @@ def init(
     )
 
 
-def _remark_ignored(repository: Repository) -> None:
+def _remark_git(repository: Repository) -> None:
+    if repository.identity().author == MEMFS:
+        remark(f"git knows no name of yours: commits are by {MEMFS}", "set user.name and user.email with git config")
     for problem in ignore_problems(repository):
         remark(problem.message, problem.hint or "")
 

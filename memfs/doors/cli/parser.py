@@ -55,7 +55,9 @@ class VerbCommand(click.Command):
         if more and not ctx.resilient_parsing:
             options = {name for one in self.params if isinstance(one, click.Option) for name in one.opts}
             hint = f"did you mean --{more[0]}?" if f"--{more[0]}" in options else f"see '{ctx.command_path} --help'"
-            raise Unclear(f"'{more[0]}' is one word too many for '{ctx.command_path}'", hint)
+            takes = (one.metavar or str(one.name).upper() for one in self.params if isinstance(one, click.Argument))
+            words = " ".join((ctx.command_path, *takes))
+            raise Unclear(f"'{more[0]}' is one word too many for '{words}'", hint)
         return more
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -205,7 +207,8 @@ def explained(error: click.UsageError, command: str) -> tuple[str, str]:
 def _wrong(error: click.UsageError, kind: Any) -> str:
     """What is wrong with a value; of a number, which one is wanted."""
     if not isinstance(kind, click.IntRange | click.FloatRange):
-        return error.message.removesuffix(".")
+        told = error.message.removesuffix(".")
+        return told.partition(" ")[2] if isinstance(kind, click.Path) else told
     sort = "a whole number" if isinstance(kind, click.IntRange) else "a number"
     most = f" and at most {kind.max:,}" if kind.max is not None else ""
     return f"{sort} is wanted, {'above' if kind.min_open else 'at least'} {kind.min:,}{most}"

@@ -11,7 +11,7 @@ from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, complete_ids, opened, remark, verb
 from memfs.doors.cli.options import land, named
 from memfs.doors.cli.output import Table, Text, count, styled
-from memfs.errors import HistoryUnavailable, ItemNotFound
+from memfs.errors import HistoryUnavailable, MemfsError
 
 if TYPE_CHECKING:
     from memfs.admin.history import Recoverable
@@ -83,7 +83,7 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
         if revision is None:
             name, pruned = str(target), workspace.pruner.pruned
             if not displaced and pruned.find(name) is None:
-                raise Unclear("from where?", _way_back(workspace, name) or _HINT)
+                raise Unclear("from where?", way_back(workspace, name) or _HINT)
             path = workspace.recovered.restore(name) if displaced else pruned.bring_back(name).path
             land(workspace)
             return Restoration((path,))
@@ -100,9 +100,11 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
     return Restoration(done.restored, done.removed, done.commit)
 
 
-def _way_back(workspace: Workspace, target: str) -> str:
-    """What brings back an item that was forgotten; "" where it is there, or no commit holds it."""
-    with suppress(ItemNotFound, HistoryUnavailable):
+def way_back(workspace: Workspace, target: str) -> str:
+    """What brings back an item that was pruned or forgotten; "" where it is there, or no commit holds it."""
+    with suppress(MemfsError):
+        if (pruned := workspace.pruner.pruned.find(target)) is not None:
+            return f"it was pruned into {pruned.path}: 'memfs restore {pruned.id}' brings it back"
         name = str(named(workspace, target))
         found = [] if workspace.history.path_of(name) else workspace.history.log(name, 1)
         for revision in (end for one in found for end in (one.short, f"{one.short}~1")):

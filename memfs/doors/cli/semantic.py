@@ -72,8 +72,6 @@ def _text(done: SemanticSwitch) -> Text:
         where = f" at {found.endpoint}, which gets the texts" if found.endpoint else ", on this machine"
         yield f"{styled('Search by meaning is on', fg='green')}: {found.model}{where} ({found.origin})"
         yield f"  {how_far(found)}"
-    if found.on and done.made is not None:
-        yield f"embedded {count(done.made, 'memory', 'memories')} in {done.seconds:.1f} s"
 
 
 @verb("semantic", text=_text)

@@ -170,21 +170,12 @@ def _item_now(workspace: Workspace, name: str) -> tuple[MemoryItem, bytes, Conte
     try:
         item = workspace.store.find(name)
     except ItemNotFound as error:
-        raise _pruned(workspace, name) or error from None
+        from memfs.doors.cli.restore import way_back  # wanted only when something is wrong
+
+        raise ItemNotFound(error.message, hint=way_back(workspace, name) or error.hint) from None
     except ContentError as error:
         good = workspace.store.last_good(error.path) if error.path else None
         if good is None:
             raise
         item, wrong = good, error
     return item, workspace.parts.seen.read(item.path, ITEM_LIMIT).data, wrong
-
-
-def _pruned(workspace: Workspace, name: str) -> ItemNotFound | None:
-    """What to say of an item that was pruned; None of any other that is not there."""
-    try:
-        item = workspace.pruner.pruned.find(name)
-    except MemfsError:
-        return None
-    if item is None:
-        return None
-    return ItemNotFound(f"{item.id} was pruned into {item.path}", hint=f"'memfs restore {item.id}' brings it back")

@@ -102,7 +102,7 @@ def undo(
         signed = Origin(agent=by) if by else None
         done = workspace.teams.undo.run(chosen, message=message, dry_run=dry_run, by=signed)
     if not (done.files or done.left):
-        hint = "no commit of this branch matches; 'memfs team blame ID' names agents and sessions"
+        hint = "no commit of this branch that changed memory matches; 'memfs team blame ID' names agents and sessions"
         if not (commits or named):
             hint = "you committed nothing since; --agent and --session take back what others wrote"
         if done.waiting:

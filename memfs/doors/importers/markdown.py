@@ -304,7 +304,7 @@ def read(paths: Iterable[Path], root: Path, kinds: KindTable) -> SourceContent:
     for path in named:
         for name, one in _found(path, root, taken):
             if is_file_name(one.name) and (len(named) > 1 or path.is_dir()):
-                taken.skip(one.name, "agents' instructions; name the file alone to import it")
+                taken.skip(name, "agents' instructions; name the file alone to import it")
             elif name not in seen:
                 seen.add(name)
                 _take(name, one, kinds, taken)
