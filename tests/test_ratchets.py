@@ -159,9 +159,9 @@ def verb_homes() -> Mapping[str, str]:
     """The module of each verb, by the words that call it."""
     from memfs.doors.cli.app import GROUPS, VERBS
 
-    found = {name: verb.home or name.replace("-", "_") for name, verb in VERBS.items()}
+    found = {name: verb.module or name.replace("-", "_") for name, verb in VERBS.items()}
     for group, family in GROUPS.items():
-        found |= {f"{group} {verb.name}": verb.home or group for verb in family.verbs}
+        found |= {f"{group} {verb.name}": verb.module or group for verb in family.verbs}
     return {called: f"memfs.doors.cli.{home}" for called, home in found.items()}
 
 

@@ -305,11 +305,11 @@ class BlockResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockCheck:
-    """The state of a file: ``line`` is where its block begins, 0 where there is none; ``wanted`` what it is to say."""
+    """The state of a file: ``line`` is where its block begins, 0 where there is none; ``expected`` what it is to say."""
 
     path: Path
     standing: BlockStatus
-    wanted: str
+    expected: str
     line: int = 0
 
 
@@ -385,10 +385,10 @@ class AgentsBlock:
                 return data, BlockResult.SAME if block is not None else BlockResult.NOTHING
             if block is not None and not force:
                 refuse_edited(block, place.name)
-            if not looked.wanted:
+            if not looked.expected:
                 return self._taken_out(data, block)
             changed = BlockResult.CREATED if data is None else BlockResult.WRITTEN
-            return placed(data, block, looked.wanted), BlockResult.UPDATED if block is not None else changed
+            return placed(data, block, looked.expected), BlockResult.UPDATED if block is not None else changed
 
         return self._change(path, change)
 
@@ -415,14 +415,14 @@ class AgentsBlock:
         return rest, BlockResult.DELETED if rest is None else BlockResult.REMOVED
 
     def _looked(self, place: Path, block: FoundBlock | None) -> BlockCheck:
-        wanted = self.text()
+        expected = self.text()
         if block is None:
             return BlockCheck(
-                path=place, standing=BlockStatus.MISSING if wanted else BlockStatus.CURRENT, wanted=wanted
+                path=place, standing=BlockStatus.MISSING if expected else BlockStatus.CURRENT, expected=expected
             )
-        same = BlockStatus.CURRENT if block.body == wanted else BlockStatus.STALE
+        same = BlockStatus.CURRENT if block.body == expected else BlockStatus.STALE
         standing = same if block.intact else BlockStatus.EDITED
-        return BlockCheck(path=place, standing=standing, wanted=wanted, line=block.line)
+        return BlockCheck(path=place, standing=standing, expected=expected, line=block.line)
 
     # -- places ---------------------------------------------------------------------------------------------------
     def _place(self, path: str | os.PathLike[str] | None) -> Path:

@@ -372,8 +372,8 @@ def recalled(
     Raises:
         QueryInvalid: the question cannot be understood.
     """
-    wanted = sum(cost_of("\n".join(one.lines())) for one in replies)
-    answer = _found(recall, _sharing(query, wanted), known)
+    cost = sum(cost_of("\n".join(one.lines())) for one in replies)
+    answer = _found(recall, _sharing(query, cost), known)
     spent = (answer.tokens or count_tokens(frame())) + cost_of(_MORE)
     left = None if query.max_tokens is None else query.max_tokens - spent
     unfit = answer.nothing_fits and not replies
@@ -455,12 +455,12 @@ def _mark(item: MemoryItem) -> Hashable:
     return (episode.outcome, episode.action.tool, places, shape) if shape else None
 
 
-def _sharing(query: Query, wanted: int) -> Query:
+def _sharing(query: Query, cost: int) -> Query:
     """The query with what its budget leaves to items where further sources want so many tokens."""
     tokens = query.max_tokens
     if tokens is None:
         return query
-    return replace(query, max_tokens=max(1, tokens - min(wanted, tokens // _SHARE) - cost_of(_MORE)))
+    return replace(query, max_tokens=max(1, tokens - min(cost, tokens // _SHARE) - cost_of(_MORE)))
 
 
 def _left_out(known: Callable[[str], bool], item: MemoryItem) -> bool:

@@ -141,8 +141,8 @@ def install(
         plan.append((file, lambda text: installer.with_hooks(text, groups)))
     if server or not client.hooks:
         served = ("-C", str(workspace)) if workspace is not None and chosen is InstallScope.USER else ()
-        wanted = {**client.more, **installer.server_entry(called.command, (*called.arguments, *served))}
-        plan.append((_servers(client, file, project), lambda text: installer.with_server(text, wanted, client.key)))
+        entry = {**client.more, **installer.server_entry(called.command, (*called.arguments, *served))}
+        plan.append((_servers(client, file, project), lambda text: installer.with_server(text, entry, client.key)))
     return carry_out(plan, dry)
 
 

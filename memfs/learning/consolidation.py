@@ -599,8 +599,8 @@ class Reactions:
             if trigger is Trigger.CONTEXT_ACCESSED:
                 self._inject(facts)
             raise
-        wanted = [rule.action for rule in rules if rule.trigger is trigger]
-        fitting = [action for action in dict.fromkeys(wanted) if action in FITTING[trigger]]
+        configured = [rule.action for rule in rules if rule.trigger is trigger]
+        fitting = [action for action in dict.fromkeys(configured) if action in FITTING[trigger]]
         actions: Mapping[BehaviorAction, Callable[[Facts], object]] = {
             BehaviorAction.INJECT_RELEVANT_MEMORIES: self._inject,
             BehaviorAction.EXTRACT_LEARNINGS: self._extract,

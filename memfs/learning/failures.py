@@ -354,8 +354,8 @@ def same_error(one: frozenset[str], other: frozenset[str]) -> bool:
 
 def speaks_for(error: str | None) -> Callable[[TriggerRow], bool]:
     """Whether a failure is what a rule with this error is about; any is, where that is unknown."""
-    wanted = signature(error or "")
-    return lambda row: error is None or same_error(signature(row.error), wanted)
+    expected = signature(error or "")
+    return lambda row: error is None or same_error(signature(row.error), expected)
 
 
 def look(book: RuleEvidence, known: Collection[str], threshold: int) -> Iterator[FailureCondition]:

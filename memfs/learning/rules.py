@@ -82,11 +82,11 @@ class _RuleOutcome:
 
     item: MemoryItem
     verdict: RuleVerdict
-    wanted: MemoryItem
+    target: MemoryItem
 
     @property
     def retires(self) -> bool:
-        return self.wanted.status == RETIRED != self.item.status
+        return self.target.status == RETIRED != self.item.status
 
 
 class FailureAnalyst:
@@ -237,10 +237,10 @@ class FailureAnalyst:
             if one.retires:
                 self._write([one], f"Retire the rule {one.item.id}: {_why(one.verdict)}")
                 self._retired[one.item.id] = None
-            elif one.wanted.status != one.item.status:
+            elif one.target.status != one.item.status:
                 self._write([one], f"Take up the rule {one.item.id} again: {_why(one.verdict)}")
                 self._changed[one.item.id] = None
-            elif one.wanted != one.item:
+            elif one.target != one.item:
                 rest.append(one)
         if rest:
             many = f"the rule {rest[0].item.id}" if len(rest) == 1 else f"{len(rest)} rules"
@@ -250,7 +250,7 @@ class FailureAnalyst:
     def _write(self, changed: Sequence[_RuleOutcome], message: str) -> None:
         with self._store.batch(message, source=SOURCE) as batch:
             for one in changed:
-                batch.put(one.wanted, expected=one.item.sha256)
+                batch.put(one.target, expected=one.item.sha256)
 
     # -- rules there are not ------------------------------------------------------------------------------------------
     def _item(self, found: FailureCondition) -> MemoryItem | None:
@@ -487,9 +487,9 @@ class Rules:
                 return self.store.put(item_of(rule), "", message=f"Add the rule {rule_id}", source=source)
             if known.type != RULE:
                 raise IdExists(f"{rule_id} is no rule", path=known.path, hint="choose another id")
-            if (wanted := updated(known, rule)) == known:
+            if (changed := updated(known, rule)) == known:
                 return known
-            return self.store.put(wanted, known.sha256, message=f"Change the rule {rule_id}", source=source)
+            return self.store.put(changed, known.sha256, message=f"Change the rule {rule_id}", source=source)
 
         stored = rule_of(retry_on_conflict(added, tries=_TRIES, on=(Conflict, IdExists)))
         assert stored is not None, "a rule's item is a rule"

@@ -580,7 +580,7 @@ def extract_memories(
         root: the folder from which files are named.
         warned: returns the items a situation was warned with.
     """
-    heard = ExtractedMemories()
+    extracted = ExtractedMemories()
     for one in events:
         notes.upto, notes.last = one.end, one.key
         event = one.event
@@ -588,42 +588,42 @@ def extract_memories(
             continue
         notes.session, notes.heard, notes.ended = event.session, event.moment, event.name == SESSION_END
         if event.name == PROMPT:
-            _prompt(event, one.key, heard)
+            _prompt(event, one.key, extracted)
         elif event.name in (STOP, SUBAGENT_STOP):
-            heard.items |= {item.id: item for item in of_message(event)}
-            heard.reports += [(one, event) for one in reports(event.text("last_assistant_message"))]
+            extracted.items |= {item.id: item for item in of_message(event)}
+            extracted.reports += [(one, event) for one in reports(event.text("last_assistant_message"))]
         else:
-            _work(event, one.key, notes, root, heard, warned)
-    return heard
+            _work(event, one.key, notes, root, extracted, warned)
+    return extracted
 
 
-def _prompt(event: SessionEvent, key: str, heard: ExtractedMemories) -> None:
-    heard.typed.append(event.text("prompt"))
+def _prompt(event: SessionEvent, key: str, extracted: ExtractedMemories) -> None:
+    extracted.typed.append(event.text("prompt"))
     words = own_words(event)
     if not words:
         return
     if kept := note(words):
         item = of_note(kept, event)
-        heard.items[item.id] = item
+        extracted.items[item.id] = item
         return
     wishes = corrections(words)
-    heard.items |= {item.id: item for item in of_prompt(event, key, wishes)}
+    extracted.items |= {item.id: item for item in of_prompt(event, key, wishes)}
     if by_person(event):
-        heard.corrections += [(one, event) for one in wishes]
+        extracted.corrections += [(one, event) for one in wishes]
 
 
 def _work(
-    event: SessionEvent, key: str, notes: SessionNotes, root: Path, heard: ExtractedMemories, warned: Warned
+    event: SessionEvent, key: str, notes: SessionNotes, root: Path, extracted: ExtractedMemories, warned: Warned
 ) -> None:
     for task in completed(event, notes):
         item = of_task(task, event, key)
-        heard.done[item.id] = item
+        extracted.done[item.id] = item
     if event.name in (TOOL_DONE, TOOL_FAILED) and teaches(event):
         episode = _episode(event, notes, root, warned)
         if episode is not None and notes.episodes < _MOST_EPISODES:
             notes.episodes += 1
             named = slug(clean_text(episode.action.description, _STEP_LENGTH)) or "step"  # no secret in a file's name
-            heard.episodes.append(replace(episode, id=f"{named}-{key[:10]}"))
+            extracted.episodes.append(replace(episode, id=f"{named}-{key[:10]}"))
 
 
 def _episode(event: SessionEvent, notes: SessionNotes, root: Path, warned: Warned) -> Episode | None:

@@ -67,20 +67,20 @@ class Response:
 
         Two hooks of one event, where somebody installed them twice, so say a thing once.
         """
-        wanted = list(dict.fromkeys(name for name in names if _plain(name)))
-        if self._path is None or not wanted:
-            return frozenset(wanted)
+        claimed = list(dict.fromkeys(name for name in names if _plain(name)))
+        if self._path is None or not claimed:
+            return frozenset(claimed)
         with suppress(MemfsError, OSError):
             io.make_private_folder(self._folder, self._folder.parents[2])
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
             with append_log.held(self._path, flags, wait=_WAIT_SECONDS) as fd:
                 assert fd is not None  # it is made where it is not there
                 known = self.names()
-                fresh = [name for name in wanted if name not in known]
+                fresh = [name for name in claimed if name not in known]
                 os.lseek(fd, 0, os.SEEK_END)
                 io.write_all(fd, "".join(f"{name}\n" for name in fresh).encode(), str(self._path))
                 return frozenset(fresh)
-        return frozenset(wanted)
+        return frozenset(claimed)
 
     def forget(self) -> None:
         """The session lost what it got: it begins again."""
@@ -290,8 +290,8 @@ class Responder:
         settings = workspace.settings.hooks
         from memfs.recall.cues import TrivialFilter  # only prompts ask
 
-        wanted = workspace.settings.memory.on_demand and settings.prompt_items
-        if not wanted or prompt.startswith(_SHELL) or TrivialFilter().is_trivial(prompt):
+        enabled = workspace.settings.memory.on_demand and settings.prompt_items
+        if not enabled or prompt.startswith(_SHELL) or TrivialFilter().is_trivial(prompt):
             return "", []
         with workspace.store.scan_once(), not_handed_out():
             entries = self._fitting(prompt, settings.prompt_items, had)

@@ -124,7 +124,7 @@ class Keeper:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def keep(self, heard: ExtractedMemories, source: str) -> tuple[list[str], list[str]]:
+    def keep(self, extracted: ExtractedMemories, source: str) -> tuple[list[str], list[str]]:
         """Store it, all in one commit but for a person's corrections, which are that person's own.
 
         Args:
@@ -140,10 +140,10 @@ class Keeper:
         """
         refused: list[str] = []
         with self._workspace.store.scan_once():
-            stored = self._corrections(heard, source, refused)
+            stored = self._corrections(extracted, source, refused)
 
         def carried_out() -> _Attempt:
-            attempt = _Attempt(self._workspace, heard, source)
+            attempt = _Attempt(self._workspace, extracted, source)
             attempt.carry_out()
             return attempt
 
@@ -152,11 +152,11 @@ class Keeper:
         done.tell_occasions()
         return [*stored, *done.written], [*refused, *done.refused]
 
-    def _corrections(self, heard: ExtractedMemories, source: str, refused: list[str]) -> list[str]:
+    def _corrections(self, extracted: ExtractedMemories, source: str, refused: list[str]) -> list[str]:
         """Keep or suggest what a person was heard to prefer; return the ids of what was stored."""
         keep = keep_extracted(self._workspace, "rules")
         stored: list[str] = []
-        for text, event in heard.corrections if keep is not Keep.OFF else ():
+        for text, event in extracted.corrections if keep is not Keep.OFF else ():
             preferences, agent = self._workspace.sources.preferences, event.agent or event.client
             try:
                 if keep is Keep.SUGGEST:
@@ -172,9 +172,9 @@ class Keeper:
 class _Attempt:
     """One try at storing."""
 
-    def __init__(self, workspace: Workspace, heard: ExtractedMemories, source: str) -> None:
+    def __init__(self, workspace: Workspace, extracted: ExtractedMemories, source: str) -> None:
         self._workspace, self._store = workspace, workspace.store
-        self._heard, self._source = heard, source
+        self._extracted, self._source = extracted, source
         self.written: list[str] = []
         self.refused: list[str] = []
         self._new: list[MemoryItem] = []
@@ -184,21 +184,21 @@ class _Attempt:
 
     def carry_out(self) -> None:
         """Plan each item, and store them together."""
-        count = len(self._heard.items) + len(self._heard.done) + len(self._heard.episodes)
-        if not count and not self._heard.reports:
+        count = len(self._extracted.items) + len(self._extracted.done) + len(self._extracted.episodes)
+        if not count and not self._extracted.reports:
             return
         remembered = f"Remember what a session told ({count} {'memories' if count > 1 else 'memory'})"
         message = remembered if count else "Note what a session reports as done"
-        items = dict(self._heard.items)
+        items = dict(self._extracted.items)
         # One look at the files for all of it; what somebody changes after it, the batch refuses to overwrite.
         with self._store.scan_once(), self._store.batch(message, source=self._source) as batch:
-            for task in self._heard.done.values():
+            for task in self._extracted.done.values():
                 self._task(batch, task, items)
-            for sentence, event in self._heard.reports:
+            for sentence, event in self._extracted.reports:
                 self._report(batch, sentence, event, items)
             for item in items.values():
                 self._create(batch, item)
-            for episode in self._heard.episodes:
+            for episode in self._extracted.episodes:
                 self._episode(batch, episode)
 
     def suggest(self) -> None:
@@ -221,7 +221,7 @@ class _Attempt:
                 fire("memory_stored", {"item": item})
         for episode, item in self._episodes:
             fire("episode_recorded", {"episode": episode, "item": item})
-        if tasks := [item for item in self._heard.done.values() if item.id in self.written]:
+        if tasks := [item for item in self._extracted.done.values() if item.id in self.written]:
             names = "; ".join(item.content.partition("\n")[0] for item in tasks)
             fire("task_completed", {"task": names, "outcome": names})  # what else the session said is read already
 
@@ -299,7 +299,7 @@ class _Attempt:
         query = Query(types=frozenset({WORKING}), limit=_MOST_PENDING)
         working = [item.content for item in self._store.select(query)]
         waiting = [one.item.content for one in self._waiting]
-        return set(pieces([*self._heard.typed, *working, *waiting]))
+        return set(pieces([*self._extracted.typed, *working, *waiting]))
 
     @cached_property
     def _waiting(self) -> list[Suggestion]:
@@ -308,8 +308,8 @@ class _Attempt:
             found = self._workspace.inbox.all()
         except ContentError:  # said when something is added
             return []
-        heard = (Source.SESSION, Source.PREFERENCE)
-        return [one for one in found if one.source in heard and one.decision is not SuggestionDecision.ACCEPTED]
+        sources = (Source.SESSION, Source.PREFERENCE)
+        return [one for one in found if one.source in sources and one.decision is not SuggestionDecision.ACCEPTED]
 
     @property
     def _wished(self) -> list[MemoryItem]:
@@ -506,8 +506,8 @@ class Drain:
         return True
 
     def _died(self, notes: spool.SessionNotes) -> bool:
-        heard = time_in(notes.heard)
-        return heard is not None and self._workspace.parts.clock() - heard > DIES_AFTER
+        last_event = time_in(notes.heard)
+        return last_event is not None and self._workspace.parts.clock() - last_event > DIES_AFTER
 
     def _end(self, kept: Path, notes: spool.SessionNotes, done: DrainResult) -> None:
         """Consolidate a session's working memory, commit what waits for its end, and forget what was noted of it.

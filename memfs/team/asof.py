@@ -133,11 +133,11 @@ class RevisionFiles:
             return {}
         found: dict[str, bytes] = {}
         try:
-            wanted = sizes(self.repository.git, (self.blobs[path] for path in paths))
-            total = accumulate(wanted.values())
+            by_blob = sizes(self.repository.git, (self.blobs[path] for path in paths))
+            total = accumulate(by_blob.values())
             fitting = {
                 blob: size
-                for (blob, size), upto in zip(wanted.items(), total, strict=True)
+                for (blob, size), upto in zip(by_blob.items(), total, strict=True)
                 if size <= limit and upto <= _BYTES_AHEAD
             }
             found.update(contents(self.repository.git, fitting))

@@ -216,14 +216,14 @@ class Expectation:
         Raises:
             QueryInvalid: it is none; the hint shows the form.
         """
-        asked, arrow, wanted = text.rpartition(_ARROW)
-        name = wanted.strip().removeprefix(_NOT).strip()
-        if not arrow or not asked.strip() or not name:
+        question, arrow, expected = text.rpartition(_ARROW)
+        name = expected.strip().removeprefix(_NOT).strip()
+        if not arrow or not question.strip() or not name:
             raise QueryInvalid(
                 f"{ascii(text)[:80]} does not say what is expected", field="expect", hint='write "QUERY => ID"'
             )
-        absent = wanted.strip().startswith(_NOT)
-        return cls(query=replace(query, text=asked.strip()), id=check_id(name), absent=absent)
+        absent = expected.strip().startswith(_NOT)
+        return cls(query=replace(query, text=question.strip()), id=check_id(name), absent=absent)
 
     def met(self, ids: tuple[str, ...]) -> bool:
         """Whether an answer is as expected."""

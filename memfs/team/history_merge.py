@@ -210,9 +210,9 @@ class HistoryJoin:
             raise _cannot(joined.unjoined)
         changed = sorted(path for path in {*here, *joined.versions} if here.get(path) != joined.versions.get(path))
         content = self.content
-        wanted = tuple(_plan(path, content(here.get(path)), content(joined.versions.get(path))) for path in changed)
-        _refuse_markers(wanted)
-        return wanted, tuple(joined.contested)
+        plans = tuple(_plan(path, content(here.get(path)), content(joined.versions.get(path))) for path in changed)
+        _refuse_markers(plans)
+        return plans, tuple(joined.contested)
 
     def sides(self, ours: str | None, theirs: str, bases: Sequence[str], *, memory_only: bool = False) -> Sides:
         """The files from which both lines began, and those of each, as far as the three differ.
@@ -355,9 +355,9 @@ def _plan(path: str, before: bytes | None, after: bytes | None) -> FilePlan:
     return FilePlan(path=path, before=before, after=after, item=None, vetted=True)
 
 
-def _refuse_markers(wanted: Sequence[FilePlan]) -> None:
+def _refuse_markers(plans: Sequence[FilePlan]) -> None:
     """Refuse a line of history in which somebody committed conflict markers: everybody would get them."""
-    for one in wanted:
+    for one in plans:
         if one.after is not None and has_markers(one.after) and not (one.before and has_markers(one.before)):
             raise MergeRefused(
                 "the other line has conflict markers in this file",
@@ -440,7 +440,7 @@ class MergeResult:
 class _MergePlan:
     commit: str
     branch: str
-    wanted: tuple[FilePlan, ...]
+    plans: tuple[FilePlan, ...]
     contested: tuple[ContestedPath, ...]
     result: MergeResult
 
@@ -493,7 +493,7 @@ class Merger:
             planned = self._plan(commit, unrelated)
             if planned is None:
                 return MergeResult(commit=self._parts.repository.head_commit() or "", nothing=True)
-            self._refuse_edited([one.path for one in planned.wanted])
+            self._refuse_edited([one.path for one in planned.plans])
             if dry_run:
                 return planned.result
             try:
@@ -528,18 +528,18 @@ class Merger:
                 hint=f"'git merge --allow-unrelated-histories {commit[:12]}' joins them; memfs merges memory there",
             )
         changed, contested = self._histories.outcome(ours, commit, bases)
-        wanted = (*changed, *conflict_records(self._parts, contested))
+        plans = (*changed, *conflict_records(self._parts, contested))
         result = MergeResult(
             commit="",
             forward=ours is None or bases == (ours,),
-            changed=tuple(one.path for one in wanted),
+            changed=tuple(one.path for one in plans),
             conflicts=tuple(
                 FileClash(path=file.path, field=one.field, kept=one.kept, lost=one.lost)
                 for file in contested
                 for one in file.conflicts
             ),
         )
-        return _MergePlan(commit=commit, branch=head.ref or "", wanted=wanted, contested=contested, result=result)
+        return _MergePlan(commit=commit, branch=head.ref or "", plans=plans, contested=contested, result=result)
 
     def _refuse_edited(self, paths: Sequence[str]) -> None:
         """Refuse to touch files with edits of a person's that are in no commit."""
@@ -562,7 +562,7 @@ class Merger:
             return replace(planned.result, forward=False, waiting=reason)
         if tip == planned.commit:
             return replace(planned.result, commit=tip, forward=True)
-        self._follow_up([one.path for one in planned.wanted])
+        self._follow_up([one.path for one in planned.plans])
         return replace(planned.result, commit=self._parts.repository.head_commit() or tip, forward=False)
 
     def _write(self, planned: _MergePlan, message: str, source: str) -> None:
@@ -575,10 +575,10 @@ class Merger:
         """
         refuse_text(message, "message")
         self._parts.gate.prepare()
-        signed = signatures_of(planned.wanted, source)
+        signed = signatures_of(planned.plans, source)
         carry_out = partial(self._store.writing.carry_out, batch=True, critical=True)
         try:
-            carry_out(planned.wanted, message, signed, merges=planned.commit, on=planned.branch)
+            carry_out(planned.plans, message, signed, merges=planned.commit, on=planned.branch)
         except PlanOutdated as outdated:
             if outdated.path:
                 self._store.index_sync.refresh([outdated.path])

@@ -115,7 +115,7 @@ def _set_up(repository: Repository) -> OwnBranch:
         _register(repository, memory)
     if (begun := common / "memfs" / _BEGUN).is_dir():  # what was prepared is in place, or not wanted there
         io.remove_all(begun)
-    _write_exclude(common, wanted=True)
+    _write_exclude(common, excluded=True)
     workspace_layout.install_driver(repository)
     links, blocked = _links(common)
     return OwnBranch(
@@ -312,7 +312,7 @@ def _links(common: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     return tuple(linked), tuple(blocked)
 
 
-def _write_exclude(common: Path, *, wanted: bool) -> None:
+def _write_exclude(common: Path, *, excluded: bool) -> None:
     def place() -> Path:
         found = Path(os.path.realpath(common / "info/exclude"))
         if found.parent != Path(os.path.realpath(common / "info")):
@@ -320,9 +320,9 @@ def _write_exclude(common: Path, *, wanted: bool) -> None:
         return found
 
     def change(before: bytes | None, _: Path) -> tuple[bytes | None, None]:
-        return (workspace_location.exclude(before, wanted) if before is not None or wanted else None), None
+        return (workspace_location.exclude(before, excluded) if before is not None or excluded else None), None
 
-    if wanted:
+    if excluded:
         io.make_folders(common / "info")
     elif not (common / "info").is_dir():
         return
@@ -349,7 +349,7 @@ def take_out(repository: Repository, *, branch: bool) -> None:
     for top in workspace_location.work_trees(common):
         with suppress(errors.MemfsError, OSError):
             workspace_location.unlink(top)
-    _write_exclude(common, wanted=False)
+    _write_exclude(common, excluded=False)
     memory = workspace_location.place_in(common)
     commit = repository.ref_commit(REF)
     if branch and commit:

@@ -182,16 +182,16 @@ class Syncer:
         self._store.require_open()
         return [plan.path for plan in self._store.edit_finder.find(False).plans] if self._adopts else []
 
-    def _settle_edits(self, asked: _SyncRequest, wanted: bool | None) -> None:
+    def _settle_edits(self, asked: _SyncRequest, publish: bool | None) -> None:
         """Commit edits where that is wanted; refuse where this was not asked for and they would be published.
 
         Raises:
             PushRefused: naming them.
             GitBusy: they cannot be committed now.
         """
-        if asked.dry_run or not asked.push or wanted is False:
+        if asked.dry_run or not asked.push or publish is False:
             return
-        if wanted:
+        if publish:
             self._store.flush_now(_LATER, adopt=True)
         elif edits := self.unpublished_edits():
             raise errors.PushRefused(

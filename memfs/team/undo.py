@@ -78,8 +78,8 @@ class RevertSelection:
         """Whether a commit's writers are, or are among, those that are meant."""
         if self.is_own:
             return not trailers.get(AGENT)
-        wanted = {SESSION: self.session, AGENT: self.agent}
-        return all(trailer_value(name) in trailers.get(key, ()) for key, name in wanted.items() if name)
+        expected = {SESSION: self.session, AGENT: self.agent}
+        return all(trailer_value(name) in trailers.get(key, ()) for key, name in expected.items() if name)
 
     def owns(self, values: Mapping[str, Any]) -> bool:
         """Whether a file says itself that it is of those that are meant."""
@@ -87,8 +87,8 @@ class RevertSelection:
         stated = origin if isinstance(origin, Mapping) else {}
         if self.is_own:
             return not stated.get("agent")
-        wanted = {"session": self.session, "agent": self.agent}
-        return all(stated.get(key) == name for key, name in wanted.items() if name)
+        expected = {"session": self.session, "agent": self.agent}
+        return all(stated.get(key) == name for key, name in expected.items() if name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +198,8 @@ class RevertChoice:
         """The commits that are meant, newest first."""
         selection, me = self._selection, self._repository.identity().author
         if selection.commits:
-            wanted = {self._in_history(revision, head) for revision in selection.commits}
-            found = [one for one in self._listed(head) if one in wanted]
+            chosen = {self._in_history(revision, head) for revision in selection.commits}
+            found = [one for one in self._listed(head) if one in chosen]
         elif selection.since is not None and selection.is_own:
             found = self._listed(head, f"--max-age={int(selection.since.timestamp())}")
         else:

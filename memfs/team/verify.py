@@ -225,8 +225,8 @@ def _checked(commit: str, data: bytes, rules: _Rules) -> CommitCheck:
 
 def _judged(found: CommitCheck, parsed: ParsedCommit, signed: bytes, signature: bytes, rules: _Rules) -> CommitCheck:
     path, listed, revoked = rules
-    wanted = _must_sign(parsed, listed)
-    for person in wanted:
+    signers = _must_sign(parsed, listed)
+    for person in signers:
         if _plain(person) and verifies(signed, signature, person.email, path, parsed.time, revoked):
             return replace(found, principals=(person.email,))
     if not matches(signed, signature):
@@ -239,7 +239,7 @@ def _judged(found: CommitCheck, parsed: ParsedCommit, signed: bytes, signature: 
     if not any(verifies(signed, signature, name, path, parsed.time, revoked) for name in named):
         reason = f"the key of {', '.join(named)} does not count: it was taken back, or may not sign commits"
         return replace(found, verdict=SignatureVerdict.BAD, principals=named, reason=reason)
-    reason = f"signed by {', '.join(named)}, not by {' or '.join(person.email for person in wanted)}"
+    reason = f"signed by {', '.join(named)}, not by {' or '.join(person.email for person in signers)}"
     return replace(found, verdict=SignatureVerdict.WRONG_PRINCIPAL, principals=named, reason=reason)
 
 

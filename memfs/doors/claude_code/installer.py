@@ -201,7 +201,7 @@ SERVERS = "mcpServers"
 _NAME = COMMAND
 
 
-def with_server(text: str | None, wanted: dict[str, Any], key: str = SERVERS) -> str:
+def with_server(text: str | None, entry: dict[str, Any], key: str = SERVERS) -> str:
     """The text with memfs's server.
 
     Args:
@@ -218,7 +218,7 @@ def with_server(text: str | None, wanted: dict[str, Any], key: str = SERVERS) ->
         error = Conflict(f"a server named {_NAME} is there already", hint="give it another name")
         error.line = plain.place(json_text.tree(text), text, (key, _NAME), of_key=True).line
         raise error
-    return text if text is not None and there == wanted else settings_file.put(text, (key, _NAME), wanted)
+    return text if text is not None and there == entry else settings_file.put(text, (key, _NAME), entry)
 
 
 def without_server(text: str | None, key: str = SERVERS) -> str | None:

@@ -250,19 +250,19 @@ def put(text: str | None, path: JsonPath, value: Any) -> str:
     """
     if text is None or is_blank(text):
         text = "{}\n"
-    home = json_text.tree(text)
+    node = json_text.tree(text)
     newline, found = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n", json_text.indentation(text)
     unit = found if isinstance(found, str) else " " * found
     for depth, key in enumerate(path):
-        entry = home.entry(key)
+        entry = node.entry(key)
         if entry is None:
             added = value
             for inner in reversed(path[depth + 1 :]):
                 added = {inner: added}
-            return _proved(text, _appended(text, home, key, added, newline, unit), path, value)
-        home = entry.value
-    shown = _rendered(value, newline, unit, _indent(text, home.start))
-    return _proved(text, text[: home.start] + shown + text[home.end :], path, value)
+            return _proved(text, _appended(text, node, key, added, newline, unit), path, value)
+        node = entry.value
+    shown = _rendered(value, newline, unit, _indent(text, node.start))
+    return _proved(text, text[: node.start] + shown + text[node.end :], path, value)
 
 
 def take(text: str, path: JsonPath) -> str | None:
@@ -271,32 +271,32 @@ def take(text: str, path: JsonPath) -> str | None:
     Raises:
         what ``put`` raises; KeyError: nothing is there.
     """
-    home, entry = json_text.tree(text), None
+    node, entry = json_text.tree(text), None
     cut: tuple[int, int] | None = None
     for key in path:
-        entry = home.entry(key)
+        entry = node.entry(key)
         if entry is None:
             raise KeyError(path)
-        at, siblings = home.entries.index(entry), home.entries
+        at, siblings = node.entries.index(entry), node.entries
         if at:
             cut = siblings[at - 1].value.end, entry.value.end
         elif len(siblings) > 1:
             cut = entry.start, siblings[1].start
-        home = entry.value
+        node = entry.value
     return None if cut is None else _proved(text, text[: cut[0]] + text[cut[1] :], path, None)
 
 
-def _appended(text: str, home: Node, key: str, value: Any, newline: str, unit: str) -> str:
+def _appended(text: str, node: Node, key: str, value: Any, newline: str, unit: str) -> str:
     """The text with one more key at the end of an object."""
-    outer = _indent(text, home.start)
+    outer = _indent(text, node.start)
     indent = outer + unit
-    last = home.entries[-1] if home.entries else None
+    last = node.entries[-1] if node.entries else None
     if last is not None and not (before := _before(text, last.start)).strip(" \t"):
         indent = before
     shown = f"{newline}{indent}{json.dumps(key, ensure_ascii=False)}: {_rendered(value, newline, unit, indent)}"
     if last is not None:
         return f"{text[: last.value.end]},{shown}{text[last.value.end :]}"
-    return f"{text[: home.start + 1]}{shown}{newline}{outer}{text[home.end - 1 :]}"
+    return f"{text[: node.start + 1]}{shown}{newline}{outer}{text[node.end - 1 :]}"
 
 
 def _rendered(value: Any, newline: str, unit: str, indent: str) -> str:
@@ -320,9 +320,9 @@ def _proved(before: str, after: str, path: JsonPath, value: Any) -> str:
     Raises:
         ContentError: it does not.
     """
-    wanted = parsed_settings(before)
-    _set(wanted, path, value)
-    if parsed_settings(after) != wanted:
+    expected = parsed_settings(before)
+    _set(expected, path, value)
+    if parsed_settings(after) != expected:
         raise ContentError("memfs cannot change this file safely", hint="write or remove what is memfs's by hand")
     return after
 
@@ -361,10 +361,10 @@ def below(text: str, key: str) -> dict[str, Any]:
     return found
 
 
-def misshapen(text: str, path: JsonPath, wanted: str) -> ContentError:
+def misshapen(text: str, path: JsonPath, expected: str) -> ContentError:
     """What is wrong with a value that is of another sort than a program expects there."""
     where = plain.place(json_text.tree(text), text, path)
-    message = f"this is to be {wanted}"
+    message = f"this is to be {expected}"
     return ContentError(
         message, line=where.line, column=where.column, field=".".join(path) or None, hint="correct it, or remove it"
     )

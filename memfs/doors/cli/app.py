@@ -18,14 +18,14 @@ from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 
 
 class Verb(NamedTuple):
-    """One verb: its name, a summary of at most 30 characters where it is an everyday verb, and its home.
+    """One verb: its name, a summary of at most 30 characters where it is an everyday verb, and its module.
 
-    The home is the module below this package, where that is neither the one of its name nor of its group.
+    The module is one of this package, where that is neither the one of its name nor of its group.
     """
 
     name: str
     summary: str
-    home: str = ""
+    module: str = ""
 
 
 class Family(NamedTuple):
@@ -244,8 +244,8 @@ def _answered(words: list[str], asked: Invocation) -> int | None:
     name, *rest = words[2:] if placed else words or [""]
     if name not in PLAIN or _COMPLETE in os.environ:
         return None
-    home = importlib.import_module(f"memfs.doors.cli.{name}")
-    verb: VerbDeclaration = getattr(home, f"{name}_", None) or getattr(home, name)
+    imported = importlib.import_module(f"memfs.doors.cli.{name}")
+    verb: VerbDeclaration = getattr(imported, f"{name}_", None) or getattr(imported, name)
     given = verb.read(rest, asked)
     if given is None:
         return None

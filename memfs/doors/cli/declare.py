@@ -21,22 +21,22 @@ _DIGITS = 9
 
 
 class Sort(NamedTuple):
-    """The type of a parameter, made when click needs it: ``home`` is ``module:class``."""
+    """The type of a parameter, made when click needs it: ``source`` is ``module:class``."""
 
-    home: str
+    source: str
     given: tuple[Any, ...]
     named: Mapping[str, Any]
 
     def made(self) -> Any:
         """Click's type."""
-        module, _, name = self.home.partition(":")
+        module, _, name = self.source.partition(":")
         return getattr(importlib.import_module(module), name)(*self.given, **self.named)
 
     def read(self, written: str) -> str | int | None:
         """The value that is plainly of this type; None where click must look."""
-        if self.home == "click:Choice":
+        if self.source == "click:Choice":
             return written if written in self.given[0] else None
-        if self.home == "click:IntRange" and written.isascii() and written.isdigit() and len(written) <= _DIGITS:
+        if self.source == "click:IntRange" and written.isascii() and written.isdigit() and len(written) <= _DIGITS:
             least, most = self.given
             return int(written) if least <= int(written) <= most else None
         return None

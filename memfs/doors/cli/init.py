@@ -309,7 +309,7 @@ def _nearest_folder(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if folder.is_dir())
 
 
-def _refuse_nested(root: Path, place: Path, wanted: bool) -> None:
+def _refuse_nested(root: Path, place: Path, nested: bool) -> None:
     """Refuse a second workspace within the first, where every verb would mean the inner one from then on.
 
     Args:
@@ -326,7 +326,7 @@ def _refuse_nested(root: Path, place: Path, wanted: bool) -> None:
         raise MemfsError(
             "this folder belongs to the workspace around it", path=str(outer), hint="choose another folder"
         )
-    if outer != root and not wanted:
+    if outer != root and not nested:
         hint = f"use it as it is, or make another in {shlex.quote(str(root))} with --nested"
         raise MemfsError("there is a workspace around this folder already", path=str(outer), hint=hint)
 

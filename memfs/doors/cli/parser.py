@@ -140,9 +140,9 @@ class Verbs(click.Group):
         if cmd_name not in self.verbs:
             return None
         name = cmd_name.replace("-", "_")
-        module = self.verbs[cmd_name].home or (name if self.verbs is VERBS else self.name)
-        home = importlib.import_module(f"memfs.doors.cli.{module}")
-        found: VerbDeclaration | click.Command = getattr(home, f"{name}_", None) or getattr(home, name)
+        module = self.verbs[cmd_name].module or (name if self.verbs is VERBS else self.name)
+        imported = importlib.import_module(f"memfs.doors.cli.{module}")
+        found: VerbDeclaration | click.Command = getattr(imported, f"{name}_", None) or getattr(imported, name)
         return found.command if isinstance(found, VerbDeclaration) else found
 
     def resolve_command(

@@ -149,14 +149,14 @@ def remember(
         invocation().settings["security.allow_invisible"] = "true"
     if edit:
         return _edit(allow_secret, **given)
-    wanted = draft(**given)
+    drafted = draft(**given)
     content = text_of(text) or ""
-    if not (content or wanted.fields.get("title")):
+    if not (content or drafted.fields.get("title")):
         raise Unclear("nothing to remember", "give a text, '-' to read standard input, or --edit")
     with opened() as workspace:
         if given["type"] is not None:
             workspace.kinds.get(given["type"])
-        fresh = wanted.fresh(content)
+        fresh = drafted.fresh(content)
         if fresh.type == CONVENTION and not fresh.status:
             fresh = fresh.replace(status=PROPOSED)
         try:

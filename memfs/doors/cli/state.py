@@ -234,12 +234,12 @@ def show(
     """
     if whole and deadline is not None:
         raise click.UsageError("'--whole' has no deadline")
-    wanted = {name: values or None for name, values in named.items()}
-    chosen = request or ("partial" if any(wanted.values()) else "full")
+    filters = {name: values or None for name, values in named.items()}
+    chosen = request or ("partial" if any(filters.values()) else "full")
     start, end = when(since, "since"), when(until, "until", end=True)
     limit = math.inf if whole else deadline
     states = state_at(workspace, as_of)
-    return states.retrieval.retrieve(chosen, start=start, end=end, deadline=limit, **wanted)
+    return states.retrieval.retrieve(chosen, start=start, end=end, deadline=limit, **filters)
 
 
 # -- search -------------------------------------------------------------------------------------------------------

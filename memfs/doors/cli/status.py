@@ -235,9 +235,9 @@ def _backup(workspace: Workspace, all_: bool) -> StatusPart:
         return StatusPart("backup", None, {})
     state = workspace.backups.state()
     made = "none yet" if state.age is None else f"{_age(state.age)} ago, {state.path}"
-    wanted = f"; overdue, one is wanted every {state.interval_hours:g} h" if state.due else ""
+    overdue = f"; overdue, one is wanted every {state.interval_hours:g} h" if state.due else ""
     failed = f"; the last try failed: {state.error}" if state.error else ""
-    return StatusPart("backup", state, {"backup": made + wanted + failed}, usual=not (state.due or state.error))
+    return StatusPart("backup", state, {"backup": made + overdue + failed}, usual=not (state.due or state.error))
 
 
 def _age(seconds: int) -> str:

@@ -445,8 +445,8 @@ def _report(block: AgentsBlock, file: str | None, done: BlockResult | None = Non
         standing=found.standing,
         line=found.line or None,
         done=done,
-        text=found.wanted,
-        tokens=count_tokens(found.wanted),
+        text=found.expected,
+        tokens=count_tokens(found.expected),
         left_out=tuple(one.id for one in block.left_out()),
         name=os.path.relpath(found.path, block.folder),
     )
@@ -584,8 +584,8 @@ def access(
         memfs team access use-postgresql-for-transactions-7h2k9q --since 7d
         memfs team access --agent coder --json
     """
-    wanted = [named(workspace, id) or id] if id else []
+    ids = [named(workspace, id) or id] if id else []
     log = workspace.usage.served
-    rows = log.find(wanted, agent=agent, session=session, since=when(since, "since"))
+    rows = log.find(ids, agent=agent, session=session, since=when(since, "since"))
     remark(log.problem)
     return AccessReport(tuple(rows[:limit]), len(rows), workspace.settings.served.log)

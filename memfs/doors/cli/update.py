@@ -125,16 +125,16 @@ def _updated(
     **given: Any,
 ) -> tuple[MemoryItem, MemoryItem]:
     """An item before and after; where others change it meanwhile, Conflict says so, and trying again keeps theirs."""
-    wanted = draft(**given)
+    drafted = draft(**given)
     if given["type"] is not None:
         workspace.kinds.get(given["type"])
     before = item_named(workspace, name)
-    changes = wanted.changes(before, content)
+    changes = drafted.changes(before, content)
     if tags:
         changes["tags"] = _tags(before, tags)
     if links:
         changes["links"] = _links(workspace, before, links)
-    with signed_by(wanted.origin):  # not the author of what is changed
+    with signed_by(drafted.origin):  # not the author of what is changed
         return before, workspace.update(
             before.id, expected=before.sha256, source=SOURCE, allow_secret=allow_secret, **changes
         )

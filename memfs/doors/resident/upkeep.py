@@ -144,7 +144,7 @@ Given = TypeVar("Given")
 _VERBS = (
     "app",
     "parser",
-    *sorted({verb.home or verb.name for verb in EVERYDAY if verb.name in READING | WRITING.keys()}),
+    *sorted({verb.module or verb.name for verb in EVERYDAY if verb.name in READING | WRITING.keys()}),
 )
 _MORE = {
     "admin": "backup prune",
