@@ -305,7 +305,7 @@ class BlockResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockCheck:
-    """The state of a file: ``line`` is where its block begins, 0 where there is none; ``expected`` what it is to say."""
+    """The state of a file: ``line`` is where its block begins, 0 for none; ``expected`` what it is to say."""
 
     path: Path
     standing: BlockStatus
@@ -319,7 +319,7 @@ class AgentsBlock:
     def __init__(self, root: Path, top: Path, conventions: Conventions) -> None:
         """
         Args:
-            root: the folder in which ``AGENTS.md`` lies by default: the workspace, or the code's working tree.
+            root: the folder in which ``AGENTS.md`` is by default: the workspace, or the code's working tree.
             top: the top folder of the working tree around it; no file outside it is touched.
             conventions: where they are read.
         """
@@ -329,7 +329,7 @@ class AgentsBlock:
 
     @property
     def folder(self) -> Path:
-        """In which ``AGENTS.md`` lies by default."""
+        """In which ``AGENTS.md`` is by default."""
         return self._root
 
     def beside(self, folder: Path) -> AgentsBlock:
@@ -426,7 +426,7 @@ class AgentsBlock:
 
     # -- places ---------------------------------------------------------------------------------------------------
     def _place(self, path: str | os.PathLike[str] | None) -> Path:
-        """Where the file really lies.
+        """Where the file really is.
 
         Raises:
             PathEscape: outside the repository, among git's files or memfs's own.

@@ -578,7 +578,7 @@ class Deliverer:
         What an agent is warned with is remembered until the outcome of the situation is recorded.
 
         Args:
-            told: ids of what the agent got before: they come under ``repeated``.
+            delivered: ids of what the agent got before: they come under ``repeated``.
             most: so many entries of all sources together; None: as many as the sources give.
 
         Raises:

@@ -145,7 +145,7 @@ class KnownFiles:
         return found
 
     def _paths(self) -> Iterator[str]:
-        """Where they may lie, below the repository's top."""
+        """Where they may be, below the repository's top."""
         here = self._root.relative_to(self._top).as_posix()
         folder = "" if here == "." else here
         yield posixpath.join(folder, SETTINGS_FILE)

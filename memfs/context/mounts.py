@@ -74,7 +74,7 @@ class Mount:
         own: whether it is this user's private memory of the same project: it speaks for the user.
         same_repository: whether it describes the files of the workspace that mounts it.
         ageing: whether what is old counts less.
-        layout: of the repository that it lies in; None where it lies in none.
+        layout: of the repository that it is in; None where it is in none.
         failed_at: when it last failed to answer, by ``time.monotonic``.
     """
 
@@ -155,7 +155,7 @@ class Mount:
         return candidate._replace(id=in_mount(self.name, candidate.id), path=path, session=session)
 
     def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
-        """The items at those of the places that lie in sessions of this mount, if they pass the query's filters."""
+        """The items at those of the places that are in sessions of this mount, if they pass the query's filters."""
         before = session_in_mount(self.name, "")
         mine = [(session.removeprefix(before), at) for session, at in places if session.startswith(before)]
         return [self.named(one) for one in self.store.beside(mine, query)] if mine else []

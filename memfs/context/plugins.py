@@ -184,7 +184,7 @@ def offers() -> list[Offer]:
 
 
 def where(offer: Offer) -> str:
-    """Where a source lies, in words."""
+    """Where a source is, in words."""
     return f"{offer.package}, {offer.value}" if offer.package else offer.value
 
 

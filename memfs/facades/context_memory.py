@@ -258,7 +258,7 @@ class ContextMemory(Facade):
         restore: bool = False,
         dry_run: bool = False,
     ) -> RecoveryState:
-        """What to go on from after a crash: only ``active_tasks`` have to be done again.
+        """What to continue from after a crash: only ``active_tasks`` have to be done again.
 
         Args:
             checkpoint_id: None means the newest that verifies whole; ``data_integrity`` names those rejected.
@@ -273,7 +273,7 @@ class ContextMemory(Facade):
     def save_continuation(
         self, agent: str, task_id: str, state: Any, expires: datetime | timedelta | None = None
     ) -> str:
-        """Keep where an agent is within a task; returns the token to go on with, in any process.
+        """Keep where an agent is within a task; returns the token to continue with, in any process.
 
         Args:
             state: anything that JSON can hold.
@@ -321,7 +321,7 @@ class ContextMemory(Facade):
 
         Raises:
             QueryInvalid: an argument cannot be understood.
-            Conflict: something lies at the path already, or it is no place for an export.
+            Conflict: something is at the path already, or it is no place for an export.
             ExtraMissing: Parquet needs the extra ``parquet``.
             StorageIO: the target takes no more.
         """

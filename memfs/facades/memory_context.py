@@ -272,7 +272,7 @@ class MemoryInjector:
 
 
 class MultiLayeredMemorySystem(Facade):
-    """Memory in layers. Each item lies in exactly one, chosen by its type; threads may share it."""
+    """Memory in layers. Each item is in exactly one, chosen by its type; threads may share it."""
 
     def store(self, item: MemoryItem) -> str:
         """Store an item, durable on return; one with the id of a stored item replaces that, whichever layer it is in.

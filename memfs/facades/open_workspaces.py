@@ -128,7 +128,7 @@ def end(place: Place, process: int = 0) -> None:
 
 def _remove(*folders: Path | None) -> None:
     for folder in filter(None, folders):
-        with contextlib.suppress(StorageIO, OSError):  # what is left lies where things pass
+        with contextlib.suppress(StorageIO, OSError):  # what is left is in a temporary folder
             io.remove_all(folder)
 
 

@@ -1,6 +1,6 @@
 """Texts kept under paths, as a tree of files that exists in the workspace as items.
 
-Each page is an item of kind ``note`` whose title is its path; a folder exists as long as a page lies below it.
+Each page is an item of kind ``note`` whose title is its path; a folder exists as long as a page is below it.
 Reading, changing, moving and removing are safe from several threads and processes.
 """
 
@@ -153,7 +153,7 @@ class Pages(SignedFacade):
         return [Page(page.path[cut:], page.size, page.id) for _, page in sorted(found.items())]
 
     def is_folder(self, path: str) -> bool:
-        """Whether a page lies below this path; the root is always a folder.
+        """Whether a page is below this path; the root is always a folder.
 
         Raises:
             PathEscape, IdInvalid: it is no path.
@@ -241,7 +241,7 @@ class Pages(SignedFacade):
         """Move a page, or a folder with all pages below it, all or nothing and in one commit.
 
         Raises:
-            PathEscape, IdInvalid: one of them is no path, or ``new`` lies below ``old``.
+            PathEscape, IdInvalid: one of them is no path, or ``new`` is below ``old``.
             IdExists: there is something at ``new``.
             ItemNotFound: there is nothing at ``old``.
             Conflict, StorageIO: nothing was moved.
@@ -306,7 +306,7 @@ class Pages(SignedFacade):
         return item.replace(origin=self._origin, trust=Trust.AGENT.value)
 
     def _moves(self, source: str, target: str) -> list[tuple[MemoryItem, str]]:
-        """What lies at or below a path, each with the path it is to have."""
+        """What is at or below a path, each with the path it is to have."""
         if not source:
             return []
         item = self._find(source)
@@ -332,7 +332,7 @@ class Pages(SignedFacade):
         """The id for a page that moves to a path where no page is.
 
         Raises:
-            IdExists: there is one by now.
+            IdExists: there is one now.
         """
         ids = [page_id(whole, turn) for turn in range(_TURNS)]
         for one in ids:

@@ -116,7 +116,7 @@ class NeighbourSearch:
     def _nearest(self, draft: MemoryItem, now: datetime) -> list[MemoryItem]:
         words = _words(gist(draft))
         found = self._found(words, _ASKED_WORDS, draft, _NEAREST)
-        # where there are many, what says the very same may lie beyond: by all its words it is among the first
+        # where there are many, what says the very same may be beyond: by all its words it is among the first
         surely = self._found(words, _MOST_QUERY_WORDS, draft, _SURELY) if len(found) >= _NEAREST else []
         if surely and found[-1].similarity >= found[0].similarity * _CROWDED:
             found = surely  # many say it of other things: all words decide which one

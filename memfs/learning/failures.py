@@ -228,7 +228,7 @@ def advise(failures: Sequence[TriggerRow], remedies: Sequence[TriggerRow], place
     """What to say to an agent.
 
     What an episode says may come from anywhere, so it appears only as a quotation: on one line, cut, without quotation
-    marks of its own, and with characters that hide text as escapes. No word of it becomes an instruction of ours.
+    marks inside, and with characters that hide text as escapes. No word of it becomes an instruction of ours.
 
     Args:
         failures: what went wrong, at least one, oldest first.

@@ -88,7 +88,7 @@ class Inbox:
         """The suggestion of an id, or of the beginning of one.
 
         Raises:
-            ItemNotFound: none, or more than one, is called so.
+            ItemNotFound: none, or more than one, has that id.
             CorruptRecord, FormatUnsupported, StorageIO: as ``all``.
         """
         known = {one.id: one for one in self.all()}

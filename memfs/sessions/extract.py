@@ -813,7 +813,7 @@ def _program(command: str) -> str:
 
 
 def _named(path: str, cwd: str, root: Path) -> str:
-    """A path from the workspace's folder where it lies below that."""
+    """A path from the workspace's folder where it is below that."""
     try:
         whole = Path(cwd or root, path)
         return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path

@@ -264,7 +264,7 @@ class PendingEvent:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What lies in a file of the spool: events in order, lines that are damaged, and where the last whole line ends."""
+    """What is in a file of the spool: events in order, lines that are damaged, and where the last whole line ends."""
 
     events: list[PendingEvent]
     damaged: list[bytes]
@@ -302,7 +302,7 @@ class Spool:
         return sum(len(self.look(path).events) for path in append_log.waiting(self.folder))
 
     def look(self, path: Path) -> Look:
-        """What lies in one of the spool's files.
+        """What is in one of the spool's files.
 
         Raises:
             NotRegularFile, StorageIO: it cannot be read.
@@ -569,7 +569,7 @@ def agent_location(cwd: str = "", environ: Mapping[str, str] | None = None, *, f
         return AgentLocation(project, find_workspace(environ=known))
     memory = _around(start) if project.git is not None else None
     if memory is not None and private.project_at(memory).place != project.place:
-        memory = None  # that of another project, which this one lies in
+        memory = None  # that of another project, which this one is in
     return AgentLocation(project, memory)
 
 
@@ -584,7 +584,7 @@ def known_place(found: AgentLocation, into: str = "") -> SessionLocation | None:
         return SessionLocation.within(found.memory, state_of(found.memory))
     root = private.find(found.project)
     layout = discover(root) if root is not None else None
-    if root is None or layout is None or layout.work_tree != root:  # half made, in a folder that lies in another's
+    if root is None or layout is None or layout.work_tree != root:  # half made, in a folder inside another's
         return None
     return SessionLocation(root, _state(root, layout), found.folder, found.memory)
 

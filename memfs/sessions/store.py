@@ -104,7 +104,7 @@ def _reminder(item: MemoryItem) -> Reminder:
 def keep_extracted(workspace: Workspace, part: str) -> Keep:
     """What becomes of what a session teaches; ``part`` as for ``Learner.keep``.
 
-    In private memory and in the user's own workspace, which nobody else sees, it is written unless a setting says
+    In private memory and in the user's own workspace, which no one else sees, it is written unless a setting says
     otherwise.
     """
     return workspace.learner.keep(part, private=_is_own(workspace))

@@ -1,1 +1,1 @@
-"""What a team does with memory that lies in git: review it, merge it, ask its past, undo changes."""
+"""What a team does with memory that is in git: review it, merge it, ask its past, undo changes."""

@@ -178,7 +178,7 @@ class Deinit:
         return self._store.edit_finder.is_own(path) or bool(document_of_sidecar(path)) or path.endswith(_OUTSIDE_GIT)
 
     def _blocks(self) -> list[str]:
-        """The files for agents that hold a block of memfs, named from the folder they lie in."""
+        """The files for agents that hold a block of memfs, named from the folder they are in."""
         return [name for name in _AGENT_FILES if self._block_at(name) is not None] if self._purge else []
 
     def _block_at(self, name: str) -> BlockStatus | None:
@@ -368,7 +368,7 @@ def _refs(repository: Repository) -> tuple[str, ...]:
 
 
 def _remove_state(record: Path, state: Path, whole: bool, keep_key: bool) -> None:
-    """Remove a workspace's state folder; with all that lies beside it where it is the last one. By it an interrupted
+    """Remove a workspace's state folder; with all that is beside it where it is the last one. By it an interrupted
     deinit is taken up: it goes last.
     """
     for path in sorted(record.iterdir()) if whole else ():
@@ -394,7 +394,7 @@ def _forget_empty(common_dir: Path) -> None:
 
 # -- files ----------------------------------------------------------------------------------------------------------
 def _blob_now(tree: Tree, path: str) -> str:
-    """The blob id of what lies there; "" where nothing does, or no file."""
+    """The blob id of what is there; "" where nothing does, or no file."""
     try:
         return tree.read(path, _LARGEST).stamp.blob
     except (FileNotFoundError, NotRegularFile, PathEscape):

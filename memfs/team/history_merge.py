@@ -82,7 +82,7 @@ _MOST_BASES = 32
 
 
 def memory_path(repository: Repository, path: bytes, *entries: TreeEntry | None) -> str:
-    """Where in the workspace a file of memory lies; "" for another file, and where an entry of it is no file."""
+    """Where in the workspace a file of memory is; "" for another file, and where an entry of it is no file."""
     inside = repository.below(path)
     own = inside is not None and is_own(inside) and all(entry is None or entry.mode in REGULAR for entry in entries)
     return inside if own and inside is not None else ""
@@ -342,7 +342,7 @@ def place_in(side: Versions, paths: Sequence[str]) -> Place:
 
 
 def joined_place(began: str, here: str, there: str) -> str:
-    """Where a joined file lies: where the side that moved it put it; of two such places one that does not depend on
+    """Where a joined file is: where the side that moved it put it; of two such places one that does not depend on
     which side is ours. The paths are "" where there is no file.
     """
     if not here or not there or here == there:

@@ -3,7 +3,7 @@
 Works offline, and removes disguises first: letters of other scripts, invisible characters, Markdown,
 entities, text in base64. It is precise rather than greedy: a convention may order people and agents about ("never
 use tabs", "always run the tests"); what it may not do is set itself above other instructions, hide from the person,
-send things away, or pass for the frame in which it is quoted. The wordings lie in ``injection.toml``.
+send things away, or pass for the frame in which it is quoted. The wordings are in ``injection.toml``.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def _sentences(sign: Mapping[str, Any], plain: str, flat: str, ends: list[int]) 
 
 
 def _sentence(flat: str, ends: list[int], place: int) -> tuple[int, int]:
-    """Where the sentence around a place begins and ends; with the next where that goes on with what this one names."""
+    """Where the sentence around a place begins and ends; with the next where that continues what this one names."""
     number = bisect_right(ends, place)
     start, end = (ends[number - 1] if number else 0), ends[number]
     if number + 1 < len(ends) and _CONTEXT["goes_on"].match(flat, end):

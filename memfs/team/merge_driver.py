@@ -59,7 +59,7 @@ def drive(
         base, ours, theirs: git's temporary files; an empty base is none.
         path: of the file that is merged, below the work tree, "/" separated.
         marker_size: how long git's conflict markers are; those of two more than usual, and longer ones, say that git
-            makes a common ancestor of two: a conflict in it is nobody's to decide.
+            makes a common ancestor of two: no one decides a conflict in it.
         top: the work tree; the current folder where git calls.
 
     Raises:

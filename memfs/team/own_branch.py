@@ -75,7 +75,7 @@ def set_up(top: Path, *, dry_run: bool = False) -> OwnBranch:
         BranchRefused: a branch tracks memory among the code, or something is in the way.
         RepoUnsupported: there is no repository, or one of a sort memfs does not handle.
         RemoteUnreachable: a remote that may have the branch does not answer.
-        GitFailed, StorageIO: the next call goes on.
+        GitFailed, StorageIO: the next call continues.
     """
     layout = discover(top)
     if layout is None:
@@ -200,7 +200,7 @@ def _from_remote(repository: Repository) -> tuple[str, str]:
 
 
 def is_offered(layout: Layout, *, ask: bool) -> bool:
-    """Whether this clone has the branch, or a remote does as far as the clone can tell.
+    """Whether this clone has the branch, or a remote does as far as the clone knows.
 
     Args:
         ask: ask the remotes of which the clone follows some branches only. One that does not answer has none here:

@@ -641,7 +641,7 @@ class Resolver:
 
         Raises:
             ItemNotFound: there is no such item or record, or it has no such conflict.
-            QueryInvalid: the field has another value by now, so that it is unclear what would be replaced; several
+            QueryInvalid: the field has another value now, so that it is unclear what would be replaced; several
                 values were displaced by the present one; or a version of a document was, which only history has.
             Conflict: the file changed at this very moment. Nothing was written.
             ContentError, StorageIO: nothing was written.

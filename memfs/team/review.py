@@ -476,7 +476,7 @@ class Reviews:
     """Reviews changes of one workspace's memory.
 
     Args:
-        repository: where it lies.
+        repository: where it is.
         settings: those that hold in this process.
         travel: goes to either side of a change.
     """

@@ -86,7 +86,7 @@ class ItemChange:
         what: ``added``, ``changed``, ``moved`` (also into the archive, or back), ``superseded`` or ``removed``.
         id, type, title: of the item as it is, or as it was where it is gone.
         text: what it says; "" where its file cannot be read.
-        path: where it lies, or lay.
+        path: where it is, or was.
         before: where it lay before, "" where that is the same or it was not there.
         by: the item that replaces a superseded one, "" where none says so.
         standing: of a convention its status and owner, what it supersedes, and its scope; "" of others.
@@ -253,7 +253,7 @@ class Side:
 
     def _read(self, data: bytes, path: str) -> MemoryItem | MemfsError:
         try:
-            if self.is_archived(path):  # its type is the folder it lies in
+            if self.is_archived(path):  # its type is the folder it is in
                 kind = self.kinds.get(path.removeprefix(f"{PRUNED}/").partition("/")[0])
                 there = self.codec.read(data, f"{CONTENT}/{kind.folder}/{path.rpartition('/')[2]}", self.time)
                 return there.replace(path=path)
@@ -330,7 +330,7 @@ def item_changes(before: Side, after: Side, changed: ChangedPaths) -> list[Revie
 
 
 def _by_id(side: Side, paths: Iterable[str]) -> dict[str, str]:
-    """Where each id lies; of twins the first path."""
+    """Where each id is; of twins the first path."""
     found: dict[str, str] = {}
     for path in paths:
         if path in side.entries:

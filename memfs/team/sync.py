@@ -159,7 +159,7 @@ class Syncer:
 
         Raises:
             RemoteInvalid: there is no such remote or branch, or its address would run a program.
-            RemoteUnreachable: the remote did not answer, or let nobody in.
+            RemoteUnreachable: the remote did not answer, or denied access.
             RemoteRewritten: it no longer holds what it held; nothing here has changed.
             MergeRefused, Conflict, GitBusy, HistoryUnavailable: as ``Merger.merge``; nothing was pushed.
             PushRefused: the remote does not take it, or others pushed again and again; or there are edits that nobody
@@ -402,7 +402,7 @@ class Syncer:
         if foreign:
             named = shortlist(name.decode("utf-8", "backslashreplace") for name in foreign)
             place = shlex.quote(str(self._repository.work_tree))
-            own = f"git -C {place} push {asked.remote.name} {BRANCH}"  # where the code lies git pushes code
+            own = f"git -C {place} push {asked.remote.name} {BRANCH}"  # where the code is git pushes code
             push = own if is_separate(self._repository) else "git push"
             raise errors.PushRefused(
                 f"{asked.remote.name}/{asked.branch} would get files that are not memory: {named}",

@@ -145,7 +145,7 @@ class UntouchedFile:
     """A file that an undo leaves alone.
 
     Attributes:
-        path: where it lies.
+        path: where it is.
         reason: why.
     """
 
@@ -363,7 +363,7 @@ class Reversal:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Where it lies afterwards, and where it lies now."""
+        """Where it is afterwards, and where it is now."""
         return tuple(one.path for one in (self.result, self.present) if one is not None)
 
 
@@ -446,7 +446,7 @@ class Reverter:
         for conflict in begun.conflicts:
             lost = any(self._is_lost(conflict, change) for change in changes)
             if lost or any(self._made(conflict, conflict.kept, change) for change in changes):
-                with suppress(MemfsError):  # the field says something else by now: the record is for a person
+                with suppress(MemfsError):  # the field says something else now: the record is for a person
                     item = settled(item, conflict, take=not lost)
         return present if item == begun else RevertVersion.of(path, self._codec.write(item, path, data).data)
 
@@ -490,7 +490,7 @@ class RevertResult:
 
     Attributes:
         id: the item's id, or the document's path.
-        path: where its file lies afterwards; where it lay, if it was removed.
+        path: where its file is afterwards; where it was, if it was removed.
         action: ``removed``, ``restored`` (it had been deleted), ``changed``, ``moved``, or ``kept`` (somebody's later
             edit left nothing to take back).
     """
@@ -603,7 +603,7 @@ class Undo:
         return found
 
     def _present(self, name: str, changes: Sequence[StepChange]) -> RevertVersion | None:
-        """The file as it is, wherever it lies by now."""
+        """The file as it is, wherever it is now."""
         paths = list(dict.fromkeys(path for change in changes for path in change.paths))
         if self._reverter.fields.is_item(paths[0]):
             paths.insert(0, self._store.locate(name))

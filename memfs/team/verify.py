@@ -103,7 +103,7 @@ class CommitCheck:
     """One commit, and what its signature is worth.
 
     Attributes:
-        author, committer: as ``name <address>``; nobody vouches for them unless the verdict is good.
+        author, committer: as ``name <address>``; unproven unless the verdict is good.
         principals: whose key signed, by the list of allowed signers.
         reason: why the verdict is not good, in words.
         agent, session: by its trailers.
@@ -246,7 +246,7 @@ def _judged(found: CommitCheck, parsed: ParsedCommit, signed: bytes, signature: 
 def _must_sign(parsed: ParsedCommit, listed: tuple[tuple[str, ...], ...]) -> list[Person]:
     """Who may have signed: the author; for an agent without its own key the person who committed, too."""
     author, committer = parsed.author, parsed.committer
-    # In whatever letters: a name that only looks like that of an agent with a key is signed for by nobody else.
+    # Case and script aside: no one else signs for a name that only looks like that of an agent with a key.
     if author.is_agent and not any(_matches(patterns, author.email.lower()) for patterns in listed):
         return [author, committer]
     return [author]

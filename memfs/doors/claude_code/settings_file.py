@@ -74,7 +74,7 @@ class SettingsFile:
 
     Attributes:
         path: as a person names it.
-        within: a link may lead no further than this folder; None for the person's own files, which may lie anywhere.
+        within: a link may lead no further than this folder; None for the person's own files, which may be anywhere.
     """
 
     path: Path

@@ -271,7 +271,7 @@ class PruneReport:
 def prune(workspace: Workspace, dry_run: bool) -> PruneReport:
     """Move weak items into the archive: those above the number kept, and those that count for next to nothing.
 
-    They lie in ContextMemory/archive/pruned then, where recall does not look. One commit says what went and why:
+    They are in ContextMemory/archive/pruned then, where recall does not look. One commit says what went and why:
     'memfs undo --commit REV' takes it back, 'memfs restore ID' brings one item back. Pinned items and
     conventions of people stay.
 

@@ -654,7 +654,7 @@ context = Actions(
     "context",
     """Keep the circumstances of a session or workflow, which no memory disturbs.
 
-    They lie in ContextMemory/context/NAME.yaml, each change in history.
+    They are in ContextMemory/context/NAME.yaml, each change in history.
     """,
     _context_get,
     _context_set,

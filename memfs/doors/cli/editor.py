@@ -120,7 +120,7 @@ def _read(workspace: Workspace, path: str) -> bytes:
 
 
 def _filled(kind: Kind, path: str, title: str | None, *, schemas: bool) -> str:
-    """The template of a kind, with the title; it names the schema only where the schemas lie in the workspace."""
+    """The template of a kind, with the title; it names the schema only where the schemas are in the workspace."""
     try:
         text = template_text(kind.name)
     except KeyError:  # a kind of the workspace's own need not bring a template

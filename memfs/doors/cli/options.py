@@ -401,7 +401,7 @@ def past_at(workspace: Workspace, revision: str | None) -> Past | None:
 def state_at(workspace: Workspace, revision: str | None) -> States:
     """What to ask for the state of a multi-agent system, at present or at a revision.
 
-    Payloads of archives and large values, which no commit holds, are read where they lie now.
+    Payloads of archives and large values, which no commit holds, are read where they are now.
     """
     past = past_at(workspace, revision)
     return workspace.states if past is None else workspace.states.at(past.files)

@@ -238,7 +238,7 @@ def _no_option(error: click.NoSuchOption) -> tuple[str, str]:
 
 
 def group(name: str, family: Family) -> click.Command:
-    """The command ``memfs NAME``, whose verbs lie in the module NAME."""
+    """The command ``memfs NAME``, whose verbs are in the module NAME."""
 
     made = Verbs(name, callback=_page, help=family.summary, invoke_without_command=True)
     made.verbs, made.groups = {verb.name: verb for verb in family.verbs}, {}

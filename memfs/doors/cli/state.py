@@ -437,9 +437,9 @@ def _feedback_text(feedback: AgentFeedback) -> Text:
 def feedback(workspace: Workspace, agent: str, no_record: bool) -> AgentFeedback:
     """Print what the newest meta-review has to say to an agent, ready for its prompt.
 
-    It is the agent's own feedback, what is meant for everybody, priorities and patterns; what reviewers wrote stands in
+    It is the agent's own feedback, what is meant for everybody, priorities and patterns; what reviewers wrote is in
     it as quoted data. That the agent was given this version is recorded once in an iteration, so that 'memfs state
-    analyze' can tell what it brought.
+    analyze' can measure what it brought.
 
     Examples:
         memfs state feedback "Evolution Agent"

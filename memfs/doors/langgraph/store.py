@@ -37,7 +37,7 @@ Namespace = tuple[str, ...]
 
 
 def matches(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
-    """Whether a value has all that a filter names; ``user.name`` is the name in user, unless a key is called so.
+    """Whether a value has all that a filter names; ``user.name`` is the name in user, unless a key has that name.
 
     Raises:
         ValueError: the filter has an operator there is none of, or compares with what is no number.
@@ -90,7 +90,7 @@ def _holds(found: Any, name: str, operand: Any) -> bool:
 
 
 def is_like(namespace: Namespace, pattern: Sequence[str], kind: str) -> bool:
-    """Whether a namespace begins (``prefix``) or ends (``suffix``) as a pattern says; ``*`` stands for any label.
+    """Whether a namespace begins (``prefix``) or ends (``suffix``) as a pattern says; ``*`` matches any label.
 
     Raises:
         ValueError: there is no such kind.

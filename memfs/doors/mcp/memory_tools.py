@@ -282,9 +282,9 @@ def _nothing(opened: WorkspaceSession) -> str:
 def _before_step(opened: WorkspaceSession, caller: Caller, given: Given) -> DeliveryResult:
     from memfs.model.episode import StateSnapshot  # connecting does without it
 
-    told = given.get("situation", ""), given.get("files", ())
+    situation, files = given.get("situation", ""), given.get("files", ())
     state = StateSnapshot.create(
-        told[1], told[0], tool=given.get("tool", ""), agent=caller.agent, session=caller.session
+        files, situation, tool=given.get("tool", ""), agent=caller.agent, session=caller.session
     )
     return opened.memory.before_step(state)
 

@@ -71,7 +71,7 @@ def answer(link: socket.socket, workspace: Workspace, identity: bytes) -> int:
     Args:
         link: the connection to the client, who is this user.
         workspace: what the parent holds open; it is this process's own from here on.
-        said: which memfs this is (``client.identity``).
+        identity: which memfs this is (``client.identity``).
 
     Returns:
         The exit code, which the client was given already.

@@ -260,7 +260,7 @@ class ChildConnection:
         try:
             self._connection.settimeout(_LOOK_EVERY)
             sent = self._connection.sendmsg([data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
-            if sent < len(data):  # to send nothing fails, too, where a child has done all there is to do by now
+            if sent < len(data):  # to send nothing fails, too, where a child is done already
                 self._connection.sendall(data[sent:])
         except OSError:  # a child that is gone, or stopped: it must not get to know the rest
             self.kill()
