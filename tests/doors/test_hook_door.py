@@ -361,7 +361,7 @@ def test_a_fault_of_our_own_is_reported_and_not_raised(program: Program, monkeyp
     """C6: even a mistake in memfs does not reach the person's session."""
     from memfs.sessions.respond import Responder
 
-    monkeypatch.setattr("memfs.doors.claude_code.answer._TELLS", {"UserPromptSubmit": lambda _: 1 / 0})
+    monkeypatch.setattr("memfs.doors.claude_code.answer._RESPONSES", {"UserPromptSubmit": lambda _: 1 / 0})
     assert Responder.at_prompt is not None
     assert program.asks("which region?") == ""
     assert program.remarks == ["memfs hook UserPromptSubmit: ZeroDivisionError: division by zero"]
