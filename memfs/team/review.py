@@ -224,9 +224,7 @@ def _recorded(old: MemoryItem | None, new: MemoryItem) -> Iterator[ReviewFinding
     for clash in values(new).get("conflicts", []):
         if clash not in known:
             field = clash.get("field") or "the whole memory"
-            kept, lost = (
-                shown(repr(clash[name]))[:_SHOWN] if name in clash else "nothing" for name in ("kept", "lost")
-            )
+            kept, lost = (shown(repr(clash[key]))[:_SHOWN] if key in clash else "nothing" for key in ("kept", "lost"))
             message = f"of {field} a merge kept {kept} and not {lost}"
             hint = f"memfs team conflicts resolve {new.id} --keep kept; or --keep lost"
             yield finding("MergeConflict", message, path=new.path, id=new.id, hint=hint)

@@ -95,12 +95,8 @@ def _list_text(found: ConflictList, scan: bool, as_of: str | None) -> Text:
         yield from _values_text(_VALUES, clash.kept, clash.lost)
         yield _command(f"{clash.path} --keep kept|lost")
     if found.conflicts or not left.count:
-        more = (
-            ""
-            if found.conflicts or scan or as_of
-            else "; '--scan' also compares what you remembered, wrote by hand or pulled"
-        )
-        yield Note(count(len(found.conflicts), "conflict") + more)
+        more = "; '--scan' also compares what you remembered, wrote by hand or pulled"
+        yield Note(count(len(found.conflicts), "conflict") + ("" if found.conflicts or scan or as_of else more))
     if left.count or left.others or left.situation:
         yield Note(_summary(left))
 

@@ -104,12 +104,7 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
         if not dry_run:
             _take_in(workspace)
         root, own = workspace.root, _private(workspace.root, with_private)
-        made = workspace.teams.deinit(
-            workspace.recovered,
-            block_of(workspace),
-            purge=purge,
-            losses=_lost_with(own),
-        )
+        made = workspace.teams.deinit(workspace.recovered, block_of(workspace), purge=purge, losses=_lost_with(own))
         tops = code_trees(root, Path(asked.workspace or "."))
         backups, planned = _backups(workspace), made.plan()
         clients = _clients(tops, dry=True)

@@ -197,7 +197,7 @@ def _day(one: LearnedFrom) -> str:
 
 def written_by(one: LearnedFrom) -> str:
     """Who wrote it, in the fewest words: the agent with its session, else the author; then door and tool."""
-    who = one.agent or one.author
+    who = one.agent or one.author or "you"
     session = f"session {one.session}" if one.session else ""
     through = f"via {one.source}" if one.source else ""
     tool = f"with {one.tool}" if one.tool and one.tool != one.source else ""
