@@ -408,7 +408,7 @@ class RetentionPolicy:
 
     Attributes:
         active_days: iterations closed for longer go into an archive.
-        automatic: whether what is due goes by itself.
+        automatic: whether what is due is removed by itself.
         level: of zstd, for archives.
         delete_days: archives older than this are deleted; 0 for never.
         keep: how many checkpoints are kept at least.

@@ -21,7 +21,7 @@ REVIEW_KEY = f"{VARIABLES}REVIEW_KEY"
 EMBEDDING_KEY = f"{VARIABLES}EMBEDDING_KEY"
 SIGNING_KEY = f"{VARIABLES}SIGNING_KEY"
 RESIDENT_SWITCH = f"{VARIABLES}RESIDENT"
-"""``off``: no resident process is asked; a number: so many milliseconds are waited for its greeting."""
+"""``off``: no resident process is asked; a number: how many milliseconds to wait for its greeting."""
 RESIDENT_USE = f"{VARIABLES}RESIDENT_USE"
 
 FILE_BASED, VECTOR_DB = "file_based", "vector_db"

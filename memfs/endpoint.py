@@ -261,7 +261,7 @@ class Endpoint:
             time.sleep(wait)
 
     def _posted(self, path: str, body: bytes, seconds: float, most: int) -> _Reply:
-        """Send a request, and wait for the whole answer: of at most so many bytes, and for so many seconds.
+        """Send a request, and wait for the whole answer: of at most ``most`` bytes, and for ``seconds``.
 
         A thread of its own asks, since neither the look-up of a name nor an answer that trickles in can be timed out.
         """

@@ -536,7 +536,7 @@ class Eraser(HistoryRewrite[EraseName, "tuple[Target, ErasePlan] | None"]):
             )
 
     def _edited(self, target: Target) -> Iterator[bytes]:
-        """Where a person's change of what goes is no version that is known, or a version is staged elsewhere."""
+        """Where a person's change of what is erased is not a known version, or a version is staged elsewhere."""
         entries = entries_of(self._repository.git)
         staged = staged_changes(self._repository.git, self._repository.head_commit())
         found = {one.path for one in entries if target.means(one.path) != (one.blob in target.removal.blobs)}
@@ -835,7 +835,7 @@ class _Look:
             return read.digest[1]
 
     def removal(self, exported: str) -> rewrite.HistoryRemoval:
-        """What goes, and the commit that stands for it: what that one says, no agent wrote."""
+        """What is cut off, and the commit that replaces it: no agent wrote what that one says."""
         point = self._parsed[self.plan.commit]
         committer = self._repository.identity().committer
         earlier = (name for commit in self._gone for name in self._parsed[commit].trailers.get(EXPORT, ()))

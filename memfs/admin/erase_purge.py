@@ -97,7 +97,7 @@ class Target:
     quotes: tuple[str, ...]
 
     def means(self, path: bytes) -> bool:
-        """Whether a path below the top of the working tree goes."""
+        """Whether a path below the top of the working tree is erased."""
         return path in self.removal.paths or path in self.copies
 
     def holds(self, change: FileChange) -> bool:
@@ -492,7 +492,7 @@ def _in_no_repository(root: Path) -> bool:
 
 
 def _checkpoints(parts: Parts, target: Target) -> None:
-    """A payload that holds a version goes: its checkpoint then has none, as in a clone."""
+    """Remove payloads that hold a version: their checkpoints then have none, as in a clone."""
     for entry in list(parts.tree.scan(CHECKPOINTS)):
         if entry.regular and entry.path.endswith(f"/{PAYLOAD}") and _packed_in(parts, entry.path, target):
             parts.tree.remove(entry.path)

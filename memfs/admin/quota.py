@@ -218,7 +218,7 @@ def _account(values: Mapping[str, Any]) -> Account:
     )
 
 
-_FRESH = 2.0  # no second measurement within so many seconds
+_FRESH = 2.0  # seconds without a second measurement
 _STALE = 600.0  # hand edits, checkouts and commits change sizes unseen
 _MARGIN = 0.05  # use must fall so far below a threshold before crossing it counts again
 

@@ -134,7 +134,7 @@ class Database:
             _left = base
 
     def try_again(self) -> None:
-        """Go back to the file after a refusal; what is kept in memory goes."""
+        """Go back to the file after a refusal; what is kept in memory is dropped."""
         with no_fork, self._mine():
             if self.refusal is not None:
                 self._drop()

@@ -57,7 +57,7 @@ class Catalog:
         """
         Args:
             folder: the repository's own in the user's cache; None keeps facts in memory.
-            texts: whether the words of memories may be in the file; else there is none, and one that is there goes.
+            texts: whether the words of memories may be in the file; else there are none, and those there are removed.
             most_bytes: beyond this it is started over.
         """
         path = folder / FILE if folder is not None else None

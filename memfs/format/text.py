@@ -195,7 +195,7 @@ def shortlist(names: Iterable[str], most: int = 5) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, or its beginning and an ellipsis where it has more than so many characters."""
+    """The text, or its beginning and an ellipsis where it has more than ``most`` characters."""
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 

@@ -99,7 +99,7 @@ def _lines(data: bytes) -> tuple[list[Line], list[bytes]]:
 
 
 def rewrite(path: Path, change: Callable[[bytes], bytes], wait: float = _WAIT) -> None:
-    """Give a file other bytes while no one appends to it; one that becomes empty goes. Nothing where it is not there.
+    """Give a file other bytes while no one appends to it; one that becomes empty is removed. A missing one is ignored.
 
     Raises:
         LockTimeout, StorageIO: the file is as it was.
@@ -117,7 +117,7 @@ def rewrite(path: Path, change: Callable[[bytes], bytes], wait: float = _WAIT) -
 
 
 def take_away(path: Path, upto: int) -> None:
-    """Remove the beginning of a file up to an offset, however much is added meanwhile; an empty file goes.
+    """Remove the beginning of a file up to an offset, however much is added meanwhile; an empty file is removed.
 
     Raises:
         LockTimeout, StorageIO: the file is as it was.
@@ -150,7 +150,7 @@ def waiting(folder: Path) -> list[Path]:
 
 
 def note(path: Path, text: bytes, largest: int, *, wait: float = _WAIT) -> int:
-    """Add a line to a short log, without waiting for the disk; of more than ``largest`` bytes the older half goes.
+    """Add a line to a short log, without waiting for the disk; beyond ``largest`` bytes the older half is dropped.
 
     Returns:
         The number of the file that it was added to.

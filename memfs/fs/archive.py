@@ -28,7 +28,7 @@ from memfs.model.time import parse_time
 BLOCK = 512
 END = b"\0" * (2 * BLOCK)
 READ_WHOLE = 16 << 20
-"""Files of up to so many bytes are read in one piece."""
+"""Up to this size in bytes files are read in one piece."""
 _CHUNK = 1 << 18
 LEVEL = 10
 _PIECE = 1 << 12
@@ -111,7 +111,7 @@ class Stream:
 
 
 def chunks_of(fd: int, size: int, path: str) -> Iterator[bytes]:
-    """Up to so many bytes of an open file from its current position, in pieces."""
+    """Up to ``size`` bytes of an open file from its current position, in pieces."""
     left = size
     while left:
         with io.operation("read", path):
@@ -160,7 +160,7 @@ def verified(chunks: Iterable[bytes], digest: Digest, name: str) -> Iterator[byt
 def batches(
     values: Iterable[Value], size_of: Callable[[Value], int], most_bytes: int, most: int
 ) -> Iterator[list[Value]]:
-    """Values in batches of so many, and of so many bytes."""
+    """Values in batches of at most ``most``, and of ``most_bytes`` bytes."""
     batch: list[Value] = []
     size = 0
     for value in values:
@@ -364,7 +364,7 @@ def header(name: str, size: int) -> bytes:
 
 
 def tar_file(name: str, chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """A member of a tar, of so many bytes: what is missing of them becomes zeros, what is beyond is cut off."""
+    """A member of a tar, of ``size`` bytes: what is missing of them becomes zeros, what is beyond is cut off."""
     yield header(name, size)
     left = size
     for data in chunks:

@@ -35,7 +35,7 @@ class Worker:
             name: of the thread.
             work: does what waits; says false where some of it waits still.
             failed: called with what it raised.
-            again: after so many seconds it is due once more where it failed or said false; None for not at all.
+            again: the seconds after which it is due once more where it failed or returned false; None for not at all.
         """
         self._name, self._work, self._failed, self._again = name, work, failed, again
         self._news = threading.Condition()
@@ -55,7 +55,7 @@ class Worker:
         return self._thread is not None
 
     def wake(self, seconds: float = 0.0, *, postpone: bool = False) -> bool:
-        """Have the work done after so many seconds, or earlier where it is due already.
+        """Have the work done after some seconds, or earlier where it is due already.
 
         Returns:
             False once it is closed, or where the system gives no thread: that is handed to ``failed``, and the next
@@ -179,7 +179,7 @@ class Pools:
     """A few threads a purpose, begun when first used; a forked child begins its own."""
 
     def __init__(self, threads: int = _THREADS) -> None:
-        """``threads``: so many a purpose; one does what it is given in that order."""
+        """``threads``: how many a purpose has; one does what it is given in that order."""
         self._threads = threads
         self._pools: dict[str, ThreadPoolExecutor] = {}
         self._guard = threading.Lock()
@@ -207,7 +207,7 @@ class Pools:
 
 
 class Deadline:
-    """A moment that lies so many seconds ahead; without seconds it never comes."""
+    """A moment some seconds ahead; without seconds it never comes."""
 
     def __init__(self, seconds: float | None, tick: Callable[[], float] = time.monotonic) -> None:
         """``tick`` returns the time in seconds."""

@@ -177,7 +177,7 @@ def require_descriptors(path: str) -> None:
     """Refuse what could end half-way for want of descriptors: a write, and the commit of it, takes fewer than 16.
 
     Raises:
-        StorageIO: this process may open so many no more.
+        StorageIO: this process may not open that many.
     """
     held: list[int] = []
     try:

@@ -39,7 +39,7 @@ def locked(fd: int, *, shared: bool = False) -> bool:
 
 
 def locked_within(fd: int, seconds: float) -> bool:
-    """Lock an open file against every other process, if that is possible in so many seconds."""
+    """Lock an open file against every other process, if that is possible within ``seconds``."""
     until = time.monotonic() + seconds
     while not locked(fd):
         if time.monotonic() >= until:

@@ -518,8 +518,8 @@ def contents(git: GitCommands, sizes: Mapping[str, int], timeout: float = TIMEOU
     """The contents of objects, each verified.
 
     Args:
-        sizes: by id how large each is: so many are asked for at once as fit into memory.
-        timeout: seconds for so many.
+        sizes: by id how large each is: as many are asked for at once as fit into memory.
+        timeout: seconds for these.
 
     Raises:
         HistoryUnavailable: one is missing or damaged.

@@ -561,7 +561,7 @@ def beyond(
     """The commits that lead to some tips and not to what is known, none before one that came of it; newest first.
 
     Args:
-        most: so many at the most; 0 for all.
+        most: how many at most; 0 for all.
         since: leave out those that were committed before.
 
     Raises:

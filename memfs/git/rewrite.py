@@ -715,7 +715,7 @@ class Rewriter:
         _sync(target)
 
     def _compare(self) -> None:
-        """Check that each commit that a ref names and the one in its place have the same tree, but for what goes."""
+        """Check that each commit that a ref names and the one in its place have the same tree, but for removals."""
         refs = self._survey.names.refs
         notes = {found for ref, found in refs.items() if ref.startswith("refs/notes/")}
         for old in (set(refs.values()) & self._survey.commits.keys() & self.mapped.keys()) - notes:

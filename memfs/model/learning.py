@@ -62,9 +62,9 @@ class MemoryConfig:
         embedding_model: name of the embedder's model.
         embedding_endpoint: base address of an OpenAI-compatible service, "" for a local embedder.
         max_memories: above this many items, weak ones are due for pruning.
-        pattern_threshold: so many similar items make a pattern.
+        pattern_threshold: how many similar items make a pattern.
         similarity_threshold: share of common words, 0 to 1, from which two items are similar.
-        min_common_words: a pattern has at least so many words in common.
+        min_common_words: how many words a pattern has in common at least.
         prune_below: an item whose importance falls below this is due for pruning.
         behavior_rules: what to do when something happens.
     """

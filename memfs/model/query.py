@@ -60,7 +60,7 @@ class Query:
         path: only items whose path begins with this prefix, at a "/" boundary.
         context: the circumstances of the moment, such as ``{"project": "shop"}``; they never filter, but an item that
             shares one is worth more.
-        max_tokens: the hits together hold at most so many tokens (``memfs.model.item``); None: no bound.
+        max_tokens: how many tokens (``memfs.model.item``) the hits together hold at most; None: no bound.
         deduplicate: whether an item that repeats a better hit is left out.
         similarity_threshold: from this likeness on, 0 to 1, an item repeats another.
         strategy: a ranking preset or a registered strategy; "" means the workspace's own.

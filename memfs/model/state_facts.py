@@ -400,7 +400,7 @@ class StateQuery:
         start, end: with a time from and until these, both included.
         items: of memories, only these types.
         newest: the newest first; else the oldest.
-        limit: at most so many; None for all.
+        limit: how many at most; None for all.
     """
 
     kinds: tuple[str, ...] = ()

@@ -43,7 +43,7 @@ def micros(when: datetime) -> int:
 
 
 def moment(time: int) -> datetime:
-    """The point in time of so many microseconds since 1970."""
+    """The point in time that is given in microseconds since 1970."""
     return EPOCH + timedelta(0, 0, time)  # by name it takes twice as long
 
 

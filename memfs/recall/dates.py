@@ -75,7 +75,7 @@ _OF_ASKING = frozenset("h?TIeotG|")
 """What a question may have beside a time that asks for nothing more."""
 _THEN, _NEXT, _ABOUT = 2.0, 1.9, 1.4
 _TOLD = 7
-"""An event is told of within so many days."""
+"""How many days after an event it is still told of."""
 _WIDE, _HALF_YEAR = 10, 182
 _EVER = 36_500
 _EXACT = 2
@@ -114,7 +114,7 @@ class Distance(NamedTuple):
 
     Attributes:
         relation: a letter of the grammar.
-        number, length: so many times so many days; a number of 0 where none is said, a length of 0 for no unit.
+        number, length: how many times how many days; a number of 0 where none is said, a length of 0 for no unit.
         weekday: 1 for Monday to 7; 0 where none is said.
     """
 

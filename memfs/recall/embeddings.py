@@ -117,7 +117,7 @@ class Embeddings:
             self._ending = threading.Event()
 
     def keep_up(self, patience: float = 0.0) -> None:
-        """Have what is lacking made by a thread of its own, and wait for it so many seconds at most."""
+        """Have what is lacking made by a thread of its own, and wait for it for at most ``patience`` seconds."""
         resting = bool(self.problem) and time.monotonic() - self._tried < _REST_SECONDS
         if not (self._worker.busy or self._ending.is_set() or resting) and self._wanted():
             self._worker.wake()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Place = tuple[str, int]
 LookUp = Callable[[Collection[Place]], list[Candidate]]
 
-# What an item lends to those so many places after it: a question most to the very next one, often the answer.
+# What an item lends to those after it, by distance: a question most to the very next one, often the answer.
 LENT = {1: 0.2, -1: 0.125, 2: 0.125, -2: 0.125}
 LENT_BY_ANSWER = 0.25
 LENT_BY_QUESTION = 0.7
@@ -689,7 +689,7 @@ class HitSelection:
 
     @property
     def full(self) -> bool:
-        """Whether the limit is reached, or so many had no room that it is not worth while to look for smaller ones."""
+        """Whether the limit is reached, or too many had no room for it to be worth looking for smaller ones."""
         return len(self.hits) >= self._query.limit or len(self.misfits) >= _MISFITS
 
     def offer(self, hit: Hit) -> bool:

@@ -223,8 +223,8 @@ class HitCollector:
 
         Args:
             signs: what counts in texts.
-            breadth: for so many hits texts are looked through for it.
-            room: so many hits are wanted at once: they are loaded together with those that their text may lift there.
+            breadth: how many hits' texts are looked through for it.
+            room: how many hits are wanted at once: they are loaded together with those that their text may lift there.
         """
         ranked, read = self._ranked, min(signs.read(breadth), _LOAD_BATCH)
         scores = [one.score for one in ranked]
@@ -572,7 +572,7 @@ class Recaller:
         return self._in_time(most, partial(self._find_together, [one.query for one in asked])) or [None] * len(asked)
 
     def _in_time(self, seconds: float | None, find: Callable[[], Found]) -> Found | None:
-        """What is found within so many seconds; None where that takes longer."""
+        """What is found within ``seconds``; None where that takes longer."""
         if seconds is None:
             return find()
         finding = self._pools.submit("find", find)
@@ -624,7 +624,7 @@ class Recaller:
         return with_coverage(matches, self._store.asked_of(replace(query, text=asked_for(asked.sought(query.text)))))
 
     def _candidates(self, query: Query, asked: QueryTerms, wanted: int) -> tuple[list[Candidate], bool]:
-        """At least so many candidates, best first, and whether there may be more."""
+        """At least ``wanted`` candidates, best first, and whether there may be more."""
         in_talks = bool(query.text) and self._store.has_conversations()
         sought = asked.sought(query.text)
         text = asked_for(sought)

@@ -125,7 +125,7 @@ class TextSigns(NamedTuple):
         return prod((factor for factor, _ in self.words.values()), start=_PHRASE if phrase else 1.0)
 
     def read(self, limit: int) -> int:
-        """How many texts to look through for so many hits."""
+        """How many texts to look through for these hits."""
         if "preference" in self.words:
             return _READ_FOR_ADVICE * limit
         return _READ * limit if self.phrases or self.words else 0

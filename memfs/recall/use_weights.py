@@ -42,7 +42,7 @@ class UseWeights:
     """What the use of hits taught.
 
     Attributes:
-        answers: by so many answers of which something was used or refused.
+        answers: how many answers were learned from, of which something was used or refused.
         weights: by how much the exponent of each factor is moved, and what shares of the text count for more or less.
         items: by how much the logarithm of each item's score is moved.
     """

@@ -104,7 +104,7 @@ def _stemmer(code: str) -> Callable[[str], Any]:
 
 
 MOST = 2
-"""A short text may be in several languages: it is taken for at most so many."""
+"""A short text may be in several languages: how many of them are assumed at most."""
 
 _ALSO_ENGLISH = 0.5
 """What a word counts that is an English one, too; any other counts 1."""

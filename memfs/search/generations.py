@@ -261,7 +261,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, or a folder with all in it; what is gone already, or goes meanwhile, is no error."""
+    """Remove a file, or a folder with all in it; what is gone already, or is removed meanwhile, is no error."""
     try:
         io.remove_all(path)
     except FileNotFoundError:

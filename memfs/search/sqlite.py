@@ -25,7 +25,7 @@ from memfs.startup import Any
 
 _FILE = "index.sqlite"
 _JOINED = 4
-"""A segment that is less than so many times as large as a new one is joined with it."""
+"""A segment is joined with a new one that it exceeds by less than this factor."""
 _CODES = "BHI"
 _ESCAPED = str.maketrans({sign: f"%{ord(sign):02x}" for sign in "%?#"})
 """What a path has in an address of SQLite's in place of the signs that end it there."""

@@ -302,7 +302,7 @@ class StateIndex:
 
     # -- words --------------------------------------------------------------------------------------------------------
     def without_words(self, most: int) -> list[StateRow]:
-        """At most so many documents whose words are not indexed yet."""
+        """At most ``most`` documents whose words are not indexed yet."""
         sql = (
             f"SELECT {_ROW} FROM documents d"  # noqa: S608
             " WHERE NOT EXISTS (SELECT 1 FROM words_docsize s WHERE s.id = d.id) LIMIT ?"

@@ -195,7 +195,7 @@ REST = 0.5
 
 
 def idf(passages: int, frequency: int) -> float:
-    """How much a term says that ``frequency`` of so many passages hold; always above 0."""
+    """How much a term says that ``frequency`` of ``passages`` hold; always above 0."""
     frequency = min(frequency, passages)
     return log(1.0 + (passages - frequency + 0.5) / (frequency + 0.5))
 

@@ -373,7 +373,7 @@ def _text(value: Any) -> bool:
 
 
 _MOST_AGENTS = 200
-"""A file lists at most so many agents of an iteration, the busiest."""
+"""How many agents of an iteration a file lists at most, the busiest."""
 _SOURCE = "aggregates"
 _MAKER = maker("aggregate", str(VERSION))
 _NAMES_AT_ONCE = 500

@@ -239,7 +239,7 @@ class FeedbackStore:
             agent: its name. It may be written in another case, or without "agent", than the agent's outputs or the
                 review have it, as long as only one can be meant.
             record: whether to record it.
-            most: so many points at most, those for this agent first; None for all.
+            most: how many points at most, those for this agent first; None for all.
 
         Raises:
             QueryInvalid: there is no name.

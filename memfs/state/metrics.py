@@ -694,7 +694,7 @@ class AgentAnalyst:
 
         Args:
             agent: its name; letter case and a trailing "agent" need not be as it is stored.
-            iterations: so many of the newest are looked at, 1 to 10,000.
+            iterations: how many of the newest are looked at, 1 to 10,000.
 
         Raises:
             QueryInvalid: ``iterations`` is no such number, or there is no name.

@@ -581,9 +581,9 @@ class StateRecorder:
     ) -> Acknowledgement:
         """Keep a hypothesis; with ``base``, joined with what others stored of it meanwhile.
 
-        A field that is left out stays as it is, one that is None goes. With ``base``, ``matches``, ``wins``, ``losses``
-        and ``reviews`` of all writers add up; of any other field that two changed, the last writer's value counts, and
-        a record in ``conflicts/`` has the other.
+        A field that is left out stays as it is, one that is None is removed. With ``base``, ``matches``, ``wins``,
+        ``losses`` and ``reviews`` of all writers add up; of any other field that two changed, the last writer's value
+        counts, and a record in ``conflicts/`` has the other.
 
         Args:
             values: with its ``id``; without one it gets a name made from its content. What a retrieval or a history
@@ -626,7 +626,7 @@ class StateRecorder:
         """Join a version with what is there, and store the outcome.
 
         Args:
-            values: plain; a field that is left out stays as it is, one that is None goes.
+            values: plain; a field that is left out stays as it is, one that is None is removed.
             base: what ``values`` were made from: both changes to it hold. Without it, each field of ``values`` takes
                 the place of the one that is stored.
         """

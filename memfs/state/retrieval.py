@@ -190,7 +190,7 @@ class StateCollector:
         self.missing.append(sentence)
 
     def _last(self, question: state_facts.StateQuery, most: int, what: str) -> list[StateDocument]:
-        """The documents for a question, oldest first; of the present only so many."""
+        """The documents for a question, oldest first; of the present only the first ``most``."""
         if not self._request.present:
             return self._read(question, what)
         found = self._read(replace(question, newest=True, limit=most + 1), what)
@@ -531,7 +531,7 @@ def search_states(
 
     Args:
         text: natural words; one shared stem is enough.
-        limit: at most so many.
+        limit: how many at most.
         kinds, agents, iterations: only these.
         start, end: only documents with a time from and until these.
 
@@ -627,7 +627,7 @@ def find_similar_states(reader: StateReader, state: Mapping[str, Any], limit: in
     Args:
         state: a state update, or as much of one: ``system_statistics``, ``orchestration_state``. Other figures, as in
             a plain mapping, count as those of ``system_statistics``. An update that is stored is not found for itself.
-        limit: at most so many.
+        limit: how many at most.
 
     Returns:
         Those alike in anything, each with its ``score``.

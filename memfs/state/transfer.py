@@ -80,7 +80,7 @@ Columns = dict[str, bool]
 
 
 def learn_columns(columns: Columns, row: Iterable[tuple[str, Any]], most: int = MOST_COLUMNS) -> None:
-    """Add the columns of a flat document, until there are so many."""
+    """Add the columns of a flat document, up to ``most`` of them."""
     for name, value in row:
         if name in columns or len(columns) < most:
             columns[name] = columns.get(name, True) and (value is None or as_number(value) is not None)
