@@ -311,7 +311,7 @@ class FileEvents:
 
 def _overflow_log(missed: Callable[[], None]) -> logging.Handler:
     """Listens to watchdog's own log, the only place where it says that events were lost: any warning is a sign."""
-    import logging  # who asks for the watchers' states watches nothing
+    import logging  # asking for the watchers' states watches nothing
 
     def hear(_: logging.LogRecord) -> bool:
         missed()

@@ -188,7 +188,7 @@ class Pruner:
         return PrunedItems(self._store, self._parts)
 
     def crowded(self) -> bool:
-        """Whether there are more items than ``max_memories``, by more than a hundredth: a look at two numbers."""
+        """Whether there are more items than ``max_memories``, by more than a hundredth: compares two numbers."""
         most = self._config().max_memories
         return len(self._parts.index.stamps()) > most + most // _SLACK
 

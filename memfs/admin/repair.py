@@ -47,7 +47,7 @@ _OF_OBJECT = re.compile(
     r"object corrupt or missing|^missing |^loose object|^packed |^cannot unpack|^index CRC mismatch|hash mismatch"
     r"|^unable to (?:unpack|read|parse)|garbage at end|^corrupt"
 )
-# What fsck says beside the point: how it came upon an object, and what zlib thought of it.
+# What fsck says beside the point: how it reached an object, and what zlib thought of it.
 _ASIDE = re.compile(r"^(?:hint:|notice|dangling|unreachable|broken link|to |inflate|bad object|Could not read)")
 _LINT = re.compile(r"^(?:warning )?in (?:blob|tree|commit|tag) |: invalid reflog entry|^bad ref for \S*logs/")
 
@@ -96,7 +96,7 @@ def _read(line: str) -> FsckFinding | None:
 
 
 def lost(name: str, place: str = "") -> FsckFinding:
-    """The finding that an object is damaged or missing; ``place`` is how git came upon it."""
+    """The finding that an object is damaged or missing; ``place`` is how git reached it."""
     where = f" ({place})" if place else ""
     return FsckFinding(message=f"the git object {name}{where} is damaged or missing", object=name)
 

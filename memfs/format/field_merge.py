@@ -347,7 +347,7 @@ def _schema_of(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _has_keys(value: Any) -> bool:
-    """Whether a value is joined key by key. One with ``$sidecar``, ``$object`` and the like is a whole."""
+    """Whether a value is joined key by key. One with ``$sidecar``, ``$object`` or similar is a whole."""
     return isinstance(value, Mapping) and not any(key.startswith("$") and key != "$schema" for key in value)
 
 

@@ -238,7 +238,7 @@ _WORDS = ("title", "content", "data")
 def vouched(merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FieldMerge:
     """The joined item with no more trust than the version has that its words come from; of words from both, the lower.
 
-    Where the words of one version had to give way, it is also said by whom the other's are: a mixture names nobody.
+    Where one version's words were overridden, it is also said by whom the other's are: a mixture names no one.
 
     Args:
         merged: the joined values, and what was overridden.

@@ -331,7 +331,7 @@ def find(text: str) -> list[SecretFinding]:
 
 
 def _tokens(text: str, words: str) -> Iterator[tuple[re.Match[str], SecretRule]]:
-    """Where a row of TOKENS fits; the long words say which rows are worth a look at the whole text."""
+    """Where a row of TOKENS fits; the long words say which rows are worth searching the whole text for."""
     lowered = words.lower()
     called = [rule for word, rule in _INSIDE_CALLS if word in lowered]
     for beginning in set(_BEGINNING.findall(lowered)):

@@ -31,7 +31,7 @@ def sha256(data: bytes) -> str:
 
 
 class FileChanged(Exception):
-    """A file is not what it was taken for; plan again. Its argument is the path.
+    """A file is not what it was expected to be; plan again. Its argument is the path.
 
     ``displaced`` is what someone saved at the very moment of a write and at once saved over again, None as a rule: the
     newest has the file, and the one before is only here.
@@ -142,7 +142,7 @@ def _exchanged(temporary: str, name: str, folder: int, path: str, over: str, our
 
 
 def take_away(name: str, folder: int, path: str, over: str | None) -> None:
-    """Remove a name, after a look at the very file that lost it."""
+    """Remove a name, after checking the very file that lost it."""
     if not over:
         io.unlink(name, dir_fd=folder, missing_ok=True)
         return

@@ -327,7 +327,7 @@ class FileLock:
     def _sign(self, fd: int, purpose: str) -> None:
         holder = {"pid": os.getpid(), "host": os.uname().nodename, "since": time.time(), "purpose": purpose}
         line = json.dumps(holder).encode()
-        # Whatever the disk says, the lock is held: who holds it is for messages only.
+        # Whatever the disk says, the lock is held: the holder's name is for messages only.
         with suppress(StorageIO), io.operation("sign", self.path):
             os.pwrite(fd, line.ljust(256), 0)
 

@@ -89,7 +89,7 @@ class FolderScan(NamedTuple):
     def digest(self) -> str:
         """A digest of all names and facts; the same for a folder in which nothing changed.
 
-        Who keeps it compares many files at once. Some systems give the names in another order each time, and the
+        It serves to compare many files at once. Some systems give the names in another order each time, and the
         digest differs then: it proves that nothing changed, never that something did.
         """
         # The format's version 2 writes equal rows as equal bytes; later ones depend on which objects are shared.

@@ -300,7 +300,7 @@ def take(repository: Repository, step: RefIndexStep) -> frozenset[bytes] | None:
 def index_lock(repository: Repository) -> Iterator[None]:
     """Hold the lock of the person's index, so that no git command of theirs changes files meanwhile.
 
-    A checkout holds it until it has laid out all files and written their entries: who has it finds in the index which
+    A checkout holds it until it has laid out all files and written their entries: its holder finds in the index which
     files git takes for the branch's own, whatever HEAD says yet. If the process is killed, ``commits.recover`` unlocks.
     The caller holds ``commit.lock``.
 

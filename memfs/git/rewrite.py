@@ -347,7 +347,7 @@ class HistoryRemoval:
         paths: what disappears from the index whatever it holds.
         cuts: by tree, the names that disappear from it whatever they hold.
         traces: what is taken out of messages and reflogs.
-        commits: those that disappear: who has one as a parent has one parent less, and a tag of it is gone.
+        commits: those that disappear: their children have one parent less, and their tags are gone.
         last: the one of them that another one replaces; ``first``: the content of that one.
         gone: what disappears besides: what nothing else holds, or what an interrupted removal had named.
     """

@@ -430,7 +430,7 @@ class Analysis(Shape):
         points: one for each of them.
         outputs: how many the agent stored in them.
         improvement_rate: mean over the iterations that have one; ``improvement_basis`` says of what.
-        diversity: mean likewise; ``diversity_basis`` says of what.
+        diversity: its mean; ``diversity_basis`` says of what.
         strategies: the best first; ``strategy_basis`` says by what.
         current_weight: from ``weight_source``.
         suggested_weight: within half and one and a half times the current one.

@@ -44,7 +44,7 @@ def matches(result: Mapping[str, Any]) -> tuple[TournamentMatch, ...]:
 
 
 def participants(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """Everybody who took part in a result, each once: of a list of matches also those whom only the whole names."""
+    """Everyone who took part in a result, each once: of a list of matches also those whom only the whole names."""
     return _once((*_single(result).participants, *(name for one in matches(result) for name in one.participants)))
 
 

@@ -244,7 +244,7 @@ class Embeddings:
         return [one for one in self._lacking() if one[1:] not in self._unfit]
 
     def _lacking(self) -> list[Lacking]:
-        """Items without the vector of what they say; those that are gone are forgotten on a look at the whole."""
+        """Items without the vector of what they say; those that are gone are forgotten on a full check."""
         with self._step:
             generation, stamps = self._index.generation, self._index.stamps()
             if stamps is not self._followed() or generation != self._generation:
@@ -318,7 +318,7 @@ class Embeddings:
         return bool(self._held)
 
     def status(self) -> EmbeddingStatus:
-        """How far they are, by a look at every item."""
+        """How far they are, by checking every item."""
         lacking, stamps = len(self._lacking()), self._index.stamps()
         return EmbeddingStatus(
             model=self.embedder.name,
@@ -445,7 +445,7 @@ class VectorSearch:
         return (self.embeddings.vectors.get(item.id) if item.id else None) or ()
 
     def joined(self, together: Together, query: Query) -> Together:
-        """The candidates of the text search, joined by those that only mean the like, with what meaning adds to each.
+        """The candidates of the text search, joined by those of similar meaning only, with what meaning adds to each.
 
         Without a vector of the question (see ``prepare``) they stay as they are.
         """

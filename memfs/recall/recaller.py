@@ -411,7 +411,7 @@ class Recaller:
         Raises:
             QueryInvalid: as ``search``, at once.
         """
-        asked, here = self._checked(query), copy_context()  # to whom it goes, the caller's thread knows
+        asked, here = self._checked(query), copy_context()  # the caller's thread knows who receives it
         return self._pools.submit("recall", here.run, partial(self.search, asked, prove=prove, fenced=fenced))
 
     async def search_async(self, query: Query | str, *, prove: bool = False, fenced: bool = False) -> Recall:

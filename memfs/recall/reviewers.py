@@ -56,7 +56,7 @@ class Extractor(Protocol):
     name: str
 
     def extract(self, item: MemoryItem) -> MemoryItem:
-        """The draft with what its text says in title, tags, metadata and the like; as it is where it is none of its."""
+        """The draft with what its text says in title, tags, metadata and so on; as it is where it is none of its."""
 
 
 @runtime_checkable

@@ -219,7 +219,7 @@ class Paths:
         return self._cut[run][place - self._starts[run]]
 
     def named(self, places: Iterable[int]) -> Iterator[tuple[str, str]]:
-        """Some of the ids and paths, had likewise."""
+        """Some of the ids and paths, read in the same way."""
         starts, cut = self._starts, self._cut
         for place in places:
             run = bisect_right(starts, place) - 1
@@ -252,7 +252,7 @@ _CODED = ("type", "agent", "session", "speaker", "role", "phase")
 _NUMBERS = {"time": "q", "importance": "d", "sequence": "q", "asks": "B", "pinned": "B"}
 """What a row has as a number, each with its widest type."""
 _STAMPED = {"size": "q", "mtime": "q", "later": "q", "inode": "Q", "checked": "q"}
-"""The numbers of a stamp, likewise; of times but the first how much later each is."""
+"""The numbers of a stamp, in the same way; of times but the first how much later each is."""
 _TYPES = _NUMBERS | _STAMPED
 _OWN = ("passage", "length", "dead", "newest", "talks")
 _DIGEST = 20  # bytes of git's ids

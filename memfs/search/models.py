@@ -157,7 +157,7 @@ class WordLlamaEmbedder:
 
     @cached_property
     def _checked_table(self) -> Any:
-        """All its rows, after a look at each byte: what is made of them is kept."""
+        """All its rows, after checking each byte: what is made of them is kept."""
         np = numeric()
         with self._lock:
             _require_digest(self._folder / _TABLE, self._table, _TABLE_SHA256, _WORDLLAMA)

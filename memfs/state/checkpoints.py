@@ -271,7 +271,7 @@ class Checkpoints(CheckpointStore):
         return made
 
     def _settle(self, made: Checkpoint) -> None:
-        """Let there be the checkpoint whose payload is in its place: write its manifest, in one commit."""
+        """Publish the checkpoint whose payload is in its place: write its manifest, in one commit."""
         plans = [
             one._replace(vetted=False)
             for one in self._store.plan_restore({state_paths.manifest_path(made.id): checkpoint_store.encode(made)})

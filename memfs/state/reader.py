@@ -350,11 +350,11 @@ class StateReader:
         return self.looking.look(deadline)
 
     def rows(self, question: StateQuery) -> list[StateRow]:
-        """What is known of the documents that agree with a question, after a look at what changed."""
+        """What is known of the documents that agree with a question, after looking at what changed."""
         return self._after_look(lambda: self.index.find(question))
 
     def _after_look(self, find: Callable[[], Found]) -> Found:
-        """What is found after a look at what changed."""
+        """What is found after looking at what changed."""
         self.catch_up()
         return self._found(find)
 

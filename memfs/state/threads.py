@@ -399,7 +399,7 @@ def _parts_of(made: ThreadSnapshot | TaskWrites) -> dict[str, Kept]:
 def _refuse_covered(parts: Mapping[str, Kept]) -> None:
     """
     Raises:
-        SecretDetected: there is one in bytes, which a look at the document does not show.
+        SecretDetected: there is one in bytes, which the document itself does not show.
     """
     for field, kept in parts.items():
         with suppress(ValueError):

@@ -128,7 +128,7 @@ def _explained(hits: Iterable[Hit], ids: Collection[str]) -> dict[str, dict[str,
 
 
 class Recipient(NamedTuple):
-    """Through which door items go, and to whom; "" for what is not known."""
+    """Through which door items go, and who receives them; "" for what is not known."""
 
     door: str = ""
     agent: str = ""
@@ -161,7 +161,7 @@ def not_handed_out() -> AbstractContextManager[None]:
 
 
 def recipient() -> Recipient | None:
-    """To whom what is handed out now goes; None where it stays with memfs."""
+    """Who receives what is handed out now; None where it stays with memfs."""
     return _recipient.get()
 
 

@@ -133,7 +133,7 @@ class Parts:
         return self.tree if self.secondary is None else self.secondary.over(self.tree)
 
     def require_open(self) -> None:
-        """Let only pass who comes before the workspace is closed.
+        """Let only calls pass before the workspace is closed.
 
         Raises:
             WorkspaceClosed: it was closed.
@@ -283,7 +283,7 @@ class Backlog:
             self._secondary.used = str(self._secondary.folder) in self.known()
 
     def waiting(self) -> int:
-        """How many operations the secondary location has, be it that it only has to forget them."""
+        """How many operations the secondary location has, even if it only has to forget them."""
         if self._secondary is None:
             return 0
         self._secondary.operations()  # reads what others appended

@@ -44,7 +44,7 @@ def current_signer() -> Origin | None:
 def speaks(item: MemoryItem, before: MemoryItem | None) -> bool:
     """Whether a write says by the item's origin who wrote: one that brings words, or a new origin.
 
-    Tags, a status, trust, importance and the like may be changed by anybody, and the origin stays that of the words.
+    Tags, a status, trust, importance and so on may be changed by anyone, and the origin stays that of the words.
     """
     return before is None or item.origin != before.origin or _words(item) != _words(before)
 

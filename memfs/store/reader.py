@@ -503,7 +503,7 @@ class ChangeDetector:
 
     @contextmanager
     def once(self) -> Iterator[None]:
-        """Within, this thread looks once: who asks several that look each is spared all looks but the first."""
+        """Within, this thread looks once: several calls that would each look need only the first look."""
         if getattr(self._once, "looked", None) is not None:  # within another one
             yield
             return
@@ -596,7 +596,7 @@ class FolderReader(Reader):
 
     Attributes:
         tree, clock: what it reads with.
-        index_sync: the snapshot, for who looks after it.
+        index_sync: the snapshot, for its maintenance.
         change_detector: looks at the files before each question.
     """
 
@@ -614,7 +614,7 @@ class FolderReader(Reader):
         self._closed = False
 
     def require_open(self) -> None:
-        """Let only pass who comes before ``close``.
+        """Let only calls before ``close`` pass.
 
         Raises:
             WorkspaceClosed: it was closed.

@@ -140,7 +140,7 @@ class StoreChangeDetector(ChangeDetector):
 class Store(FolderReader):
     """Memories of one workspace, durable on return of every write. May be used from several threads.
 
-    ``backlog``, ``edit_finder`` and ``writing`` are parts, too, for who looks after it.
+    ``backlog``, ``edit_finder`` and ``writing`` are parts, too, for its maintenance.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -155,7 +155,7 @@ class Store(FolderReader):
         self._window = Worker("memfs-commit-window", self._flush_window, self.note_failure, again=retry)
         self._planning = threading.RLock()
         reset_on_fork(self)
-        self.wrote = False  # by anybody who holds this store
+        self.wrote = False  # by any holder of this store
         self.commits_later = False  # another process commits what this one wrote, within the window
         self.resume()
 
