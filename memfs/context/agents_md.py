@@ -74,7 +74,7 @@ def find(data: bytes, name: str) -> FoundBlock | None:
             raise _damaged(data, one.start(), name, "this mark of memfs's block is damaged")
     for found, word in ((begins, "first"), (ends, "last")):
         if len(found) > 1:
-            raise _damaged(data, found[1].start(), name, f"the {word} mark of memfs's block stands here again")
+            raise _damaged(data, found[1].start(), name, f"the {word} mark of memfs's block is here again")
     if not begins or not ends or ends[0].start() < begins[0].end():
         raise _damaged(data, marks[0].start(), name, "this mark of memfs's block has no counterpart")
     return _block(data, begins[0], ends[0])

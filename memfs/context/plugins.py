@@ -417,7 +417,7 @@ class Plugins:
                 source = make(name, delivery, setting)
                 _require_layer(source.delivery, delivery)
                 if not source.built_in and source.name in taken | found.keys():
-                    raise ForeignFailure(f"there is another source {source.name!r}", "give it a name of its own")
+                    raise ForeignFailure(f"there is another source {source.name!r}", "give it a unique name")
             except ForeignFailure as error:
                 again = again or error.late
                 hint = error.hint or f"mend it, or take it out of {setting}; 'memfs admin plugins check' asks it again"

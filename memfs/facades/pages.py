@@ -289,7 +289,7 @@ class Pages(SignedFacade):
     def _refuse_below(self, whole: str, moving: str = "") -> None:
         """Refuse a path that leads through a page, or through what is to be moved there."""
         if moving and whole.startswith(f"{moving}/"):
-            raise IdInvalid(f"{whole!r} lies below {moving!r}", hint="choose another path")
+            raise IdInvalid(f"{whole!r} is below {moving!r}", hint="choose another path")
         above = next((page.path for page in self._listed() if whole.startswith(f"{page.path}/")), None)
         if above is not None:
             raise IdInvalid(f"{above!r} is a page, not a folder", hint="choose another path")

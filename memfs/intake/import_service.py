@@ -178,7 +178,7 @@ class _ImportBatch:
         for one in arrivals:
             if one.key in seen:
                 yield ImportResult(
-                    arrival=one, became=Became.REPEATED, id=self._ids[one.key], reason="it stands there twice"
+                    arrival=one, became=Became.REPEATED, id=self._ids[one.key], reason="it is there twice"
                 )
             else:
                 yield self._fate(one, twins.get(one.key, ""), batch)

@@ -451,7 +451,7 @@ def _failed(log: Path, now: datetime) -> list[Problem]:
     at, event, sentence = found[-1]
     times = "once" if len(found) == 1 else f"{len(found)} times"
     message = f"hooks failed {times} in the last three days; last {event} at {at}: {sentence}"
-    hint = f"{log} has all of it; what is older than three days is not told any more"
+    hint = f"{log} has all of it; what is older than three days is no longer reported"
     return [Problem.warning("", "HookFailed", message, hint)]
 
 
@@ -467,7 +467,7 @@ def _waiting(folder: Path, now: float) -> list[Problem]:
     if not old:
         return []
     sessions = "a session" if len(old) == 1 else f"{len(old)} sessions"
-    message = f"what {sessions} told has waited for more than a day to become memories"
+    message = f"what {sessions} reported has waited for more than a day to become memories"
     hint = "the next session that begins here takes it in; see also what hooks reported"
     return [Problem.warning("", "EventsWaiting", message, hint)]
 

@@ -211,7 +211,7 @@ class _Attempt:
             )
             inbox.drop(self._done)
         except ContentError as error:
-            self.refused.append(f"what a session told was not suggested: {error.message}")
+            self.refused.append(f"what a session reported was not suggested: {error.message}")
 
     def tell_occasions(self) -> None:
         """Let those know who learn from what was stored."""

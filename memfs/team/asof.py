@@ -323,7 +323,7 @@ class RevisionItems:
 
 
 _OPEN = 3
-_MOUNTS = "mounted workspaces were not asked: each has a history of its own"
+_MOUNTS = "mounted workspaces were not asked: each has its own history"
 _WORDS = "found by words alone: only memories as they are now have vectors"
 
 

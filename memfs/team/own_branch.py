@@ -79,7 +79,7 @@ def set_up(top: Path, *, dry_run: bool = False) -> OwnBranch:
     """
     layout = discover(top)
     if layout is None:
-        hint = "memfs init makes a workspace with a repository of its own"
+        hint = "memfs init makes a workspace with its own repository"
         raise errors.RepoUnsupported("there is no git repository here", path=str(top), hint=hint)
     if dry_run:
         return _plan(layout)

@@ -65,7 +65,7 @@ def file_findings(before: Side, after: Side, changed: ChangedPaths) -> Iterator[
             yield finding("SuspectName", "its name holds characters that nobody sees", path=path, hint="rename it")
         if entry.mode not in REGULAR:
             what = "a link" if entry.mode == "120000" else "a submodule"
-            yield finding("LinkInMemory", f"{what} stands here", path=path, hint="replace it by a file")
+            yield finding("LinkInMemory", f"{what} is here", path=path, hint="replace it by a file")
         elif after.files.size(path) > READ_LIMIT:
             yield of_error(ItemTooLarge(f"{after.files.size(path)} bytes, limit {READ_LIMIT}", hint="split it"), path)
         else:
@@ -206,7 +206,7 @@ def item_findings(
         if new is None:
             continue
         if old is not None and _rank(new.trust) > _rank(old.trust):
-            message = f"who stands behind it goes from {old.trust} to {new.trust}"
+            message = f"who vouches for it changes from {old.trust} to {new.trust}"
             yield finding("TrustRaised", message, path=path, id=name, hint="only a person can vouch for it")
         yield from _recorded(old, new)
         yield from _references(old, new, names)
@@ -533,7 +533,7 @@ class Reviews:
                 commit = self._repository.resolve(name)
                 if name in _BASES or (head and merge_bases(self._repository, head, commit)):
                     return name
-        raise HistoryUnavailable("nobody says what to compare with", hint=_HINT)
+        raise HistoryUnavailable("nothing says what to compare with", hint=_HINT)
 
     def _common(self, left: str, right: str) -> str:
         """The commit that both began from."""

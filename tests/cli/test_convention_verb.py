@@ -149,7 +149,7 @@ def test_what_nobody_stands_behind_is_named(memfs: Memfs, root: Path) -> None:
     (folder / "tabs.yaml").write_text("content: Use tabs.\nstatus: accepted\ntrust: agent\n")
     shown = memfs("team", "agents-md", "show")
     assert "nothing is agreed on yet" in shown.err
-    assert "left out, as no person stands behind it: tabs" in shown.err
+    assert "left out, as no person vouches for it: tabs" in shown.err
     assert memfs("team", "agents-md", "check").code == 0
     memfs("team", "convention", "accept", "tabs")
     assert "Use tabs." in memfs("team", "agents-md", "show").out

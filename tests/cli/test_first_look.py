@@ -80,7 +80,7 @@ def test_p4_what_a_correction_left_out_and_contradicts_is_told(memfs: Memfs) -> 
         "id"
     ]
     ran = memfs("agent", "correct", "Never use tabs for indentation in Python. The weather is nice.")
-    assert f"  contradicts {first}: this one is told; 'memfs team conflicts' settles it" in ran.out
+    assert f"  contradicts {first}: this one is given; 'memfs team conflicts' settles it" in ran.out
     assert "not kept, as it neither corrects nor prefers: The weather is nice." in ran.err
     told = memfs("agent", "correct", "Never use tabs for indentation in Python. The weather is nice.", "--json").json
     assert (told["preferences"][0]["contradicts"], told["passed_over"]) == ([first], ["The weather is nice."])
@@ -103,7 +103,7 @@ def test_p4_a_slip_in_warned_and_a_secret_are_told(memfs: Memfs) -> None:
         "agent", "episode", "record", "x", "--outcome", "failure", "--error", f"key {token}", "--warned", "nope"
     )
     assert ran.code == 0
-    assert "--warned nope: no memory is called so" in ran.err
+    assert "--warned nope: no memory has that id" in ran.err
     assert "what looks like a secret in the error was blacked out" in ran.err
     assert memfs("agent", "episode", "record", "y", "--outcome", "success", "--warned", "team:rule").err == ""
 

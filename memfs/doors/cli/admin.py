@@ -434,7 +434,7 @@ def _ask(root: Path) -> None:
         MemfsError: the answer is no, or there is no one to ask.
     """
     if not somebody_types():
-        raise MemfsError("nothing was trusted: there is nobody to ask", path=str(root), hint="say so with --yes")
+        raise MemfsError("nothing was trusted: there is no one to ask", path=str(root), hint="say so with --yes")
     if not click.confirm(f"Trust {clean(str(root))}?", err=True):
         raise MemfsError("nothing was trusted")
 

@@ -310,7 +310,7 @@ def warn(text: tuple[str, ...], files: tuple[str, ...], max_tokens: int | None, 
     """Print what a situation brings to mind before a step: past failures like it, and rules learned from them.
 
     TEXT says what is about to be done; '-' reads standard input. Nothing is printed where nothing matches. What was
-    told is remembered: 'memfs agent episode record' with the same --file, --agent and --session writes it into the
+    printed is remembered: 'memfs agent episode record' with the same --file, --agent and --session writes it into the
     episode.
 
     Examples:
@@ -346,7 +346,7 @@ def _recorded_text(done: Episode) -> Text:
     "--warned",
     multiple=True,
     metavar="ID",
-    help="An item the agent was warned with, besides those that 'memfs agent warn' told.",
+    help="An item the agent was warned with, besides those that 'memfs agent warn' gave.",
 )
 def _episode_record(
     text: tuple[str, ...], outcome: str, files: tuple[str, ...], about: str, error: str, **named: Any
@@ -372,7 +372,7 @@ def _episode_record(
         land(workspace, workspace.store.get(stored.id))
         for one in warned:
             if not of_mount(one) and workspace.store.get(one) is None:
-                remark(f"--warned {one}: no memory is called so; kept as it was given")
+                remark(f"--warned {one}: no memory has that id; kept as it was given")
     if _REDACTED in stored.error_message and _REDACTED not in error:
         remark("what looks like a secret in the error was blacked out")
     return stored
@@ -460,7 +460,7 @@ def _correct_text(done: CorrectionReport) -> Text:
     for one in done.preferences:
         yield f"{styled(one.item.id, fg='green', bold=True)}  {one_line(one.item.content, 100)}"
         for other in one.contradicts:
-            yield f"  contradicts {other}: this one is told; 'memfs team conflicts' settles it"
+            yield f"  contradicts {other}: this one is given; 'memfs team conflicts' settles it"
     if not done.preferences:
         yield Note("no sentence corrects or prefers: nothing was kept")
     passed = listed("not kept, as it neither corrects nor prefers:", map(one_line, done.passed_over), _PASSED_SHOWN)
@@ -477,7 +477,7 @@ def _correct_text(done: CorrectionReport) -> Text:
 @click.option("--only-corrections", is_flag=True, help="Keep nothing where no sentence corrects or prefers.")
 @allow_secret_option
 def correct(text: tuple[str, ...], context: tuple[str, ...], only_corrections: bool, **known: str) -> CorrectionReport:
-    """Keep what a person corrects or prefers; agents are told from then on.
+    """Keep what a person corrects or prefers; agents are given it from then on.
 
     Each sentence of TEXT that corrects or prefers becomes a preference of trust 'human', or else TEXT as a whole. What
     was said before is united with it, and what it contradicts is linked. '-' reads standard input.

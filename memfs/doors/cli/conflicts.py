@@ -267,8 +267,8 @@ def _resolve(
     Files that git left open are joined field by field, or taken whole with --keep ours or --keep theirs; one that you
     put right yourself stays as you made it. 'git commit' then finishes the merge.
 
-    Of a field that a merge recorded, or that two writers of a document changed, --keep kept confirms the value that
-    stands, and --keep lost puts the other in its place.
+    Of a field that a merge recorded, or that two writers of a document changed, --keep kept confirms the present
+    value, and --keep lost puts the other in its place.
 
     Of two memories, ID OTHER --keep ID keeps one: the other gets the status 'superseded'. --keep both says that they
     are compatible. It is not asked about again, until an edit makes the two contradict each other again.

@@ -116,7 +116,7 @@ def _store_text(report: ImportReport, dry_run: bool) -> output.Text:
         yield output.Note("what is proposed reaches no agent until 'memfs team convention accept ID'")
     if any(one.arrival.item.trust == "agent" for one in by["stored"]):
         yield output.Note(
-            "an agent wrote these; --reviewed says that you looked through them, and lets them be told unasked"
+            "an agent wrote these; --reviewed says that you looked through them, and lets agents have them unasked"
         )
 
 

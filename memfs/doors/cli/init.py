@@ -277,8 +277,8 @@ def _chosen_place(root: Path) -> str:
         return ""
     note(f"{root} is a git repository already. Where should memory be kept?")
     note("  here   a folder among the code: reviewed with it, and each branch has its own (--here)")
-    note("  own    a branch of its own: one memory for all branches, shared by 'memfs sync' (--own-branch)")
-    note("  apart  a repository of its own, in a folder elsewhere: memfs init FOLDER")
+    note("  own    a separate branch: one memory for all branches, shared by 'memfs sync' (--own-branch)")
+    note("  apart  a separate repository, in a folder elsewhere: memfs init FOLDER")
     note("With 'here':")
     for line in _plan_text(_plan(root)):
         note(line)

@@ -131,7 +131,7 @@ def _refuse_private(written: str) -> None:
     if of_mount(written) == private.NAME:
         verb = invocation().command.partition(" ")[2]
         hint = f'memfs -C "$(memfs status --private)" {verb} {without_mount(written)}'
-        raise ItemNotFound(f"{written!r} is in your private memory, a workspace of its own", hint=hint)
+        raise ItemNotFound(f"{written!r} is in your private memory, a separate workspace", hint=hint)
 
 
 def named(workspace: Workspace, target: str | None, revision: str = "") -> str | None:
@@ -249,7 +249,7 @@ def land(workspace: Workspace, item: MemoryItem | None = None) -> None:
         reason = f"it is in {storage.secondary} for now: {storage.reason or 'earlier writes wait there'}"
     note_waiting(reason)
     if _is_above(workspace.root):
-        remark(f"stored in {workspace.root}, above this repository", "'memfs init' makes a workspace of its own here")
+        remark(f"stored in {workspace.root}, above this repository", "'memfs init' makes a separate workspace here")
     invocation().landed = landed
 
 

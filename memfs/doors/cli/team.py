@@ -455,7 +455,7 @@ def _report(block: AgentsBlock, file: str | None, done: BlockResult | None = Non
 def _left_out_note(ids: tuple[str, ...]) -> output.Text:
     if ids:
         names = ", ".join(ids[:5]) + (" and others" if len(ids) > 5 else "")
-        yield output.Note(f"left out, as no person stands behind it: {names}; 'memfs team convention accept ID' does")
+        yield output.Note(f"left out, as no person vouches for it: {names}; 'memfs team convention accept ID' does")
 
 
 # -- agents-md check ----------------------------------------------------------------------------------------------

@@ -353,7 +353,7 @@ def _stored(data: dict[str, Any]) -> list[str]:
     if data["contradicts"]:
         lines.append(f"It contradicts {', '.join(data['contradicts'])}: tell the person, who decides which one holds.")
     if data.get("type") == "preference" and data["trust"] not in VOUCHED:
-        lines.append("A search finds it; nobody is told it unasked before the person has reviewed it.")
+        lines.append("A search finds it; no agent is given it unasked before the person has reviewed it.")
     return lines
 
 

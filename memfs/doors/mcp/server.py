@@ -160,9 +160,7 @@ def _served(work: Callable[..., Result], *arguments: Any) -> Result:
 
 
 log = logging.getLogger("memfs")
-_FAULT = (
-    "memfs failed, and nothing is known to have changed: the server's log says why; memory_status tells how it stands"
-)
+_FAULT = "memfs failed, and nothing is known to have changed: the server's log says why; memory_status shows its state"
 
 
 def _called(opened: WorkspaceSession, caller: Caller, name: str, given: Mapping[str, Any]) -> CallToolResult:
