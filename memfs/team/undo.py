@@ -269,7 +269,8 @@ class RevertChoice:
             # it says whose it is; what memfs brought back for a person is that person's
             if not (signed or late or revision.commit in undone or len(parsed.parents) > 1):
                 changes = self._of_commit(revision.commit, parsed)
-                yield from (one for one in changes if one.before is None and one.name not in known)
+                others = (one for one in changes if one.before is None or not self._owns(one.before))
+                yield from (one for one in others if one.name not in known)
 
     def _owns(self, version: RevertVersion) -> bool:
         return self._selection.owns(self._reverter.values(version))

@@ -290,6 +290,28 @@ def test_what_a_person_committed_for_an_agent_is_found(workspace: Workspace, git
     assert [one.path for one in done.left] == ["ContextMemory/memories/semantic/four.yaml"]
 
 
+def test_what_an_agent_changed_and_a_person_committed_is_taken_back(workspace: Workspace, git: Any) -> None:
+    """A commit that git made names no agent: of it counts what made the item the agent's, and no later edit (B2)."""
+    file = workspace.root / "ContextMemory/memories/semantic/pg.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for text in (
+        "content: Use PostgreSQL\n",
+        "content: Use files\norigin:\n  session: bad-1\ntrust: agent\n",
+        "content: Use files\ntags: [mine]\norigin:\n  session: bad-1\ntrust: agent\n",
+    ):
+        file.write_text(text)
+        git(workspace.root, "add", "-A")
+        git(workspace.root, "commit", "-qm", "By hand")
+    workspace.store.refresh()
+
+    done = undo(workspace, session="bad-1")
+
+    assert len(done.steps) == 1
+    kept = workspace.store.get("pg")
+    assert kept is not None
+    assert (kept.content, kept.tags, kept.trust) == ("Use PostgreSQL", ("mine",), "human")
+
+
 def test_what_one_changed_and_changed_back_is_no_conflict(workspace: Workspace, write: Write) -> None:
     """Changes between which nobody else wrote count together: to and fro there is nothing to take back (B2)."""
     write("pg", content="Use PostgreSQL")
