@@ -349,12 +349,12 @@ class Presence:
     Its writer says at least once a minute that it is there: an older note counts for nothing.
     """
 
-    def __init__(self, folder: Path, home: Path | None = None) -> None:
-        """``home``: a folder above, which is not made, and from which no link may lead here."""
+    def __init__(self, folder: Path, root: Path | None = None) -> None:
+        """``root``: a folder above, which is not made, and from which no link may lead here."""
         self._owner = os.getpid()
         self._path = folder / f"{self._owner}-{os.urandom(4).hex()}{_SUFFIX}"
         with suppress(MemfsError, OSError):
-            io.make_private_folder(folder, home)
+            io.make_private_folder(folder, root)
 
     def say(self, reason: str) -> None:
         """Say why events cannot be relied on, "" where they can. A forked child says nothing."""

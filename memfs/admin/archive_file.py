@@ -250,7 +250,7 @@ def damaged(reason: str, path: str) -> ArchiveInvalid:
 
 def archive_lock(parts: Parts) -> FileLock:
     """The lock that is held while iterations move into archives or out of them."""
-    return FileLock(parts.repository.state / "archive.lock", home=parts.repository.common_dir)
+    return FileLock(parts.repository.state / "archive.lock", root=parts.repository.common_dir)
 
 
 def index_path(name: str) -> str:

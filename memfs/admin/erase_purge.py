@@ -371,7 +371,7 @@ def _uses(parts: Parts, target: Target) -> None:
 def _suggestions(parts: Parts, target: Target) -> None:
     """What was suggested of the item, accepted or refused; unreadable suggestions may hold anything."""
     for path in _of_states(parts, INBOX):
-        with FileLock(path.with_suffix(".lock"), home=parts.repository.common_dir).hold("erase", _LOCK_SECONDS):
+        with FileLock(path.with_suffix(".lock"), root=parts.repository.common_dir).hold("erase", _LOCK_SECONDS):
             try:
                 kept, gone = erased(io.read_file(path, _LARGEST), target.traces.quoted_in, target.ids)
                 if gone:

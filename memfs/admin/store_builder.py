@@ -176,8 +176,8 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
         return Parts(
             tree=tree,
             journal=journal,
-            lock=FileLock(state / "lock", home=repository.common_dir),
-            commit_lock=FileLock(state.parent / "commit.lock", home=repository.common_dir),
+            lock=FileLock(state / "lock", root=repository.common_dir),
+            commit_lock=FileLock(state.parent / "commit.lock", root=repository.common_dir),
             repository=repository,
             codec=codec,
             items=ItemCatalog(Catalog(shared_folder(repository.common_dir), settings.index.texts), codec),

@@ -54,7 +54,7 @@ class Database:
     """One file, with one connection that all threads of the process use in turn. Processes share the file.
 
     Derived data is deleted where it is damaged or was made by other rules, and kept in memory where the disk takes
-    nothing. What cannot be made again (``home``) is set aside instead, for someone to repair it, its deleted rows are
+    nothing. What cannot be made again (``root``) is set aside instead, for someone to repair it, its deleted rows are
     overwritten, and what the disk refuses is an error.
 
     Attributes:
@@ -71,7 +71,7 @@ class Database:
         *,
         what: str,
         durable: bool = True,
-        home: Path | None = None,
+        root: Path | None = None,
     ) -> None:
         """
         Args:
@@ -80,20 +80,20 @@ class Database:
             made_by: names the rules by which its rows are made; a file made by others is started over.
             what: what errors call it.
             durable: false where a power cut may leave rows of any content, since readers prove each.
-            home: for what cannot be made again: a folder above the file that is not made. The schema is one table; a
+            root: for what cannot be made again: a folder above the file that is not made. The schema is one table; a
                 file with anything else in it counts as damaged, since it may have come with an unpacked repository.
         """
         self._path = path or Path(_MEMORY)
         self._schema = schema
         self._version = crc32(f"{schema}\0{made_by}".encode()) >> 1 | 1
-        self._what, self._home = what, home
-        self._pragmas = (*_PRAGMAS, _SYNCED[durable], *([_OVERWRITTEN, _SHORT_LOG] if home is not None else []))
+        self._what, self._root = what, root
+        self._pragmas = (*_PRAGMAS, _SYNCED[durable], *([_OVERWRITTEN, _SHORT_LOG] if root is not None else []))
         self._lock = threading.RLock()
         self._open: sqlite3.Connection | None = None
         self._inode = 0
         self._in_memory = path is None
         self._process = os.getpid()
-        self._wait = _WAIT_SECONDS if home is None else _SHORT_SECONDS  # a command waits for it, and can do without
+        self._wait = _WAIT_SECONDS if root is None else _SHORT_SECONDS  # a command waits for it, and can do without
         self.damage = ""
         self.refusal: MemfsError | None = None
         self.identity = 0
@@ -168,7 +168,7 @@ class Database:
             raise AssertionError("unreachable")
 
     def _done(self, act: Callable[[sqlite3.Connection], Result]) -> Result:
-        with io.operation("cache" if self._home is None else "state", self._path):
+        with io.operation("cache" if self._root is None else "state", self._path):
             base = self._connected()
             base.execute("BEGIN IMMEDIATE")
             try:
@@ -184,7 +184,7 @@ class Database:
         """Go on without the file where the disk takes it not, else with an empty one."""
         name = str(getattr(error, "sqlite_errorname", ""))
         refused = isinstance(error, NotRegularFile | StorageIO) or name.startswith(_REFUSED)
-        if self._home is not None and name and not name.startswith(_BROKEN):
+        if self._root is not None and name and not name.startswith(_BROKEN):
             refused = True  # what SQLite lacked, such as memory, says nothing about the file
         self._drop()
         if not refused:
@@ -194,7 +194,7 @@ class Database:
         if not isinstance(error, NotRegularFile | StorageIO):
             number = {"SQLITE_FULL": errno.ENOSPC, "SQLITE_READONLY": errno.EROFS}.get(name, errno.EIO)
             error = io.storage_error(OSError(number, str(error)), "write", str(self._path))
-        if self._home is not None:
+        if self._root is not None:
             raise error
         self._in_memory, self.refusal = True, error
 
@@ -203,9 +203,9 @@ class Database:
             return self._open
         self._drop()  # another process started over: what is open has no name any more
         if not self._in_memory:
-            io.make_private_folder(self._path.parent, self._home)
+            io.make_private_folder(self._path.parent, self._root)
             for suffix in ("", *BESIDE):
-                refuse_irregular(f"{self._path}{suffix}", mine=self._home is not None)
+                refuse_irregular(f"{self._path}{suffix}", mine=self._root is not None)
             io.make_private_file(self._path)
         base = sqlite3.connect(
             _MEMORY if self._in_memory else self._path,
@@ -224,7 +224,7 @@ class Database:
     def _prepare(self, base: sqlite3.Connection) -> None:
         for pragma in self._pragmas:
             _set(base, pragma, self._wait)
-        if self._home is not None:
+        if self._root is not None:
             base.execute(self._schema)
             if base.execute(_TABLES).fetchall() != [("table", self._schema.replace(_NEW, "", 1))]:
                 raise ValueError("something else is in the file")
@@ -247,7 +247,7 @@ class Database:
         self._drop()
         if self._in_memory or self._inode != _fact(self._path, "st_ino"):
             return  # another process did
-        if self._home is not None:
+        if self._root is not None:
             set_aside(self._path)
         elif not remove_base(self._path):
             refused = OSError(errno.EROFS, "a damaged file cannot be removed")

@@ -434,20 +434,20 @@ def facts(path: str | os.PathLike[str]) -> os.stat_result:
         raise storage_error(error, "stat", os.fspath(path)) from error
 
 
-def make_private_folder(path: Path, home: Path | None = None) -> None:
+def make_private_folder(path: Path, root: Path | None = None) -> None:
     """Make a folder, and its parents, that only this user can enter; parents are made durable.
 
     Args:
-        home: a folder above it that is not made: a person who moved it away would find an empty one in its place.
+        root: a folder above it that is not made: a person who moved it away would find an empty one in its place.
 
     Raises:
-        StorageIO: ``home`` is gone.
+        StorageIO: ``root`` is gone.
         StorageReadOnly: it exists and belongs to another user, or others may write in it, or a link leads there.
     """
-    if home is not None:
-        if not os.path.isdir(home):
-            raise StorageIO("this folder is gone", path=str(home), hint="bring it back, or open what is there now")
-        refuse_links(path, home)
+    if root is not None:
+        if not os.path.isdir(root):
+            raise StorageIO("this folder is gone", path=str(root), hint="bring it back, or open what is there now")
+        refuse_links(path, root)
     make_folders(path)
     with operation("stat", path):
         found = os.lstat(path)
@@ -457,13 +457,13 @@ def make_private_folder(path: Path, home: Path | None = None) -> None:
         chmod(path, 0o700)
 
 
-def refuse_links(path: Path, home: Path) -> None:
+def refuse_links(path: Path, root: Path) -> None:
     """Refuse a folder that is reached from another, above it, over a link: it could lead anywhere.
 
     Raises:
         StorageReadOnly: naming the link.
     """
-    folder, end = str(path), str(home)
+    folder, end = str(path), str(root)
     while folder != end:
         if os.path.islink(folder):
             raise StorageReadOnly("there is a link where memfs keeps its state", path=folder, hint="remove it")

@@ -219,9 +219,9 @@ _AFTERLIFE = 1.0
 class FileLock:
     """One lock of a workspace or repository, shared by every process that opens the same path."""
 
-    def __init__(self, path: Path, home: Path | None = None) -> None:
-        """``home``: a folder above it; while that is there, folders that are missing in between are made again."""
-        self.path, self._home = path, home
+    def __init__(self, path: Path, root: Path | None = None) -> None:
+        """``root``: a folder above it; while that is there, folders that are missing in between are made again."""
+        self.path, self._root = path, root
         self._second = path.with_name(f".{path.name}.second")
         self._queue = path.with_name(f".{path.name}.queue")
         self._threads = threading.Lock()
@@ -318,9 +318,9 @@ class FileLock:
             _let_go(fd)  # it was deleted, and the next process locks another
 
     def _opened(self, path: Path) -> int:
-        if self._home is not None:
-            io.refuse_links(path.parent, self._home)
-            if not os.path.exists(path.parent) and os.path.isdir(self._home):
+        if self._root is not None:
+            io.refuse_links(path.parent, self._root)
+            if not os.path.exists(path.parent) and os.path.isdir(self._root):
                 io.make_private_folder(path.parent)
         return io.make_file(path, os.O_RDWR)
 

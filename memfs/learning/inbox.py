@@ -54,7 +54,7 @@ class Inbox:
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store, self._parts = store, parts
         self._path = parts.repository.state / FILE
-        self._lock = FileLock(self._path.with_suffix(".lock"), home=parts.repository.common_dir)
+        self._lock = FileLock(self._path.with_suffix(".lock"), root=parts.repository.common_dir)
         self._read: tuple[Stat | None, tuple[Suggestion, ...]] = (None, ())
 
     # -- asking -----------------------------------------------------------------------------------------------------

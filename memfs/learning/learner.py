@@ -98,7 +98,7 @@ class PatternStore:
 
     def __post_init__(self) -> None:
         repository = self.parts.repository
-        self._lock = FileLock(repository.state / "patterns.lock", home=repository.common_dir)
+        self._lock = FileLock(repository.state / "patterns.lock", root=repository.common_dir)
         self._inside = threading.local()
         self._worker = Worker("memfs-patterns", self._learn_next, self.store.note_failure, again=0.0)
         self._waiting: dict[str, MemoryItem] = {}

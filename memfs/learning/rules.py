@@ -458,7 +458,7 @@ class Rules:
     def __post_init__(self) -> None:
         state = self.parts.repository.state
         self._tally = SharedCounter(state / _COUNT)
-        self._lock = FileLock(state / _LOCK, home=self.parts.repository.common_dir)
+        self._lock = FileLock(state / _LOCK, root=self.parts.repository.common_dir)
 
     # -- keeping and finding ------------------------------------------------------------------------------------------
     def add_rule(self, rule: Rule, *, source: str = SOURCE) -> Rule:

@@ -88,7 +88,7 @@ def set_up(top: Path, *, dry_run: bool = False) -> OwnBranch:
         raise errors.RepoUnsupported("there is no git repository here", path=str(top))
     with closing(found) as repository:
         record = repository.state.parent
-        with FileLock(record / "commit.lock", home=repository.common_dir).hold("set up the memory's branch", _PATIENCE):
+        with FileLock(record / "commit.lock", root=repository.common_dir).hold("set up the memory's branch", _PATIENCE):
             wait_for_children(record)
             return _set_up(repository)
 

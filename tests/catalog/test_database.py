@@ -62,7 +62,7 @@ def test_the_log_that_processes_leave_behind_stays_short(tmp_path: Path) -> None
     for number in range(60):
         child = os.fork()
         if child == 0:
-            database = Database(path, _SCHEMA, "", what="rows", home=tmp_path)
+            database = Database(path, _SCHEMA, "", what="rows", root=tmp_path)
             text = f"{number}" * 20_000
             database.change(lambda base, text=text: base.execute("INSERT INTO rows VALUES (?)", [text]))
             database.leave()
@@ -71,14 +71,14 @@ def test_the_log_that_processes_leave_behind_stays_short(tmp_path: Path) -> None
         log = tmp_path / "rows-wal"
         lengths.append(log.stat().st_size if log.exists() else 0)
     assert 0 < max(lengths) < 1_000_000
-    database = Database(path, _SCHEMA, "", what="rows", home=tmp_path)
+    database = Database(path, _SCHEMA, "", what="rows", root=tmp_path)
     assert database.ask(lambda base: base.execute("SELECT count(*) FROM rows").fetchone()[0]) == 60
     database.close()
 
 
 def test_what_cannot_be_made_again_is_set_aside_only_where_it_is_damaged(tmp_path: Path) -> None:
     """Memory that SQLite lacked says nothing about the file: the rows stay; a damaged file is kept beside."""
-    database = Database(tmp_path / "rows.db", _SCHEMA, what="rows", home=tmp_path)
+    database = Database(tmp_path / "rows.db", _SCHEMA, what="rows", root=tmp_path)
     database.change(lambda base: base.execute("INSERT INTO rows VALUES ('kept')").rowcount)
 
     def fails(_: sqlite3.Connection) -> None:
