@@ -279,9 +279,9 @@ def _fresh(
     """What each source says that the agent does not have."""
     ids = set(had)
     shapes: list[TextShape] = []
-    for one in replies:
+    for reply in replies:
         kept: list[ContextEntry] = []
-        for entry in one.selection.entries:
+        for entry in reply.selection.entries:
             shape = TextShape(entry.text)
             if (entry.id and entry.id in ids) or not entry.text.strip() or _repeats(shape, shapes) or known(entry.text):
                 continue
@@ -289,8 +289,8 @@ def _fresh(
             ids.add(entry.id)
             if len(shapes) < _COMPARED:
                 shapes.append(shape)
-        repeated = tuple(entry for entry in one.selection.entries if entry not in kept)
-        yield replace(one, selection=replace(one.selection, entries=tuple(kept)), repeated=repeated)
+        repeated = tuple(entry for entry in reply.selection.entries if entry not in kept)
+        yield replace(reply, selection=replace(reply.selection, entries=tuple(kept)), repeated=repeated)
 
 
 def _repeats(shape: TextShape, shapes: Sequence[TextShape]) -> bool:

@@ -398,21 +398,21 @@ class Consolidation:
         """Suggest what is worth keeping; returns the ids of what cannot be suggested, which stays, with why."""
         refused: dict[str, str] = {}
         cleared = {item.id for item in free}
-        for one in found:
-            draft = _draft(one, session, cleared)
+        for promotion in found:
+            draft = _draft(promotion, session, cleared)
             if self._known(draft) is not None:
                 continue
             suggestion = Suggestion(
                 item=draft,
                 source=Source.SESSION,
                 made=utc_now(),
-                count=len(one.sources),
-                reason=f"{one.why} in session {session}",
+                count=len(promotion.sources),
+                reason=f"{promotion.why} in session {session}",
             )
             try:
                 self.inbox().add([suggestion])
             except ContentError as error:
-                refused.update(dict.fromkeys(one.sources, error.message))
+                refused.update(dict.fromkeys(promotion.sources, error.message))
         return refused
 
     def _known(self, draft: MemoryItem) -> MemoryItem | None:

@@ -597,14 +597,14 @@ class Learner:
         inbox = self.inbox()
         gone: list[str] = []
         changed: list[Suggestion] = []
-        for one in inbox.waiting():
-            alive = [name for name in one.evidence if self.store.locate(name)]
-            if one.source not in (Source.PATTERN, Source.RULE) or len(alive) == len(one.evidence):
+        for suggestion in inbox.waiting():
+            alive = [name for name in suggestion.evidence if self.store.locate(name)]
+            if suggestion.source not in (Source.PATTERN, Source.RULE) or len(alive) == len(suggestion.evidence):
                 continue
-            again = self.patterns().suggested_again(one, alive) if one.source is Source.PATTERN else None
+            again = self.patterns().suggested_again(suggestion, alive) if suggestion.source is Source.PATTERN else None
             if again is not None:
                 changed.append(again)
-            elif one.source is Source.PATTERN or len(alive) < _LEAST_FAILURES:
-                gone.append(one.id)
+            elif suggestion.source is Source.PATTERN or len(alive) < _LEAST_FAILURES:
+                gone.append(suggestion.id)
         inbox.drop(gone)
         inbox.add(changed)

@@ -233,15 +233,15 @@ class FailureAnalyst:
     def _bring_up_to_date(self, judged: Sequence[_RuleOutcome]) -> None:
         """Write the rules that changed: in one commit, but a rule that retires or comes back in a separate one."""
         rest = []
-        for one in judged:
-            if one.retires:
-                self._write([one], f"Retire the rule {one.item.id}: {_why(one.verdict)}")
-                self._retired[one.item.id] = None
-            elif one.target.status != one.item.status:
-                self._write([one], f"Take up the rule {one.item.id} again: {_why(one.verdict)}")
-                self._changed[one.item.id] = None
-            elif one.target != one.item:
-                rest.append(one)
+        for outcome in judged:
+            if outcome.retires:
+                self._write([outcome], f"Retire the rule {outcome.item.id}: {_why(outcome.verdict)}")
+                self._retired[outcome.item.id] = None
+            elif outcome.target.status != outcome.item.status:
+                self._write([outcome], f"Take up the rule {outcome.item.id} again: {_why(outcome.verdict)}")
+                self._changed[outcome.item.id] = None
+            elif outcome.target != outcome.item:
+                rest.append(outcome)
         if rest:
             many = f"the rule {rest[0].item.id}" if len(rest) == 1 else f"{len(rest)} rules"
             self._write(rest, f"Bring {many} up to date with what happened")

@@ -581,19 +581,19 @@ def extract_memories(
         warned: returns the items a situation was warned with.
     """
     extracted = ExtractedMemories()
-    for one in events:
-        notes.upto, notes.last = one.end, one.key
-        event = one.event
+    for pending in events:
+        notes.upto, notes.last = pending.end, pending.key
+        event = pending.event
         if _seen_before(event, notes):
             continue
         notes.session, notes.heard, notes.ended = event.session, event.moment, event.name == SESSION_END
         if event.name == PROMPT:
-            _prompt(event, one.key, extracted)
+            _prompt(event, pending.key, extracted)
         elif event.name in (STOP, SUBAGENT_STOP):
             extracted.items |= {item.id: item for item in of_message(event)}
             extracted.reports += [(one, event) for one in reports(event.text("last_assistant_message"))]
         else:
-            _work(event, one.key, notes, root, extracted, warned)
+            _work(event, pending.key, notes, root, extracted, warned)
     return extracted
 
 

@@ -199,8 +199,8 @@ def item_findings(
 ) -> Iterator[ReviewFinding]:
     """What is worth a look at in items, beside what is in their files."""
     names = {stem_of(path).casefold() for path in after.entries if after.is_item(path) or after.is_archived(path)}
-    for one in items:
-        path, name, old, new = one.change.path, one.change.id, one.old, one.new
+    for reviewed in items:
+        path, name, old, new = reviewed.change.path, reviewed.change.id, reviewed.old, reviewed.new
         if old is not None and old.pinned and (new is None or after.is_archived(path)):
             yield finding("PinnedRemoved", "it is pinned, and goes", path=path, id=name)
         if new is None:

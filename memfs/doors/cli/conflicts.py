@@ -118,12 +118,12 @@ def _item_text(item: MergedItem) -> Text:
     """The conflicts that an item carries, who wrote which value and when, and the command that settles them."""
     from memfs.recall.conflict_notes import values
 
-    for one in item.conflicts:
-        merged = f"  merged {time_text(one.conflict.time)}" if one.conflict.time else ""
-        what = styled(_what(one.conflict.field), fg="yellow")
+    for entry in item.conflicts:
+        merged = f"  merged {time_text(entry.conflict.time)}" if entry.conflict.time else ""
+        what = styled(_what(entry.conflict.field), fg="yellow")
         yield f"{what} {styled(item.item.id, bold=True)}{merged}"
-        names = (_writer(one.kept_by), _writer(one.lost_by) or one.conflict.by)
-        for word, value, by in zip(_VALUES, values(one.conflict), names, strict=True):
+        names = (_writer(entry.kept_by), _writer(entry.lost_by) or entry.conflict.by)
+        for word, value, by in zip(_VALUES, values(entry.conflict), names, strict=True):
             yield f"  {styled(word, bold=True)}  {one_line(value, _LONGEST)}"
             if by:
                 yield styled(f"        {by if by == _UNCOMMITTED else f'by {by}'}", dim=True)

@@ -150,9 +150,9 @@ def _tags(item: MemoryItem, written: Sequence[str]) -> tuple[str, ...]:
 
 def _links(workspace: Workspace, item: MemoryItem, written: Sequence[str]) -> tuple[Link, ...]:
     links = list(item.links)
-    for one in written:
-        relation, equals, name = one.partition("=")
-        name = name if equals else one
+    for text in written:
+        relation, equals, name = text.partition("=")
+        name = name if equals else text
         if name.startswith("-"):
             links = [link for link in links if link.to != name[1:]]
             continue
