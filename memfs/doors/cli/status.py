@@ -409,7 +409,6 @@ def status(all_: bool, storage: bool, mine: bool) -> WorkspaceStatus:
         ]
         weights = _weights(workspace) if storage or all_ or wants_json() else None
         problems += filter(None, [workspace.quota.problem])
-        remark(output.problems_note(len(problems)))
         return WorkspaceStatus(
             items=workspace.store.count(),
             now=now,
