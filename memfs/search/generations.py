@@ -56,6 +56,10 @@ class Generation(NamedTuple):
         """The engine's folder."""
         return self.folder / FILES
 
+    def facts(self) -> dict[str, list[int]]:
+        """What tells whether a file was touched or replaced, by name."""
+        return {name: _facts(self.folder / name) for name in self.digests}
+
     def there(self) -> bool:
         """Whether its folder still holds this generation, and not another of the same number."""
         try:

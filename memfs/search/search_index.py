@@ -289,6 +289,8 @@ class SearchIndex:
         self._current: Generation | None = None
         self._table: StampTable | None = None
         self._index: Index | None = None
+        self._facts: Mapping[str, list[int]] = {}
+        self._released = False
         self._fresh = Overlay(NO_STAMPS)
         self._named = NOBODY
         self._refused: set[str] = set()
@@ -593,6 +595,7 @@ class SearchIndex:
         with self._lock:
             if self._index is not None:
                 self._index.release()
+                self._released = True
 
     def after_fork(self) -> None:
         """Read the base again, and let the next freshness check find what the overlay had."""
@@ -623,7 +626,7 @@ class SearchIndex:
         current = self._generations.current() if self._engine.stored else None
         if current is not None and current.digest not in self._refused:
             try:
-                table = StampTable(DocumentColumns.read(current.files))
+                table, self._facts = StampTable(DocumentColumns.read(current.files)), current.facts()
                 if current.there():
                     return current, table
             except (MemfsError, OSError):
@@ -633,6 +636,11 @@ class SearchIndex:
     def _opened(self) -> Index | None:
         """The base's engine; None while there is no base."""
         table = self._stamps()
+        if self._current is not None and (self._index is None or self._released):
+            facts = self._current.facts()  # the files are opened by name: they have to be those that were verified
+            if facts != self._facts and self._generations.current() != self._current:
+                raise IndexUnavailable("the generation was replaced", path=str(self._current.folder))
+            self._facts, self._released = facts, False
         if self._index is None and self._current is not None:
             index = self._engine.open(self._current.files, table.columns)
             try:
@@ -690,7 +698,7 @@ class SearchIndex:
                 if self._generations.pointer()[0] != number_of(folder.name):
                     self._generations.discard(folder)
                 raise
-            table = StampTable(DocumentColumns.read(made.files))
+            table, facts = StampTable(DocumentColumns.read(made.files)), made.facts()
         except (FileNotFoundError, IndexUnavailable, NotRegularFile) as error:
             with self._lock:
                 if base is not None and self._current is base:
@@ -700,15 +708,15 @@ class SearchIndex:
                 path=str(self.folder),
                 hint="it is rebuilt from the files",
             ) from error
-        before = self._take(made, table, changes)
+        before = self._take(made, table, facts, changes)
         self._generations.prune({before, made.number})
 
-    def _take(self, made: Generation, table: StampTable, changes: Overlay) -> int:
+    def _take(self, made: Generation, table: StampTable, facts: Mapping[str, list[int]], changes: Overlay) -> int:
         """Make a new generation the base, keeping what was updated since ``changes``; return the old one's number."""
         with self._lock:
             before, overlay = self._current, self._fresh
             self._forget()
-            self._current, self._table = made, table
+            self._current, self._table, self._facts = made, table, facts
             self._named = made.number, made.digest
             self._fresh = overlay.rebased(table, changes)
         return before.number if before is not None else 0

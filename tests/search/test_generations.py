@@ -17,11 +17,13 @@ import pytest
 
 from kit.corpus import corpus, item, pairs
 from kit.faults import Fault, Stopped, injected
+from memfs.errors import IndexUnavailable
 from memfs.model import Query
 from memfs.model.ids import stem_of
 from memfs.model.item import RACY_NS
 from memfs.search import analyzer, generations
 from memfs.search import engine as engines
+from memfs.search.columns import COLUMNS
 from memfs.search.generations import MANIFEST, POINTER
 from memfs.search.search_index import SearchIndex
 
@@ -204,6 +206,38 @@ def test_a_deleted_folder_is_made_again(opened: Opened, folder: Path) -> None:
     index.update(pairs(item("one", "alpha")))
     assert index.fold()
     assert ids(opened()) == ["one", "two"]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_files_replaced_while_released_are_not_opened(opened: Opened, folder: Path, asked: bool) -> None:
+    """A process that closed its files to fork opens only those it verified: others would answer for other items."""
+    index = opened()
+    index.rebuild(pairs(item("one", "alpha"), item("two", "beta")))
+    other = SearchIndex(folder.parent / "other", index._engine.name)
+    other.rebuild(pairs(item("one", "gamma beta"), item("two", "alpha")))
+    index.close()
+    assert len(index.base_stamps()) == 2
+    assert not asked or ids(index) == ["one"]
+    index.release()
+    files = index.folder / "gen-1" / generations.FILES
+    columns = (files / COLUMNS).read_bytes()
+    shutil.rmtree(files)
+    shutil.copytree(other.folder / "gen-1" / generations.FILES, files)
+    (files / COLUMNS).write_bytes(columns)
+    with pytest.raises(IndexUnavailable):
+        ids(index, "beta")
+    assert not index.base_stamps()
+
+
+def test_the_same_files_are_opened_again_whatever_their_times(opened: Opened, folder: Path) -> None:
+    """Files that a backup or a fold only touched or linked are read again, and found to be the same."""
+    index = opened()
+    index.rebuild(pairs(item("one", "alpha"), item("two", "beta")))
+    assert ids(index) == ["one"]
+    index.release()
+    for path in (folder / "gen-1").rglob("*"):
+        os.utime(path)
+    assert ids(index, "beta") == ["two"]
 
 
 def test_a_planted_pickle_is_never_loaded(opened: Opened, folder: Path, tmp_path: Path) -> None:
