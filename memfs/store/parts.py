@@ -190,7 +190,8 @@ class PendingCommit:
         count: how many operations.
         reason: why git takes none now, "" when it would.
         paths: the files they change, in order of writing.
-        late: whether git takes none now, the window of the policy is over, or others wrote them, who may be gone.
+        late: whether git takes none now, the window of the policy is over, or others wrote them, who may be gone;
+            what a person commits by hand is late only in the secondary location.
     """
 
     count: int

@@ -520,11 +520,14 @@ class Store(FolderReader):
         self._parts.require_open()
         self.notice_commits(thorough=True)
         journal, secondary = self._parts.journal, self._parts.secondary
-        waiting = [*journal.operations(), *(secondary.operations() if secondary else ())]
+        away = secondary.operations() if secondary else ()
+        waiting = [*journal.operations(), *away]
         own = journal.own | (secondary.journal.own if secondary else set())
         reason = self._parts.repository.busy() if waiting else ""
         left = any(operation.id not in own for operation in waiting)
-        late = self._overdue(waiting) if self._parts.policy.commit in _BY_TIME else left
+        late = (
+            self._overdue(waiting) if self._parts.policy.commit in _BY_TIME else left and bool(away or not self.by_hand)
+        )
         paths = dict.fromkeys(change.path for operation in waiting for change in operation.changes)
         return PendingCommit(count=len(waiting), reason=reason, paths=tuple(paths), late=late or bool(reason))
 

@@ -67,10 +67,9 @@ def test_a_resident_process_commits_what_others_leave(
     assert until(lambda: in_head(resident, git))
 
 
-@pytest.mark.parametrize("policy", ["session", "manual"])
-def test_what_only_a_person_commits_is_named(left: Workspace, opened: Opened, git: Git, policy: str) -> None:
-    """Where nothing is committed by itself, what was left stays, is named by check, and goes with the next commit."""
-    again = opened(left.root, history__commit=policy)
+def test_what_a_session_left_is_named(left: Workspace, opened: Opened, git: Git) -> None:
+    """Where a session commits at its end, what a killed one left stays, is named by check, and goes with the next."""
+    again = opened(left.root, history__commit="session")
     again.store.put(MemoryItem("one more", "knowledge", id="own"))
     (problem,) = (one for one in again.checker.check() if one.code == "CommitsWaiting")
     assert problem.message.startswith("writes wait for their commit: 2, to ")
@@ -80,6 +79,11 @@ def test_what_only_a_person_commits_is_named(left: Workspace, opened: Opened, gi
     again.store.flush()
     assert in_head(again, git)
     assert again.checker.check() == []
+
+
+def test_what_a_person_commits_by_hand_is_no_problem(left: Workspace, opened: Opened) -> None:
+    """Under ``manual`` writes wait until the person commits them: ``check`` has nothing to say about that."""
+    assert opened(left.root, history__commit="manual").checker.check() == []
 
 
 @pytest.mark.parametrize("policy", ALL)
