@@ -636,12 +636,14 @@ class IndexSync:
         """What history has for an invalid file, to be found in its place."""
         data = self.last_good(path) or b""
         stamp = Stamp(*_STALE, blob_id(data), 0)
+        if not 0 < len(data) <= ITEM_LIMIT:  # nobody looks through what cannot be an item at every question
+            return None, stamp
         try:
             from memfs.format.secrets import refuse_file  # what only reads does without
 
             refuse_file(data, path)
             seen = Content(data, stamp._replace(mtime_ns=entry.mtime_ns))
-            return self._items.read(path, seen) if data else None, stamp
+            return self._items.read(path, seen), stamp
         except MemfsError:
             return None, stamp
 

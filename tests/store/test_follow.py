@@ -10,9 +10,11 @@ import pytest
 
 from memfs import MemoryItem
 from memfs.errors import Conflict, ItemSyntaxError
+from memfs.model.kinds import ITEM_LIMIT
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
+Git = Callable[..., str]
 SEMANTIC = "ContextMemory/memories/semantic"
 
 
@@ -117,6 +119,21 @@ def test_43_a_version_that_another_process_committed_is_the_last_good_one(opened
     second = opened(index__engine="whoosh")
     assert [hit.item.content for hit in second.recaller.search("second words").hits] == ["second words"]
     assert second.recaller.search("first").hits == ()
+
+
+def test_a_committed_file_that_is_no_items_size_is_not_looked_through(
+    opened: Opened, git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A huge file in a cloned history costs a question no search for secrets in it, however often it is asked."""
+    workspace = opened()
+    write(workspace, f"{SEMANTIC}/huge.yaml", "content: drive " + "a" * ITEM_LIMIT)
+    git(workspace.root, "add", "-A")
+    git(workspace.root, "commit", "-qm", "huge")
+    workspace.store.put(MemoryItem("drive on the left", "semantic", id="rule"))
+    looked: list[int] = []
+    monkeypatch.setattr("memfs.format.secrets.refuse_file", lambda data, path: looked.append(len(data)))
+    assert found(opened(workspace.root), "drive") == ["rule"]
+    assert [size for size in looked if size > ITEM_LIMIT] == []
 
 
 def test_43_an_edit_that_was_in_no_history_gives_way_to_what_is(opened: Opened) -> None:
