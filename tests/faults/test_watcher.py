@@ -261,7 +261,7 @@ def test_44_where_others_change_files_unseen_that_is_said(tmp_path: Path, monkey
     """Where other machines change files events tell only half: degraded, and scanned (faults row 44)."""
     monkeypatch.setattr(watch, "file_system", lambda path: "nfs4")
     with open_workspace(tmp_path / "w", create=True, watch=True, settings=SETTINGS) as workspace:
-        assert "this file system (nfs4) does not tell" in workspace.store.watching
+        assert "this file system (nfs4) does not report" in workspace.store.watching
         monkeypatch.setattr(Watcher, "_heard", lambda *_: None)
         write(workspace, "a", "apple")
         assert [hit.item.id for hit in workspace.recaller.search("apple").hits] == ["a"]

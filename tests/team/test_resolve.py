@@ -566,12 +566,11 @@ def test_resolve_says_who_wrote_which_value_and_when(joining: Two, memfs: Memfs)
 
 
 def test_a_value_that_no_commit_has_is_called_uncommitted(joining: Two, memfs: Memfs) -> None:
-    """Nobody can tell who wrote a value by hand, only that it is in no commit (B3)."""
+    """A value that is in no commit was written in this working tree: it is yours, and called uncommitted (B3)."""
     ada, bo = joining
     ada.edit("Frankfurt", "Vienna")
     bo.edit("Frankfurt", "Linz")
     bo.pull(ada)
     bo.write(bo.read().replace("Linz", "Graz").replace("Vienna", "Graz"))
     told = memfs(bo, "team", "conflicts").out
-    assert "        uncommitted\n" in told
-    assert "by uncommitted" not in told
+    assert "        by you, uncommitted\n" in told
