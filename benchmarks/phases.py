@@ -19,21 +19,21 @@ from xml.sax.saxutils import escape
 
 from memfs.doors.resident.place import answering
 
+TIMED: Mapping[str, Sequence[tuple[str, str, str]]] = {
+    "memfs.workspace": [("", "open_workspace", "open")],
+    "memfs.store.index_sync": [("IndexSync", "refresh", "files")],
+    "memfs.recall.recaller": [("Recaller", "search", "search")],
+    "memfs.doors.resident.client": [("ChildConnection", "to", "greeting"), ("", "_run_in_child", "child")],
+    "memfs.doors.resident.answer": [("", "answer", "become"), ("", "_run", "command"), ("", "_opener", "opener")],
+}
+"""By module the functions with a clock around them: their class, "" for none, their name, and the phase they are."""
 _PROGRAM = r"""
 import sys, time
 clock = time.monotonic_ns
 first = since = clock()
 import _frozen_importlib, os
 spent, stack, wrapped = {}, ["command"], set()
-table = {
-    "memfs.workspace": [("", "open_workspace", "open")],
-    "memfs.store.index_sync": [("IndexSync", "refresh", "files")],
-    "memfs.recall.recaller": [("Recaller", "search", "search")],
-    "memfs.doors.resident.client": [("ChildConnection", "to", "greeting"), ("", "_run_in_child", "child")],
-    "memfs.doors.resident.answer": [
-        ("", "answer", "become"), ("", "_run", "command"), ("_Announcement", "open", "open")
-    ],
-}
+table = TIMED
 
 def charge():
     global since
@@ -42,6 +42,9 @@ def charge():
     since = now
 
 def within(name, function):
+    if name == "opener":
+        return lambda *given: within("open", function(*given))
+
     def call(*given, **named):
         global first, since
         if name == "become":
@@ -96,7 +99,7 @@ try:
     main()
 except SystemExit as ended:
     end(ended.code)
-"""
+""".replace("TIMED", repr(TIMED))
 PHASES = {
     "interpreter": "Python starts",
     "modules": "modules of the command are loaded",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from benchmarks import corpus, report
+from benchmarks import corpus, phases, report
 from benchmarks.rows import FILTERED, GROWTH, IMPORT, INTAKE, NOTHING_MATCHES, PUT, Row, growth, limits
 
 CHECKOUT = Path(__file__).parent.parent.parent
@@ -86,3 +87,11 @@ def test_results_go_between_the_marks_of_the_page(tmp_path: Path) -> None:
     assert "**missed**" in first
     assert first.startswith("# Benchmarks")
     assert first.count("### 1,000 items") == 1
+
+
+@pytest.mark.parametrize("module", phases.TIMED)
+def test_the_functions_with_a_clock_around_them_are_there(module: str) -> None:
+    """The picture of where the time goes names functions of the product: each is the module's, or its class's, own."""
+    there = import_module(module)
+    for owner, name, _ in phases.TIMED[module]:
+        assert name in vars(getattr(there, owner) if owner else there)
