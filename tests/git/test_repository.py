@@ -75,13 +75,13 @@ def test_head_is_read_without_a_process(world, monkeypatch):
 
 def test_a_head_that_did_not_change_is_not_read_again(world, monkeypatch):
     """Where the file system tells edits, and the file was not young when it was read; else it is read each time."""
-    monkeypatch.setattr(layout, "tells_edits", lambda _: True)
-    monkeypatch.setattr(layout, "RACY_NS", 0)
-    repository = Repository.find(world.root)
-    first = repository.head()
-    monkeypatch.setattr(layout.io, "read_file", None)
-    assert repository.head() == first
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setattr(layout, "tells_edits", lambda _: True)
+        patched.setattr(layout, "RACY_NS", 0)
+        repository = Repository.find(world.root)
+        first = repository.head()
+        patched.setattr(layout.io, "read_file", None)
+        assert repository.head() == first
     world.git("checkout", "-q", "-b", "other")
     assert repository.head() == Head("refs/heads/other", first.commit)
     world.git("commit", "-q", "--allow-empty", "-m", "more")
