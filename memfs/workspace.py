@@ -808,7 +808,7 @@ def _opened(
 
         return Quota(parts, behaviours.fire, chores)
 
-    parts = replace(parts, gate_of=quota_of)
+    parts = replace(parts, quota_guard_of=quota_of)
     store = Store(parts)
     with ExitStack() as undone:  # what cannot be opened leaves no thread behind
         undone.callback(store.close)

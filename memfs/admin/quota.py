@@ -20,7 +20,7 @@ from memfs.errors import HistoryError, MemfsError, Problem, QuotaExceeded, Stora
 from memfs.fs import io
 from memfs.model.kinds import KindTable
 from memfs.startup import TYPE_CHECKING, Any
-from memfs.store.parts import CONTENT, Fire, Gate, Parts, below_content
+from memfs.store.parts import CONTENT, Fire, Parts, QuotaGuard, below_content
 
 if TYPE_CHECKING:
     from memfs.store import Store
@@ -249,13 +249,13 @@ class QuotaStatus:
         }  # fmt: skip
 
 
-class Quota(Gate):
+class Quota(QuotaGuard):
     """The quotas of one workspace, which every write passes."""
 
     def __init__(self, parts: Parts, fire: Fire, chores: Sequence[Callable[[], object]] = ()) -> None:
         """Keep account for these parts.
 
-        ``written`` says whether anything was written through this gate, ``problem`` why the quotas in the file do not
+        ``written`` says whether anything was written through this guard, ``problem`` why the quotas in the file do not
         count.
 
         Args:
@@ -270,7 +270,7 @@ class Quota(Gate):
         self._limits = Limits()
         self.problem: Problem | None = None
 
-    # -- Gate ---------------------------------------------------------------------------------------------------
+    # -- QuotaGuard ---------------------------------------------------------------------------------------------
     def prepare(self) -> None:
         """Read limits that changed; measure where nothing is known. What is known ages until ``maintain``."""
         if self.limits().bytes and (self._ledger.known or self._ledger.read()) is None:
@@ -278,7 +278,7 @@ class Quota(Gate):
                 self.measure()
 
     def check_room(self, plans: Sequence[FilePlan], critical: bool) -> None:
-        """Refuse what a quota has no room for; see ``Gate.check_room``."""
+        """Refuse what a quota has no room for; see ``QuotaGuard.check_room``."""
         limits = self._limits.bytes
         growth = _content(plans)
         if critical or not limits or sum(growth.values()) <= 0:
@@ -297,7 +297,7 @@ class Quota(Gate):
             self._add(_content(plans))
 
     def filled(self, path: str, size: int) -> None:
-        """Add a file that no plan wrote; see ``Gate.filled``."""
+        """Add a file that no plan wrote; see ``QuotaGuard.filled``."""
         if self.limits().bytes:
             with suppress(MemfsError), self._parts.lock.hold("account"):
                 self._add({area_of(path): size})

@@ -417,7 +417,7 @@ class Archiver:
                 numbers = iterations_text(index.closed)
                 plans = self._store.plan_restore({archive_file.index_path(name): archive_file.encode(index)})
                 self._store.carry_out(plans, f"Archive {numbers} as {name}", source=SOURCE)
-                self._parts.gate.filled(archive_file.payload_path(name), index.bytes)
+                self._parts.quota_guard.filled(archive_file.payload_path(name), index.bytes)
                 made.append(index)
         return made, left
 
@@ -593,7 +593,7 @@ class Archiver:
             self._store.flush(adopt=False)
             entry = self._parts.tree.entry(archive_file.payload_path(name))
             self._parts.tree.remove(archive_file.payload_path(name))
-            self._parts.gate.filled(archive_file.payload_path(name), -entry.size if entry else 0)
+            self._parts.quota_guard.filled(archive_file.payload_path(name), -entry.size if entry else 0)
 
     # -- as the policy says ---------------------------------------------------------------------------------------
     def policy(self) -> RetentionPolicy:

@@ -242,7 +242,7 @@ class Checkpoints(CheckpointStore):
         values = None if update is None else plain(StateUpdate.from_dict(update))
         with self.lock.hold("checkpoint", _PATIENCE):
             made = self._create(values, reason or ("asked" if update is None else "update"))
-        self._parts.gate.settle()
+        self._parts.quota_guard.settle()
         return made
 
     def _create(self, update: Mapping[str, Any] | None, reason: str) -> Checkpoint:
@@ -266,7 +266,7 @@ class Checkpoints(CheckpointStore):
                     io.remove_all(target.parent)
             raise
         with suppress(MemfsError):  # it is made: what cannot be done now is done after the next one
-            self._parts.gate.filled(state_paths.payload_path(chosen), made.payload_bytes)
+            self._parts.quota_guard.filled(state_paths.payload_path(chosen), made.payload_bytes)
             self._prune(chosen, pressed)
         return made
 
@@ -514,7 +514,7 @@ class Checkpoints(CheckpointStore):
         self._store.carry_out(plans, f"Remove checkpoint {checkpoint}", source="checkpoint")
         payload, weight = self.payload(checkpoint), self.size(checkpoint) or 0
         io.unlink(payload, missing_ok=True)
-        self._parts.gate.filled(state_paths.payload_path(checkpoint), -weight)
+        self._parts.quota_guard.filled(state_paths.payload_path(checkpoint), -weight)
         with suppress(MemfsError):
             io.rmdir(payload.parent)
 
@@ -531,7 +531,7 @@ class Checkpoints(CheckpointStore):
                     self._create(None, reason)
         except LockTimeout:  # another process is at it
             return False
-        self._parts.gate.settle()
+        self._parts.quota_guard.settle()
         return bool(reason)
 
     def stored(self) -> None:

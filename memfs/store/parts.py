@@ -1,4 +1,4 @@
-"""What the modules of a store share: tree, journal, locks, history, codec, index, quota gate and policy.
+"""What the modules of a store share: tree, journal, locks, history, codec, index, quota guard and policy.
 
 The results of writes and scans are defined here as well, and what a reader has to know about writers.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from memfs.store.plan import FilePlan
 
 
-class Gate:
+class QuotaGuard:
     """Asks before a write whether there is room. This one lets everything pass: for a store without quotas."""
 
     def prepare(self) -> None:
@@ -119,13 +119,13 @@ class Parts:
     index: SearchIndex
     policy: StorePolicy
     clock: Callable[[], datetime]
-    gate_of: Callable[[], Gate] = Gate
+    quota_guard_of: Callable[[], QuotaGuard] = QuotaGuard
     secondary: Secondary | None = None
 
     @property
-    def gate(self) -> Gate:
+    def quota_guard(self) -> QuotaGuard:
         """What is asked before a write."""
-        return self.gate_of()
+        return self.quota_guard_of()
 
     @property
     def seen(self) -> View:

@@ -167,22 +167,22 @@ def keep(parts: Parts, spilled: SpilledValue, critical: bool) -> None:
         io.touch(parts.tree.root / spilled.path)  # a young one is not removed before its document is written
         return
     compressed = compress(spilled.data, _LEVEL)
-    parts.gate.prepare()
+    parts.quota_guard.prepare()
     try:
         _write(parts, spilled, compressed, critical)
     except errors.QuotaExceeded as refused:
-        parts.gate.make_room(refused)
+        parts.quota_guard.make_room(refused)
         _write(parts, spilled, compressed, critical)
-    parts.gate.settle()
+    parts.quota_guard.settle()
 
 
 def _write(parts: Parts, spilled: SpilledValue, compressed: bytes, critical: bool) -> None:
     plans = [FilePlan(path=spilled.path, before=None, after=compressed, item=None)]
     with parts.lock.hold("write a sidecar"):
-        parts.gate.check_room(plans, critical)
+        parts.quota_guard.check_room(plans, critical)
         parts.tree.write(spilled.path, compressed)
         _read(reader_of(parts), spilled.path, sha256(spilled.data), len(spilled.data))
-        parts.gate.wrote(plans)
+        parts.quota_guard.wrote(plans)
 
 
 # -- reading ------------------------------------------------------------------------------------------------------

@@ -327,14 +327,14 @@ class Store(FolderReader):
         if not changing:
             return {}
         text, signatures = self.writing.compose(changing, message, source, reason)
-        gate = self._parts.gate
-        gate.prepare()
+        guard = self._parts.quota_guard
+        guard.prepare()
         try:
             stamps = self.writing.carry_out(changing, text, signatures, batch=batch, critical=critical)
         except QuotaExceeded as refused:  # once more, after the occasion that may make room for it
-            gate.make_room(refused)
+            guard.make_room(refused)
             stamps = self.writing.carry_out(changing, text, signatures, batch=batch, critical=critical)
-        gate.settle()
+        guard.settle()
         self.wrote = True
         policy = self._parts.policy.commit
         if policy == "interval" or not self.backlog.failed_back():
@@ -413,7 +413,7 @@ class Store(FolderReader):
         if self._parts.policy.commit in _BY_TIME and self._overdue(self._parts.journal.operations()):
             self._window.wake(min(self._parts.policy.interval, _LATE_SECONDS))  # who wrote it must have been killed
         self.fold_if_large()
-        self._parts.gate.maintain()
+        self._parts.quota_guard.maintain()
 
     def problems(self) -> list[Problem]:
         """As ``Reader.problems``, and what keeps writes from where they belong."""

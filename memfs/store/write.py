@@ -88,7 +88,7 @@ class FileWriter:
             self._parts.repository.let_moves_end()
             self._refuse_outdated(plans, refused)
             edits = self._check(plans)
-            self._parts.gate.check_room(plans, critical)
+            self._parts.quota_guard.check_room(plans, critical)
             branch = self.branch()
             if on and branch != on:
                 raise PlanOutdated("")
@@ -158,7 +158,7 @@ class FileWriter:
                 raise
             stamps = self._write(operations, plans)
         with suppress(errors.StorageIO):  # it is written: what it weighs is measured again at times
-            self._parts.gate.wrote(plans)
+            self._parts.quota_guard.wrote(plans)
         self._health.reserve_space()
         return stamps
 
@@ -369,7 +369,7 @@ class FileWriter:
         kept, plans, problems = plan_return(self._parts, operation, later)
         self._write([kept], plans, came=True)
         with suppress(errors.StorageIO):  # it is home: what it weighs is measured again at times
-            self._parts.gate.wrote(plans)
+            self._parts.quota_guard.wrote(plans)
         self._backlog.came.update(change.path for change in operation.changes)
         return problems
 

@@ -574,7 +574,7 @@ class Merger:
             StorageIO: nothing was written.
         """
         refuse_text(message, "message")
-        self._parts.gate.prepare()
+        self._parts.quota_guard.prepare()
         signed = signatures_of(planned.plans, source)
         carry_out = partial(self._store.writing.carry_out, batch=True, critical=True)
         try:
@@ -584,7 +584,7 @@ class Merger:
                 self._store.index_sync.refresh([outdated.path])
             reason = "a file or the branch changed while the merge was prepared"
             raise Conflict(reason, path=outdated.path or None, hint="try again") from None
-        self._parts.gate.settle()
+        self._parts.quota_guard.settle()
         self._store.wrote = True
 
     def _follow_up(self, changed: Sequence[str]) -> None:

@@ -600,7 +600,7 @@ def test_a_write_that_was_only_announced_is_not_said_to_be_stored(forked: Path, 
     asked = [str(forked), "-c", _ASKED, "update", "staging", "--title", "New title", "--json"]
     done = subprocess.run(asked, cwd=root, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (2, b"")
-    assert b"ended while it wrote staging: look whether that is stored" in done.stderr
+    assert b"ended while writing staging: check whether it was stored" in done.stderr
     assert "New title" not in _file(root, "staging").read_text()
     assert _killed(fatal) == 1
 

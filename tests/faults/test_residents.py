@@ -45,7 +45,7 @@ number=0
 while [ ! -e "$3" ]; do
     number=$((number + 1))
     said=$("$1" remember "crowd $2 says $number" --id "crowd-$2-$number" 2>&1) || case "$?$said" in
-        2*"look whether that is stored") for try in 1 2 3; do
+        2*"check whether it was stored") for try in 1 2 3; do
             "$1" show "crowd-$2-$number" >/dev/null 2>&1 && break
             "$1" remember "crowd $2 says $number" --id "crowd-$2-$number" >/dev/null 2>&1
         done ;;
@@ -163,7 +163,7 @@ def test_a_write_whose_child_is_killed_or_stopped_happens_once(
             check=False,
         )
         told = done.returncode, done.stderr
-        uncertain = (done.returncode, b"ended while it wrote" in done.stderr) == (2, True)
+        uncertain = (done.returncode, b"ended while writing" in done.stderr) == (2, True)
         assert uncertain or done.returncode == 0 or b"may be incomplete" in done.stderr, told
         found = json.loads(ask("recall", f"zq{point}zq", "--json", alone=True).stdout)["hits"]
         stored = [one["content"] for one in found if f"zq{point}zq" in one["content"]]

@@ -83,7 +83,7 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
         if revision is None:
             name, pruned = str(target), workspace.pruner.pruned
             if not displaced and pruned.find(name) is None:
-                raise Unclear("from where?", way_back(workspace, name) or _HINT)
+                raise Unclear("from where?", restore_hint(workspace, name) or _HINT)
             path = workspace.recovered.restore(name) if displaced else pruned.bring_back(name).path
             land(workspace)
             return Restoration((path,))
@@ -100,7 +100,7 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
     return Restoration(done.restored, done.removed, done.commit)
 
 
-def way_back(workspace: Workspace, target: str) -> str:
+def restore_hint(workspace: Workspace, target: str) -> str:
     """What brings back an item that was pruned or forgotten; "" where it is there, or no commit holds it."""
     with suppress(MemfsError):
         if (pruned := workspace.pruner.pruned.find(target)) is not None:

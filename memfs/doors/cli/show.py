@@ -170,9 +170,9 @@ def _item_now(workspace: Workspace, name: str) -> tuple[MemoryItem, bytes, Conte
     try:
         item = workspace.store.find(name)
     except ItemNotFound as error:
-        from memfs.doors.cli.restore import way_back  # wanted only when something is wrong
+        from memfs.doors.cli.restore import restore_hint  # wanted only when something is wrong
 
-        raise ItemNotFound(error.message, hint=way_back(workspace, name) or error.hint) from None
+        raise ItemNotFound(error.message, hint=restore_hint(workspace, name) or error.hint) from None
     except ContentError as error:
         good = workspace.store.last_good(error.path) if error.path else None
         if good is None:

@@ -399,7 +399,7 @@ def _tell_written(words: Sequence[str], names: Sequence[str], unsure: bool, prin
     """Say what became of items that a child was to write when it ended; the exit code."""
     named = ", ".join(names)
     if unsure:
-        sys.stderr.write(f"memfs: the resident process ended while it wrote {named}: look whether that is stored\n")
+        sys.stderr.write(f"memfs: the resident process ended while writing {named}: check whether it was stored\n")
         return _CANNOT_TELL
     if not printed:
         done = f"{WRITING[verb_of(words)]} {named}"
