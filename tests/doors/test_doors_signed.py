@@ -38,7 +38,7 @@ def test_the_memory_tool_signs_what_it_does_to_a_persons_page(tmp_path: Path, lo
         persons(workspace, "note", "depots.md")
         tool = MemfsMemoryTool(workspace=workspace)
         for call in (
-            {"command": "create", "path": "/memories/own.md", "file_text": "QuotaGuard 4."},
+            {"command": "create", "path": "/memories/own.md", "file_text": "Gate 4."},
             {"command": "rename", "old_path": "/memories/depots.md", "new_path": "/memories/moved.md"},
             {"command": "delete", "path": "/memories/moved.md"},
         ):

@@ -57,14 +57,14 @@ def test_items_come_back_in_order(session: MemfsSession) -> None:
     async def talk() -> list[Any]:
         assert await session.get_items() == []
         await session.add_items(
-            [said("user", "What city is the Golden QuotaGuard Bridge in?"), said("assistant", "San Francisco.")]
+            [said("user", "What city is the Golden Gate Bridge in?"), said("assistant", "San Francisco.")]
         )
         await session.add_items([])
         await session.add_items([said("user", "Which state?")])
         return list(await session.get_items())
 
     assert [item["content"] for item in asyncio.run(talk())] == [
-        "What city is the Golden QuotaGuard Bridge in?",
+        "What city is the Golden Gate Bridge in?",
         "San Francisco.",
         "Which state?",
     ]
