@@ -189,6 +189,17 @@ def test_what_a_person_deleted_can_be_restored(root: Path, memfs: Memfs) -> None
     assert memfs("restore", "lamp", "--from", "HEAD").code == 1
 
 
+def test_a_file_that_a_person_made_is_called_new(root: Path, memfs: Memfs) -> None:
+    """status calls a file new that no commit has and that memfs did not write; a changed one is edited."""
+    memfs("config", "history.commit", "manual")
+    path = memfs("remember", "x", "--id", "lamp", "--json").json["path"]
+    for name, text in ((path, (root / path).read_text() + "# mine\n"), ("mine.yaml", "content: my own\n")):
+        (root / path).with_name(Path(name).name).write_text(text)
+    told = memfs("status").out
+    assert f"new {Path(path).parent}/mine.yaml" in told
+    assert f"edited {path}" in told
+
+
 def test_a_file_that_waits_and_was_edited_is_listed_once(root: Path, memfs: Memfs) -> None:
     """What memfs wrote and a person edited before its commit is one file to look at."""
     memfs("config", "history.commit", "manual")

@@ -280,6 +280,7 @@ class PresentState:
         mounts: each mounted workspace.
         merges: how many contradictions, and decisions of merges, wait; whether git joins memory field by field.
         invalid: the edits that are invalid, so that nothing commits them.
+        new: the edits that are files which no commit has, and which memfs did not write.
         rows: what is said of all that in a line each.
     """
 
@@ -305,6 +306,7 @@ class PresentState:
     mounts: Mapping[str, MountState] | None = field(default=None, metadata=output.OMIT)
     merges: Mapping[str, Any]
     invalid: frozenset[str] = field(default=frozenset(), metadata=output.TEXT_ONLY)
+    new: frozenset[str] = field(default=frozenset(), metadata=output.TEXT_ONLY)
     rows: Mapping[str, str] = field(metadata=output.TEXT_ONLY)
 
 
@@ -374,7 +376,7 @@ def _waiting(now: PresentState) -> output.Text:
     yield from output.listed(f"{'':9}{output.styled('waiting', fg='yellow')}", waiting, _NAMED)
     for path in now.hand_edits:
         wrong = "  invalid: 'memfs commit' leaves it alone" if path in now.invalid else ""
-        word = "edited" if (now.workspace / path).exists() else "deleted"
+        word = "new" if path in now.new else "edited" if (now.workspace / path).exists() else "deleted"
         yield f"{'':10}{output.styled(f'{word:>7}', fg='yellow')} {path}{wrong}"
 
 
@@ -482,6 +484,7 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         pending_reason=pending.reason,
         pending=tuple(pending.paths),
         invalid=frozenset(workspace.checker.invalid_edits(edits)) if edits else frozenset(),
+        new=frozenset(path for path in {*edits} - {*pending.paths} if workspace.repository.head_blob(path) is None),
         rows={"workspace": str(workspace.root), "items": f"{store.count():,}", **rows},
         **{part.key: part.value for part in parts if part.key},
     )
