@@ -8,7 +8,7 @@ until somebody decides, or the field has another value: in the item, or in a rec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from memfs import errors
@@ -25,6 +25,7 @@ from memfs.fs.workspace_location import is_own
 from memfs.git import log
 from memfs.git.commits import UnmergedPath, situation, stage, unmerged
 from memfs.git.objects import FILE, TreeEntry
+from memfs.git.process import entries_of
 from memfs.git.repository import Repository
 from memfs.model.ids import stem_of
 from memfs.model.item import MemoryItem, Origin, RecordedConflict
@@ -183,7 +184,7 @@ class OpenMerges:
             mode=one.mode,
         )
 
-    def _file(self, path: str) -> bytes | None:
+    def file(self, path: str) -> bytes | None:
         """What is at a path; None also for what is no file, of which the outcome says so."""
         with suppress(errors.NotRegularFile):
             return self._present(path)
@@ -230,7 +231,7 @@ class OpenMerges:
 
     def _is_there(self, name: str, sides: Sides) -> bool:
         places = {path for side in sides for path in side if stem_of(path).casefold() == name}
-        return any(self._file(path) is not None for path in places)
+        return any(self.file(path) is not None for path in places)
 
     def _items(self, about: set[str], found: Sequence[UnmergedPath], sides: Sides) -> Iterator[Open]:
         """Each item of some names, as far as it is not as it should be."""
@@ -276,7 +277,7 @@ class OpenMerges:
     def _worked_on(self, paths: Iterable[str], known: Sequence[bytes | None]) -> str:
         """Where a person has edited an item that has several places; "" where none was edited."""
         for path in paths:
-            data = self._file(path)
+            data = self.file(path)
             if data is not None and data not in known and not has_markers(data):
                 return path
         return ""
@@ -284,7 +285,7 @@ class OpenMerges:
     def _is_right(self, one: Open) -> bool:
         """Whether the file is as it should be, and none of its other places is taken."""
         outcome = self._merger.merge(one.path, one.base, one.ours, one.theirs)
-        return self._file(one.path) == outcome.data and not any(self._file(path) for path in one.also)
+        return self.file(one.path) == outcome.data and not any(self.file(path) for path in one.also)
 
     def _is_item(self, path: str) -> bool:
         return is_item(path, self._parts.kinds)
@@ -303,7 +304,7 @@ class OpenMerges:
         if present in (joined, *_versions(one)):
             return False
         if present is None:  # git leaves no file where it took the item for another one, or put it elsewhere
-            return not one.beside and not any(self._file(path) is not None for path in one.also)
+            return not one.beside and not any(self.file(path) is not None for path in one.also)
         return not has_markers(present) and self._valid(one.path, present)
 
     def _valid(self, path: str, data: bytes) -> bool:
@@ -666,7 +667,8 @@ class Resolver:
             changes.append(DocumentChange(clash.document, with_lost(plain(document.values), clash), document.sha256))
         if not dry_run:
             value, field = "other" if take else "present", clash.field or "the document as a whole"
-            files.write(changes, f"Decide for the {value} value in {field} of {clash.document}", source=source)
+            with self._staged(*(change.path for change in changes)):
+                files.write(changes, f"Decide for the {value} value in {field} of {clash.document}", source=source)
         return clash
 
     def _decide_item(self, reference: str, take: bool, field: str | None, source: str, dry_run: bool) -> DecisionResult:
@@ -682,13 +684,36 @@ class Resolver:
             return decided
         names = ", ".join(dict.fromkeys(one.field or "the item as a whole" for one in chosen))
         reason = f"the {'other' if take else 'present'} value in {names}"
-        with signed_by(current_signer() or Origin()):  # who decides, and not who wrote what is decided about
+        with (
+            self._staged(item.path),
+            signed_by(current_signer() or Origin()),
+        ):  # who decides
             if after is None:
                 self._store.delete(item.id, item.sha256, reason=f"decided for {reason}", source=source)
                 return decided
             message = message_for_items("Decide", [after], f"for {reason}")
             stored = self._store.put(after, item.sha256, message=message, source=source)
         return replace(decided, path=stored.path, item=stored)
+
+    @contextmanager
+    def _staged(self, *paths: str) -> Iterator[None]:
+        """While the person merges, stage what is written within: their commit takes it, and memfs makes none of it.
+
+        A file of which the index has another version than the folder is left alone.
+        """
+        repository, journal, modes = self._parts.repository, self._parts.journal, dict[str, str]()
+        if situation(repository):
+            entries = {entry.path: entry for entry in entries_of(repository.git) if not entry.stage}
+            for path in paths:
+                entry, data = entries.get(repository.full(path)), self._merges.file(path)
+                if entry and data is not None and repository.blob_id(data) == entry.blob:
+                    modes[path] = entry.mode
+        yield
+        if modes:
+            with self._parts.lock.hold("resolve"):
+                stage(repository, {path: (mode, self._merges.file(path)) for path, mode in modes.items()})
+                waiting = journal.operations()
+                journal.drop(one.id for one in waiting if all(change.path in modes for change in one.changes))
 
     # -- taking what was displaced --------------------------------------------------------------------------------
     def _taken(self, item: MemoryItem, conflict: RecordedConflict) -> MemoryItem | None:

@@ -288,6 +288,25 @@ def contested(clone: Clone, entries: str, text: str = "") -> None:
     clone.commit("Merge")
 
 
+@pytest.mark.parametrize("keep", ["kept", "lost"])
+def test_a_decision_made_during_a_merge_is_part_of_its_commit(joining: Two, memfs: Memfs, keep: str) -> None:
+    """While git waits for a file that is not memory, a decision is staged; memfs makes no commit of it (B3)."""
+    ada, bo = joining
+    for one, place in ((ada, "Vienna"), (bo, "Linz")):
+        one.write(f"print({one.root.name!r})\n", "app.py")
+        one.edit("Frankfurt", place)
+    bo.pull(ada, code=1)
+    decided = memfs(bo, "team", "conflicts", "resolve", "deploy", "--keep", keep)
+    assert (decided.code, "nothing waits for a decision" in decided.err) == (0, True)
+    bo.git("checkout", "--ours", "app.py")
+    bo.git("add", "app.py")
+    assert bo.git("diff", "--name-only").out == ""
+    bo.git("commit", "--quiet", "--no-edit")
+    merge = bo.git("rev-parse", "HEAD").out
+    assert memfs(bo, "commit").code == 0
+    assert (bo.git("rev-parse", "HEAD").out, bo.clean(), "conflicts:" in bo.read()) == (merge, True, False)
+
+
 def test_one_field_after_the_other(clones: Two, memfs: Memfs) -> None:
     """Each field is decided for itself: kept as it stands, or the other value taken; one commit each (B3)."""
     ada, _ = clones

@@ -335,8 +335,10 @@ def _decide(
                 raise
             left[name] = str(error)
     remark("" if names else "nothing waits for a decision")
-    if not dry_run:
+    if not dry_run and workspace.parts.journal.operations():
         land(workspace)
+    elif not dry_run and (after := resolver.waiting()).situation:
+        remark(_summary(after))
     return ConflictDecision(keep, decided=tuple(decided), left=left)
 
 
