@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
+from memfs.doors.claude_code.installer import install
 from memfs.doors.claude_code.settings_file import InstallScope
-from memfs.doors.clients import install
 from memfs.workspace import open_workspace
 
 PROGRAM = os.environ.get("CLAUDE_CODE_PROGRAM", "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from memfs.doors.claude_code import installer
 from memfs.doors.claude_code.settings_file import SettingsFile
-from memfs.errors import Conflict, StorageFull
+from memfs.errors import StorageFull
 from memfs.fs import io
 
 
@@ -27,20 +26,11 @@ from memfs.fs import io
 )
 def test_another_use_of_memfs_is_somebodys_own(handler: dict[str, Any]) -> None:
     """A handler that calls another verb, or in another way, is neither written over nor taken out (C6)."""
-    text = json.dumps({"hooks": {"Stop": [{"hooks": [handler]}]}}, indent=4)
-    after = installer.with_hooks(text, installer.handler_groups("memfs"))
-    assert json.loads(after)["hooks"]["Stop"][0] == {"hooks": [handler]}
-    assert installer.without_hooks(after) == text
-    assert installer.without_hooks(text) == text
-
-
-@pytest.mark.parametrize("arguments", [["mcp", "--read-only"], ["-C", "/shared", "serve"], []])
-def test_a_server_that_somebody_set_up_otherwise_is_theirs(arguments: list[str]) -> None:
-    """An entry with arguments of a person's own is not replaced, and stays when memfs goes (C6)."""
-    text = json.dumps({"mcpServers": {"memfs": {"command": "memfs", "args": arguments}}}, indent=2)
-    with pytest.raises(Conflict):
-        installer.with_server(text, installer.server_entry("memfs"))
-    assert installer.without_server(text) == text
+    said = {"hooks": {"Stop": [{"hooks": [handler]}]}}
+    after = installer.with_hooks(said, installer.handler_groups("memfs"))
+    assert after["hooks"]["Stop"][0] == {"hooks": [handler]}
+    assert installer.with_hooks(after, {}) == said
+    assert installer.with_hooks(said, {}) == said
 
 
 def test_ours_among_theirs_below_another_matcher_moves_out_alone() -> None:
@@ -48,8 +38,8 @@ def test_ours_among_theirs_below_another_matcher_moves_out_alone() -> None:
     theirs = {"type": "command", "command": "lint"}
     ours = installer.handler_groups("memfs")["PreToolUse"]
     mixed = {"matcher": "Read", "hooks": [*ours["hooks"], theirs]}
-    text = json.dumps({"hooks": {"PreToolUse": [mixed]}}, indent=2)
-    after = json.loads(installer.with_hooks(text, installer.handler_groups("memfs")))["hooks"]["PreToolUse"]
+    said = {"hooks": {"PreToolUse": [mixed]}}
+    after = installer.with_hooks(said, installer.handler_groups("memfs"))["hooks"]["PreToolUse"]
     assert after == [{"matcher": "Read", "hooks": [theirs]}, ours]
 
 
@@ -64,11 +54,11 @@ def test_a_write_that_fails_leaves_no_folder(tmp_path: Path) -> None:
     before = io.set_hook(full)
     try:
         with pytest.raises(StorageFull):
-            file.rewrite(lambda _: "{}")
+            file.rewrite(lambda _: {"a": 1})
     finally:
         io.set_hook(before)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "own").mkdir()
-    (tmp_path / "own/x.json").write_text("{}")
-    SettingsFile(path=tmp_path / "own/x.json", within=tmp_path).rewrite(lambda _: None)
+    (tmp_path / "own/x.json").write_text('{"a": 1}')
+    SettingsFile(path=tmp_path / "own/x.json", within=tmp_path).rewrite(lambda _: {})
     assert [path.name for path in tmp_path.iterdir()] == ["own"]

@@ -14,13 +14,12 @@ import pytest
 
 from kit.faults import Fault, Stopped, injected
 from memfs.doors.claude_code import installer
+from memfs.doors.claude_code.installer import install, settings_of, uninstall
 from memfs.doors.claude_code.settings_file import FileResult, InstallScope
-from memfs.doors.clients import CLIENTS, install, uninstall
-from memfs.errors import Conflict, ContentError, MemfsError, NotRegularFile, PathEscape, StorageReadOnly
+from memfs.errors import ContentError, MemfsError, NotRegularFile, PathEscape, StorageReadOnly
 from memfs.fs import atomic_replace, io
 
-SETTINGS = b'{\n  "permissions": {\n    "allow": ["Bash(make test)"]\n  }\n}\n'
-SERVERS = b'{"mcpServers": {"github": {"type": "http", "url": "https://mcp.example.org"}}}\n'
+SETTINGS = b'{\n  "permissions": {\n    "allow": [\n      "Bash(make test)"\n    ]\n  }\n}\n'
 
 
 @pytest.fixture
@@ -29,7 +28,6 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "P/.git").mkdir(parents=True)
     (tmp_path / "P/.claude").mkdir()
     (tmp_path / "P/.claude/settings.json").write_bytes(SETTINGS)
-    (tmp_path / "P/.mcp.json").write_bytes(SERVERS)
     return tmp_path / "P"
 
 
@@ -44,11 +42,11 @@ def tree(folder: Path) -> dict[str, bytes | None]:
 # -- which file -----------------------------------------------------------------------------------------------------
 def test_each_scope_has_its_file(project: Path, own_world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """C6: the project's, one's own in the project, and one's own everywhere, where CLAUDE_CONFIG_DIR says."""
-    assert CLIENTS["claude-code"].file(InstallScope.PROJECT, project).path == project / ".claude/settings.json"
-    assert CLIENTS["claude-code"].file(InstallScope.LOCAL, project).path == project / ".claude/settings.local.json"
-    assert CLIENTS["claude-code"].file(InstallScope.USER, project).path == own_world / ".claude/settings.json"
+    assert settings_of(InstallScope.PROJECT, project).path == project / ".claude/settings.json"
+    assert settings_of(InstallScope.LOCAL, project).path == project / ".claude/settings.local.json"
+    assert settings_of(InstallScope.USER, project).path == own_world / ".claude/settings.json"
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "~/claude")
-    assert CLIENTS["claude-code"].file(InstallScope.USER, project).path == own_world / "claude/settings.json"
+    assert settings_of(InstallScope.USER, project).path == own_world / "claude/settings.json"
 
 
 def test_the_project_is_the_nearest_with_memory_or_repository(tmp_path: Path) -> None:
@@ -81,15 +79,15 @@ def test_without_its_script_memfs_is_called_by_module(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("scope", list(InstallScope))
 def test_every_byte_and_mode_is_as_it_was(project: Path, own_world: Path, scope: InstallScope, data: bytes) -> None:
     """C6: BOM, line ends, last line and rights stay; the second install and uninstall find nothing to do."""
-    file = CLIENTS["claude-code"].file(scope, project).path
+    file = settings_of(scope, project).path
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(data)
     file.chmod(0o640)
-    assert [one.done for one in install(scope, project)] == [FileResult.CHANGED]
+    assert install(scope, project).done is FileResult.CHANGED
     assert file.read_bytes() != data
-    assert [one.done for one in install(scope, project)] == [FileResult.SAME]
-    assert uninstall(scope, project)[0].done is FileResult.CHANGED
-    assert uninstall(scope, project)[0].done is FileResult.SAME
+    assert install(scope, project).done is FileResult.SAME
+    assert uninstall(scope, project).done is FileResult.CHANGED
+    assert uninstall(scope, project).done is FileResult.SAME
     assert file.read_bytes() == data
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
@@ -99,11 +97,26 @@ def test_nothing_is_left_where_nothing_was(tmp_path: Path, own_world: Path, scop
     """C6: files and folders that install made go with uninstall."""
     (tmp_path / "P").mkdir()
     before = tree(tmp_path / "P"), tree(own_world)
-    server = scope is InstallScope.PROJECT
-    made = install(scope, tmp_path / "P", server=server)
-    assert [one.done for one in made] == [FileResult.CREATED] * (1 + server)
+    assert install(scope, tmp_path / "P").done is FileResult.CREATED
     uninstall(scope, tmp_path / "P")
     assert (tree(tmp_path / "P"), tree(own_world)) == before
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("unit", ["\t", "  ", "    "])
+def test_the_manner_of_the_file_is_kept(project: Path, unit: str, newline: str, end: str) -> None:
+    """C6: what is put in is indented and ended as the lines around it, and half characters stay escapes."""
+    file = project / ".claude/settings.json"
+    text = f'{{\n{unit}"a": "\\ud800",\n{unit}"hooks": {{\n{unit}{unit}"Notification": []\n{unit}}}\n}}{end}'
+    data = text.replace("\n", newline).encode()
+    file.write_bytes(data)
+    install(InstallScope.PROJECT, project)
+    after = file.read_bytes().decode()
+    assert f'{newline}{unit}{unit}"SessionStart": [{newline}{unit}{unit}{unit}{{{newline}' in after
+    assert "\n" not in after.replace(newline, "")
+    uninstall(InstallScope.PROJECT, project)
+    assert file.read_bytes() == data
 
 
 def test_the_folder_of_somebody_elses_files_stays(project: Path) -> None:
@@ -119,9 +132,8 @@ def test_the_folder_of_somebody_elses_files_stays(project: Path) -> None:
 def test_a_dry_run_writes_nothing(tmp_path: Path, project: Path) -> None:
     """C6: neither file nor folder, and it says what would be."""
     before = tree(project)
-    would = install(InstallScope.PROJECT, project, server=True, dry=True)
-    assert [one.done for one in would] == [FileResult.CHANGED, FileResult.CHANGED]
-    assert install(InstallScope.LOCAL, tmp_path, dry=True)[0].done is FileResult.CREATED
+    assert install(InstallScope.PROJECT, project, dry=True).done is FileResult.CHANGED
+    assert install(InstallScope.LOCAL, tmp_path, dry=True).done is FileResult.CREATED
     assert not (tmp_path / ".claude").exists()
     assert tree(project) == before
 
@@ -156,17 +168,19 @@ def test_a_link_out_of_a_project_is_refused(tmp_path: Path, project: Path, own_w
 
 
 def test_a_write_protected_file_is_left_alone(project: Path) -> None:
-    """C6: who took the right to write away is asked first; the other file is not written either."""
-    (project / ".mcp.json").chmod(0o444)
+    """C6: who took the right to write away is asked first; a dry run shows what to add."""
+    (project / ".claude/settings.json").chmod(0o444)
     before = tree(project)
     with pytest.raises(StorageReadOnly) as refused:
-        install(InstallScope.PROJECT, project, server=True)
-    assert refused.value.path == str(project / ".mcp.json")
+        install(InstallScope.PROJECT, project)
+    assert refused.value.path == str(project / ".claude/settings.json")
     assert tree(project) == before
-    assert install(InstallScope.PROJECT, project, server=True, dry=True)[1].done is FileResult.CHANGED
+    assert install(InstallScope.PROJECT, project, dry=True).done is FileResult.CHANGED
 
 
-@pytest.mark.parametrize("data", [b'{"a": "\xff"}', b"\xff\xfe{\x00}\x00", b"{'a': 1}", b"not json", b"[1]"])
+@pytest.mark.parametrize(
+    "data", [b'{"a": "\xff"}', b"\xff\xfe{\x00}\x00", b"{'a': 1}", b"not json", b"[1]", b'{"a": 1, "a": 2}', b"// mine"]
+)
 def test_what_cannot_be_read_is_refused_with_its_line(project: Path, data: bytes) -> None:
     """C6: with path, line and remedy, and every file as it was."""
     (project / ".claude/settings.json").write_bytes(data)
@@ -177,15 +191,6 @@ def test_what_cannot_be_read_is_refused_with_its_line(project: Path, data: bytes
         assert refused.value.path == str(project / ".claude/settings.json")
         assert refused.value.line == 1
         assert refused.value.hint
-    assert tree(project) == before
-
-
-def test_a_server_of_somebody_elses_stops_all_of_it(project: Path) -> None:
-    """C6: every file is looked at before the first is written."""
-    (project / ".mcp.json").write_bytes(b'{"mcpServers": {"memfs": {"command": "other"}}}')
-    before = tree(project)
-    with pytest.raises(Conflict):
-        install(InstallScope.PROJECT, project, server=True)
     assert tree(project) == before
 
 
@@ -232,18 +237,18 @@ def test_what_somebody_saves_meanwhile_is_kept(project: Path, monkeypatch: pytes
 
 def test_stopped_at_any_operation_each_file_is_whole(project: Path) -> None:
     """C6: killed anywhere, each file is as it was or as it was to be; the next install or uninstall does the rest."""
-    assert _stops(project, lambda: install(InstallScope.PROJECT, project, server=True)) > 10
+    assert _stops(project, lambda: install(InstallScope.PROJECT, project)) > 10
 
 
 def test_stopped_while_taking_out_each_file_is_whole(tmp_path: Path) -> None:
     """C6: so it is on the way out, where files and a folder go."""
     (tmp_path / "P").mkdir()
-    install(InstallScope.PROJECT, tmp_path / "P", server=True)
+    install(InstallScope.PROJECT, tmp_path / "P")
     assert _stops(tmp_path / "P", lambda: uninstall(InstallScope.PROJECT, tmp_path / "P")) > 5
 
 
 def _stops(project: Path, act: Callable[[], object]) -> int:
-    files = [project / ".claude/settings.json", project / ".mcp.json"]
+    files = [project / ".claude/settings.json"]
     before = {file: file.read_bytes() for file in files}
     act()
     after = {file: file.read_bytes() if file.exists() else None for file in files}
@@ -266,7 +271,7 @@ def _stops(project: Path, act: Callable[[], object]) -> int:
 def test_a_disk_that_refuses_changes_nothing(tmp_path: Path, error: int) -> None:
     """C6: the error names the file, nothing of ours is left lying about, and the next install finds its way."""
     with injected(Fault()) as counted:
-        wanted = install(InstallScope.PROJECT, _folder(tmp_path / "wanted"))[0].after
+        wanted = install(InstallScope.PROJECT, _folder(tmp_path / "wanted")).after
     refused = 0
     for at in range(1, len(counted.seen) + 1):
         project = _folder(tmp_path / str(at))
@@ -311,42 +316,3 @@ def test_two_at_once_put_it_in_once(tmp_path: Path) -> None:
     assert file.read_bytes() == SETTINGS
     assert io.read_file(file) == SETTINGS
     assert [path.name for path in file.parent.iterdir()] == ["settings.json"]
-
-
-# -- programs that take the server alone ----------------------------------------------------------------------------
-@pytest.mark.parametrize("name", sorted(name for name, client in CLIENTS.items() if not client.hooks))
-@pytest.mark.parametrize("scope", [InstallScope.PROJECT, InstallScope.USER])
-def test_other_programs_get_the_server_and_lose_it(
-    tmp_path: Path, own_world: Path, name: str, scope: InstallScope
-) -> None:
-    """B5: in each file that a program has, the server comes and goes and every other byte stays."""
-    client = CLIENTS[name]
-    (tmp_path / "P").mkdir()
-    (own_world / ".config").mkdir()
-    (own_world / "Library/Application Support").mkdir(parents=True)
-    below = client.project if scope is InstallScope.PROJECT else client.user
-    if not below:
-        with pytest.raises(MemfsError):
-            install(scope, tmp_path / "P", name)
-        return
-    file = (tmp_path / "P" if scope is InstallScope.PROJECT else own_world) / below
-    assert install(scope, tmp_path / "P", name)[0].done is FileResult.CREATED
-    entry = json.loads(file.read_text())[client.key]["memfs"]
-    assert {key: value for key, value in entry.items() if key != "command"} == {**client.more, "args": ["mcp"]}
-    assert uninstall(scope, tmp_path / "P", name)[0].done is FileResult.DELETED
-    theirs = b'{"theme": "dark"}'
-    file.parent.mkdir(exist_ok=True)
-    file.write_bytes(theirs)
-    assert install(scope, tmp_path / "P", name, workspace=tmp_path)[0].done is FileResult.CHANGED
-    named = ["-C", str(tmp_path)] if scope is InstallScope.USER else []
-    assert json.loads(file.read_text())[client.key]["memfs"]["args"] == [*named, "mcp"]
-    assert uninstall(scope, tmp_path / "P", name)[0].done is FileResult.CHANGED
-    assert file.read_bytes() == theirs
-
-
-def test_a_program_that_is_not_there_is_told(tmp_path: Path, own_world: Path) -> None:
-    """B5: no row of folders is made for a program that nobody uses."""
-    with pytest.raises(MemfsError) as refused:
-        install(None, tmp_path, "claude-desktop")
-    assert "start the program once" in (refused.value.hint or "")
-    assert tree(own_world) == {".gitconfig": (own_world / ".gitconfig").read_bytes()}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memfs.doors.claude_code.hook import Hook
+from memfs.doors.claude_code.installer import install
 from memfs.doors.claude_code.settings_file import InstallScope
-from memfs.doors.clients import install
 from memfs.errors import StorageIO
 
 
@@ -27,7 +27,7 @@ def test_a_user_without_a_home_is_told_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(StorageIO, match="no home folder"):
         install(InstallScope.USER, tmp_path)
     assert (tmp_path / ".claude").exists() is False
-    assert install(InstallScope.LOCAL, tmp_path)[0].after
+    assert install(InstallScope.LOCAL, tmp_path).after
 
 
 def test_a_hook_without_a_home_says_so_in_one_line(tmp_path: Path) -> None:

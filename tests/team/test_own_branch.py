@@ -415,13 +415,11 @@ def test_what_agents_read_lies_beside_the_code(code: Path, git: Git, memfs: Said
     assert "current" in memfs(code, "team", "agents-md", "check", "--file", str(code / "CLAUDE.md"))
     memfs(code / LINK, "agent", "install", "claude-code")
     memfs(other, "agent", "install", "claude-code", "--local")
-    memfs(other, "agent", "install", "cursor")
     assert (code / ".claude/settings.json").is_file()
     assert (other / ".claude/settings.local.json").is_file()
-    assert (other / ".cursor/mcp.json").is_file()
     assert sorted(path.name for path in place.iterdir()) == [".git", LINK, "memfs.toml"]
     memfs(other, "deinit", "--purge", "--force")
-    for path in (".claude/settings.json", ".claude/settings.local.json", ".cursor/mcp.json"):
+    for path in (".claude/settings.json", ".claude/settings.local.json"):
         assert not (code / path).exists()
         assert not (other / path).exists()
     assert not (other / "AGENTS.md").exists()

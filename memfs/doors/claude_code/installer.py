@@ -1,7 +1,4 @@
-"""memfs's hooks and its server in the text of a program's settings: put in, found, and taken out again.
-
-Entries of others, comments and formatting stay as they are.
-"""
+"""memfs's hooks in the settings of Claude Code: put in, found, and taken out again; entries of others stay."""
 
 from __future__ import annotations
 
@@ -11,15 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memfs.dataclass import dataclass
-from memfs.doors.claude_code import settings_file
-from memfs.doors.claude_code.settings_file import InstallScope
-from memfs.errors import Conflict, WorkspaceNotFound
-from memfs.format import json_text, plain
+from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange, SettingsFile, Values, user_folder
+from memfs.errors import ContentError, WorkspaceNotFound
 from memfs.fs.workspace_location import MEMORY_FOLDER, code_of
 from memfs.startup import Any
 
 COMMAND = "memfs"
 INTO, REPOSITORY = "--into=", "repository"
+HOOKS = "hooks"
+Groups = dict[str, Values]
 _ACTING = ("Edit", "Write", "MultiEdit", "NotebookEdit", "Bash")
 _TASKS = ("TodoWrite", "TaskCreate", "TaskUpdate")
 
@@ -62,9 +59,7 @@ EVENTS: tuple[Event, ...] = (
 """In the order in which a session meets them."""
 
 
-def handler_groups(
-    command: str, arguments: tuple[str, ...] = (), options: tuple[str, ...] = ()
-) -> dict[str, dict[str, Any]]:
+def handler_groups(command: str, arguments: tuple[str, ...] = (), options: tuple[str, ...] = ()) -> Groups:
     """What is below ``hooks``: for each event its group, with the one handler in it.
 
     Args:
@@ -75,8 +70,8 @@ def handler_groups(
     return {event.name: _group(event, command, arguments, options) for event in EVENTS}
 
 
-def _group(event: Event, command: str, arguments: tuple[str, ...], options: tuple[str, ...]) -> dict[str, Any]:
-    handler: dict[str, Any] = {
+def _group(event: Event, command: str, arguments: tuple[str, ...], options: tuple[str, ...]) -> Values:
+    handler: Values = {
         "type": "command",
         "command": command,
         "args": [*arguments, "hook", event.name, *options],
@@ -87,12 +82,7 @@ def _group(event: Event, command: str, arguments: tuple[str, ...], options: tupl
     return {**({"matcher": event.matcher} if event.tools else {}), "hooks": [handler]}
 
 
-def server_entry(command: str, arguments: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The entry of memfs's own server in a file that names servers."""
-    return {"command": command, "args": [*arguments, "mcp"]}
-
-
-# -- what is there already ----------------------------------------------------------------------------------------
+# -- in a program's settings --------------------------------------------------------------------------------------
 def is_ours(handler: Any) -> bool:
     """Whether a handler in a settings file is one of these, of whichever version and in whichever place."""
     if not isinstance(handler, dict) or handler.get("type") != "command":
@@ -100,135 +90,89 @@ def is_ours(handler: Any) -> bool:
     command, arguments = handler.get("command"), handler.get("args")
     if not isinstance(command, str) or not isinstance(arguments, list):
         return False
-    at = 0 if _named(command) else _by_module(arguments)
-    return at >= 0 and arguments[at : at + 1] == ["hook"]
+    named = os.path.basename(command) == COMMAND
+    starts = [0] if named else [at + 2 for at in range(len(arguments)) if arguments[at : at + 2] == ["-m", COMMAND]]
+    return any(arguments[at : at + 1] == ["hook"] for at in starts[:1])
 
 
-def is_our_server(entry: Any) -> bool:
-    """Whether an entry among a program's servers is memfs's own, whichever workspace it serves."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("args"), list) or entry["args"][-1:] != ["mcp"]:
-        return False
-    command = entry.get("command")
-    return _named(command) or (isinstance(command, str) and _by_module(entry["args"]) >= 0)
-
-
-def _named(command: Any) -> bool:
-    return isinstance(command, str) and os.path.basename(command) == COMMAND
-
-
-def _by_module(arguments: list[Any]) -> int:
-    """Where the arguments of memfs begin in those of Python; -1 where Python is given something else."""
-    found = [at for at in range(len(arguments)) if arguments[at : at + 2] == ["-m", COMMAND]]
-    return found[0] + 2 if found else -1
-
-
-HOOKS = "hooks"
-Groups = dict[str, dict[str, Any]]
-
-
-# -- hooks --------------------------------------------------------------------------------------------------------
-def with_hooks(text: str | None, wanted: Groups) -> str:
-    """The text with each wanted group once and no other of memfs's; groups of others stay as and where they are.
+def with_hooks(values: Values, wanted: Groups) -> Values:
+    """Settings with each wanted group once and no other of memfs's; groups of others stay as and where they are.
 
     Args:
-        text: None where there is no file.
-        wanted: by event, as ``handlers.groups`` gives them.
+        wanted: by event, as ``handler_groups`` gives them; none takes memfs out.
 
     Raises:
-        ContentError: it is no JSON, or no settings of Claude Code, with line and remedy.
+        ContentError: these are no settings of Claude Code.
     """
-    return _settled(text, wanted) or ""
-
-
-def without_hooks(text: str | None) -> str | None:
-    """The text without memfs's handlers; None where the file was made for them, or there is none.
-
-    Raises:
-        what ``with_hooks`` raises.
-    """
-    return _settled(text, {})
-
-
-def _settled(text: str | None, wanted: Groups) -> str | None:
-    """The text with these groups, and no other handler of memfs's; events that need no change stay as they are."""
-    hooks = _hooks(text or "")
+    hooks = values.get(HOOKS, {})
+    if not isinstance(hooks, dict):
+        raise ContentError("this is to be an object", field=HOOKS, hint="correct it, or remove it")
+    settled: Values = {}
     for event in dict.fromkeys((*hooks, *wanted)):
         before = hooks.get(event, [])
+        if not isinstance(before, list):
+            raise ContentError("this is to be a list", field=f"{HOOKS}.{event}", hint="correct it, or remove it")
         groups = list(_groups(before, wanted.get(event)))
-        if groups and groups != before:
-            text = settings_file.put(text, (HOOKS, event), groups)
-        elif before and not groups:
-            text = settings_file.take(text or "", (HOOKS, event))
-    return text
+        if groups or groups == before:
+            settled[event] = groups
+    if settled or not hooks:
+        return {**values, HOOKS: settled} if settled else values
+    return {key: value for key, value in values.items() if key != HOOKS}
 
 
-def _groups(before: list[Any], wanted: dict[str, Any] | None) -> Iterator[Any]:
+def _groups(before: list[Any], wanted: Values | None) -> Iterator[Any]:
     """The groups of an event: those of others without memfs's handlers, and the wanted one where memfs's was first."""
     for group in before:
-        listed = _handlers(group)
-        theirs = [handler for handler in listed if not is_ours(handler)]
-        if len(theirs) == len(listed):
+        listed = group.get(HOOKS) if isinstance(group, dict) else None
+        handlers = listed if isinstance(listed, list) else []
+        theirs = [handler for handler in handlers if not is_ours(handler)]
+        if len(theirs) == len(handlers):
             yield group
         elif theirs:
             yield {**group, HOOKS: theirs}
         elif wanted is not None:
-            yield group if group == wanted else wanted
+            yield wanted
             wanted = None
     if wanted is not None:
         yield wanted
 
 
-def _handlers(group: Any) -> list[Any]:
-    listed = group.get(HOOKS) if isinstance(group, dict) else None
-    return listed if isinstance(listed, list) else []
+def settings_of(scope: InstallScope, project: Path) -> SettingsFile:
+    """The file of Claude Code's settings of a scope."""
+    if scope is InstallScope.USER:
+        return SettingsFile(path=user_folder() / "settings.json")
+    name = "settings.json" if scope is InstallScope.PROJECT else "settings.local.json"
+    return SettingsFile(path=project / ".claude" / name, within=project)
 
 
-def _hooks(text: str) -> dict[str, list[Any]]:
-    """What is below ``hooks``.
-
-    Raises:
-        ContentError: it is nothing that Claude Code could read.
-    """
-    hooks = settings_file.below(text, HOOKS)
-    for event, groups in hooks.items():
-        if not isinstance(groups, list):
-            raise settings_file.misshapen(text, (HOOKS, event), "a list")
-    return hooks
-
-
-# -- the server ---------------------------------------------------------------------------------------------------
-SERVERS = "mcpServers"
-_NAME = COMMAND
-
-
-def with_server(text: str | None, entry: dict[str, Any], key: str = SERVERS) -> str:
-    """The text with memfs's server.
+def install(scope: InstallScope, project: Path, *, into_repository: bool = False, dry: bool = False) -> SettingsChange:
+    """Put memfs's hooks into settings, or bring them up to date: all else stays; installing twice changes nothing.
 
     Args:
-        text: None where there is no file.
-        wanted: the entry, such as ``handlers.server`` gives.
-        key: below which the program's file names its servers.
+        into_repository: let hooks keep what sessions report in the repository's memory, instead of each person's
+            private one.
+        dry: look, but write nothing.
 
     Raises:
-        Conflict: a server of that name is somebody else's.
-        ContentError: it is no JSON, or not of the program's shape, with line and remedy.
+        what ``SettingsFile.rewrite`` raises.
     """
-    there = settings_file.below(text or "", key).get(_NAME)
-    if text is not None and there is not None and not is_our_server(there):
-        error = Conflict(f"a server named {_NAME} is there already", hint="give it another name")
-        error.line = plain.place(json_text.tree(text), text, (key, _NAME), of_key=True).line
-        raise error
-    return text if text is not None and there == entry else settings_file.put(text, (key, _NAME), entry)
+    called = program(scope)
+    options = (f"{INTO}{REPOSITORY}",) if into_repository else ()
+    groups = handler_groups(called.command, called.arguments, options)
+    return _changed(settings_of(scope, project), groups, dry)
 
 
-def without_server(text: str | None, key: str = SERVERS) -> str | None:
-    """The text without memfs's server; None where the file was made for it, or there is none.
+def uninstall(scope: InstallScope, project: Path, *, dry: bool = False) -> SettingsChange:
+    """Take memfs's hooks out of settings; others stay, and a file that says nothing else goes.
 
     Raises:
-        ContentError: as ``with_server``.
+        what ``SettingsFile.rewrite`` raises.
     """
-    ours = text is not None and is_our_server(settings_file.below(text, key).get(_NAME))
-    return settings_file.take(text, (key, _NAME)) if text is not None and ours else text
+    return _changed(settings_of(scope, project), {}, dry)
+
+
+def _changed(file: SettingsFile, groups: Groups, dry: bool) -> SettingsChange:
+    return (file.preview if dry else file.rewrite)(lambda values: with_hooks(values, groups))
 
 
 _TOPS = (MEMORY_FOLDER, ".git")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import redirect_stdout, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +14,7 @@ import click
 
 from memfs import private
 from memfs.dataclass import dataclass, field, replace
-from memfs.doors import clients
-from memfs.doors.claude_code.installer import program as own_program
+from memfs.doors.claude_code import installer
 from memfs.doors.claude_code.installer import project_folder
 from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, options, remark, verb, wants_json
@@ -38,7 +35,6 @@ from memfs.doors.cli.output import (
 )
 from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import ask_to_join
-from memfs.doors.clients import CLIENTS
 from memfs.errors import ItemNotFound, MemfsError
 from memfs.fs.workspace_location import find_workspace, is_workspace
 from memfs.model.episode import Action, Episode, StateSnapshot
@@ -62,6 +58,9 @@ if TYPE_CHECKING:
 _DONE = {"created": "Created", "changed": "Changed", "deleted": "Deleted", "same": "Nothing to do in"}
 _WOULD = _DONE | {"created": "Would create", "changed": "Would change", "deleted": "Would delete"}
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+_CLAUDE_CODE = "claude-code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class Installation:
 
 
 at_program = options(
-    click.argument("program", type=click.Choice(tuple(CLIENTS)), metavar="PROGRAM"),
+    click.argument("program", type=click.Choice((_CLAUDE_CODE,)), metavar="PROGRAM"),
     click.option("--project", "scope", flag_value="project", help="The project's settings (the default)."),
     click.option("--local", "scope", flag_value="local", help="Your own settings in this project."),
     click.option("--user", "scope", flag_value="user", help="Your own settings, for all your projects."),
@@ -102,13 +101,10 @@ at_program = options(
 
 def changes(done: Installation, dry_run: bool) -> Text:
     """The files, with their diffs."""
-    there = [one for one in done.files if (one.change.before, one.change.after) != (None, None)]
-    for one in there:
+    for one in done.files:
         yield from (styled(line.rstrip("\r"), fg=_COLOURS.get(line[:1])) for line in filter(None, one.diff.split("\n")))
         word = (_WOULD if dry_run else _DONE)[one.change.done.value]
         yield f"{styled(word, fg='green')} {shown(one.change.path)}"
-    if not there:
-        yield f"Nothing to do: memfs is not in {shown(done.files[0].change.path)}"
 
 
 @verb("install", text=changes)
@@ -118,62 +114,41 @@ def changes(done: Installation, dry_run: bool) -> Text:
     default="private",
     help="Where sessions are kept: in each person's private memory (the default), or in the repository's.",
 )
-@click.option("--mcp", "server", is_flag=True, help="Also memfs's MCP server, into .mcp.json of the project.")
 @at_program
-def install(program: str, scope: str | None, dry_run: bool, into: str, server: bool) -> Installation:
+def install(program: str, scope: str | None, dry_run: bool, into: str) -> Installation:
     """Put memfs's hooks into the settings of Claude Code, so that it remembers and is reminded by itself.
 
-    PROGRAM is claude-code, or one that gets memfs's MCP server: claude-desktop, cursor, gemini-cli, vscode.
+    PROGRAM is claude-code; for others there is the MCP server, 'memfs mcp'.
 
     What a person types and what the agent answers and does is recorded then, in that person's private memory of the
     project: a folder outside the repository that nobody else can read. 'memfs share' copies from there what others
     should see. With '--into repository' what sessions teach goes into the repository's memory instead, where all who
     can read the repository can read it; what quotes a person is suggested in that person's inbox instead.
 
-    Other settings in these files stay as they are, to the byte; installing again brings memfs's part up to date. No
-    workspace is needed, and memfs commits none of these files. 'memfs status --private' shows what is kept,
+    Other settings in the file stay what and where they are; installing again brings memfs's part up to date. No
+    workspace is needed, and memfs does not commit the file. 'memfs status --private' shows what is kept,
     'memfs agent uninstall PROGRAM' turns it off.
 
     Examples:
         memfs agent install claude-code --dry-run
         memfs agent install claude-code
         memfs agent install claude-code --user
-        memfs agent install claude-code --mcp
-        memfs agent install cursor
     """
-    client, folder = CLIENTS[program], invocation().workspace
-    if not client.hooks and (scope == "local" or server or into != "private"):
-        raise click.UsageError(f"{program} takes --project, --user and --dry-run alone")
-    project, chosen = project_folder(folder), InstallScope(scope or client.scope)
-    files = clients.install(
-        chosen,
-        project,
-        program,
-        server=server and chosen is InstallScope.PROJECT,
-        into_repository=into == "repository",
-        workspace=project if folder is not None else None,
-        dry=dry_run,
-    )
-    installed = not dry_run and files[0].done.value != "same"
-    if client.hooks and (installed or dry_run):
+    project, chosen = project_folder(invocation().workspace), InstallScope(scope or InstallScope.PROJECT)
+    done = installer.install(chosen, project, into_repository=into == "repository", dry=dry_run)
+    installed = not dry_run and done.done != "same"
+    if installed or dry_run:
         _remark_recording(project, chosen, into)
         if not is_workspace(project):
             remark("'memfs init' makes the workspace that other commands ask for; sessions do without one")
-    if client.hooks and installed:
+    if installed:
         option = "" if chosen is InstallScope.PROJECT else f" --{chosen.value}"
         remark("in a session, /hooks lists the hooks")
         looks = "memfs status" if into == "repository" else "memfs status --private"
         remark(f"'{looks}' shows where and what it keeps; 'memfs agent uninstall claude-code{option}' turns it off")
-    elif installed:
-        remark(f"it takes effect once {program} is restarted; 'memfs agent uninstall {program}' takes it out")
-    if server and chosen is not InstallScope.PROJECT:
-        words = shlex.join((*own_program(chosen).words, "mcp"))
-        remark(f"for the server, run: claude mcp add --scope {chosen.value} memfs -- {words}")
-    if (server or not client.hooks) and find_spec("mcp") is None:
-        remark("the server needs a package: pip install 'gitmemfs[mcp]'")
-    if client.hooks and not (dry_run or wants_json() or into == "repository" or chosen is InstallScope.USER):
+    if not (dry_run or wants_json() or into == "repository" or chosen is InstallScope.USER):
         ask_to_join(private.project_at(project))
-    return _installation(program, files, dry_run)
+    return _installation(program, done, dry_run)
 
 
 def _remark_recording(project: Path, scope: InstallScope, into: str) -> None:
@@ -197,8 +172,8 @@ def shown(path: Path) -> str:
     return str(path) if beside.startswith("..") else beside
 
 
-def _installation(program: str, files: Sequence[SettingsChange], dry_run: bool) -> Installation:
-    return Installation(program, tuple(InstalledFile(one, _diff(one) if dry_run else "") for one in files))
+def _installation(program: str, done: SettingsChange, dry_run: bool) -> Installation:
+    return Installation(program, (InstalledFile(done, _diff(done) if dry_run else ""),))
 
 
 def _diff(one: SettingsChange) -> str:
@@ -214,23 +189,22 @@ def _diff(one: SettingsChange) -> str:
 @verb("uninstall", text=changes)
 @at_program
 def uninstall(program: str, scope: str | None, dry_run: bool) -> Installation:
-    """Take memfs's hooks, and its server, out of a program's settings again.
+    """Take memfs's hooks out of a program's settings again.
 
-    Other settings stay as they are, to the byte; a list that others' hooks share with memfs's is indented again. A file
-    that says nothing else goes. What was remembered stays.
+    Other settings stay what and where they are; a file that says nothing else goes. What was remembered stays.
 
     Examples:
         memfs agent uninstall claude-code --dry-run
         memfs agent uninstall claude-code --user
     """
     project = project_folder(invocation().workspace)
-    files = clients.uninstall(InstallScope(scope) if scope else None, project, program, dry=dry_run)
+    done = installer.uninstall(InstallScope(scope or InstallScope.PROJECT), project, dry=dry_run)
     if not dry_run:
         from memfs.doors.resident.place import stop as end_resident
 
         with suppress(MemfsError):
             end_resident(find_workspace(project))  # a hook may have begun it
-    return _installation(program, files, dry_run)
+    return _installation(program, done, dry_run)
 
 
 # -- inject -------------------------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ import click
 
 from memfs import private
 from memfs.dataclass import dataclass, field, replace
+from memfs.doors.claude_code.installer import uninstall
 from memfs.doors.claude_code.settings_file import FileResult, InstallScope, SettingsChange
 from memfs.doors.cli.command import invocation, verb
 from memfs.doors.cli.output import Text, as_json, count, document, merge
 from memfs.doors.cli.private import counts
 from memfs.doors.cli.team import block_of
-from memfs.doors.clients import CLIENTS, uninstall
 from memfs.doors.resident.place import stop as end_resident
 from memfs.errors import MemfsError
 from memfs.fs.workspace_location import code_trees
@@ -161,23 +161,19 @@ def _private(root: Path, asked: bool) -> PrivateFate | None:
 
 
 def _clients(tops: Sequence[Path], *, dry: bool) -> list[SettingsChange]:
-    """Take memfs out of the settings that agents' programs keep in the project's folders."""
-
+    """Take memfs out of the settings that Claude Code keeps in the project's folders."""
     scopes = (InstallScope.PROJECT, InstallScope.LOCAL)
-    return [change for top in tops for scope in scopes for _, change in _taken_out(scope, top, dry=dry)]
+    return [change for top in tops for scope in scopes for change in _taken_out(scope, top, dry=dry)]
 
 
 def _installed_for_all(root: Path) -> list[str]:
-    """The commands that take out what a person installed for all projects."""
+    """The command that takes out what a person installed for all projects."""
+    return ["memfs agent uninstall claude-code --user" for _ in _taken_out(InstallScope.USER, root, dry=True)]
 
-    return [f"memfs agent uninstall {name} --user" for name, _ in _taken_out(InstallScope.USER, root, dry=True)]
 
-
-def _taken_out(scope: InstallScope, top: Path, *, dry: bool) -> list[tuple[str, SettingsChange]]:
-    """The files that change, each with its program; an unreadable one holds nothing of ours."""
-
-    found: list[tuple[str, SettingsChange]] = []
-    for name in (name for name, client in CLIENTS.items() if client.below(scope)):
-        with suppress(MemfsError):
-            found += ((name, one) for one in uninstall(scope, top, name, dry=dry))
-    return [(name, one) for name, one in found if one.done is not FileResult.SAME]
+def _taken_out(scope: InstallScope, top: Path, *, dry: bool) -> list[SettingsChange]:
+    """The file, where it changes; an unreadable one holds nothing of ours."""
+    with suppress(MemfsError):
+        if (change := uninstall(scope, top, dry=dry)).done is not FileResult.SAME:
+            return [change]
+    return []
