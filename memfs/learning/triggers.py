@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 import json
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +45,7 @@ from memfs.model.item import BY_TRUST, Trust, trust_rank
 from memfs.model.time import utc_now
 from memfs.search.columns import StampTable
 from memfs.search.terms import generic_terms
-from memfs.startup import Any, regex, sha256
+from memfs.startup import Any, sha256
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Fire
 from memfs.store.reader import FolderReader
@@ -57,46 +56,13 @@ _MOST_PER_FILE = 300
 _MOST_CANDIDATES = 400
 _MOST_APPLYING = 1_000
 _CHEAP = 8
-_DEEPEST = 32
-_LAST_SIGN = regex(r".*[*?\]]", re.DOTALL)
-_FAILURE = "failure"
-
-
-class Pool:
-    """Rows of one sort. Places are given once; what is removed leaves its place empty."""
-
-    def __init__(self) -> None:
-        self.rows: list[TriggerRow | None] = []
-        self.words: dict[str, list[int]] = {}
-        self.names: dict[str, list[int]] = {}
-        self.empty = 0
-
-    def __len__(self) -> int:
-        return len(self.rows) - self.empty
-
-    def add(self, row: TriggerRow, words: Iterable[str], names: Iterable[str]) -> int:
-        """Add a row that is found by these words and names; return its place."""
-        place = len(self.rows)
-        self.rows.append(row)
-        for word in words:
-            self.words.setdefault(word, []).append(place)
-        for name in names:
-            self.names.setdefault(name, []).append(place)
-        return place
-
-    def remove(self, place: int) -> None:
-        """Forget a row."""
-        self.rows[place] = None
-        self.empty += 1
-
-    def named(self, names: Iterable[str], most: int = _MOST_PER_FILE) -> Iterator[int]:
-        """Places of rows with these names, of each name the ones added last."""
-        for name in names:
-            yield from self.names.get(name, ())[-most:]
+FAILURE, OTHER = "failure", "other"
+_ANY = "*"
+_SORTS = (FAILURE, OTHER, RULE)
 
 
 class TriggerTable:
-    """The rows. Not safe for several threads: the holder sees to that.
+    """The rows by path, found by word and by the name of a file. Not safe for several threads: the holder sees to that.
 
     ``changes`` rises whenever a row comes or goes.
     """
@@ -104,40 +70,27 @@ class TriggerTable:
     def __init__(self, generic: Callable[[], Collection[str]]) -> None:
         """``generic`` gives the terms that say little."""
         self._generic = generic
-        self.failures, self.others, self.rules = Pool(), Pool(), Pool()
-        self._where: dict[str, tuple[Pool, int]] = {}
+        self._rows: dict[str, TriggerRow] = {}
+        self._by_word: dict[tuple[str, str], list[str]] = {}
+        self._by_file: dict[tuple[str, str], list[str]] = {}
         self._worths: dict[str, float] = {}
         self._replaced: Counter[tuple[str, int]] = Counter()
         self.changes = 0
 
     def __len__(self) -> int:
-        return len(self._where)
+        return len(self._rows)
 
     def __iter__(self) -> Iterator[TriggerRow]:
-        for pool, place in self._where.values():
-            row = pool.rows[place]
-            if row is not None:
-                yield row
-
-    @property
-    def wasteful(self) -> bool:
-        """Whether most places are empty, so that it should be rebuilt."""
-        empty = self.failures.empty + self.others.empty + self.rules.empty
-        return empty > 1_000 and empty > len(self._where)
+        return iter(self._rows.values())
 
     def put(self, row: TriggerRow) -> None:
         """Add a row in place of what its file had; none of an item that is neither an episode nor a rule."""
         self.remove(row.path)
         if not row.sort:
             return
-        words: Iterable[str]
-        if row.sort == RULE:
-            pool, words, names = self.rules, row.words, rule_names(row)
-        else:
-            pool = self.failures if row.outcome == _FAILURE else self.others
-            names = {file.rpartition("/")[2] for file in row.files}
-            words = dict.fromkeys((*row.words, *row.deeds))
-        self._where[row.path] = pool, pool.add(row, words, names)
+        self._rows[row.path] = row
+        for holders, key in self._keys(row):
+            holders.setdefault(key, []).append(row.path)
         for one in row.supersedes:
             self._replaced[one, trust_rank(row.trust)] += 1
 
@@ -145,14 +98,22 @@ class TriggerTable:
         """Forget the row of a file; one that is not known is passed over."""
         self.changes += 1
         self._worths.clear()
-        pool, place = self._where.pop(path, (self.failures, -1))
-        if place < 0:
+        row = self._rows.pop(path, None)
+        if row is None:
             return
-        row = pool.rows[place]
-        pool.remove(place)
-        if row is not None:
-            for one in row.supersedes:
-                self._replaced[one, trust_rank(row.trust)] -= 1
+        for holders, key in self._keys(row):
+            holders[key].remove(path)
+        for one in row.supersedes:
+            self._replaced[one, trust_rank(row.trust)] -= 1
+
+    def _keys(self, row: TriggerRow) -> Iterator[tuple[dict[tuple[str, str], list[str]], tuple[str, str]]]:
+        """Where a row is found: by its words and its files' names, among rows of its sort."""
+        sort, names = _sort_of(row), {file.rpartition("/")[2] for file in row.files}
+        if row.sort == RULE:  # with words, a wildcard alone does not make it apply
+            names = {_name_in(glob) for glob in row.files if not row.words or not is_wild(glob)}
+            names = names if row.files or row.words else {_ANY}
+        yield from ((self._by_word, (sort, word)) for word in dict.fromkeys((*row.words, *row.deeds)))
+        yield from ((self._by_file, (sort, name)) for name in names)
 
     def replaced(self, row: TriggerRow) -> bool:
         """Whether another row says that it replaces this one, and is vouched for as well: no tool silences a person."""
@@ -164,80 +125,64 @@ class TriggerTable:
         known = self._worths.get(word)
         if known is not None:
             return known
-        held = sum(len(pool.words.get(word, ())) for pool in (self.failures, self.others, self.rules))
-        found = log(1.0 + (len(self._where) + _PRIOR) / (held + 0.5))
+        held = sum(len(self._by_word.get((sort, word), ())) for sort in _SORTS)
+        found = log(1.0 + (len(self._rows) + _PRIOR) / (held + 0.5))
         self._worths[word] = found = found * _GENERIC_SHARE if word in self._generic() else found
         return found
 
     # -- candidates -------------------------------------------------------------------------------------------------
     def candidates(
-        self, pool: Pool, names: Iterable[str], weights: Mapping[str, float], share: float, most: int = _MOST_CANDIDATES
+        self, sort: str, names: Iterable[str], weights: Mapping[str, float], share: float, most: int = _MOST_CANDIDATES
     ) -> list[TriggerRow]:
-        """Rows of a pool that have one of the file names, or words worth so great a share of all that are given.
+        """Episodes that have one of the file names, or words worth so great a share of all that are given.
 
         Args:
+            sort: ``failure`` or ``other``.
             weights: what each word is worth.
-            most: so many at most, the ones added last.
+            most: so many at most, the newest.
         """
-        places = set(pool.named(names))
-        places.update(_sharing(pool, weights, share))
-        newest = heapq.nlargest(most, places) if len(places) > most else places
-        return [row for place in newest if (row := pool.rows[place]) is not None]
+        paths = {path for name in names for path in self._by_file.get((sort, name), ())[-_MOST_PER_FILE:]}
+        paths.update(self._sharing(sort, weights, share))
+        return heapq.nlargest(most, map(self._rows.__getitem__, paths), key=lambda row: row.time)
 
-    def applying(self, files: Sequence[str], words: Sequence[str], tool: str) -> Iterator[TriggerRow]:
-        """The rules that may apply: by file, by word, by tool; of more than 1,000 the ones added last."""
-        names = [name for file in files for name in file_keys(file)]
-        places = set(self.rules.named((*names, f"tool {tool}"), most=2_000))
-        for word in words:
-            places.update(self.rules.words.get(word, ()))
-        newest = heapq.nlargest(_MOST_APPLYING, places) if len(places) > _MOST_APPLYING else places
-        return (row for row in map(self.rules.rows.__getitem__, newest) if row is not None)
+    def applying(self, files: Sequence[str], words: Sequence[str]) -> list[TriggerRow]:
+        """The rules that may apply, by word and by file; of more than 1,000 the surest."""
+        names = {_ANY, *(part for file in files for part in file.split("/"))}
+        found = [self._by_file.get((RULE, name), ()) for name in names]
+        found += [self._by_word.get((RULE, word), ()) for word in words]
+        rows = map(self._rows.__getitem__, set().union(*found))
+        return heapq.nlargest(_MOST_APPLYING, rows, key=lambda row: row.confidence)
 
-
-def _sharing(pool: Pool, weights: Mapping[str, float], share: float) -> list[int]:
-    """Places of rows whose words may be worth the share; of words that many have, only where it costs little to ask."""
-    rest = sum(weights.values())
-    least = share * rest
-    reached: dict[int, float] = {}
-    asked = [(weight, pool.words.get(word, [])) for word, weight in weights.items()]
-    for weight, places in sorted(asked, key=lambda pair: len(pair[1])):
-        # Rarest first: what shares none of the words up to here cannot reach the least any more.
-        if rest >= least:
-            for place in places:
-                reached[place] = reached.get(place, 0.0) + weight
-        elif len(places) < _CHEAP * len(reached):
-            for place in reached.keys() & places:
-                reached[place] += weight
-        else:
-            least -= weight  # not counted: a row that comes near enough is looked at closely
-        rest -= weight
-    return [place for place, weight in reached.items() if weight >= least - 1e-9]
+    def _sharing(self, sort: str, weights: Mapping[str, float], share: float) -> list[str]:
+        """Paths of rows whose words may be worth the share; of words that many have, only where it costs little."""
+        rest = sum(weights.values())
+        least = share * rest
+        reached: dict[str, float] = {}
+        asked = [(weight, self._by_word.get((sort, word), [])) for word, weight in weights.items()]
+        for weight, paths in sorted(asked, key=lambda pair: len(pair[1])):
+            # Rarest first: what shares none of the words up to here cannot reach the least any more.
+            if rest >= least:
+                for path in paths:
+                    reached[path] = reached.get(path, 0.0) + weight
+            elif len(paths) < _CHEAP * len(reached):
+                for path in reached.keys() & paths:
+                    reached[path] += weight
+            else:
+                least -= weight  # not counted: a row that comes near enough is looked at closely
+            rest -= weight
+        return [path for path, weight in reached.items() if weight >= least - 1e-9]
 
 
-def file_keys(file: str) -> set[str]:
-    """The names under which rules for a file, or for a folder that holds it, are kept."""
-    names = file.split("/")[-_DEEPEST:]
-    return {"*", *names, *(f"*{_ending(name)}" for name in names)}
+def _sort_of(row: TriggerRow) -> str:
+    if row.sort == RULE:
+        return RULE
+    return FAILURE if row.outcome == FAILURE else OTHER
 
 
-def rule_names(rule: TriggerRow) -> set[str]:
-    """The names under which a rule is kept: of its files, or of its tool where it has nothing else."""
-    if not rule.files:
-        return {f"tool {rule.tool.casefold()}"} if rule.tool and not rule.words else set()
-    globs = (glob for glob in rule.files if not rule.words or not is_wild(glob))
-    return {key for glob in globs for key in _glob_keys(glob)}
-
-
-def _glob_keys(glob: str) -> set[str]:
-    """The name that a glob ends in, or where that has a wildcard its ending; both where brackets may be either."""
+def _name_in(glob: str) -> str:
+    """The name that a rule's glob ends in; where that has a wildcard, the rule is held against every file."""
     name = glob.rstrip("/").rpartition("/")[2]
-    wild, brackets = is_wild(name), "[" in name
-    keys = set() if wild and not brackets else {name}
-    return keys | {f"*{_ending(_LAST_SIGN.sub('', name))}"} if wild or brackets else keys
-
-
-def _ending(name: str) -> str:
-    return name[name.rfind(".") :] if "." in name else ""
+    return _ANY if is_wild(name) or "[" in name else name
 
 
 # -- as a fact ------------------------------------------------------------------------------------------------------
@@ -269,6 +214,8 @@ _STEPS, _AS_MUCH = 20, 0.95
 _MOST_REMEMBERED = 1_000
 _BY_FILE_ALONE = 3
 _MOST_RULES = 20
+_MANY = 500
+"""After so many changes the table is made again: taking each row out costs more."""
 
 
 class TriggerRows:
@@ -365,11 +312,6 @@ class Triggers:
         reset_on_fork(self)
 
     # -- asking -----------------------------------------------------------------------------------------------------
-    @property
-    def ready(self) -> bool:
-        """Whether the table is made, so that a question costs less than a millisecond; the first may take seconds."""
-        return self._table is not None
-
     def episodes(self, state: StateSnapshot, threshold: float = THRESHOLD, limit: int = 3) -> list[TriggerRow]:
         """The episodes that resemble a situation, the most similar first.
 
@@ -383,7 +325,7 @@ class Triggers:
         with self._current() as table:
             found = self._failures(table, one, threshold, limit)
             if len(found) < limit:
-                alike_ones = self._near(table, one, table.others, threshold, _SHOWN)
+                alike_ones = self._near(table, one, OTHER, threshold, _SHOWN)
                 fresh = [(value, row) for value, row in alike_ones if not self._ended(table, row)]
                 found += [row._replace(similarity=value) for value, row in fresh[: limit - len(found)]]
         return sorted(found, key=lambda row: (-round(row.similarity, 9), -row.time, row.id))
@@ -401,7 +343,7 @@ class Triggers:
         with self._current() as table:
             sure = (
                 row
-                for row in table.applying(one.files, one.words, one.tool)
+                for row in table.applying(one.files, one.words)
                 if row.confidence >= min_confidence and not self._ended(table, row)
             )
             fitting = [(value, row) for row in sure if (value := fit(one, row, table.worth))]
@@ -423,7 +365,7 @@ class Triggers:
     def count(self) -> int:
         """How many episodes there are."""
         with self._current() as table:
-            return len(table.failures) + len(table.others)
+            return sum(row.sort != RULE for row in table)
 
     def load(self, row: TriggerRow) -> MemoryItem | None:
         """The item behind a row as its file has it now, None where the file is no longer what was found."""
@@ -436,7 +378,7 @@ class Triggers:
         found: list[TriggerRow] = []
         given: set[tuple[str, str]] = set()
         looked = 0
-        for value, row in self._near(table, one, table.failures, threshold):
+        for value, row in self._near(table, one, FAILURE, threshold):
             aged = value if row.pinned else self._aged(value, row)
             if aged < threshold or self._ended(table, row) or (row.did, row.error) in given:
                 continue
@@ -454,16 +396,14 @@ class Triggers:
     def _near(
         table: TriggerTable,
         one: PreparedSituation,
-        pool: Pool,
+        sort: str,
         threshold: float,
         most: int = _COMPARED,
         after: float = -inf,
     ) -> list[tuple[float, TriggerRow]]:
-        """Episodes of a pool that are alike enough by themselves, the most alike first, of equal ones the newest."""
-        if not pool:
-            return []
+        """Episodes of a sort that are alike enough by themselves, the most alike first, of equal ones the newest."""
         weights = {word: table.worth(word) for word in one.words}
-        rows = table.candidates(pool, one.by_name, weights, share_needed(threshold), most)
+        rows = table.candidates(sort, one.by_name, weights, share_needed(threshold), most)
         valued = ((alike(one, row, weights, table.worth, threshold), row) for row in rows if row.time > after)
         near = [(value, row) for value, row in valued if value >= threshold]
         return sorted(near, key=lambda pair: (-round(pair[0], 9), -pair[1].time, pair[1].id))
@@ -492,8 +432,8 @@ class Triggers:
     def _afterwards(self, table: TriggerTable, row: TriggerRow, least: float) -> tuple[int, int]:
         """Counted again."""
         again = asked_again(row)
-        others = self._near(table, again, table.others, least, after=row.time)
-        failures = self._near(table, again, table.failures, least, after=row.time)
+        others = self._near(table, again, OTHER, least, after=row.time)
+        failures = self._near(table, again, FAILURE, least, after=row.time)
         went_well = (other for _, other in others if other.outcome == Outcome.SUCCESS.value)
         return sum(_speaks_against(row, other) for other in went_well), len(failures)
 
@@ -508,31 +448,18 @@ class Triggers:
         self._store.follow()
         with self._lock:
             table = self._table
-            if table is None or table.wasteful:
-                table = self._made()
-            else:
-                self._follow(table)
-            yield table
-
-    def _made(self) -> TriggerTable:
-        self._after.clear()
-        self._rows.update()
-        table = TriggerTable(generic_terms)
-        for row in sorted(self._rows.rows.values(), key=lambda row: row.time):
-            table.put(row)
-        self._table = table
-        return table
-
-    def _follow(self, table: TriggerTable) -> None:
-        try:
-            for path, row in self._rows.update().items():
+            self._table = None  # half of the changes would be taken for all
+            changed = self._rows.update()
+            if table is None or len(changed) > _MANY:
+                self._after.clear()
+                table, changed = TriggerTable(generic_terms), self._rows.rows
+            for path, row in sorted(changed.items(), key=lambda one: one[1].time if one[1] else 0.0):
                 if row is None:
                     table.remove(path)
                 else:
                     table.put(row)
-        except BaseException:  # half of the changes would be taken for all
-            self._table = None
-            raise
+            self._table = table
+            yield table
 
 
 def _speaks_against(row: TriggerRow, success: TriggerRow) -> int:

@@ -13,7 +13,7 @@ from benchmarks import situations as labelled
 from kit.corpus import chance_of
 from memfs.intake.episode_item import item_of
 from memfs.learning.situations import alike, asked, fit, means, plain_files, row_of, share_needed, words_of
-from memfs.learning.triggers import TriggerTable
+from memfs.learning.triggers import FAILURE, TriggerTable
 from memfs.model.episode import EPISODE, RULE, StateSnapshot, TriggerRow
 from memfs.search.terms import generic_terms
 
@@ -235,7 +235,7 @@ def test_nothing_that_is_alike_is_overlooked(threshold: float) -> None:
         one = asked(situation(chance.choice(("", files())), some(8), "edit"))
         weights = {word: table.worth(word) for word in one.words}
         every = {row.path for row in table if alike(one, row, weights, table.worth) >= threshold}
-        near = table.candidates(table.failures, one.by_name, weights, share_needed(threshold))
+        near = table.candidates(FAILURE, one.by_name, weights, share_needed(threshold))
         found = {row.path for row in near if alike(one, row, weights, table.worth, threshold) >= threshold}
         assert found == every
         looked_for += len(every)
@@ -263,7 +263,7 @@ def test_no_rule_that_applies_is_overlooked(seed: int) -> None:
         )
         one = asked(situation(named, " ".join(chance.sample(vocabulary, 3)), chance.choice(("", "bash", "edit"))))
         every = {row.path for row in table if fit(one, row, table.worth)}
-        assert every <= {row.path for row in table.applying(one.files, one.words, one.tool)}
+        assert every <= {row.path for row in table.applying(one.files, one.words)}
         applying += len(every)
     assert applying > 100
 

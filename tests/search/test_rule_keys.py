@@ -29,4 +29,4 @@ def test_a_rule_is_found_by_each_file_that_it_means(glob: str, file: str) -> Non
     table = TriggerTable(frozenset)
     table.put(TriggerRow(id="r", path="r.yaml", blob="", sort=RULE, files=(glob,)))
     assert fits(glob, file, anywhere=True)
-    assert [row.id for row in table.applying([file], (), "")] == ["r"]
+    assert [row.id for row in table.applying([file], ())] == ["r"]
