@@ -109,8 +109,8 @@ def test_what_is_refused_skipped_kept_or_repeated_is_named(memfs: Memfs, tmp_pat
     done = memfs("import", str(path))
     assert done.code == 1
     assert "1 refused" in done.out
-    assert "skipped: nothing.md: it is empty" in done.err
-    assert "refused: Key.md:6: content: this looks like a GitHub" in done.err
+    assert f"skipped: {path}/nothing.md: it is empty" in done.err
+    assert f"refused: {path}/Key.md:6: content: this looks like a GitHub" in done.err
     assert SECRET not in done.out + done.err
     (path / "Key.md").unlink()
     name = next(one["id"] for one in memfs("list", "--json").json["items"] if "short" in one["content"])
@@ -119,7 +119,7 @@ def test_what_is_refused_skipped_kept_or_repeated_is_named(memfs: Memfs, tmp_pat
     page(path, "Ada", "Likes long answers")
     kept = memfs("import", str(path))
     assert "1 edited here and left alone" in kept.out
-    assert f"kept: Ada.md:6: {name} was edited here" in kept.err
+    assert f"kept: {path}/Ada.md:6: {name} was edited here" in kept.err
     assert memfs("import", str(path), "--replace").out.startswith("Imported 0 memories from claude-code")
     assert "long" in place.read_text()
     told = memfs("import", str(path), "--json").json

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memfs.doors.importers.markdown import first_heading
+from memfs.doors.importers import first_heading
 
 from .conftest import Memfs
 

@@ -6,14 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from memfs.doors.importers import claude_code
-from memfs.doors.importers.markdown import SourceContent, pages, tags_of
+from memfs.doors.importers import CLAUDE_CODE, SourceContent, pages, read, tags_of
+from memfs.model import KindTable
 
 
 def _write(path: Path, text: str | bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
+
+
+def remembered(path: Path) -> SourceContent:
+    """What Claude Code keeps in a file or folder."""
+    return read([path], path.parent, KindTable(), CLAUDE_CODE)
 
 
 # -- Claude Code --------------------------------------------------------------------------------------------------
@@ -33,33 +38,16 @@ def test_a_memorys_type_and_title_stand_where_each_version_put_them(
     front: str, kind: str, title: str, tmp_path: Path
 ) -> None:
     """B5: the type is at the top or below ``metadata``; the description is what a memory is about."""
-    [one] = claude_code.read(_write(tmp_path / "x.md", f"---\n{front}---\nText\n")).arrivals
+    [one] = remembered(_write(tmp_path / "x.md", f"---\n{front}---\nText\n")).arrivals
     assert (one.item.type, one.item.title) == (kind, title)
-
-
-def test_a_subagents_own_memory_is_that_agents(tmp_path: Path) -> None:
-    """B5: ``.claude/agent-memory/NAME`` is the memory of the subagent of that name."""
-    for place in ("agent-memory", "agent-memory-local"):
-        taken = claude_code.read(_write(tmp_path / place / "reviewer/MEMORY.md", "- Reads tests first\n").parent)
-        assert [one.item.origin.agent for one in taken.arrivals] == ["reviewer"]
-
-
-def test_two_projects_memories_stay_two(tmp_path: Path) -> None:
-    """B5: the same file name in two projects is two memories."""
-    keys = set()
-    for project in ("-a-shop", "-a-blog"):
-        folder = _write(tmp_path / project / "memory/notes.md", "---\nname: n\ntype: user\n---\nText\n").parent
-        taken = claude_code.read(folder)
-        keys |= {one.key for one in taken.arrivals}
-    assert len(keys) == 2
 
 
 def test_a_pointer_in_running_text_is_text(tmp_path: Path) -> None:
     """B5: only a list item of the index is a pointer; a paragraph that links to a file says something itself."""
     text = "# Memory\n\nRead [the notes](notes.md) before a release.\n\n- [Notes](./notes.md) — notes\n"
     _write(tmp_path / "notes.md", "# Notes\n\nTag first.\n")
-    taken = claude_code.read(_write(tmp_path / "MEMORY.md", text).parent)
-    assert {one.item.content for one in taken.arrivals if one.where.startswith("MEMORY")} == {
+    taken = remembered(_write(tmp_path / "MEMORY.md", text).parent)
+    assert {one.item.content for one in taken.arrivals if one.where.endswith("MEMORY.md:1")} == {
         "Read [the notes](notes.md) before a release."
     }
     assert taken.skipped == []
@@ -81,7 +69,7 @@ def test_folders_are_looked_into_within_bounds(tmp_path: Path) -> None:
 
 def test_a_file_may_begin_with_a_mark_and_end_lines_as_it_likes(tmp_path: Path) -> None:
     """B5: a byte order mark and Windows' newlines are no part of a memory."""
-    [one] = claude_code.read(
+    [one] = remembered(
         _write(tmp_path / "x.md", b"\xef\xbb\xbf---\r\nname: a\r\ntype: user\r\n---\r\nOne\r\nTwo")
     ).arrivals
     assert (one.item.type, one.item.content) == ("preference", "One\nTwo")

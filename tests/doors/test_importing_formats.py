@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from memfs.doors.cli.import_ import detect
-from memfs.doors.importers import STORES, claude_code, conventions, markdown
-from memfs.doors.importers.markdown import SourceContent, front_matter, pages
+from memfs.doors.cli.import_ import _recognised
+from memfs.doors.importers import CLAUDE_CODE, SourceContent, claude_folder, front_matter, pages, read
 from memfs.errors import ContentError
+from memfs.model import KindTable
 from memfs.model.time import format_time
 
 
@@ -26,9 +26,14 @@ def skipped(taken: SourceContent) -> list[str]:
     return [f"{one.where}: {one.reason}" for one in taken.skipped]
 
 
-def test_the_command_line_knows_the_formats_there_are() -> None:
-    """The names that --from takes are those of the table."""
-    assert set(STORES) == {claude_code.NAME, markdown.NAME, conventions.NAME}
+def remembered(folder: Path) -> SourceContent:
+    """What Claude Code keeps in a folder."""
+    return read([folder], folder, KindTable(), CLAUDE_CODE)
+
+
+def detect(path: Path) -> str:
+    """Which memory a file or folder is of."""
+    return _recognised([str(path)])
 
 
 # -- Markdown -----------------------------------------------------------------------------------------------------
@@ -67,48 +72,45 @@ def memory(tmp_path: Path) -> Path:
 
 
 def test_claude_codes_memories_keep_type_session_and_time(memory: Path) -> None:
-    """Both shapes of front matter are understood, links are kept, of the index what is no pointer (B5)."""
-    taken = claude_code.read(memory)
-    found = {one.facts["file"].partition("/")[2]: one for one in taken.arrivals}
+    """Both shapes of front matter are understood, and of the index what is no pointer (B5)."""
+    taken = remembered(memory)
+    found = {one.key: one for one in taken.arrivals}
     user, feedback = found["user_role.md"], found["feedback_testing.md"]
     assert (user.item.type, user.item.title) == ("preference", "Ada: backend engineer")
     assert (user.item.origin.session, user.item.origin.agent) == ("s-1", "claude-code")
-    assert user.links == (("-home-ada-shop/feedback_testing.md", "relates"),)
+    assert user.item.tags == ("user",)
     assert feedback.item.content == "Never mock.\n\n**Why:** it broke."
     assert feedback.item.timestamp is not None
     assert format_time(feedback.item.timestamp).startswith("2026-07-30T07:40:18")
     assert found["team/reference_board.md"].item.type == "documentation"
     assert (found["plain.md"].item.type, found["plain.md"].item.title) == ("knowledge", "Deploys")
-    assert (found["MEMORY.md"].item.title, found["MEMORY.md"].item.content) == (
-        "Memory",
-        "## Build\n- `make` needs Go 1.22",
-    )
+    index = found["MEMORY.md"].item
+    assert (index.title, index.content.strip()) == ("Memory", "## Build\n- `make` needs Go 1.22")
     assert {one.item.trust for one in taken.arrivals} == {"agent"}
-    assert skipped(taken) == ["MEMORY.md:3: points to gone.md, which is not there"]
+    assert skipped(taken) == []
 
 
-def test_the_memory_of_this_project_is_found(memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_of_this_project_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of Claude Code's own folder only the project's memory is taken, never another project's (C6)."""
-    own = tmp_path / "projects" / claude_code.slug_of(tmp_path / "work") / "memory"
+    name = "".join(sign if sign.isalnum() and sign.isascii() else "-" for sign in str(tmp_path / "work"))
+    own = tmp_path / "projects" / name / "memory"
     write(own / "MEMORY.md", "# Memory\n")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
-    assert claude_code.memory_folder(None, [tmp_path / "work"]) == own
-    assert claude_code.memory_folder(tmp_path, [tmp_path / "work"]) == own
-    assert claude_code.memory_folder(memory.parent, []) == memory
+    assert claude_folder([tmp_path / "other", tmp_path / "work"]) == own
     with pytest.raises(ContentError, match="no memory of Claude Code"):
-        claude_code.memory_folder(None, [tmp_path / "elsewhere"])
+        claude_folder([tmp_path / "elsewhere"])
 
 
 # -- recognising --------------------------------------------------------------------------------------------------
 def test_formats_are_told_apart(memory: Path, tmp_path: Path) -> None:
     """A file or folder says what wrote it; a page that nothing else wrote is a Markdown note (B5, D2)."""
-    assert detect(memory) == detect(memory.parent) == detect(memory / "user_role.md") == "claude-code"
+    assert detect(memory) == "claude-code"
     assert detect(write(tmp_path / "a/AGENTS.md", "x")) == detect(tmp_path / "a") == "markdown"
     assert detect(write(tmp_path / "ours.jsonl", '{"document": {}, "path": "x"}\n')) == "memfs"
     assert detect(write(tmp_path / "items.jsonl", '{"content": "x", "type": "knowledge"}\n')) == "memfs"
     assert detect(write(tmp_path / "t.csv", "memory,id\n")) == "memfs"
     assert detect(write(tmp_path / "notes.md", "text")) == "markdown"
-    assert detect(write(tmp_path / "folder/x.md", "text").parent) == "markdown"
+    assert detect(write(tmp_path / "folder/projects/x.md", "text").parent.parent) == "markdown"
 
 
 def test_hostile_folders_are_bounded(tmp_path: Path) -> None:
@@ -122,9 +124,14 @@ def test_hostile_folders_are_bounded(tmp_path: Path) -> None:
     os.mkfifo(folder / "pipe.md")
     with open(folder / "huge.md", "wb") as huge:
         huge.truncate(1 << 40)
-    taken = claude_code.read(folder)
+    taken = remembered(folder)
     assert taken.arrivals == []
-    assert [line.partition(":")[0] for line in skipped(taken)] == ["link.md", "pipe.md", "huge.md", "latin.md"]
+    assert [line.partition(":")[0] for line in skipped(taken)] == [
+        "link.md",
+        "pipe.md",
+        "huge.md",
+        "latin.md",
+    ]
 
 
 def test_what_goes_or_becomes_a_link_meanwhile_is_not_read(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memfs.doors.importers import claude_code
-from memfs.doors.importers.markdown import SourceContent, first_heading
+from memfs.doors.importers import CLAUDE_CODE, SourceContent, first_heading, read
 from memfs.intake.import_service import Became, ImportService
+from memfs.model import KindTable
 from memfs.workspace import Workspace
 
 TEXTS = st.one_of(
@@ -53,7 +53,7 @@ def test_pages_of_any_shape(opened: Callable[..., Workspace], tmp_path: Path) ->
     def run(front: dict[str, Any], lines: list[str]) -> None:
         head = "".join(f"{key}: {json.dumps(value)}\n" for key, value in front.items())
         path.write_bytes(f"---\n{head}---\n{chr(10).join(lines)}\n".encode("utf-8", "replace"))
-        check(workspace, "claude-code", claude_code.read(path.parent))
+        check(workspace, "claude-code", read([path.parent], path.parent, workspace.kinds, CLAUDE_CODE))
 
     run()
 
@@ -67,7 +67,7 @@ def test_no_page_takes_long_to_read(text: str, tmp_path: Path) -> None:
     page = tmp_path / "MEMORY.md"
     page.write_text((text * (60_000 // len(text) + 1))[:60_000] + "x\n")
     began = time.process_time()
-    claude_code.read(page)
+    read([page], tmp_path, KindTable(), CLAUDE_CODE)
     assert time.process_time() - began < 5
 
 

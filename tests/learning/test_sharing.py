@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memfs.doors.importers import conventions
+from memfs.doors.importers import read_conventions
 from memfs.errors import StorageIO
 from memfs.intake.import_service import ImportService
 from memfs.learning.inbox import waiting
@@ -57,7 +57,7 @@ def export(workspace: Workspace, file: Path) -> Path:
 
 def taken(workspace: Workspace, file: Path, **options: Any) -> dict[str, str]:
     """What became of each, by its id there."""
-    found = conventions.read(file, workspace.parts)
+    found = read_conventions(file, workspace.parts)
     service = ImportService(workspace.store, workspace.parts)
     return {one.arrival.key: one.became.value for one in service.take_in(found.tool, found.arrivals, **options)}
 
@@ -95,7 +95,7 @@ def test_what_they_accepted_comes_in_as_a_proposal(platform: Workspace, shop: Wo
     assert (item.metadata["imported_from"]["source"], item.data["scope"]) == ("conventions of platform", ["src/**"])
     assert shop.sources.conventions.holding() == []
     assert set(taken(shop, file).values()) == {"same"}
-    passed = {one.reason for one in conventions.read(file, shop.parts).skipped}
+    passed = {one.reason for one in read_conventions(file, shop.parts).skipped}
     assert passed == {"proposed there"}
 
 
@@ -165,7 +165,7 @@ def test_what_is_hostile_is_refused(shop: Workspace, file: Path, changes: dict[s
     """With its line, no secret is told, and nothing is stored (faults 13, 16, 19)."""
     entry = {"id": "times-utc", "type": "convention", "status": "accepted", "content": "Columns hold UTC."}
     file.write_text(json.dumps({**entry, **changes}) + "\n[]\nno JSON\n")
-    found = conventions.read(file, shop.parts)
+    found = read_conventions(file, shop.parts)
     done = ImportService(shop.store, shop.parts).take_in(found.tool, found.arrivals)
     refused = [one.reason for one in found.skipped if one.refused] + [
         one.reason for one in done if one.became == "refused"
@@ -178,7 +178,7 @@ def test_what_is_hostile_is_refused(shop: Workspace, file: Path, changes: dict[s
 def test_a_file_that_is_not_there_is_an_error(shop: Workspace, tmp_path: Path) -> None:
     """And no traceback."""
     with pytest.raises(StorageIO):
-        conventions.read(tmp_path / "nowhere.jsonl", shop.parts)
+        read_conventions(tmp_path / "nowhere.jsonl", shop.parts)
 
 
 def test_a_decision_keeps_the_edit_of_the_same_moment(platform: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,30 +6,27 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from memfs.dataclass import dataclass, replace
+from memfs.doors.claude_code.settings_file import user_folder
 from memfs.doors.cli import output
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.export import counted
 from memfs.doors.cli.options import allow_secret_option, land
-from memfs.doors.importers import STORES
-from memfs.errors import ContentError
 from memfs.model import MemoryItem
 from memfs.model.item import VOUCHED, Trust
 from memfs.model.kinds import PROPOSED
 
 if TYPE_CHECKING:
-    from memfs.doors.importers.markdown import SkippedSource, SourceContent
+    from memfs.doors.importers import SkippedSource, SourceContent
     from memfs.intake.import_service import ImportResult
     from memfs.workspace import Workspace
 
-MARKDOWN = "markdown"
-_EXPORT = "memfs"
+_EXPORT, _MARKDOWN, _CLAUDE, _CONVENTIONS = "memfs", "markdown", "claude-code", "conventions"
 _NAMED = 20
 _WIDTH = 72
 _STDIN = "standard input"
@@ -145,7 +142,12 @@ def _named(word: str, rows: Iterable[tuple[str, str]]) -> output.Text:
 # -- the verb -----------------------------------------------------------------------------------------------------
 @verb("import", text=_text, exit_code=lambda report: bool(report.refused))
 @click.argument("files", nargs=-1, type=click.Path(exists=True, allow_dash=True), metavar="[PATH]...")
-@click.option("--from", "origin", type=click.Choice((_EXPORT, *STORES)), help="By default, what PATH looks like.")
+@click.option(
+    "--from",
+    "origin",
+    type=click.Choice((_EXPORT, _CLAUDE, _MARKDOWN, _CONVENTIONS)),
+    help="By default, what PATH looks like.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
 @click.option("--replace", is_flag=True, help="Replace what is there with other content.")
 @click.option("--skip-refused", is_flag=True, help="Of an export, leave out the lines that are refused, and name them.")
@@ -155,10 +157,11 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
     """Store Markdown files, what 'memfs export' wrote, or what another memory keeps; '-' reads standard input.
 
     A Markdown file, and each one in a folder, becomes a memory: its title is the front matter's, else the first
-    heading, else the file's name; 'tags', 'type' and 'date' become the memory's own. Of other memories it reads Claude
-    Code's memory folder; '--from conventions' takes from an export of another workspace what it agreed on, as
-    proposals. What is there already is passed over, so importing again stores only what has changed; what was edited
-    here stays, unless --replace. What is refused, such as a memory with a secret, is named and left out.
+    heading, else the file's name; 'tags', 'type' and 'date' become the memory's own. '--from claude-code' reads Claude
+    Code's memory of this project, or a folder of its memories; '--from conventions' takes from an export of another
+    workspace what it agreed on, as proposals. What is there already is passed over, so importing again stores only what
+    has changed; what was edited here stays, unless --replace. What is refused, such as a memory with a secret, is named
+    and left out.
 
     Of an export nothing is stored if anything in it cannot be, unless --skip-refused leaves that out; of a long one,
     5,000 memories are checked and stored at a time. What is there with other content is refused, unless --replace;
@@ -175,10 +178,10 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
         memfs import --from claude-code
         memfs import --from conventions platform.jsonl
     """
-    if not files and origin != "claude-code":
+    if not files and origin != _CLAUDE:
         raise click.UsageError("name a file or folder, or '-'; only '--from claude-code' knows its own")
     store = origin or _recognised(files)
-    if len(files) > 1 and store != MARKDOWN:
+    if len(files) > 1 and store != _MARKDOWN:
         raise click.UsageError("only Markdown files are imported together: name anything else by itself")
     if files == ("-",) and store != _EXPORT:
         raise click.UsageError(f"{store} cannot come from standard input: name a file or folder")
@@ -191,32 +194,25 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
 
 
 def _recognised(files: Sequence[str]) -> str:
-    """Which memory files are of: ``memfs`` for what memfs exports, and for what is none of them."""
-    from memfs.doors.importers.markdown import SUFFIXES
-
-    if len(files) > 1 and all(file.endswith(SUFFIXES) or os.path.isdir(file) for file in files):
-        return MARKDOWN
-    return _EXPORT if files[0] == "-" else detect(Path(files[0]))
-
-
-def detect(path: Path) -> str:
-    """Which memory a file or folder is of, as ``_recognised``.
+    """Which memory files are of: ``memfs`` for what memfs exports, and for what is none of them.
 
     Raises:
-        ContentError: a folder that holds no notes. StorageIO: it cannot be read.
+        ContentError: a folder that holds no notes.
     """
-    from memfs.doors.importers import claude_code, markdown
+    from memfs.doors.importers import INDEX, SUFFIXES, refuse_whole
 
-    if not path.is_dir():
-        if path.suffix not in markdown.SUFFIXES:
-            return _EXPORT
-        with suppress(ContentError):  # its reader says what is wrong
-            if claude_code.is_memory(markdown.page(path)):
-                return claude_code.NAME
-        return MARKDOWN
-    markdown.refuse_whole(path)
-    theirs = (path / claude_code.INDEX, path / "memory" / claude_code.INDEX, path / "projects")
-    return claude_code.NAME if any(one.exists() for one in theirs) else MARKDOWN
+    if len(files) > 1 and all(file.endswith(SUFFIXES) or os.path.isdir(file) for file in files):
+        return _MARKDOWN
+    path = Path(files[0])
+    if files[0] == "-" or not path.is_dir():
+        return _MARKDOWN if path.suffix in SUFFIXES else _EXPORT
+    refuse_whole(path)
+    return _CLAUDE if (path / INDEX).exists() or _is_claudes_own(path) else _MARKDOWN
+
+
+def _is_claudes_own(path: Path) -> bool:
+    """Whether a folder is the one in which Claude Code keeps what it remembers of all projects."""
+    return path.resolve() == user_folder().resolve()
 
 
 # -- another memory -----------------------------------------------------------------------------------------------
@@ -226,7 +222,7 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
     Args:
         files: Markdown files and folders, else one file or folder; none for Claude Code's own.
     """
-    from memfs.doors.importers.markdown import SkippedSource
+    from memfs.doors.importers import SkippedSource
     from memfs.intake.import_service import ImportService
 
     name, taken = _read(workspace, store, files)
@@ -261,30 +257,26 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
 
 
 def _read(workspace: Workspace, store: str, files: Sequence[str]) -> tuple[str, SourceContent]:
-    from memfs.doors.importers import claude_code, conventions, markdown
+    from memfs.doors import importers
 
-    if store == MARKDOWN:
-        name = files[0] if len(files) == 1 else f"{len(files):,} paths"
-        return name, markdown.read(map(Path, files), workspace.repository.work_tree, workspace.kinds)
-    path = Path(files[0]) if files else None
-    if store == conventions.NAME and path is not None:
-        return str(path), conventions.read(path, workspace.parts)
-    if path is None or path.is_dir():
-        found = workspace.repository
+    found, paths = workspace.repository, [Path(file) for file in files]
+    if store == _CONVENTIONS:
+        return files[0], importers.read_conventions(paths[0], workspace.parts)
+    if store == _CLAUDE and (not paths or _is_claudes_own(paths[0])):
         main = found.common_dir.parent  # Claude Code has one memory for all working trees of a repository
-        path = claude_code.memory_folder(path, (workspace.root, found.work_tree, main))
-    return str(path), claude_code.read(path)
+        paths = [importers.claude_folder((workspace.root, found.work_tree, main))]
+    name = str(paths[0]) if len(paths) == 1 else f"{len(paths):,} paths"
+    return name, importers.read(paths, found.work_tree, workspace.kinds, store)
 
 
 def _vouched_for(item: MemoryItem) -> MemoryItem:
-
     return item if item.trust in VOUCHED else item.replace(trust=Trust.REVIEWED.value)
 
 
 # -- an export ----------------------------------------------------------------------------------------------------
 def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> ImportReport:
     """Store what an export holds, or lines that are memories by themselves; what is refused is named at once."""
-    from memfs.doors.importers.markdown import SkippedSource
+    from memfs.doors.importers import SkippedSource
 
     name = _STDIN if file == "-" else file
     chosen = {key: given[key] for key in ("replace", "dry_run", "skip_refused", "allow_secret")}

@@ -1,8 +1,9 @@
-"""Read Markdown: the files of another store, a page's front matter, or all of a page as a memory.
+"""Read what others remember: Markdown, Claude Code's own memory, which is Markdown, too, and conventions that another
+workspace exported.
 
 Only regular files of a bounded size in UTF-8 are read, and no link within a folder is followed; what is skipped is
-reported. A page that is a memory gets title, tags, type and dates from the front matter, the rest of which is kept
-below ``metadata``; its text is taken as it is, links included.
+reported. A page gets title, tags, type and dates from the front matter, the rest of which is kept below ``metadata``;
+its text is taken as it is, links included.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from memfs.dataclass import dataclass, field, replace
+from memfs.doors.claude_code.settings_file import user_folder
 from memfs.errors import ContentError, ItemSyntaxError, MemfsError, StorageIO
 from memfs.format import yaml_text
 from memfs.fs import io
 from memfs.fs.workspace_location import home
-from memfs.intake.import_service import Arrival
+from memfs.intake.import_service import Arrival, is_edited, taken_from
 from memfs.model import KindTable, MemoryItem, Origin, Trust
-from memfs.model.kinds import ITEM_LIMIT
+from memfs.model.kinds import ACCEPTED, CONVENTION, ITEM_LIMIT, PROPOSED
 from memfs.model.time import parse_time
+from memfs.state.transfer import ExportRecord, item_of, read_json_lines
+from memfs.store.parts import Parts
 
 # -- files --------------------------------------------------------------------------------------------------------
 FILES = ("AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "copilot-instructions.md")
@@ -281,25 +285,31 @@ def _title(written: str) -> str:
 
 
 # -- notes --------------------------------------------------------------------------------------------------------
-NAME = "markdown"
-_TYPE = "semantic"
+MARKDOWN, CLAUDE_CODE = "markdown", "claude-code"
+INDEX = "MEMORY.md"
+"""The file in which Claude Code lists the others; what it says besides is a memory, too."""
+KINDS = {"user": "preference", "feedback": "preference", "reference": "documentation"}
+"""What becomes of Claude Code's types; any other, or none, becomes knowledge."""
+_TYPE, _OTHER = "semantic", "knowledge"
 _HAPPENED = ("date", "timestamp", "updated", "modified", "created")
 _ENDS = "expires"
 _LONGEST_TITLE = 300
+_POINTER = re.compile(r"[ \t]*[-*+].*\]\([^()\s]+\.md\)")
 
 
-def read(paths: Iterable[Path], root: Path, kinds: KindTable) -> SourceContent:
+def read(paths: Iterable[Path], root: Path, kinds: KindTable, form: str = MARKDOWN) -> SourceContent:
     """The notes among some files and folders; a file that cannot be read is noted as refused.
 
     Args:
         paths: what a person named, in order.
         root: the working tree; a file in it is known by its place there, wherever it is named from.
         kinds: the types that front matter may name; another one is kept as metadata.
+        form: who wrote them: people (``MARKDOWN``), or ``CLAUDE_CODE``.
 
     Raises:
         StorageIO: a folder cannot be listed. ContentError: it holds no file, or too many.
     """
-    taken = SourceContent(NAME)
+    taken = SourceContent(form, Trust.AGENT if form == CLAUDE_CODE else Trust.HUMAN)
     named, seen = list(paths), set[str]()
     for path in named:
         for name, one in _found(path, root, taken):
@@ -311,6 +321,21 @@ def read(paths: Iterable[Path], root: Path, kinds: KindTable) -> SourceContent:
     if not seen and not taken.skipped:
         raise ContentError("there is no Markdown file here", path=str(named[0]), hint="or say what it is with --from")
     return taken
+
+
+def claude_folder(roots: Iterable[Path]) -> Path:
+    """The folder in which Claude Code keeps its memory of a project, which any of these folders may be.
+
+    Raises:
+        ContentError: there is none.
+    """
+    top = user_folder() / "projects"
+    for root in roots:
+        folder = top / re.sub(r"[^A-Za-z0-9]", "-", os.path.realpath(root)) / "memory"
+        if folder.is_dir():
+            return folder
+    hint = f"name a folder {top}/PROJECT/memory"
+    raise ContentError("there is no memory of Claude Code for this project", path=str(top), hint=hint)
 
 
 def _found(path: Path, root: Path, taken: SourceContent) -> Iterator[tuple[str, SourcePage]]:
@@ -339,6 +364,12 @@ def _place(path: Path, root: Path) -> str:
 
 def _take(name: str, one: SourcePage, kinds: KindTable, taken: SourceContent) -> None:
     fields, body, line = front_matter(one.text)
+    origin = Origin()
+    if taken.tool == CLAUDE_CODE:
+        fields, origin = _of_claude(fields)
+        body = "\n".join(row for row in body.split("\n") if one.path.name != INDEX or not _POINTER.match(row))
+    if one.path.name == INDEX and not re.search(r"^[^#\s]", body, re.MULTILINE):
+        return  # it only names the others
     if not fields and not body.strip():
         taken.skip(name, "it is empty")
         return
@@ -347,17 +378,28 @@ def _take(name: str, one: SourcePage, kinds: KindTable, taken: SourceContent) ->
     own = _own(fields, kinds)
     taken.take(
         (body if stated else rest).strip("\n"),
-        own.pop("type", _TYPE),
+        own.pop("type", _TYPE if taken.tool == MARKDOWN else _OTHER),
         title=(stated or heading or one.stem)[:_LONGEST_TITLE],
         tags=tags_of(texts_of(fields.pop("tags", ()))),
         timestamp=own.pop("timestamp", None) or one.changed,
         expires=own.pop(_ENDS, None),
         metadata={key: value for key, value in fields.items() if value not in (None, "", [], {})},
+        origin=origin,
         where=f"{name}:{line}",
         key=name,
         name=one.stem,
         facts={"file": name},
     )
+
+
+def _of_claude(fields: dict[str, Any]) -> tuple[dict[str, Any], Origin]:
+    """Claude Code's front matter in the words of other notes, and the session in which it wrote."""
+    inner = fields.get("metadata")  # newer versions have the rest in it
+    said = fields | (inner if isinstance(inner, dict) else {})
+    sort, session = (line_of(said.get(name)) for name in ("type", "originSessionId"))
+    known = {"title": line_of(said.get("description")) or line_of(said.get("name")), "modified": said.get("modified")}
+    known |= {"type": KINDS.get(sort.casefold(), _OTHER), "tags": [sort]} if sort else {}
+    return {key: value for key, value in known.items() if value}, Origin(agent=CLAUDE_CODE, session=session[:200])
 
 
 def _own(fields: dict[str, Any], kinds: KindTable) -> dict[str, Any]:
@@ -374,3 +416,62 @@ def _own(fields: dict[str, Any], kinds: KindTable) -> dict[str, Any]:
         own[_ENDS] = ends
         del fields[_ENDS]
     return own
+
+
+# -- conventions --------------------------------------------------------------------------------------------------
+CONVENTIONS = "conventions"
+_THEIR_OWN = frozenset({"accepted"})
+"""What of the body each team says for itself: when it accepted it."""
+
+
+def read_conventions(path: Path, parts: Parts) -> SourceContent:
+    """The conventions that another workspace accepted, from its export, as proposals; what is no memory is refused, and
+    the others are left out. What they say comes along, and not who said it or what it weighs.
+
+    The name of the file says whose they are.
+
+    Raises:
+        ItemTooLarge: a line is too long to be read. StorageIO: the file cannot be read.
+    """
+    taken = SourceContent(f"{CONVENTIONS} of {path.stem}", Trust.TOOL)
+    with io.operation("read", path), path.open("rb") as stream:
+        for record in read_json_lines(stream):
+            if isinstance(record, ExportRecord):
+                _take_convention(record, f"{path.name}:{record.place}", parts, taken)
+            else:
+                taken.skip(f"{path.name}:{record.line}", record.message, refused=True)
+    return taken
+
+
+def _left_out(item: MemoryItem) -> str:
+    """Why an item is not taken in; "" where it is."""
+    if item.type != CONVENTION:
+        return "no convention"
+    if item.status != ACCEPTED:
+        return f"{item.status or PROPOSED} there"
+    handed_on = str(taken_from(item).get("source")).startswith(f"{CONVENTIONS} of ") and not is_edited(item)
+    return "no convention of theirs: they imported it" if handed_on else ""
+
+
+def _take_convention(record: ExportRecord, where: str, parts: Parts, taken: SourceContent) -> None:
+    try:
+        item = item_of(record, parts)
+    except MemfsError as error:
+        taken.skip(where, error.message, refused=True)
+        return
+    if reason := _left_out(item):
+        taken.skip(where, reason)
+        return
+    taken.take(
+        item.content,
+        CONVENTION,
+        where=where,
+        key=item.id,
+        name=item.id,
+        facts={"id": item.id},
+        title=item.title,
+        tags=item.tags,
+        expires=item.expires,
+        status=PROPOSED,
+        data={name: value for name, value in item.data.items() if name not in _THEIR_OWN},
+    )
