@@ -31,7 +31,6 @@ _MEMORY = ":memory:"
 _PRAGMAS = (
     "page_size = 8192",
     "trusted_schema = OFF",
-    "journal_mode = WAL",
     "cache_size = -16384",
     "wal_autocheckpoint = 1000",
 )
@@ -40,7 +39,8 @@ _SHORT_LOG = "wal_autocheckpoint = 64"
 """For a log that is left behind: who opens the file next reads it."""
 _LONG_LOG = 64 * 8192
 _left: sqlite3.Connection | None = None
-_SYNCED = {True: "synchronous = NORMAL", False: "synchronous = OFF"}
+# Rows that readers prove need no log: SQLite maps a file beside it, and who cuts that short kills all who have it open.
+_SYNCED = {True: ("journal_mode = WAL", "synchronous = NORMAL"), False: ("journal_mode = DELETE", "synchronous = OFF")}
 # What a damaged file makes of a query, or of the reading of its rows.
 DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError)
 _TABLES, _NEW = "SELECT type, sql FROM sqlite_master WHERE type != 'index'", "IF NOT EXISTS "
@@ -87,7 +87,7 @@ class Database:
         self._schema = schema
         self._version = crc32(f"{schema}\0{made_by}".encode()) >> 1 | 1
         self._what, self._root = what, root
-        self._pragmas = (*_PRAGMAS, _SYNCED[durable], *([_OVERWRITTEN, _SHORT_LOG] if root is not None else []))
+        self._pragmas = (*_PRAGMAS, *_SYNCED[durable], *([_OVERWRITTEN, _SHORT_LOG] if root is not None else []))
         self._lock = threading.RLock()
         self._open: sqlite3.Connection | None = None
         self._inode = 0

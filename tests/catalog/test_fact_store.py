@@ -98,6 +98,12 @@ def test_a_file_that_is_exchanged_at_work_harms_nobody(harm: str, catalog: Catal
     other.close()
 
 
+def test_no_file_beside_it_is_mapped_into_memory(catalog: Catalog, tmp_path: Path) -> None:
+    """What another process cuts short while the catalog is open would end this one with SIGBUS."""
+    assert right(catalog) == len(KEYS)
+    assert [one.name for one in tmp_path.iterdir()] == [FILE]
+
+
 @pytest.mark.parametrize("suffix", ["", *BESIDE])
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
 def test_what_is_no_file_keeps_nobody_waiting(make: Callable[[Path], None], suffix: str, tmp_path: Path) -> None:
