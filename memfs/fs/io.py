@@ -442,7 +442,7 @@ def make_private_folder(path: Path, root: Path | None = None) -> None:
 
     Raises:
         StorageIO: ``root`` is gone.
-        StorageReadOnly: it exists and belongs to another user, or others may write in it, or a link leads there.
+        StorageReadOnly: it is no folder, or another user's, or a link leads there.
     """
     if root is not None:
         if not os.path.isdir(root):
@@ -452,7 +452,8 @@ def make_private_folder(path: Path, root: Path | None = None) -> None:
     with operation("stat", path):
         found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise StorageReadOnly("this folder belongs to another user", path=str(path), hint="remove it")
+        what = "this folder belongs to another user" if stat.S_ISDIR(found.st_mode) else "this is no folder"
+        raise StorageReadOnly(what, path=str(path), hint="remove it")
     if found.st_mode & 0o022:
         chmod(path, 0o700)
 

@@ -356,14 +356,19 @@ def index_folder(root: Path, reader: str = "", record: Path | None = None) -> Pa
     if record is not None:
         with suppress(MemfsError, OSError):  # a disk that takes no writes does not prevent reading
             _remember(record / RECORD, folder, root)
-    try:
-        io.make_private_folder(folder)
-        if not os.path.lexists(folder / WHOSE):
-            whose = json.dumps({"root": str(root), "inode": root.stat().st_ino})
-            io.write_file(folder / WHOSE, whose.encode(), durable=False)
-    except StorageIO:  # a full disk does not prevent reading: there is no index then
-        if not folder.is_dir() and os.path.lexists(folder):
-            raise
+    for _ in range(2):
+        try:
+            io.make_private_folder(folder)
+            if not os.path.lexists(folder / WHOSE):
+                whose = json.dumps({"root": str(root), "inode": root.stat().st_ino})
+                io.write_file(folder / WHOSE, whose.encode(), durable=False)
+            break
+        except StorageIO:  # a full disk does not prevent reading: there is no index then
+            if folder.is_dir() or not os.path.lexists(folder):
+                break
+            if folder.is_symlink() or not folder.is_file():
+                raise
+            io.unlink(folder)  # of memfs's own cache, all of which can be made again
     return folder
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from kit.corpus import corpus, item, pairs
 from kit.faults import Fault, Stopped, injected
-from memfs.errors import IndexUnavailable
+from memfs.errors import IndexUnavailable, StorageIO
 from memfs.model import Query
 from memfs.model.ids import stem_of
 from memfs.model.item import RACY_NS
@@ -206,6 +206,18 @@ def test_a_deleted_folder_is_made_again(opened: Opened, folder: Path) -> None:
     index.update(pairs(item("one", "alpha")))
     assert index.fold()
     assert ids(opened()) == ["one", "two"]
+
+
+def test_a_file_in_the_place_of_the_folder_gives_way_to_it(tmp_path: Path) -> None:
+    """All in the cache can be made again, so a plain file there is removed; a link may lead anywhere and is refused."""
+    folder = generations.index_folder(tmp_path)
+    shutil.rmtree(folder)
+    folder.write_text("junk")
+    assert generations.index_folder(tmp_path).is_dir()
+    shutil.rmtree(folder)
+    folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageIO):
+        generations.index_folder(tmp_path)
 
 
 @pytest.mark.parametrize("asked", [True, False])
