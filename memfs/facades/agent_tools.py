@@ -1,4 +1,4 @@
-"""What agents may do with a memory through tools: search, page, store, change, delete, restore and read history.
+"""What agents may do with a memory through tools: search, list, store, change, delete, restore and read history.
 
 What an agent writes never passes as vouched for by a person. A change that names the version it was made from
 overwrites no later edit.
@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 from memfs.admin.history import RECOVERED
 from memfs.admin.quota import numbers
 from memfs.dataclass import dataclass, replace
-from memfs.errors import ContentError, HistoryUnavailable, ItemNotFound, MemfsError, QueryInvalid, SettingInvalid
+from memfs.errors import ContentError, HistoryUnavailable, ItemNotFound, MemfsError, SettingInvalid
 from memfs.facades.open_workspaces import Facade
-from memfs.model import Candidate, MemoryItem, Origin, Query, Recall
+from memfs.model import MemoryItem, Origin, Query, Recall
 from memfs.model.ids import check_id, of_mount, stem_of, without_mount
 from memfs.model.item import BY_TRUST, Trust, lower_trust
 from memfs.model.kinds import CONVENTION, ITEM_LIMIT, PROPOSED
 from memfs.model.learning import Keep
-from memfs.model.query import MOST
-from memfs.model.time import parse_time, utc_now
+from memfs.model.time import utc_now
 from memfs.recall.fence import withheld
 from memfs.sessions.store import Reminder, keep_extracted, pending
 from memfs.store.access_log import CORRECTED
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from memfs.git.log import Revision
     from memfs.model.episode import StateSnapshot
     from memfs.model.learning import StoreResult
-    from memfs.store.reader import Reader
     from memfs.team.asof import Past
     from memfs.workspace import ForgetResult
 
@@ -61,14 +59,6 @@ _UNSEEN = frozenset({"tags", "expires"})
 _TRIES = 5
 _COMMITTING = frozenset({"interval", "each", "batch"})
 _VERSIONS = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemPage:
-    """Some items, newest first, and where the next page begins: "" after the last."""
-
-    items: tuple[MemoryItem, ...]
-    cursor: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,44 +103,25 @@ class AgentMemory(Facade):
         self._handed([found.id])
         return found
 
-    def page(self, within: Query, size: int, cursor: str = "", past: Past | None = None) -> ItemPage:
-        """The newest items that pass a query's filters, after those of the pages before.
-
-        What is written meanwhile neither shifts nor repeats what follows. Conventions that are not accepted are there
-        only where conventions are asked for.
+    def listed(self, within: Query, size: int, past: Past | None = None) -> list[MemoryItem]:
+        """The newest items that pass a query's filters. Conventions that are not accepted are there only where
+        conventions are asked for.
 
         Args:
             past: whose items they are, None for those that there are.
 
         Raises:
-            QueryInvalid: a filter cannot be understood, or no page gave such a cursor.
+            QueryInvalid: a filter cannot be understood.
         """
-        store: Reader = self.workspace.store if past is None else past.store
-        rows = self._rows(store, within, _read_cursor(cursor) if cursor else None, size)
-        chosen = rows[:size]
-        loaded = store.load_each(chosen)
-        every = CONVENTION in within.types
-        items = tuple(one.item for one in loaded if one is not None and (every or not withheld(one.item)))
+        store = self.workspace.store if past is None else past.store
+        found = store.select(replace(within, text="", limit=size))
+        items = [item for item in found if CONVENTION in within.types or not withheld(item)]
         self._handed([item.id for item in items])
-        return ItemPage(items=items, cursor=_cursor(chosen[-1]) if len(rows) > size else "")
+        return items
 
     def _handed(self, ids: Sequence[str]) -> None:
         """Note that an agent was given items it named, or found in a list."""
         self.workspace.usage.served.note("read", ids, self.workspace.parts.clock())
-
-    @staticmethod
-    def _rows(store: Reader, within: Query, after: tuple[datetime, str] | None, size: int) -> list[Candidate]:
-        """What comes after a place, newest first and by id among those of one time; one more than ``size``, if any."""
-        until = min(filter(None, (within.until, after and after[0])), default=None)
-        asked = replace(within, text="", until=until, limit=size + 1)
-        while True:
-            found = store.candidates(asked)
-            rows = sorted((one for one in found if after is None or _place(one) > _order(*after)), key=_place)
-            # of the oldest time that was found there may be more, which come before these
-            settled = len(rows) > size and rows[size - 1].timestamp > min(one.timestamp for one in found)
-            if settled or len(found) < asked.limit or asked.limit == MOST:
-                return rows
-            asked = replace(asked, limit=min(MOST, asked.limit * 8))
 
     # -- writing ----------------------------------------------------------------------------------------------------
     def store(self, draft: MemoryItem, caller: Caller) -> StoreResult:
@@ -401,26 +372,3 @@ def _changed(before: MemoryItem, changes: Mapping[str, Any], caller: Caller) -> 
     if done <= unseen or before.trust not in BY_TRUST:
         return after
     return after.replace(trust=lower_trust(before.trust, Trust.AGENT.value))
-
-
-# -- pages ----------------------------------------------------------------------------------------------------------
-def _order(moment: datetime, item_id: str) -> tuple[float, str]:
-    return -moment.timestamp(), item_id
-
-
-def _place(one: Candidate) -> tuple[float, str]:
-    return _order(one.timestamp, one.id)
-
-
-def _cursor(last: Candidate) -> str:
-    return f"{last.timestamp.isoformat()} {last.id}"
-
-
-def _read_cursor(cursor: str) -> tuple[datetime, str]:
-    moment, _, item_id = cursor.partition(" ")
-    try:
-        return parse_time(moment), item_id
-    except (ValueError, OverflowError) as error:
-        raise QueryInvalid(
-            f"no page gave the cursor {ascii(cursor)[:60]}", field="cursor", hint="begin without one"
-        ) from error

@@ -342,13 +342,12 @@ Change = Callable[[dict[str, Any]], dict[str, Any] | None]
 class Contexts:
     """The named contexts of one workspace. May be used from several threads and processes."""
 
-    def __init__(self, store: Store, parts: Parts, files: View | None = None) -> None:
-        """``files``: of another time, to be read instead of those that there are."""
-        self._store, self._parts, self._files = store, parts, files
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store, self._parts = store, parts
 
     def names(self) -> list[str]:
         """The names of the contexts there are, sorted."""
-        entries = (self._files or self._parts.seen).scan(CONTEXTS)
+        entries = self._parts.seen.scan(CONTEXTS)
         paths = (entry.path for entry in entries if entry.regular and entry.path.endswith(ITEM_SUFFIXES))
         return sorted({stem_of(path) for path in paths if path.count("/") == CONTEXTS.count("/") + 1})
 
@@ -422,7 +421,7 @@ class Contexts:
         paths = [f"{CONTEXTS}/{check_id(name)}{suffix}" for suffix in ITEM_SUFFIXES]
         for path in paths:
             try:
-                return path, (self._files or self._parts.seen).read(path, READ_LIMIT).data
+                return path, self._parts.seen.read(path, READ_LIMIT).data
             except FileNotFoundError:
                 continue
         return paths[0], None

@@ -176,32 +176,8 @@ def test_filters_restrict_what_is_found(opened: Opened) -> None:
     using(workspace, work)
 
 
-def test_pages_hold_each_memory_once_while_others_write(opened: Opened) -> None:
-    """A cursor goes on where a page ended, whatever was written, removed, or happened at the same time (B5)."""
-    workspace = opened()
-    with workspace.store.batch("Many at once") as batch:
-        for number in range(12):
-            batch.put(MemoryItem(f"Fact {number}", id=f"fact-{number:02}", timestamp="2026-03-01T10:00:00Z"))
-
-    async def work(talk: Talk) -> None:
-        seen: list[str] = []
-        cursor = ""
-        for turn in range(10):
-            page = await talk("memory_list", limit=5, **({"cursor": cursor} if cursor else {}))
-            seen += [row["id"] for row in page["items"]]
-            cursor = page.get("next_cursor", "")
-            workspace.store.put(MemoryItem("Newer than all", id=f"newer-{turn}"))
-            workspace.store.delete("fact-04") if turn == 0 else None
-            if not cursor:
-                break
-        assert seen == [f"fact-{number:02}" for number in range(12)]
-        assert "cursor" in await talk.refused("memory_list", cursor="bm90aGluZw==")
-
-    using(workspace, work)
-
-
 def test_the_past_is_searched_and_listed(opened: Opened) -> None:
-    """With ``as_of`` both answer for a commit or date, page by page, and say of when that is (B1)."""
+    """With ``as_of`` both answer for a commit or date, and say of when that is (B1)."""
     workspace = opened(history__commit="each")
     for number in range(3):
         workspace.store.put(MemoryItem(f"The depot {number} opens at eight", id=f"depot-{number}"))
@@ -217,10 +193,9 @@ def test_the_past_is_searched_and_listed(opened: Opened) -> None:
         assert found["as_of"] == then
         assert then[:12] in talk.text
         assert "opens at eight" in talk.text
-        first = await talk("memory_list", as_of=then, limit=2)
-        rest = await talk("memory_list", as_of=then, limit=2, cursor=first["next_cursor"])
-        assert sorted(row["id"] for row in (*first["items"], *rest["items"])) == sorted(found["ids"])
-        assert "as_of" in rest
+        listed = await talk("memory_list", as_of=then)
+        assert sorted(row["id"] for row in listed["items"]) == sorted(found["ids"])
+        assert listed["as_of"] == then
         assert (await talk("memory_list"))["items"] == []
         assert "no revision" in await talk.refused("memory_search", query="depot", as_of="nowhere")
 
@@ -513,7 +488,6 @@ def test_agents_that_may_not_ask_are_not_answered(opened: Opened) -> None:
         assert "memory_get" in names
         assert "on_demand" in await talk.refused("memory_search", query="port")
         assert "on_demand" in await talk.refused("memory_list")
-        assert "on_demand" in await talk.refused("memory_list", cursor="x")
 
     using(workspace, work)
 

@@ -50,7 +50,7 @@ def doors(workspace: Workspace) -> Iterator[tuple[str, str]]:
     yield "a tool's search", memory.search(QUESTION, 10).text
     yield "a tool's search among types", memory.search(QUESTION, 10, Query(types=frozenset({"convention"}))).text
     yield "the beginning of a task", memory.beginning()[0].text
-    yield "a tool's list", " ".join(item.content for item in memory.page(Query(), 10).items)
+    yield "a tool's list", " ".join(item.content for item in memory.listed(Query(), 10))
     layer = MemoryLayer(workspace=workspace)
     yield "the layer's recall", asyncio.run(layer.recall(QUESTION))
     yield "a situation", json.dumps(relevant(workspace.recaller, {"tool": QUESTION}))
@@ -78,7 +78,7 @@ def test_no_door_gives_what_is_not_accepted(workspace: Workspace) -> None:
 def test_an_agent_finds_its_own_proposal_where_it_asks_for_conventions(workspace: Workspace) -> None:
     """By its id, and in a list of conventions, with its status: it can mend what it proposed (K8)."""
     memory = AgentMemory(workspace=workspace)
-    listed = memory.page(Query(types=frozenset({"convention"})), 10).items
+    listed = memory.listed(Query(types=frozenset({"convention"})), 10)
     assert {item.status for item in listed} == {"accepted", "proposed", "retired", ""}
     assert memory.get("naming-1").status == "proposed"
     changed = memory.update("naming-1", {"status": "accepted"}, Caller(agent="coder"))[1]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,40 +15,35 @@ from memfs.dataclass import dataclass, field, replace
 from memfs.doors.claude_code import installer
 from memfs.doors.claude_code.installer import project_folder
 from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange
-from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, options, remark, verb, wants_json
+from memfs.doors.cli.command import complete_ids, invocation, opened, options, remark, verb, wants_json
 from memfs.doors.cli.draft import spoken
-from memfs.doors.cli.options import SOURCE, allow_secret_option, as_of, land, note_waiting, pair, past_at, reference
+from memfs.doors.cli.options import SOURCE, allow_secret_option, land, note_waiting, pair, reference
 from memfs.doors.cli.output import (
     OMIT,
     Block,
     Note,
-    Table,
     Text,
     count,
     listed,
     merge,
     one_line,
-    readable,
     styled,
 )
 from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import ask_to_join
-from memfs.errors import ItemNotFound, MemfsError
+from memfs.errors import MemfsError
 from memfs.fs.workspace_location import find_workspace, is_workspace
 from memfs.model.episode import Action, Episode, StateSnapshot
 from memfs.model.ids import of_mount
-from memfs.model.kinds import nearest
 from memfs.model.learning import Keep
 from memfs.recall.conflict_notes import CONTRADICTS
 from memfs.store.parts import FlushResult
-from memfs.store.state_files import DEFAULT, Contexts
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
     from memfs.learning.consolidation import ConsolidationResult
     from memfs.learning.rules import FailureAnalysis
     from memfs.model import MemoryItem
-    from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
 
@@ -519,121 +512,6 @@ def feedback(workspace: Workspace, id: str, signal: str, reason: str) -> Feedbac
     land(workspace, item)
     due = not helped and any(weak.item.id == item.id for weak in workspace.pruner.due())
     return FeedbackReport(item.id, item.importance, before.importance, due)
-
-
-# -- context ------------------------------------------------------------------------------------------------------
-_named = click.option("--name", default=DEFAULT, metavar="NAME", help=f"Which context; '{DEFAULT}' by default.")
-
-
-def _of(workspace: Workspace, past: Past | None) -> Contexts:
-    return workspace.contexts if past is None else Contexts(workspace.store, workspace.parts, past.files)
-
-
-# -- context get --------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ContextValues:
-    """What a context holds.
-
-    Attributes:
-        name: of the context.
-        values: all its keys, or the one that was asked for.
-    """
-
-    name: str
-    values: Mapping[str, Any]
-
-
-def _values_text(found: ContextValues, key: str | None) -> Text:
-    if key is not None:
-        yield Block(readable(found.values[key]))
-    else:
-        yield Table([(name, readable(value)) for name, value in found.values.items()])
-
-
-@verb("get", text=_values_text)
-@click.argument("key", required=False)
-@_named
-@as_of
-def _context_get(workspace: Workspace, key: str | None, name: str, as_of: str | None) -> ContextValues:
-    """Show all keys, or the value of one.
-
-    Examples:
-        memfs agent context get branch
-    """
-    contexts = _of(workspace, past_at(workspace, as_of))
-    values, others = contexts.read(name), contexts.names()
-    if key is not None and key not in values:
-        hint = nearest(key, values) or f"memfs agent context set {key}=VALUE"
-        raise ItemNotFound(f"the context {name!r} has no key {key!r}", hint=hint)
-    if name not in others:
-        begin = f"there is {', '.join(others)}" if others else "'memfs agent context set KEY=VALUE' begins one"
-        remark(f"there is no context {name} yet; {begin}")
-    return ContextValues(name, values if key is None else {key: values[key]})
-
-
-# -- context set, unset -------------------------------------------------------------------------------------------
-def _change_text(done: ContextValues) -> Text:
-    yield f"The context {done.name} has {count(len(done.values), 'key')}"
-
-
-@verb("set", text=_change_text)
-@click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
-@_named
-def _context_set(workspace: Workspace, pairs: tuple[str, ...], name: str) -> ContextValues:
-    """Give keys new values, and leave the others alone.
-
-    KEY=VALUE is text, KEY:=VALUE is JSON, for numbers, lists and the like.
-
-    Examples:
-        memfs agent context set branch=main ticket=SHOP-12
-        memfs agent context set 'open:=["SHOP-12", "SHOP-13"]'
-    """
-    left = workspace.contexts.set(dict(map(_pair, pairs)), name, source=SOURCE)
-    land(workspace)
-    return ContextValues(name, left)
-
-
-@verb("unset", text=_change_text)
-@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
-@_named
-def _context_unset(workspace: Workspace, keys: tuple[str, ...], name: str) -> ContextValues:
-    """Take keys away.
-
-    Examples:
-        memfs agent context unset ticket
-    """
-    left = workspace.contexts.unset(keys, name, source=SOURCE)
-    land(workspace)
-    return ContextValues(name, left)
-
-
-def _pair(word: str) -> tuple[str, Any]:
-    """A key and its value.
-
-    Raises:
-        Unclear: there is no "=", no key, or what should be JSON is none.
-    """
-    key, equals, value = word.partition("=")
-    if not equals or not key.rstrip(":"):
-        raise Unclear(f"{word[:60]!r} gives no value to a key", "write KEY=VALUE, such as branch=main")
-    if not key.endswith(":"):
-        return key, value
-    try:
-        return key[:-1], json.loads(value)
-    except ValueError as error:
-        raise Unclear(f"{value[:60]!r} is not JSON", f"write {key[:-1]}=VALUE for plain text") from error
-
-
-context = Actions(
-    "context",
-    """Keep the circumstances of a session or workflow, which no memory disturbs.
-
-    They are in ContextMemory/context/NAME.yaml, each change in history.
-    """,
-    _context_get,
-    _context_set,
-    _context_unset,
-)
 
 
 # -- consolidate --------------------------------------------------------------------------------------------------

@@ -87,7 +87,6 @@ GROUPS: Mapping[str, Family] = {
             Verb("episode", "Record what agents did, and learn rules from it."),
             Verb("correct", "Keep what a person corrects or prefers."),
             Verb("feedback", "Say whether an item helped."),
-            Verb("context", "Keep keys and values of a session or workflow."),
             Verb("consolidate", "End a session: keep what matters, clear the rest."),
         ),
     ),

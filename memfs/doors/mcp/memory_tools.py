@@ -210,13 +210,9 @@ def memory_list(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult
     within = filters(given)
     revision = given.get("as_of", "")
     past = opened.memory.past_at(revision) if revision else None
-    page = opened.memory.page(within or Query(), given["limit"], given.get("cursor", ""), past)
-    rows = [brief(item) for item in page.items]
+    rows = [brief(item) for item in opened.memory.listed(within or Query(), given["limit"], past)]
     text = quoted(map(_row, rows)) or ("No memory passes these filters." if within else "Nothing is remembered yet.")
-    if page.cursor:
-        text += f"\n\nMore with cursor {page.cursor}"
-    resolved = {"as_of": past.commit} if past is not None else {}
-    return ToolResult(text, {"items": rows, **resolved, **({"next_cursor": page.cursor} if page.cursor else {})})
+    return ToolResult(text, {"items": rows, **({"as_of": past.commit} if past is not None else {})})
 
 
 def _row(row: Mapping[str, Any]) -> str:
