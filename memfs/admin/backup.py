@@ -80,7 +80,7 @@ def make(parts: Parts, target: Path, origin: str) -> BackupManifest:
     try:
         packer = WorkspacePacker(parts)
         with closing(packer.tar()) as files:
-            _write(folder / FILES, _gzipped(files))
+            io.write_new(folder / FILES, _gzipped(files))
         manifest = _assemble(parts, packer, _bundled(parts, packer, folder), folder, origin)
         if verify(folder / _WHOLE) != manifest:
             raise errors.BackupInvalid(
@@ -95,13 +95,6 @@ def make(parts: Parts, target: Path, origin: str) -> BackupManifest:
 
 
 # -- temporary files ----------------------------------------------------------------------------------------------
-def _write(path: Path, chunks: Iterable[bytes]) -> None:
-    with io.descriptor(io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)) as fd:
-        for data in chunks:
-            io.write_all(fd, data, str(path))
-        io.fsync(fd, str(path))
-
-
 def _read(path: Path) -> Iterator[bytes]:
     with io.descriptor(io.open_file(path, os.O_RDONLY)) as fd:
         yield from chunks_of(fd, os.fstat(fd).st_size, str(path))
@@ -257,7 +250,7 @@ def _assemble(
         left_out=tuple(f"{path}: {reason}" for path, reason in sorted(packer.left_out.items())),
         whole=packer.left_out.keys() <= packer.on_purpose,
     )
-    _write(folder / _WHOLE, _tar(manifest, packer.state, folder))
+    io.write_new(folder / _WHOLE, _tar(manifest, packer.state, folder))
     return manifest
 
 

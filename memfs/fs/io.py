@@ -10,7 +10,7 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -544,6 +544,19 @@ def write_file(path: Path, data: bytes, mode: int = 0o600, durable: bool = True)
         raise
     if durable:
         sync_folder(path.parent)
+
+
+def write_new(path: Path, chunks: Iterable[bytes], mode: int = 0o600) -> None:
+    """Write a new file, its content durable on return; the caller makes its name so. An error may leave part of it.
+
+    Raises:
+        FileExistsError: there is one.
+        StorageIO: as the system says.
+    """
+    with descriptor(open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)) as fd:
+        for data in chunks:
+            write_all(fd, data, str(path))
+        fsync(fd, str(path))
 
 
 def sweep(folder: Path, beginning: str = ".", *, folders: bool = False) -> int:

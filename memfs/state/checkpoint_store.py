@@ -348,13 +348,10 @@ def _payload_summary(data: bytes, checkpoint: Checkpoint) -> dict[str, Any]:
 
 def write_payload(target: Path, content: Iterable[bytes]) -> None:
     """Write a new file, durable on return. What is read of it afterwards comes from the disk, not from memory."""
-    with io.descriptor(io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)) as fd:
-        for data in content:
-            io.write_all(fd, data, str(target))
-        io.fsync(fd, str(target))
-        if hasattr(os, "posix_fadvise"):
-            with suppress(OSError):  # a system that cannot is no worse off
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    io.write_new(target, content)
+    if hasattr(os, "posix_fadvise"):
+        with io.descriptor(io.open_file(target, os.O_RDONLY)) as fd, suppress(OSError):  # it is an optimisation
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     io.sync_folder(target.parent)
     io.sync_folder(target.parent.parent)
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import partial
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -28,7 +28,7 @@ from memfs.format.plain import canonical
 from memfs.format.secrets import allowed
 from memfs.format.text import BOM, utf8
 from memfs.fs import io
-from memfs.fs.archive import batches
+from memfs.fs.archive import DigestStream, batches
 from memfs.fs.atomic_replace import sha256
 from memfs.model.ids import check_id, slug, stem_of, suffix_of
 from memfs.model.item import MemoryItem, Trust
@@ -216,7 +216,7 @@ def by_hand(line: Mapping[str, Any]) -> dict[str, Any]:
 
 
 FORMATS = ("jsonl", "csv", "parquet")
-_HELD = 1 << 20
+_PIECE = 1 << 20
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
 
 
@@ -237,55 +237,17 @@ def format_of(file: str) -> str:
     return next((found for ending, found in _ENDINGS.items() if file.lower().endswith(ending)), "")
 
 
-class _Out:
-    """Passes bytes on to a sink in large pieces, as a file that pyarrow can write to; closed, it takes nothing more.
-
-    Attributes:
-        size: how many bytes it took.
-    """
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._held: list[bytes] = []
-        self._room = _HELD
-        self.size = 0
-        self.closed = False
-
-    def write(self, data: Any) -> int:
-        if not self.closed:
-            self._held.append(bytes(data))
-            self.size += len(data)
-            self._room -= len(data)
-        if self._room <= 0:
-            self.flush()
-        return len(data)
-
-    def flush(self) -> None:
-        data, self._held, self._room = b"".join(self._held), [], _HELD
-        if data:
-            self._sink.write(data)
-
-    def close(self) -> None:
-        self.closed = True
-
-
-def write_records(form: str, records: Iterable[ExportRecord], sink: Sink, columns: Columns) -> int:
-    """Write records in a format, one after the other; the sink stays open.
-
-    Returns:
-        How many bytes were written.
+def encoded(form: str, records: Iterable[ExportRecord], columns: Columns) -> Iterator[bytes]:
+    """Records in a format, in pieces of about a megabyte.
 
     Raises:
         ExtraMissing: the format needs a package that is not installed.
     """
-    out = _Out(sink)
     if form == "parquet":
-        _write_parquet(records, out, columns)
+        pieces = _parquet(records, columns)
     else:
-        for data in map(json_line, records) if form == "jsonl" else _csv(records, columns):
-            out.write(data)
-    out.flush()
-    return out.size
+        pieces = map(json_line, records) if form == "jsonl" else _csv(records, columns)
+    return map(b"".join, batches(pieces, len, _PIECE, _PIECE))
 
 
 def _csv(records: Iterable[ExportRecord], columns: Columns) -> Iterator[bytes]:
@@ -324,31 +286,29 @@ def pyarrow() -> Any:
     return package
 
 
-def _write_parquet(records: Iterable[ExportRecord], file: _Out, columns: Columns) -> None:
-    """Write records in groups of rows; memory is bounded by one group."""
+def _parquet(records: Iterable[ExportRecord], columns: Columns) -> Iterator[bytes]:
+    """A file of groups of rows; memory is bounded by one group."""
     pa = pyarrow()
     front = [pa.field(name, pa.int64() if name == "iteration" else pa.string()) for name in (*FIXED, DOCUMENT, TEXT)]
     own = [pa.field(name, pa.float64() if numbers else pa.string()) for name, numbers in columns.items()]
     schema = pa.schema([*front, *own])
-    out = pa.parquet.ParquetWriter(file, schema, compression="zstd")
-    rows: list[dict[str, Any]] = []
-    held = 0
-    try:
-        for record in records:
-            document = json.dumps(record.document, ensure_ascii=True, allow_nan=False)
-            values = dict(flat(record.document))
-            row = {name: _fitting(values.get(name), numbers) for name, numbers in columns.items()}
-            rows.append({**row, **record.fixed(), DOCUMENT: document, TEXT: record.text or None})
-            held += len(document) + len(record.text)
-            if len(rows) >= _ROWS or held >= _GROUP_BYTES:
-                out.write_table(pa.Table.from_pylist(rows, schema=schema))
-                rows, held = [], 0
-        if rows:
-            out.write_table(pa.Table.from_pylist(rows, schema=schema))
-        out.close()
-    except BaseException:
-        file.close()  # the library would still write an end
-        raise
+    written = BytesIO()
+    out = pa.parquet.ParquetWriter(written, schema, compression="zstd")
+    rows = (_parquet_row(record, columns) for record in records)
+    for group in batches(rows, lambda row: len(row[DOCUMENT]) + len(row[TEXT] or ""), _GROUP_BYTES, _ROWS):
+        out.write_table(pa.Table.from_pylist(group, schema=schema))
+        yield written.getvalue()
+        written.seek(0)
+        written.truncate()
+    out.close()
+    yield written.getvalue()
+
+
+def _parquet_row(record: ExportRecord, columns: Columns) -> dict[str, Any]:
+    document = json.dumps(record.document, ensure_ascii=True, allow_nan=False)
+    values = dict(flat(record.document))
+    row = {name: _fitting(values.get(name), numbers) for name, numbers in columns.items()}
+    return {**row, **record.fixed(), DOCUMENT: document, TEXT: record.text or None}
 
 
 def _fitting(value: Any, numbers: bool) -> float | str | None:
@@ -358,19 +318,8 @@ def _fitting(value: Any, numbers: bool) -> float | str | None:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    fd: int
-    name: str
-
-    def write(self, data: bytes, /) -> None:
-        """Write all of it."""
-        io.write_all(self.fd, data, self.name)
-
-
-@contextmanager
-def out_file(root: str | os.PathLike[str], target: Path, replace: bool) -> Iterator[Sink]:
-    """A file to write into; after an error, and after a kill, what lay under its name is as it was.
+def write_file(root: Path, target: Path, chunks: Iterable[bytes], replace: bool) -> None:
+    """Write a file whole, durable on return; after an error, and after a kill, what lay under its name is as it was.
 
     Args:
         root: the workspace, among whose documents it must not be.
@@ -384,22 +333,19 @@ def out_file(root: str | os.PathLike[str], target: Path, replace: bool) -> Itera
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     io.sweep(target.parent, f".{target.name}.")
     io.unlink(temporary, missing_ok=True)
-    with io.operation("open", target):
-        fd = io.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        yield _File(fd, str(target))
-        io.fsync(fd, str(target))
+        with io.operation("open", target):
+            io.write_new(temporary, chunks, 0o666)
         _require_place(root, target, replace)
         io.rename(str(temporary), str(target))
     finally:
-        os.close(fd)
         with suppress(errors.MemfsError):
             io.unlink(temporary, missing_ok=True)
     io.sync_folder(target.parent)
 
 
-def _require_place(root: str | os.PathLike[str], target: Path, replace: bool) -> None:
-    if target.resolve().is_relative_to((Path(root) / CONTENT).resolve()):
+def _require_place(root: Path, target: Path, replace: bool) -> None:
+    if target.resolve().is_relative_to((root / CONTENT).resolve()):
         raise errors.Conflict(
             "an export must not lie among the documents", path=str(target), hint=f"name a file outside {CONTENT}/"
         )
@@ -516,14 +462,11 @@ class Exporter:
             ExtraMissing: the format needs a package that is not installed.
             OSError, StorageIO: of a path there is no file then; what an open file got until then is no whole export.
         """
-        if isinstance(target, str | os.PathLike):
-            place = Path(target).absolute()
-            with out_file(self._parts.tree.root, place, replace) as out:
-                return self.export(out, format or format_of(place.name), query)
-        chosen, form, columns = query or export_query(), known_format(format or "jsonl"), Columns()
+        named = os.fspath(target) if isinstance(target, str | os.PathLike) else ""
+        form = known_format(format or format_of(named) or "jsonl")
+        chosen, columns, missing = query or export_query(), Columns(), dict[str, str]()
         if form == "parquet":
             pyarrow()
-        missing: dict[str, str] = {}
         if form != "jsonl":
             for record in self._records(chosen, missing):
                 learn_columns(columns, flat(record.document))
@@ -535,8 +478,13 @@ class Exporter:
                 yield record
                 counts[record.type] += 1
 
-        size = write_records(form, counted(), target, columns)
-        return ExportResult(counts=dict(counts), bytes=size, missing=tuple(missing.values()))
+        data = DigestStream(encoded(form, counted(), columns))
+        if isinstance(target, str | os.PathLike):
+            write_file(self._parts.tree.root, Path(target).absolute(), data, replace)
+        else:
+            for piece in data:
+                target.write(piece)
+        return ExportResult(counts=dict(counts), bytes=data.digest[0], missing=tuple(missing.values()))
 
     # -- which ----------------------------------------------------------------------------------------------------
     def _records(self, query: StateQuery, missing: dict[str, str]) -> Iterator[ExportRecord]:
