@@ -156,21 +156,19 @@ class HistoryRewrite(Generic[Wanted, Done]):
             hint="try again when nobody works in it; the next memfs command ends what was begun",
         )
 
-    def _survey(self, known: rewrite.HistoryRemoval | None) -> tuple[rewrite.HistorySurvey, frozenset[str]]:
-        """Look at everything, after removing what an earlier attempt left.
-
-        Args:
-            known: what the one that has begun removes.
-
-        Returns:
-            The survey, and what of that may be gone already: the survey is without it.
-        """
+    def _survey(self) -> rewrite.HistorySurvey:
+        """Look at everything, after removing what an earlier attempt left."""
         refuse_kind(self._repository)
         self._clear(ended=False)
         refuse_busy(self._repository)
         RemoteHistory(self._repository).note_all()
-        survey = rewrite.HistorySurvey(self._repository)
-        return survey, survey.leave_out(known.gone) if known else frozenset()
+        try:
+            rewrite.fsck(self._repository)
+        except errors.GitFailed as error:
+            raise errors.EraseRefused(
+                f"the repository is damaged: {error.message}", hint="'git fsck --full' names what is missing"
+            ) from error
+        return rewrite.HistorySurvey(self._repository)
 
     @contextmanager
     def _swapped(
@@ -186,18 +184,12 @@ class HistoryRewrite(Generic[Wanted, Done]):
             MovedRef: the repository changed meanwhile.
             EraseRefused: the new repository is not as it should be, or a lock is held; nothing was begun.
         """
-        try:
-            rewrite.fsck(self._repository)
-        except errors.GitFailed as error:
-            raise errors.EraseRefused(
-                f"the repository is damaged: {error.message}", hint="'git fsck --full' names what is missing"
-            ) from error
         # Never a folder that an earlier attempt's git could still be writing to.
         rewriter = rewrite.Rewriter(self._repository, survey, removal, self._folder / f"new-{secrets.token_hex(4)}")
         rewriter.build()
         RemoteHistory(self._repository).note_erased(rewriter.first_replaced())
         with rewriter.locked():
-            self._begin({**record, **_noted(removal), "gone": sorted(rewriter.gone)})
+            self._begin({**record, **_noted(removal)})
             rewriter.add_pack()
             yield rewriter
             rewriter.turn()
@@ -281,7 +273,7 @@ def _noted(removal: rewrite.HistoryRemoval) -> dict[str, Any]:
 
 def _removal_of(record: Mapping[str, Any]) -> rewrite.HistoryRemoval:
     commits, last = record.get("commits", ()), record.get("last", "")
-    if not all(map(HEX.fullmatch, (*record["blobs"], *record["gone"], *commits, *([last] if last else ())))):
+    if not all(map(HEX.fullmatch, (*record["blobs"], *commits, *([last] if last else ())))):
         raise ValueError("it names no object")
     if not commits and not (type(record["reference"]) is str and type(record["is_path"]) is bool):
         raise ValueError("it names neither commits nor an item")
@@ -293,7 +285,6 @@ def _removal_of(record: Mapping[str, Any]) -> rewrite.HistoryRemoval:
         commits=frozenset(commits),
         last=last,
         first=bytes.fromhex(record.get("first", "")),
-        gone=frozenset(record["gone"]),
     )
 
 
@@ -470,14 +461,13 @@ class Eraser(HistoryRewrite[EraseName, "tuple[Target, ErasePlan] | None"]):
         if named is None:
             self._clear(ended=True)
             return None
-        survey, left_out = self._survey(known)
+        survey = self._survey()
         target = TargetFinder(self._parts, survey, named, known).find()
         if known is None:
             self._require_found(target)
         self._refuse_edited(target)
-        removal = replace(target.removal, gone=left_out)
         record = {"reference": named.reference, "is_path": named.is_path}
-        with self._swapped(survey, removal, record) as rewriter:
+        with self._swapped(survey, target.removal, record) as rewriter:
             self._remove_files(target)
         plan = self._plan(target, rewriter)
         purge(self._parts, target)
@@ -540,7 +530,7 @@ class Eraser(HistoryRewrite[EraseName, "tuple[Target, ErasePlan] | None"]):
         entries = entries_of(self._repository.git)
         staged = staged_changes(self._repository.git, self._repository.head_commit())
         found = {one.path for one in entries if target.means(one.path) != (one.blob in target.removal.blobs)}
-        wrong = found & staged.keys()
+        wrong = {path for path in staged if path in found or os.fsdecode(path) in target.quotes}
         yield from sorted(wrong)
         index = {one.path: one.blob for one in entries}
         own = (path for path in self._store.edit_finder.own_paths() if not self._parts.is_local(path))
@@ -732,10 +722,10 @@ class HistoryCut(HistoryRewrite[tuple[datetime, Path], CutPlan]):
                 "an erase or a cut of history was interrupted", hint="the next memfs command here ends it"
             )
         known = self._known()
-        survey, left_out = self._survey(known)
+        survey = self._survey()
         plan = self._under_way or CutPlan(before=datetime.now(UTC))
         if known is not None:
-            removal = replace(known, gone=left_out or _content_of(self._parts, survey, known))
+            removal = known
         elif wanted is not None:
             before, export = wanted
             look = _Look(self._parts, before, survey)
@@ -801,9 +791,7 @@ class _Look:
         plan = CutPlan(before=before, elsewhere=tuple(sorted(name for name, _ in remotes(self._parts))))
         if point is None:
             return plan
-        old = rewrite.reached(self._parents, [point])
-        stray = self._parents.keys() - old - rewrite.reached(self._parents, tips, old)
-        self._gone = old | {commit for commit in stray if self._times[commit] < moment}
+        self._gone = rewrite.reached(self._parents, [point])
         for ref, found in names.items():
             if self.survey.tagged(found) in self._gone - {point}:
                 self._cut_refs[ref] = found
@@ -821,9 +809,6 @@ class _Look:
         refs = {branch: self.plan.commit}
         for ref, found in self._cut_refs.items():
             refs[ref if ref.startswith(_TAGS) else f"refs/cut/{ref.removeprefix('refs/')}"] = found
-        stray = self._gone - rewrite.reached(self._parents, map(self.survey.tagged, refs.values()))
-        for commit in stray - {parent for one in stray for parent in self._parents[one]}:
-            refs[f"refs/cut/{commit}"] = commit
         history = RepositorySnapshot(head=branch, refs=refs)
         with io.descriptor(io.open_file(target, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)) as fd:
             write_bundle(self._repository, history, fd, str(target))
@@ -843,19 +828,4 @@ class _Look:
         text = f"Cut the history before {format_time(self.plan.before)}\n\nIt led to {self.plan.commit}."
         text = compose("\n".join((text, *([""] if lines else []), *lines)), [Writer(source=CUT)])
         first = encode_commit(point.tree, (), committer, committer, point.time, text)
-        removal = rewrite.HistoryRemoval(commits=frozenset(self._gone), last=self.plan.commit, first=first)
-        return replace(removal, gone=_content_of(self._parts, self.survey, removal))
-
-
-def _content_of(parts: Parts, survey: rewrite.HistorySurvey, removal: rewrite.HistoryRemoval) -> frozenset[str]:
-    """The trees and blobs that nothing but the commits that go holds."""
-    git = parts.repository.git
-    old = {survey.commits[commit][0] for commit in removal.commits & survey.commits.keys()}
-    later = {tree for commit, (tree, _) in survey.commits.items() if commit not in removal.commits}
-    # What no commit holds may be a person's, too.
-    named = {survey.tagged(name) for name in survey.of_kind("tag")} | {*survey.names.refs.values()}
-    loose = (named - survey.commits.keys()) | (survey.inner.keys() - survey.committed())
-    kept = {rewrite.named_in_commit(removal.first)[0]} | later | loose | rewrite.staged(parts.repository)
-    request = "".join(f"{name}\n" for name in (*old, *(f"^{one}" for one in kept)))
-    out = git.run("rev-list", "--objects", "--stdin", data=request.encode(), timeout=rewrite.PATIENCE)
-    return frozenset(rewrite.listed(out))
+        return rewrite.HistoryRemoval(commits=frozenset(self._gone), last=self.plan.commit, first=first)

@@ -26,7 +26,9 @@ from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
 from memfs.git.commit_object import EXPORT
 from memfs.git.layout import ERASE_FOLDER, HEX, discover
+from memfs.git.process import entries_of
 from memfs.git.remote import without_login
+from memfs.git.repository import Repository
 from memfs.git.rewrite import HistoryRemoval, HistorySurvey, Traces, Versions, edit_object, files_below
 from memfs.learning.inbox import FILE as INBOX
 from memfs.learning.inbox import erased
@@ -134,11 +136,8 @@ class TargetFinder:
         trivial = {self._parts.repository.blob_id(data) for _, data in contents if len(data.strip()) < _TRIVIAL}
         texts = [(path, data) for path, data in contents if len(data.strip()) >= _TRIVIAL]
         texts += [(change.path, change.data or b"") for change in self._elsewhere()]
-        blobs = (blobs - trivial) | (self._survey.facts.keys() & (self._known.blobs if self._known else ()))
+        blobs = (blobs - trivial) | (self._known.blobs if self._known else set())
         traces = self._traces(texts, names | set(self._excerpts(texts)))
-        lines = {line.strip() for _, data in texts for line in data.splitlines() if len(line.strip()) >= _WHOLE}
-        loose, quotes = self._look_through(blobs, traces, lines)
-        blobs |= loose
         paths = {path for found in versions.blobs.values() for path in found}
         paths |= self._known.paths if self._known else set()
         removal = HistoryRemoval(
@@ -148,6 +147,10 @@ class TargetFinder:
             traces=traces,
         )
         copies = sorted(self._survey.paths(blobs) - paths)
+        others = self._survey.contents(name for name in self._survey.of_kind("blob") if name not in blobs)
+        quotes = quoted_at(
+            self._parts.repository, self._survey, {name for name, data in others if traces.quoted_in(data)}
+        )
         return Target(named=self._named, removal=removal, copies=tuple(copies), quotes=quotes)
 
     # -- versions -------------------------------------------------------------------------------------------------
@@ -219,31 +222,11 @@ class TargetFinder:
             return short + _long([item.title, *item.content.splitlines(), *_texts(item.data)])
         return _long(values)
 
-    # -- what else holds it ---------------------------------------------------------------------------------------
-    def _look_through(self, blobs: set[str], traces: Traces, lines: set[bytes]) -> tuple[set[str], tuple[str, ...]]:
-        """Blobs that no commit holds and that have a line only the item has; and files that quote it."""
-        others = [name for name in self._survey.of_kind("blob") if name not in blobs]
-        marks = lines.union(traces.phrases)
-        marked: dict[str, set[bytes]] = {}
-        quoting = set()
-        for name, data in self._survey.contents(others):
-            found = {mark for mark in marks if mark in data}
-            if found:
-                marked[name] = found
-            if found and traces.quoted_in(data):
-                quoting.add(name)
-        if not marked:
-            return set(), ()
-        committed = self._survey.committed()
-        held = {blob for tree, found in self._survey.holding(marked).items() if tree in committed for blob in found}
-        shared: set[bytes] = set().union(*(marked[blob] for blob in held))
-        loose = {blob for blob, found in marked.items() if blob not in held and found - shared}
-        return loose, quoted_at(self._survey, quoting & held)
 
-
-def quoted_at(survey: HistorySurvey, blobs: Collection[str]) -> tuple[str, ...]:
-    """The paths of some blobs in any commit; that of a note is the id of what it is about."""
-    found = sorted(map(os.fsdecode, survey.paths(blobs)))
+def quoted_at(repository: Repository, survey: HistorySurvey, blobs: Collection[str]) -> tuple[str, ...]:
+    """The paths of some blobs in any commit and the index; that of a note is the id of what it is about."""
+    added = {entry.path for entry in entries_of(repository.git) if entry.blob in blobs}
+    found = sorted(map(os.fsdecode, survey.paths(blobs) | added))
     return tuple(f"git note on {name}" if HEX.fullmatch(name := path.replace("/", "")) else path for path in found)
 
 
@@ -560,7 +543,7 @@ class EraseProof:
 
 def prove(parts: Parts, target: Target) -> EraseProof:
     """Read everything that could hold a target."""
-    survey = HistorySurvey(parts.repository)
+    survey = HistorySurvey(parts.repository, everything=True)
     removal, traces = target.removal, target.traces
     hits = [f"object {blob} is still there" for blob in sorted(removal.blobs & survey.facts.keys())]
     left = survey.versions(parts.repository.full(CONTENT), removal.paths.__contains__)
@@ -582,7 +565,7 @@ def prove(parts: Parts, target: Target) -> EraseProof:
         objects=len(survey.facts),
         files=sum(found is not None for found in read.values()),
         hits=tuple(hits),
-        quotes=quoted_at(survey, quoting),
+        quotes=quoted_at(parts.repository, survey, quoting),
     )
 
 

@@ -1,7 +1,8 @@
-"""Surveys every object of a repository, rewrites history without some blobs or commits, and swaps the outcome in.
+"""Surveys what a repository names, rewrites history without some blobs or commits, and swaps the outcome in.
 
-Objects are read in bulk, reachable or not. The rewritten repository is built beside the old one; its objects are
-complete and checked before anything of the old one changes, and the swap begins only while that is what was rewritten.
+Kept is what refs, reflogs and the index lead to; what nothing names goes. The rewritten repository is built beside the
+old one; its objects are complete and checked before anything of the old one changes, and the swap begins only while
+that is what was rewritten.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from graphlib import TopologicalSorter
@@ -349,7 +351,6 @@ class HistoryRemoval:
         traces: what is taken out of messages and reflogs.
         commits: those that disappear: their children have one parent less, and their tags are gone.
         last: the one of them that another one replaces; ``first``: the content of that one.
-        gone: what disappears besides: what nothing else holds, or what an interrupted removal had named.
     """
 
     blobs: frozenset[str] = frozenset()
@@ -359,7 +360,6 @@ class HistoryRemoval:
     commits: frozenset[str] = frozenset()
     last: str = ""
     first: bytes = b""
-    gone: frozenset[str] = frozenset()
 
 
 # -- the survey -------------------------------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ class Versions:
 
 
 class HistorySurvey:
-    """All of a repository, as it is now: what comes later is neither removed nor overwritten.
+    """What a repository names, as it is now: what comes later is neither removed nor overwritten.
 
     Attributes:
         names: what names objects; ``index`` the facts of the index.
@@ -395,13 +395,14 @@ class HistorySurvey:
         inner: for each tree, the trees in it.
     """
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, *, everything: bool = False) -> None:
+        """``everything``: also the objects that nothing names."""
         self._repository = repository
         top = repository.common_dir / "objects"
         self.stock = [path.relative_to(top).as_posix() for path in files_below(top)]
         self.names = read_names(repository)
         self.index = facts_of(index_of(repository.git_dir))
-        self.facts = inventory(repository.git)
+        self.facts = inventory(repository.git, None if everything else named(repository))
         self.commits = {name: named_in_commit(data) for name, data in self.contents(self.of_kind("commit"))}
         trees = self.contents(self.of_kind("tree"))
         self.inner = {name: tuple(found for _, found in folders(data)) for name, data in trees}
@@ -414,24 +415,6 @@ class HistorySurvey:
     def contents(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Each of some objects with its content."""
         return contents(self._repository.git, {name: self.facts[name].size for name in names}, PATIENCE)
-
-    def leave_out(self, gone: Collection[str]) -> frozenset[str]:
-        """Go on as if some objects were not there; return which.
-
-        They are those that an interrupted removal was about to remove, if no ref or reflog names one any more: some may
-        be removed already, and what is above those cannot be rewritten. One that is in use again is not left out.
-        """
-        if self.names.ids(heads=False) & set(gone):
-            return frozenset()
-        out = self._repository.git.run(
-            "rev-list", "--objects", "--all", "--reflog", "--indexed-objects", timeout=PATIENCE
-        )
-        left = frozenset(gone) - listed(out)
-        for name in left:
-            self.facts.pop(name, None)
-            self.commits.pop(name, None)
-            self.inner.pop(name, None)
-        return left
 
     # -- by path --------------------------------------------------------------------------------------------------
     def versions(self, folder: bytes, means: Means) -> Versions:
@@ -495,10 +478,6 @@ class HistorySurvey:
                 outer.setdefault(name, []).append(tree)
         return reached(outer, below)
 
-    def committed(self) -> set[str]:
-        """Every tree that a commit, reachable or not, holds."""
-        return reached(self.inner, (tree for tree, _ in self.commits.values()))
-
     def tagged(self, name: str) -> str:
         """The object behind an annotated tag, or the object itself."""
         while (facts := self.facts.get(name)) is not None and facts.kind == "tag":
@@ -506,16 +485,22 @@ class HistorySurvey:
         return name
 
 
-def inventory(git: GitCommands) -> dict[str, ObjectFacts]:
-    """Every object with its kind and size."""
+def inventory(
+    git: GitCommands, names: Iterable[str] | None = None, variables: Mapping[str, str] | None = None
+) -> dict[str, ObjectFacts]:
+    """Some objects, or all there are, with their kinds and sizes."""
     form = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
-    out = git.run("cat-file", "--batch-all-objects", form, timeout=PATIENCE)
+    asked = (form, "--batch-all-objects") if names is None else (form,)
+    request = "".join(f"{name}\n" for name in names or ()).encode()
+    out = git.run("cat-file", *asked, data=request, variables=variables, timeout=PATIENCE)
     rows = (line.split(" ") for line in out.decode("ascii", "replace").splitlines())
     return {name: ObjectFacts(kind, int(size)) for name, kind, size in rows}
 
 
-def listed(out: bytes) -> set[str]:
-    """The ids that begin the lines of what git lists."""
+def named(repository: Repository) -> set[str]:
+    """Every object that a ref, a reflog or the index leads to."""
+    words = ("--objects", "--all", "--reflog", "--indexed-objects")
+    out = repository.git.run("rev-list", *words, timeout=PATIENCE)
     return {line[:40].decode("ascii") for line in out.splitlines()}
 
 
@@ -551,8 +536,8 @@ class Rewriter:
         self._bytes = 0
         self._made: set[str] = set()
         self._held: dict[str, frozenset[str]] = {}
-        self.mapped: dict[str, str] = dict.fromkeys((*removal.commits, *removal.gone), NULL)
-        self.gone = {*removal.blobs, *removal.commits, *removal.gone}
+        self.mapped: dict[str, str] = dict.fromkeys(removal.commits, NULL)
+        self.gone = {*removal.blobs, *removal.commits}
         self.commits = 0
         if folder is not None:
             io.make_private_folder(folder)
@@ -564,7 +549,6 @@ class Rewriter:
         self._rewrite_commits()
         self._rewrite_tags()
         self.gone -= self._made
-        self._kept = survey.facts.keys() - self.gone
 
     def _make(self, kind: str, data: bytes) -> str:
         name = object_id(kind, data)
@@ -655,13 +639,14 @@ class Rewriter:
         Raises:
             EraseRefused: it is not what it should be; the old repository is as it was.
         """
-        self._pack()
         entries = entries_of(self._git)
         removal = self._removal
         self._write_index({one.path for one in entries if one.path in removal.paths or one.blob in removal.blobs})
         # Whatever names an object names one of these afterwards: refs, reflogs and the index.
         before = self._survey.names.ids(heads=False) | ({one.blob for one in entries if one.mode != SUBMODULE})
-        named = {self.mapped.get(name, name) for name in before} - {NULL, *removal.blobs}
+        there = before & self._survey.facts.keys()  # a reflog may outlive what it names
+        named = {self.mapped.get(name, name) for name in there} - {NULL, *removal.blobs}
+        self._pack(named)
         io.write_file(self._folder / "config", _CONFIG, durable=False)
         io.write_file(self._folder / "HEAD", b"ref: refs/heads/main\n", durable=False)
         rows = packed_text({f"refs/named/{name}": name for name in named})
@@ -675,19 +660,18 @@ class Rewriter:
                 hint="nothing was changed; run 'git fsck --full' and report this",
             ) from error
 
-    def _pack(self) -> None:
-        """Write the pack: the objects of the old repository that stay, and all that were made."""
+    def _pack(self, named: Collection[str]) -> None:
+        """Write the pack: whatever some objects lead to, of the old repository or made."""
         self._flush()
-        names = sorted(self._made | self._kept)
         old = self._repository.common_dir / "objects"
         places = {
             "GIT_OBJECT_DIRECTORY": str(self._folder / "objects"),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": f"{self._folder / 'made'}:{old}",
         }
-        if names:
-            request = "".join(f"{name}\n" for name in names).encode()
+        if named:
+            request = "".join(f"{name}\n" for name in sorted(named)).encode()
             base = str(self._folder / "objects/pack/pack")
-            self._git.run("pack-objects", "-q", base, data=request, variables=places, timeout=PATIENCE)
+            self._git.run("pack-objects", "-q", "--revs", base, data=request, variables=places, timeout=PATIENCE)
         for path in self._pack_files():
             _sync(path)
         io.sync_folder(self._folder / "objects/pack")
@@ -696,6 +680,10 @@ class Rewriter:
         """The files of the pack; the index, without which git does not see the others, last."""
         found = [path for path in (self._folder / "objects/pack").iterdir() if not path.name.startswith("tmp_")]
         return sorted(found, key=lambda path: path.suffix == ".idx")
+
+    def _packed(self) -> AbstractSet[str]:
+        """What the second repository has."""
+        return inventory(self._git, variables={"GIT_DIR": str(self._folder)}).keys()
 
     def _write_index(self, without: Collection[bytes]) -> None:
         """Copy the person's index, where there is one, without some paths and what git remembers of conflicts."""
@@ -786,10 +774,9 @@ class Rewriter:
                 objects.
         """
         repository = self._repository
-        edit_logs(repository.layout, self.mapped, self._removal.traces)
-        now = read_names(repository)
-        held = now.ids(heads=False) | staged(repository)
-        if (held | now.ids()) & self.gone or not held <= self._kept | self._made:
+        lost = dict.fromkeys(self._survey.names.ids() - self._survey.facts.keys(), NULL)
+        edit_logs(repository.layout, {**lost, **self.mapped}, self._removal.traces)
+        if not read_names(repository).ids() | staged(repository) <= self._packed():
             raise MovedRef
         repository.git.close()
         top = repository.common_dir / "objects"
