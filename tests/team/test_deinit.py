@@ -279,7 +279,7 @@ def test_private_memory_stays_and_is_found_again(code: Path, memfs: Said) -> Non
     memfs(code, "init", "--yes")
     place = find_place(str(code))
     said = memfs(code, "deinit")
-    assert f"folder: {place.root}" in said
+    assert f"stays your private memory, 0 items in {place.root}" in said
     assert [path.name for path in (code / ".git/memfs").iterdir()] == ["project"]
     assert private.find(private.project_at(code)) == place.root
 
@@ -339,5 +339,5 @@ def test_private_memory_that_another_clone_uses_stays(code: Path, tmp_path: Path
     other = tmp_path / "other"
     git(tmp_path, "clone", "-q", str(code), str(other))
     private.join(private.project_at(other), place.root)
-    assert f"used_by:\n  - {other}/.git" in memfs(code, "deinit", "--private")
+    assert f"which {other}/.git uses, too" in memfs(code, "deinit", "--private")
     assert private.find(private.project_at(other)) == place.root

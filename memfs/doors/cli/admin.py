@@ -23,6 +23,7 @@ from memfs.doors.cli.output import (
     TEXT_ONLY,
     Text,
     clean,
+    count,
     document,
     merge,
     note,
@@ -171,7 +172,12 @@ class IndexReport:
     state_documents: int | None = field(default=None, metadata=OMIT)
 
 
-@verb("reindex", text=document)
+def _indexed_text(done: IndexReport) -> Text:
+    states = f" and {count(done.state_documents, 'state document')}" if done.state_documents else ""
+    yield f"Indexed {count(done.items, 'item')}{states} for {done.engine} in {done.seconds:.1f} s"
+
+
+@verb("reindex", text=_indexed_text)
 def reindex(workspace: Workspace) -> IndexReport:
     """Rebuild the search index from the files. Nothing is lost by it: the index is only a cache.
 

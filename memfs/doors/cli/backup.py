@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, remark, verb
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.output import document, merge, problems_note
+from memfs.doors.cli.output import Text, count, merge, problems_note, size
 from memfs.doors.cli.parser import Actions
 from memfs.git.log import OWN_PATHS
 from memfs.model import Problem
@@ -58,7 +58,17 @@ class NewBackup:
         return cls(made, len(manifest.files), manifest.refs.get(manifest.head) or manifest.refs.get("HEAD"))
 
 
-@verb("create", text=document, key="backups", exit_code=lambda report: not all(one.made.whole for one in report))
+def _created_text(report: tuple[NewBackup, ...]) -> Text:
+    for one in report:
+        made = one.made
+        waiting = f", {count(made.manifest.waiting, 'write')} to commit" if made.manifest.waiting else ""
+        yield f"Wrote {made.path}"
+        yield f"  {size(made.bytes)}, {count(one.files, 'file')}{waiting}; read back and compared"
+        yield from (f"  without {row}" for row in made.manifest.left_out)
+        yield from (f"  removed {path}" for path in made.removed)
+
+
+@verb("create", text=_created_text, key="backups", exit_code=lambda report: not all(one.made.whole for one in report))
 @_TO
 def _create(workspace: Workspace, to: Path | None) -> tuple[NewBackup, ...]:
     """Write one verified file with all files, the whole history and what waits for its commit.
@@ -91,7 +101,12 @@ class BackupProof:
     sound: bool = True
 
 
-@verb("verify", text=document)
+def _proof_text(proof: BackupProof) -> Text:
+    yield f"Every byte is as it was written: {count(proof.files, 'file')}, {proof.manifest.created}"
+    yield from (f"  made without {row}" for row in proof.manifest.left_out)
+
+
+@verb("verify", text=_proof_text)
 @_FILE
 def _verify(file: Path) -> BackupProof:
     """Read a whole backup, and say whether each byte is as it was written; its history was taken on trial then.
@@ -127,7 +142,14 @@ class RestoreReport:
     problems: tuple[Problem, ...]
 
 
-@verb("restore", text=document, exit_code=lambda done: any(problem.severity == "error" for problem in done.problems))
+def _restored_text(done: RestoreReport) -> Text:
+    yield f"Restored {done.workspace}: {count(done.items, 'item')}, {count(done.files, 'file')}, {done.created}"
+    yield from done.problems
+
+
+@verb(
+    "restore", text=_restored_text, exit_code=lambda done: any(problem.severity == "error" for problem in done.problems)
+)
 @_FILE
 @click.argument("folder", type=click.Path(file_okay=False))
 def _restore(file: Path, folder: str) -> RestoreReport:

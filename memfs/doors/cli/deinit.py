@@ -14,7 +14,7 @@ from memfs.dataclass import dataclass, field, replace
 from memfs.doors.claude_code.installer import uninstall
 from memfs.doors.claude_code.settings_file import FileResult, InstallScope, SettingsChange
 from memfs.doors.cli.command import invocation, verb
-from memfs.doors.cli.output import Text, as_json, count, document, merge
+from memfs.doors.cli.output import Note, Text, count, listed, merge
 from memfs.doors.cli.private import counts
 from memfs.doors.cli.team import block_of
 from memfs.doors.resident.place import stop as end_resident
@@ -69,12 +69,34 @@ class Deinitialization:
     installed_for_all: tuple[str, ...]
 
 
+_SHOWN = 20
+
+
 def _text(done: Deinitialization, dry_run: bool) -> Text:
-    hidden = {"workspace"} if dry_run else {"workspace", "refused"}
-    yield f"{'Would take' if dry_run else 'Took'} memfs out of {done.plan.root}"
-    yield from document(
-        {key: value for key, value in as_json(done).items() if value is not False and key not in hidden}
-    )
+    plan, own = done.plan, done.private
+    gone = [
+        *(["the merge driver in .git/config"] if plan.merge_driver else []),
+        *(["the entry in your list of trusted workspaces"] if plan.trusted else []),
+        *map(str, (plan.state, *plan.caches, *plan.links)),
+        *plan.refs,
+        *([f"the branch {plan.branch}"] if plan.branch else []),
+        *(f"what memfs put into {file}" for file in (*done.clients, *plan.blocks)),
+        *plan.files,
+    ]
+    stays = [*plan.leaves, *(f"the backup {file}" for file in done.backups)]
+    stays += [f"what you installed for all projects ('{command}')" for command in done.installed_for_all]
+    if own is not None:
+        used = f", which {', '.join(map(str, own.used_by))} uses, too" if own.used_by else ""
+        (gone if own.goes else stays).append(f"your private memory, {count(own.items, 'item')} in {own.folder}{used}")
+    yield f"{'Would take' if dry_run else 'Took'} memfs out of {plan.root}"
+    yield from listed("goes ", gone, _SHOWN)
+    yield from listed("stays", stays, _SHOWN)
+    if done.commit:
+        yield f"Committed {done.commit[:12]}"
+    if dry_run and plan.refused:
+        yield Note(f"refused without --force: {plan.refused}", plan.remedy)
+    elif plan.losses:
+        yield from listed("lost ", plan.losses, _SHOWN)
 
 
 @verb("deinit", text=_text, exit_code=lambda done, dry_run, force: dry_run and bool(done.plan.refused) and not force)
