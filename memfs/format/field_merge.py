@@ -541,7 +541,7 @@ def followed(entry: Mapping[str, Any], before: Mapping[str, Any], after: Mapping
     """
     field = str(entry.get("field") or "")
     was, stands_there = value_at(before, field), value_at(after, field)
-    if not field or "lost_sha256" in entry or not tells_of(entry, was) or tells_of(entry, stands_there):
+    if not field or "lost_sha256" in entry or not _tells_of(entry, was) or _tells_of(entry, stands_there):
         return dict(entry)
     lost = _replaced(was, entry["kept"], entry.get("lost")) if entry.get("part") else entry.get("lost")
     versions = [{} if value is None else {field: value} for value in (was, stands_there, lost)]
@@ -684,7 +684,7 @@ def _place(values: Any, name: str) -> tuple[dict[str, Any], str] | None:
     return None
 
 
-def tells_of(entry: Mapping[str, Any], value: Any) -> bool:
+def _tells_of(entry: Mapping[str, Any], value: Any) -> bool:
     """Whether plain values have what a record says was kept."""
     kept = entry.get("kept")
     return _times(value, kept) == 1 if entry.get("part") else equal(value, kept)

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from memfs.admin.history import History
 from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import ContentError, HistoryUnavailable, ItemTooLarge
 from memfs.format.codec import parse, schema_of
-from memfs.format.field_merge import tells_of, value_at
 from memfs.format.plain import DOCUMENT_PARTS, canonical
 from memfs.fs.journal import FileChange, Operation
 from memfs.git.commit_object import AGENT, SESSION, SOURCE, trailer_value
 from memfs.git.log import Revision, line_of, revisions
 from memfs.git.objects import REGULAR
 from memfs.model.ids import stem_of
-from memfs.model.item import MemoryItem, RecordedConflict
 from memfs.model.kinds import KindTable
 from memfs.store import Store
 from memfs.store.parts import READ_LIMIT, Parts, below_content, is_item
@@ -258,27 +255,6 @@ class Blame:
             raise ContentError("there is no such field", path=path, field=field, hint=f"it has {names}")
         return chosen
 
-    def writers(self, item: MemoryItem, conflict: RecordedConflict) -> tuple[LearnedFrom | None, LearnedFrom | None]:
-        """Who wrote the present value, and who the displaced one; None where the history does not say.
-
-        Args:
-            conflict: one that the item carries.
-        """
-        found = self._present(item.path)
-        if found is None or not conflict.field or conflict.lost_sha256:
-            return None, None
-        kept, lost = (self._writer(found[2], conflict, value) for value in (conflict.kept, conflict.lost))
-        return kept, lost
-
-    def _writer(self, nodes: Mapping[str, _Node], conflict: RecordedConflict, value: Any) -> LearnedFrom | None:
-        """Who brought a value: the newest version that has it while none of those before it does."""
-        entry = {"kept": value, "part": conflict.part}
-        name = _introduced(nodes, lambda node: tells_of(entry, value_at(node.values, conflict.field)))
-        if name is None:
-            return None
-        brought = () if nodes[name].wait else revisions(self._parts.repository, [name])
-        return _taught(conflict.field, value, nodes[name], next(iter(brought), None))
-
     # -- versions -----------------------------------------------------------------------------------------------------
     def _present(self, target: str) -> tuple[str, bytes, dict[str, _Node], str] | None:
         """The file as it is on top of what waits, and that on top of HEAD; None where there is no file now."""
@@ -367,7 +343,7 @@ class Blame:
     # -- who taught what ----------------------------------------------------------------------------------------------
     def _learned_from(self, nodes: Mapping[str, _Node], start: str) -> list[LearnedFrom]:
         leaves = nodes[start].leaves or {}
-        found = {leaf: _introduced(nodes, partial(_has, leaf)) or start for leaf in leaves}
+        found = {leaf: _introduced(nodes, leaf) or start for leaf in leaves}
         commits = sorted({one for one in found.values() if not nodes[one].wait})
         known = {one.commit: one for one in revisions(self._parts.repository, commits)}
         return [
@@ -375,21 +351,17 @@ class Blame:
         ]
 
 
-def _introduced(nodes: Mapping[str, _Node], has: Callable[[_Node], bool]) -> str | None:
-    """The newest version that has something which none of those before it has; None where none does.
+def _introduced(nodes: Mapping[str, _Node], leaf: Leaf) -> str | None:
+    """The newest version that has a field which none of those before it has; None where none does.
 
     One that cannot be read has what those before it have.
     """
 
     def holds(name: str) -> bool:
         node = nodes[name]
-        return has(node) if node.leaves is not None else any(map(holds, node.parents))
+        return leaf in node.leaves if node.leaves is not None else any(map(holds, node.parents))
 
     return next((name for name, node in nodes.items() if holds(name) and not any(map(holds, node.parents))), None)
-
-
-def _has(leaf: Leaf, node: _Node) -> bool:
-    return leaf in (node.leaves or {})
 
 
 def _taught(field: str, value: Any, node: _Node, revision: Revision | None) -> LearnedFrom:

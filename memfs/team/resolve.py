@@ -369,7 +369,7 @@ class DecisionResult:
         path: the file.
         record: the record of a document's field.
         settled: the conflicts that are gone.
-        item: as it is stored now; None of a document, where it was removed, or with ``dry_run``.
+        item: as it is stored now; None of a document, and where it was removed.
         removed: whether the decision takes the item or document away, as the displaced version had.
     """
 
@@ -567,7 +567,7 @@ class Resolver:
                 yield item.replace(conflicts=standing)
 
     # -- ending merges --------------------------------------------------------------------------------------------
-    def finish(self, references: Sequence[str] = (), *, side: Side = "", dry_run: bool = False) -> list[MergeOutcome]:
+    def finish(self, references: Sequence[str] = (), *, side: Side = "") -> list[MergeOutcome]:
         """Join what git left in several versions, by the same rules as the merge driver.
 
         A file that the person made an outcome of stays as they made it. The outcome goes into the file and into the
@@ -576,7 +576,6 @@ class Resolver:
         Args:
             references: ids or paths; none means every file.
             side: take that version whole instead; what the person made of the file is set aside.
-            dry_run: report, write nothing.
 
         Returns:
             One outcome for each file; those with ``undecided`` were left as they are.
@@ -590,9 +589,8 @@ class Resolver:
         chosen = dict.fromkeys(self._named(self._merges.in_index()[0], references))
         outcomes = _in_pairs([self._merges.outcome(one, side) for one in chosen])
         ready = [one for one in outcomes if not one.undecided]
-        if not dry_run:
-            self._end(ready)
-            self.take_up()
+        self._end(ready)
+        self.take_up()
         return outcomes
 
     def _named(self, opened: Sequence[Open], references: Sequence[str]) -> Iterator[Open]:
@@ -600,21 +598,11 @@ class Resolver:
             yield from opened
         for reference in references:
             found = [one for one in opened if any(_means(reference, path) for path in one.paths)]
-            decide = f"'memfs team conflicts resolve {reference}"
-            if not found and (number := self._recorded(reference)):
-                message = f"a merge left {number} field{'s' * (number > 1)} of {reference!r} undecided: say what holds"
-                hint = f"{decide} --keep kept' lets the value there stand, '--keep lost' takes the other"
-                raise errors.ItemNotFound(message, hint=hint)
             if not found:
+                decide = f"'memfs team conflicts resolve {reference}"
                 hint = f"{decide} --keep kept' (or lost) decides a field, {decide} OTHER --keep ID' which memory holds"
                 raise errors.ItemNotFound(f"no merge left {reference!r} open", hint=hint)
             yield from found
-
-    def _recorded(self, reference: str) -> int:
-        """How many fields of an item or document wait for a decision."""
-        waiting = self.waiting()
-        carried = sum(len(item.conflicts) for item in waiting.items if _means(reference, item.path))
-        return carried + sum(reference == clash.path for clash in waiting.documents)
 
     def _end(self, outcomes: Sequence[MergeOutcome]) -> None:
         """The journal takes no part: what the file holds follows from what the index has, the commit is theirs."""
@@ -630,9 +618,7 @@ class Resolver:
         self._store.refresh(paths)
 
     # -- deciding -------------------------------------------------------------------------------------------------
-    def decide(
-        self, reference: str, *, take: bool, field: str | None = None, source: str = "", dry_run: bool = False
-    ) -> DecisionResult:
+    def decide(self, reference: str, *, take: bool, field: str | None = None, source: str = "") -> DecisionResult:
         """Settle the conflicts of an item or document, or of one field of it, in one commit.
 
         Args:
@@ -648,11 +634,11 @@ class Resolver:
             ContentError, StorageIO: nothing was written.
         """
         if schema_of(reference) != "conflict":
-            return self._decide_item(reference, take, field, source, dry_run)
-        clash = retry_on_conflict(lambda: self._decide_record(reference, take, source, dry_run))
+            return self._decide_item(reference, take, field, source)
+        clash = retry_on_conflict(lambda: self._decide_record(reference, take, source))
         return DecisionResult(id="", path=clash.document, record=reference, settled=(clash.conflict,))
 
-    def _decide_record(self, record: str, take: bool, source: str, dry_run: bool) -> DocumentClash:
+    def _decide_record(self, record: str, take: bool, source: str) -> DocumentClash:
         """Take a record away, in one commit with the document where the other value is taken."""
         files = self._states().files
         try:
@@ -665,13 +651,12 @@ class Resolver:
         changes = [DocumentChange(record, None, state.sha256)]
         if take:
             changes.append(DocumentChange(clash.document, with_lost(plain(document.values), clash), document.sha256))
-        if not dry_run:
-            value, field = "other" if take else "present", clash.field or "the document as a whole"
-            with self._staged(*(change.path for change in changes)):
-                files.write(changes, f"Decide for the {value} value in {field} of {clash.document}", source=source)
+        value, field = "other" if take else "present", clash.field or "the document as a whole"
+        with self._staged(*(change.path for change in changes)):
+            files.write(changes, f"Decide for the {value} value in {field} of {clash.document}", source=source)
         return clash
 
-    def _decide_item(self, reference: str, take: bool, field: str | None, source: str, dry_run: bool) -> DecisionResult:
+    def _decide_item(self, reference: str, take: bool, field: str | None, source: str) -> DecisionResult:
         item = self._store.find(reference)
         chosen = _of_field(item, field)
         taken = _to_take(item, chosen) if take else []
@@ -680,14 +665,10 @@ class Resolver:
             if after is not None:
                 after = self._taken(after, one) if one in taken else settled(after, one, take=False)
         decided = DecisionResult(id=item.id, path=item.path, settled=chosen, removed=after is None)
-        if dry_run:
-            return decided
         names = ", ".join(dict.fromkeys(one.field or "the item as a whole" for one in chosen))
         reason = f"the {'other' if take else 'present'} value in {names}"
-        with (
-            self._staged(item.path),
-            signed_by(current_signer() or Origin()),
-        ):  # who decides
+        # who decides, and not who wrote what is decided about
+        with self._staged(item.path), signed_by(current_signer() or Origin()):
             if after is None:
                 self._store.delete(item.id, item.sha256, reason=f"decided for {reason}", source=source)
                 return decided

@@ -84,7 +84,6 @@ def test_what_does_not_go_together_is_refused(memfs: Memfs) -> None:
         ("resolve", "a", "b", "--keep", "both", "--scan"),
         ("resolve", "a", "--keep", "both"),
         ("resolve", "a", "b", "--keep", "c"),
-        ("resolve", "a", "b", "--keep", "both", "--dry-run"),
         ("resolve", "a", "--keep", "kept", "--reason", "why"),
         ("decide",),
     ):

@@ -58,19 +58,7 @@ def test_a_contradiction_is_recorded_and_travels(joining: Two, memfs: Memfs) -> 
     shown = memfs(ada, "team", "conflicts", "--json").json
     assert [one["id"] for one in shown["items"]] == ["deploy"]
     recorded = shown["items"][0]["conflicts"][0]
-    assert [(recorded[side]["author"], bool(recorded[side]["commit"])) for side in ("kept_by", "lost_by")] == [
-        ("Ada Person", True),
-        ("Ada Person", True),
-    ]
-    assert {key: value for key, value in recorded.items() if key not in ("kept_by", "lost_by")} | {"time": None} == {
-        "field": "title",
-        "kept": "Where we deploy",
-        "lost": "Where to deploy",
-        "lost_sha256": "",
-        "part": False,
-        "by": "",
-        "time": None,
-    }
+    assert [recorded[name] for name in ("field", "kept", "lost")] == ["title", "Where we deploy", "Where to deploy"]
     assert memfs(ada, "status", "--json").json["merges"] == {"conflicts": 0, "waiting": 1, "driver": True}
     assert "two values of title in deploy" in memfs(ada, "team", "conflicts").out
 

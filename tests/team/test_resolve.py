@@ -206,15 +206,6 @@ def test_markers_that_were_committed_are_named(clones: Two, memfs: Memfs) -> Non
 
 
 # -- manners ------------------------------------------------------------------------------------------------------
-def test_a_dry_run_writes_nothing(clones: Two, memfs: Memfs) -> None:
-    """It tells the same, and neither file nor index changes."""
-    _, bo = apart(clones)
-    index, text = (bo.root / ".git/index").read_bytes(), bo.read()
-    assert "would be joined" in memfs(bo, "team", "conflicts", "resolve", "--all", "--dry-run").out
-    assert (bo.root / ".git/index").read_bytes() == index
-    assert bo.read() == text
-
-
 def test_files_that_are_no_memory_are_left_to_the_person(clones: Two, memfs: Memfs) -> None:
     """Only memory is joined; what else is open is counted (row 33)."""
     ada, bo = clones
@@ -319,10 +310,6 @@ def test_one_field_after_the_other(clones: Two, memfs: Memfs) -> None:
     assert memfs(ada, "team", "conflicts", "--json").json["waiting"] == 3
     assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--field", "content", "--keep", "lost").code == 0
     assert "Deploy to Frankfurt on Tuesdays.\n  Ask Ada first.\n  Then watch" in ada.read()
-    assert (
-        memfs(ada, "team", "conflicts", "resolve", "deploy", "--field", "title", "--keep", "kept", "--dry-run").code
-        == 0
-    )
     assert memfs(ada, "team", "conflicts", "--json").json["waiting"] == 2
     assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--field", "title", "--keep", "kept").code == 0
     assert "title: Deploy target\n" in ada.read()
@@ -368,7 +355,6 @@ def test_nobody_removes_an_item_by_accident(clones: Two, memfs: Memfs) -> None:
     refused = memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost")
     assert (refused.code, '--field ""' in refused.err) == (1, True)
     removing = ("team", "conflicts", "resolve", "deploy", "--keep", "lost", "--field", "")
-    assert memfs(ada, *removing, "--dry-run").out == "deploy: would be removed\n"
     assert memfs(ada, *removing, "--json").json["decided"][0]["removed"]
     assert not (ada.root / ITEM).exists()
 
@@ -426,9 +412,6 @@ def test_a_records_document_that_was_removed_on_one_side(clones: Two, memfs: Mem
     ada.git("commit", "--quiet", "--message", "Gone")
     bo.edit('"winner": "h1"', '"winner": "h3"', RESULT)
     bo.pull(ada, code=1)
-    done = memfs(bo, "team", "conflicts", "resolve", "--all", "--dry-run", "--json")
-    (one,) = done.json["files"]
-    assert [(each["field"], each["kept"], each["lost"]) for each in one["conflicts"]] == [("", "edited", "deleted")]
     assert memfs(bo, "team", "conflicts", "resolve", RESULT, "--keep", "theirs").code == 0
     bo.git("commit", "--quiet", "--no-edit")
     assert not (bo.root / RESULT).exists()
@@ -563,33 +546,3 @@ def test_what_is_no_file_is_left(clones: Two, memfs: Memfs) -> None:
     assert (listed["open"], listed["others"]) == ([], 2)
     assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
     assert bo.git("ls-files", "-u").out
-
-
-def test_resolve_says_who_wrote_which_value_and_when(joining: Two, memfs: Memfs) -> None:
-    """Beside each value stand its author, the time and the commit, for people and programs (B3)."""
-    ada, bo = joining
-    ada.git("config", "user.name", "Ada")
-    bo.git("config", "user.name", "Bo")
-    ada.edit("Frankfurt", "Vienna")
-    bo.edit("Frankfurt", "Linz")
-    bo.pull(ada)
-    told = memfs(bo, "team", "conflicts").out
-    (one,) = memfs(bo, "team", "conflicts", "--json").json["items"][0]["conflicts"]
-    by = {"Vienna": "Ada", "Linz": "Bo"}
-    for word, whose in (("kept", "kept_by"), ("lost", "lost_by")):
-        city = next(city for city in by if city in one[word])
-        (clone,) = (clone for clone in joining if (clone is ada) == (by[city] == "Ada"))
-        made = clone.git("log", "-1", "--format=%H", f"--author={by[city]}", f"-S{city}").out.strip()
-        assert (one[whose]["author"], one[whose]["commit"]) == (by[city], made)
-        assert f"by {by[city]}, {one[whose]['time']}, {made[:10]}" in told
-
-
-def test_a_value_that_no_commit_has_is_called_uncommitted(joining: Two, memfs: Memfs) -> None:
-    """A value that is in no commit was written in this working tree: it is yours, and called uncommitted (B3)."""
-    ada, bo = joining
-    ada.edit("Frankfurt", "Vienna")
-    bo.edit("Frankfurt", "Linz")
-    bo.pull(ada)
-    bo.write(bo.read().replace("Linz", "Graz").replace("Vienna", "Graz"))
-    told = memfs(bo, "team", "conflicts").out
-    assert "        by you, uncommitted\n" in told

@@ -12,13 +12,11 @@ from memfs.doors.cli.command import Unclear, complete_ids, opened, remark, verb
 from memfs.doors.cli.options import SOURCE, as_of, land, past_at
 from memfs.doors.cli.output import Note, Text, count, day, merge, one_line, readable, styled, time_text, width
 from memfs.doors.cli.parser import Actions
-from memfs.doors.cli.team import written_by
 from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, RecordedConflict
     from memfs.model.learning import Decision, Disagreement
-    from memfs.team.blame import LearnedFrom
     from memfs.team.resolve import DecisionResult, MergeOutcome, OpenConflicts, Side
     from memfs.workspace import Workspace
 
@@ -28,8 +26,6 @@ _ENDINGS = {
     "REVERT_HEAD": "git revert --continue",
     "REBASE_HEAD": "git rebase --continue",
 }
-_SHORT = 10
-_UNCOMMITTED = "uncommitted"
 _LONGEST = 200
 _SIDES = ("ours", "theirs")
 _VALUES = ("kept", "lost")
@@ -37,31 +33,14 @@ _VALUES = ("kept", "lost")
 
 # -- list ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class MergedField:
-    """A field that two branches changed to different values.
-
-    Attributes:
-        conflict: the conflict as the item has it.
-        kept_by: who wrote the present value; null where the history does not say.
-        lost_by: who wrote the other one.
-    """
-
-    conflict: RecordedConflict = field(metadata=merge("field kept lost lost_sha256 part by time"))
-    kept_by: LearnedFrom | None
-    lost_by: LearnedFrom | None
-
-
-@dataclass(frozen=True, slots=True)
 class MergedItem:
     """An item that carries conflicts of a merge.
 
     Attributes:
         item: of which these fields are inlined.
-        conflicts: the fields.
     """
 
-    item: MemoryItem = field(metadata=merge("id path sha256"))
-    conflicts: tuple[MergedField, ...]
+    item: MemoryItem = field(metadata=merge("id path sha256 conflicts"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +67,7 @@ def _list_text(found: ConflictList, scan: bool, as_of: str | None) -> Text:
     if left.open:
         yield _command("--all")
     for item in found.items:
-        yield from _item_text(item)
+        yield from _item_text(item.item)
     for clash in left.documents:
         last = ", ".join(filter(None, (clash.by and f"written last by {clash.by}", time_text(clash.timestamp))))
         yield f"{styled(_what(clash.field), fg='yellow')} {clash.document}" + (f"  {last}" if last else "")
@@ -114,26 +93,18 @@ def _pair_text(pair: Disagreement) -> Text:
     yield _command(f"{' '.join(pair.ids)} --keep ID|both")
 
 
-def _item_text(item: MergedItem) -> Text:
-    """The conflicts that an item carries, who wrote which value and when, and the command that settles them."""
+def _item_text(item: MemoryItem) -> Text:
+    """The conflicts that an item carries, and the command that settles them."""
     from memfs.recall.conflict_notes import values
 
-    for entry in item.conflicts:
-        merged = f"  merged {time_text(entry.conflict.time)}" if entry.conflict.time else ""
-        what = styled(_what(entry.conflict.field), fg="yellow")
-        yield f"{what} {styled(item.item.id, bold=True)}{merged}"
-        names = (_writer(entry.kept_by), _writer(entry.lost_by) or entry.conflict.by)
-        for word, value, by in zip(_VALUES, values(entry.conflict), names, strict=True):
+    for one in item.conflicts:
+        merged = f"  merged {time_text(one.time)}" if one.time else ""
+        yield f"{styled(_what(one.field), fg='yellow')} {styled(item.id, bold=True)}{merged}"
+        for word, value, by in zip(_VALUES, values(one), ("", one.by), strict=True):
             yield f"  {styled(word, bold=True)}  {one_line(value, _LONGEST)}"
             if by:
-                yield styled(f"        {by if by == _UNCOMMITTED else f'by {by}'}", dim=True)
-    yield _command(f"{item.item.id} --keep kept|lost")
-
-
-def _writer(one: LearnedFrom | None) -> str:
-    """Who wrote a value, when, and the commit; "" where the history does not say."""
-    parts = (written_by(one), time_text(one.time), one.commit[:_SHORT] or _UNCOMMITTED) if one is not None else ()
-    return ", ".join(filter(None, parts))
+                yield styled(f"        by {by}", dim=True)
+    yield _command(f"{item.id} --keep kept|lost")
 
 
 def _what(name: str) -> str:
@@ -180,12 +151,8 @@ def _list(scan: bool, as_of: str | None) -> ConflictList:
             pairs = workspace.conflicts.list_in(past.store, past.now)
             return ConflictList(tuple(pairs), OpenConflicts())
         pairs = workspace.conflicts.list(scan=scan)
-        left, writers = workspace.teams.resolver.waiting(), workspace.teams.blame.writers
-        items = (
-            MergedItem(item, tuple(MergedField(one, *writers(item, one)) for one in item.conflicts))
-            for item in left.items
-        )
-        return ConflictList(tuple(pairs), left, tuple(items))
+        left = workspace.teams.resolver.waiting()
+        return ConflictList(tuple(pairs), left, tuple(map(MergedItem, left.items)))
 
 
 # -- resolve ------------------------------------------------------------------------------------------------------
@@ -218,16 +185,15 @@ class ConflictDecision:
     changed: bool = False
 
 
-def _decision_text(done: ConflictDecision, dry_run: bool) -> Text:
+def _decision_text(done: ConflictDecision) -> Text:
     for file in done.files:
-        yield from _file_text(file, dry_run)
-    words = ("would be", "would stay") if dry_run else ("is now", "stays")
+        yield from _file_text(file)
     for one in done.decided:
         take = done.kept == "lost"
         held = {pair.field or "the item as a whole": _held(pair, take) for pair in reversed(one.settled)}
-        values = ", ".join(f"{name} {words[not take]} {value}" for name, value in reversed(held.items()))
-        outcome = f"{'would be ' if dry_run else ''}removed" if one.removed else values
-        yield f"{styled(one.id or one.path, bold=True)}: {outcome}"
+        verb_of = "is now" if take else "stays"
+        values = ", ".join(f"{name} {verb_of} {value}" for name, value in reversed(held.items()))
+        yield f"{styled(one.id or one.path, bold=True)}: {'removed' if one.removed else values}"
     if done.ids:
         before = "" if done.changed else ", as it was decided before"
         if done.kept == "both":
@@ -239,12 +205,11 @@ def _decision_text(done: ConflictDecision, dry_run: bool) -> Text:
         yield Note(f"{name}: {reason}")
 
 
-def _file_text(one: MergeOutcome, dry_run: bool) -> Text:
+def _file_text(one: MergeOutcome) -> Text:
     if one.undecided:
         yield f"{styled('left', fg='yellow')}  {one.open.path}: {one.undecided}"
     else:
-        word = "yours" if one.outcome == "own" else one.outcome
-        yield f"{styled(f'would be {word}' if dry_run else word, fg='green')}  {one.open.path}"
+        yield f"{styled('yours' if one.outcome == 'own' else one.outcome, fg='green')}  {one.open.path}"
     for pair in one.conflicts:
         yield f"  {pair.field or 'the item as a whole'}: both sides changed it"
         yield from _values_text(_SIDES if one.undecided else _VALUES, pair.kept, pair.lost)
@@ -258,10 +223,7 @@ def _file_text(one: MergeOutcome, dry_run: bool) -> Text:
 @click.option("--keep", default="", metavar="WHAT", help="What holds: ours, theirs, kept, lost, an ID, or both.")
 @click.option("--field", metavar="NAME", help="With kept or lost: only this field, such as content or data.port.")
 @click.option("--reason", default="", metavar="TEXT", help="With an ID or both: why, for the items and the commit.")
-@click.option("--dry-run", is_flag=True, help="Of a merge: say what would be done, and do nothing.")
-def _resolve(
-    names: tuple[str, ...], every: bool, keep: str, field: str | None, reason: str, dry_run: bool
-) -> ConflictDecision:
+def _resolve(names: tuple[str, ...], every: bool, keep: str, field: str | None, reason: str) -> ConflictDecision:
     """Decide what a merge could not, or which memory holds.
 
     Files that git left open are joined field by field, or taken whole with --keep ours or --keep theirs; one that you
@@ -281,16 +243,16 @@ def _resolve(
         memfs team conflicts resolve deploy-target --field content --keep lost
         memfs team conflicts resolve timeout-9s timeout-5s --keep timeout-9s --reason 'measured again'
     """
-    _refuse_unfit(names, every, keep, field, reason, dry_run)
+    _refuse_unfit(names, every, keep, field, reason)
     with opened() as workspace:
         if keep in _VALUES:
-            return _decide(workspace, names, keep, field, dry_run)
+            return _decide(workspace, names, keep, field)
         if not keep or keep in _SIDES:
-            return _finish(workspace, names, keep, dry_run)
+            return _finish(workspace, names, keep)
         return _settle(workspace, names, keep, reason)
 
 
-def _refuse_unfit(names: Sequence[str], every: bool, keep: str, field: str | None, reason: str, dry_run: bool) -> None:
+def _refuse_unfit(names: Sequence[str], every: bool, keep: str, field: str | None, reason: str) -> None:
     """Refuse what means nothing together."""
     of_two = bool(keep) and keep not in (*_SIDES, *_VALUES)
     if bool(names) == every:
@@ -300,44 +262,40 @@ def _refuse_unfit(names: Sequence[str], every: bool, keep: str, field: str | Non
             f"nothing that can be kept is called '{keep}'",
             "of two memories, ID OTHER --keep ID, or both; of a merge ours, theirs, kept or lost",
         )
-    if of_two and dry_run:
-        raise Unclear("--dry-run goes with what a merge left", "leave it out")
     if field is not None and keep not in _VALUES:
         raise Unclear("--field goes with a recorded conflict", "add --keep kept or --keep lost")
     if reason and not of_two:
         raise Unclear("--reason goes with --keep ID and --keep both", "leave it out")
 
 
-def _finish(workspace: Workspace, names: tuple[str, ...], keep: str, dry_run: bool) -> ConflictDecision:
+def _finish(workspace: Workspace, names: tuple[str, ...], keep: str) -> ConflictDecision:
     """Join, or take, what git left open."""
     resolver = workspace.teams.resolver
     side: Side = "ours" if keep == "ours" else "theirs" if keep == "theirs" else ""
-    outcomes = resolver.finish(names, side=side, dry_run=dry_run)
+    outcomes = resolver.finish(names, side=side)
     if not outcomes:
         remark("nothing is open; 'memfs team conflicts' lists what waits")
-    elif not dry_run:
+    else:
         remark(_summary(resolver.waiting()))
     return ConflictDecision(keep, files=tuple(outcomes))
 
 
-def _decide(
-    workspace: Workspace, names: tuple[str, ...], keep: str, field: str | None, dry_run: bool
-) -> ConflictDecision:
+def _decide(workspace: Workspace, names: tuple[str, ...], keep: str, field: str | None) -> ConflictDecision:
     """Confirm, or put back, values of fields."""
     resolver, take = workspace.teams.resolver, keep == "lost"
     names = names or _waiting_names(resolver.waiting(), field)
     decided, left = [], {}
     for name in dict.fromkeys(names):
         try:
-            decided.append(resolver.decide(name, take=take, field=field, source=SOURCE, dry_run=dry_run))
+            decided.append(resolver.decide(name, take=take, field=field, source=SOURCE))
         except MemfsError as error:
             if len(names) == 1:
                 raise
             left[name] = str(error)
     remark("" if names else "nothing waits for a decision")
-    if not dry_run and workspace.parts.journal.operations():
+    if workspace.parts.journal.operations():
         land(workspace)
-    elif not dry_run and (after := resolver.waiting()).situation:
+    elif (after := resolver.waiting()).situation:
         remark(_summary(after))
     return ConflictDecision(keep, decided=tuple(decided), left=left)
 
