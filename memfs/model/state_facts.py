@@ -48,18 +48,6 @@ def participants(result: Mapping[str, Any]) -> tuple[str, ...]:
     return _once((*_single(result).participants, *(name for one in matches(result) for name in one.participants)))
 
 
-def unknown_participants(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """Winners and losers who are not among the participants that the result, or a match in it, lists by name."""
-    return _once(name for one in (result, *_matches_in(result)) for name in _unknown_participants(one))
-
-
-def _unknown_participants(result: Mapping[str, Any]) -> list[str]:
-    listed = result.get("participants")
-    named = names(listed) if isinstance(listed, list) else []
-    used = (*_winners(result), *names(result.get("loser"))) if named and listed and len(named) == len(listed) else ()
-    return [name for name in used if name not in named]
-
-
 def names(value: Any) -> list[str]:
     """The names in a value: a text or number, an object with an ``id``, or several of these."""
     values = value if isinstance(value, list | tuple) else (value,)

@@ -38,7 +38,7 @@ from memfs.model.state_documents import (
     StateData,
     StateUpdate,
 )
-from memfs.model.state_facts import Iteration, StateQuery, is_final, unknown_participants
+from memfs.model.state_facts import Iteration, StateQuery, is_final
 from memfs.model.time import format_time, from_timestamp_ns, given_time, parse_time, time_in, utc_now
 from memfs.resources import schema_text
 from memfs.state.aggregates import HypothesisVersion
@@ -225,16 +225,6 @@ class Iterations:
         newest = self.reader.latest_iteration()
         hint = "'memfs state iteration start' opens one" if newest is None else f"the newest is {newest}"
         return IterationInvalid(f"there is no iteration {number}", field="iteration", hint=hint)
-
-
-def _refuse_strangers(result: Mapping[str, Any]) -> None:
-    """
-    Raises:
-        SchemaInvalid: a winner or loser did not take part.
-    """
-    if found := unknown_participants(result):
-        hint = "list them in 'participants', or leave that out: who is named as winner or loser took part"
-        raise SchemaInvalid(f"{', '.join(found[:3])} did not take part", field="winner", hint=hint)
 
 
 def _header_path(number: int) -> str:
@@ -641,8 +631,6 @@ class StateRecorder:
                 begun = dict(base) if base is not None else stored.values if stored else {}
                 ours = {key: value for key, value in {**begun, **values}.items() if value is not None}
                 merged = merge(begun, ours, stored.values, _schema(kind)) if stored else FieldMerge(values=ours)
-                if kind == RESULT and {"participants", "winner", "loser", "matches"} & values.keys():
-                    _refuse_strangers(merged.values)
                 return self._write_shared(number, path, stored, merged, now, _untimed(kind, values, begun, stored))
 
         number, content, new, conflicts = retry_on_conflict(attempt)

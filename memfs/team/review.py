@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from memfs.config_names import KINDS, SETTINGS_FILE
@@ -22,8 +21,7 @@ from memfs.format.plain import dotted
 from memfs.format.schema import Schemas
 from memfs.format.text import decode, findings, marker_line, shown
 from memfs.fs.workspace_location import BRANCH
-from memfs.git.commit_object import AGENT, ParsedCommit
-from memfs.git.commit_object import agent as agent_person
+from memfs.git.commit_object import ParsedCommit
 from memfs.git.log import OWN_PATHS, changed_paths
 from memfs.git.objects import REGULAR
 from memfs.git.repository import Repository, beyond, cut_off, merge_bases
@@ -38,7 +36,6 @@ from memfs.recall.conflict_notes import CONTRADICTS, OVER
 from memfs.recall.versions import may_meet
 from memfs.resources import template_text
 from memfs.settings import Settings
-from memfs.store.hand_edits import is_own_file
 from memfs.store.parts import CONTENT, READ_LIMIT
 from memfs.store.reader import Reader
 from memfs.team import review_report
@@ -52,7 +49,6 @@ _MOST_IN_FILE = 5
 _SHOWN = 80
 _SNIFFED = 8_000
 _KEPT_APART = (f"{CONTENT}/.schemas/",)
-_STATES = ("iterations/", "checkpoints/", "threads/", "aggregates/", "archive/")
 
 
 def file_findings(before: Side, after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
@@ -86,14 +82,6 @@ def _content(before: Side, after: Side, path: str) -> Iterator[ReviewFinding]:
     elif path.endswith(SIDECAR_SUFFIX) or (b"\0" in data[:_SNIFFED] and not after.is_item(path)):
         # memfs keeps such files beside git: what comes with a change was put there by somebody
         yield finding("NotLookedInto", "what it holds was not looked through", path=path, hint="keep it out of git")
-    elif not _is_known(after, path):
-        yield finding("UnknownFile", "memfs does not know this file", path=path, hint="keep other files elsewhere")
-
-
-def _is_known(after: Side, path: str) -> bool:
-    if after.is_item(path) or after.is_archived(path) or is_own_file(path) or path.startswith(_KEPT_APART):
-        return True
-    return path.removeprefix(f"{CONTENT}/").startswith(_STATES)
 
 
 # -- form ---------------------------------------------------------------------------------------------------------
@@ -198,18 +186,14 @@ def item_findings(
     before: Side, after: Side, items: Iterable[ReviewedItem], changed: ChangedPaths
 ) -> Iterator[ReviewFinding]:
     """What is worth a look at in items, beside what is in their files."""
-    names = {stem_of(path).casefold() for path in after.entries if after.is_item(path) or after.is_archived(path)}
     for reviewed in items:
-        path, name, old, new = reviewed.change.path, reviewed.change.id, reviewed.old, reviewed.new
-        if old is not None and old.pinned and (new is None or after.is_archived(path)):
-            yield finding("PinnedRemoved", "it is pinned, and goes", path=path, id=name)
+        old, new = reviewed.old, reviewed.new
         if new is None:
             continue
         if old is not None and _rank(new.trust) > _rank(old.trust):
             message = f"who vouches for it changes from {old.trust} to {new.trust}"
-            yield finding("TrustRaised", message, path=path, id=name, hint="only a person can vouch for it")
+            yield finding("TrustRaised", message, path=new.path, id=new.id, hint="only a person can vouch for it")
         yield from _recorded(old, new)
-        yield from _references(old, new, names)
     yield from _twins(after, changed)
     yield from _records(before, after, changed)
 
@@ -228,19 +212,6 @@ def _recorded(old: MemoryItem | None, new: MemoryItem) -> Iterator[ReviewFinding
             message = f"of {field} a merge kept {kept} and not {lost}"
             hint = f"memfs team conflicts resolve {new.id} --keep kept; or --keep lost"
             yield finding("MergeConflict", message, path=new.path, id=new.id, hint=hint)
-
-
-def _references(old: MemoryItem | None, new: MemoryItem, names: set[str]) -> Iterator[ReviewFinding]:
-    known = set(_named(old)) if old is not None else set()
-    for name in dict.fromkeys(_named(new)):
-        if name not in known and name.casefold() not in names and ":" not in name:
-            message = f"it names {shown(name)!r}, which is not there"
-            yield finding("ReferenceUnknown", message, path=new.path, id=new.id)
-
-
-def _named(item: MemoryItem) -> Iterator[str]:
-    yield from item.supersedes
-    yield from (link.to for link in item.links)
 
 
 def _twins(after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
@@ -314,14 +285,12 @@ def _pair_findings(item: MemoryItem, found: Neighbours) -> Iterator[ReviewFindin
             message = f"{reason.rstrip('.')}; {other.id} says: {_quote(other)}"
             yield finding("Contradiction", message, path=item.path, id=item.id, other=other.id, hint=hint)
     repeated = [found.repeated] if found.repeated is not None else []
-    for other in chain(repeated, found.near):
+    for other in (*repeated, *found.near):
         if not _are_apart(item, other) or other.status.strip() in OVER:
             continue
-        name = "Repeated" if other in repeated else "NearDuplicate"
-        says = "the same" if other in repeated else "nearly the same"
-        message = f"{other.id} says {says}: {_quote(other)}"
+        message = f"{other.id} says {'' if other in repeated else 'nearly '}the same: {_quote(other)}"
         hint = "keep one of the two, or let one supersede the other"
-        yield finding(name, message, path=item.path, id=item.id, other=other.id, hint=hint)
+        yield finding("NearDuplicate", message, path=item.path, id=item.id, other=other.id, hint=hint)
 
 
 def _are_apart(one: MemoryItem, other: MemoryItem) -> bool:
@@ -419,28 +388,12 @@ def _paths(repository: Repository, commit: str, parsed: ParsedCommit) -> set[str
 
 # -- who says so --------------------------------------------------------------------------------------------------
 def _claims(old: MemoryItem | None, item: MemoryItem, commit: ParsedCommit) -> Iterator[ReviewFinding]:
-    """Where an item says something else of its origin than the commit that brought it."""
-    agents = _agents(commit)
+    """Where an item says that a person vouches for it, and the commit that an agent brought it."""
     changed = old is None or gist(old) != gist(item) or old.trust != item.trust
     if commit.author.is_agent and item.trust in VOUCHED and changed:
         typed = item.origin.role == "user"
         message = f"{shown(commit.author.name)} is an agent, and says that trust is {item.trust}"
         yield finding("TrustClaimed", message, path=item.path, id=item.id, severity=review_report.NOTE if typed else "")
-    named = item.origin.agent
-    if named and agents and (old is None or old.origin.agent != named) and not _is_among(item, agents):
-        others = ", ".join(sorted(shown(name) for name in agents))
-        message = f"it names the agent {shown(named)}, the commit {others}"
-        yield finding("OriginMismatch", message, path=item.path, id=item.id)
-
-
-def _agents(commit: ParsedCommit) -> set[str]:
-    authors = {commit.author.name} if commit.author.is_agent else set()
-    return {*commit.trailers.get(AGENT, ()), *authors}
-
-
-def _is_among(item: MemoryItem, agents: set[str]) -> bool:
-    mine = agent_person(item.origin.agent)
-    return any(agent_person(name) == mine for name in agents)
 
 
 # -- the report ---------------------------------------------------------------------------------------------------

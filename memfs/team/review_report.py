@@ -161,9 +161,8 @@ def in_order(found: list[ReviewFinding]) -> tuple[ReviewFinding, ...]:
 
 _CODES = {
     ERROR: "ConflictMarkers DuplicateId HiddenInstruction LinkInMemory SecretInHistory SuspectName",
-    WARNING: "AttributesChanged Contradiction MergeConflict NearDuplicate NotAsked NotLookedInto "
-    "OriginMismatch PinnedRemoved ReferenceUnknown Repeated SecretAllowed TrustClaimed "
-    "TrustRaised UnknownFile",
+    WARNING: "AttributesChanged Contradiction MergeConflict NearDuplicate NotAsked NotLookedInto SecretAllowed "
+    "TrustClaimed TrustRaised",
     NOTE: "HistoryNotRead InstructionQuoted NotCompared PossibleSecret",
 }
 CODES = {code: severity for severity, codes in _CODES.items() for code in codes.split()}
@@ -459,7 +458,6 @@ _LONGEST_VALUE = 160
 _LONGEST_PATH = 300
 _LONGEST_LINE = 240
 _LONGEST_CHANGE = 6_000
-_MOST_ROWS = 100
 _MOST_LINES = 60
 _COMPARED = 20_000
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9.,;:'()!?%=-]+(?:/[A-Za-z0-9.,;:'()!?%=-]+)*")
@@ -534,7 +532,7 @@ def _item_texts(report: Report) -> str:
     for what in KINDS_OF_CHANGE:
         rows = [_item(one) for one in report.items if one.what == what]
         if rows:
-            parts += [f"**{_HEADINGS[what]}**", "", *_bounded(rows), ""]
+            parts += [f"**{_HEADINGS[what]}**", "", *rows, ""]
     return "\n".join(["### Memories", "", *parts]) if parts else ""
 
 
@@ -554,16 +552,14 @@ def _item(one: ItemChange) -> str:
     return "\n".join(lines)
 
 
-def _field_lines(fields: Sequence[FieldChange]) -> Iterator[str]:
+def _field_lines(fields: Sequence[FieldChange]) -> list[str]:
     """What became of fields; of many or long ones the first."""
-    size = 0
+    lines: list[str] = []
     for number, one in enumerate(fields):
-        if size > _LONGEST_CHANGE:
-            yield f"  - and {_counted(len(fields) - number, 'more field')}"
-            return
-        for line in _field(one):
-            size += len(line)
-            yield line
+        if sum(map(len, lines)) > _LONGEST_CHANGE:
+            return [*lines, f"  - and {_counted(len(fields) - number, 'more field')}"]
+        lines += _field(one)
+    return lines
 
 
 def _vouched(one: ItemChange) -> Iterator[str]:
@@ -592,17 +588,12 @@ def _diff(before: str, after: str) -> str:
 
 
 def _document(one: ReviewedDocument) -> str:
-    return "\n".join([f"- {one.what}: {code(_cut(one.path, _LONGEST_PATH))}", *_field_lines(one.fields[:20])])
+    return "\n".join([f"- {one.what}: {code(_cut(one.path, _LONGEST_PATH))}", *_field_lines(one.fields)])
 
 
 def _section(title: str, rows: Iterable[str]) -> str:
     given = list(rows)
-    return "\n".join([f"### {title}", "", *_bounded(given), ""]) if given else ""
-
-
-def _bounded(rows: Sequence[str]) -> list[str]:
-    more = [f"- and {len(rows) - _MOST_ROWS:,} more"] if len(rows) > _MOST_ROWS else []
-    return [*rows[:_MOST_ROWS], *more]
+    return "\n".join([f"### {title}", "", *given, ""]) if given else ""
 
 
 _SECTIONS: tuple[Callable[[Report], str], ...] = (

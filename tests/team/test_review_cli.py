@@ -48,7 +48,7 @@ def test_exit_codes_are_for_programs(team: Team, capsys: pytest.CaptureFixture[s
     review = ("-C", str(team.root), "review")
     assert run([*review, "main..HEAD"]) == 0
     assert "Nothing stands against it" in capsys.readouterr().out
-    team.item("semantic/fresh", "A fact.", supersedes="[nobody]")
+    team.item("semantic/fresh", "A fact.", conflicts="[{field: title, kept: North, lost: South}]")
     team.commit()
     assert run([*review, "main..HEAD"]) == 0
     assert run([*review, "main..HEAD", "--strict"]) == 1
