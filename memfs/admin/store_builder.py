@@ -176,7 +176,7 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
         return Parts(
             tree=tree,
             journal=journal,
-            lock=FileLock(state / "lock", root=repository.common_dir),
+            lock=FileLock(state / "lock", root=repository.common_dir, often=True),
             commit_lock=FileLock(state.parent / "commit.lock", root=repository.common_dir),
             repository=repository,
             codec=codec,

@@ -142,7 +142,7 @@ class ItemCatalog:
         self.catalog, self.codec = catalog, codec
         self._maker = maker("item", f"{_FORM} {codec.rules}")
         self._fresh: dict[Key, str] = {}
-        self._held: dict[str, tuple[Stamp, MemoryItem]] = {}
+        self._held: dict[str, tuple[tuple[str, int], MemoryItem, bool]] = {}
         self._guard = threading.Lock()
         reset_on_fork(self)
 
@@ -155,8 +155,8 @@ class ItemCatalog:
         found: dict[str, MemoryItem] = {}
         keys: dict[str, Key] = {}
         for path, stamp in stamps.items():
-            row = self._held.get(path) if checked else None
-            if row is not None and row[0] == stamp:
+            row = self._held.get(path)
+            if row is not None and row[0] == (stamp.blob, stamp.mtime_ns) and (checked or row[2]):
                 found[path] = row[1]
             else:
                 keys[path] = self.key(path, stamp.blob)
@@ -172,17 +172,21 @@ class ItemCatalog:
                     modified = EPOCH if named else from_timestamp_ns(stamps[path].mtime_ns)
                     fields = fields_of(mapping, kind, modified, id=stem_of(path), path=path, sha256=sha256)
                     found[path] = item = MemoryItem(**fields)
-                    self._hold(path, stamps[path], item, fields)
+                    self._hold(stamps[path], item, not checked or obeys is True, fields)
             except _UNFIT:
                 continue
         return found
 
-    def _hold(self, path: str, stamp: Stamp, item: MemoryItem, fields: Iterable[str]) -> None:
+    def _hold(self, stamp: Stamp, item: MemoryItem, obeys: bool, fields: Iterable[str]) -> None:
         """Keep a short item in memory, unless it has a value that a caller could change."""
         if stamp.size <= _SHORT and _CHANGEABLE.isdisjoint(fields):
             if len(self._held) >= _MOST_HELD:
                 self._held = {}
-            self._held[path] = stamp, item
+            self._held[item.path] = (stamp.blob, stamp.mtime_ns), item, obeys
+
+    def hold(self, item: MemoryItem, stamp: Stamp) -> None:
+        """Keep in memory what a file says that was just written, if it is short: the schema allowed it."""
+        self._hold(stamp, item, True, [name for name in _CHANGEABLE if getattr(item, name)])
 
     def read(self, path: str, content: Content, *, checked: bool = False, keep: bool = False) -> MemoryItem:
         """The item in bytes that were just read from a file, parsed only where no fact says what they hold.

@@ -316,6 +316,8 @@ class SecretFinding(NamedTuple):
 
 def find(text: str) -> list[SecretFinding]:
     """What looks like a secret in a text, in order; at most twenty places."""
+    if not text:
+        return []
     text = visible(text)
     words = "\n".join(compiled(LONG_WORD).findall(text))
     found: dict[tuple[str, int], SecretFinding] = {}

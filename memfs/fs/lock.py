@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -219,9 +219,14 @@ _AFTERLIFE = 1.0
 class FileLock:
     """One lock of a workspace or repository, shared by every process that opens the same path."""
 
-    def __init__(self, path: Path, root: Path | None = None) -> None:
-        """``root``: a folder above it; while that is there, folders that are missing in between are made again."""
-        self.path, self._root = path, root
+    def __init__(self, path: Path, root: Path | None = None, *, often: bool = False) -> None:
+        """
+        Args:
+            root: a folder above it; while that is there, folders that are missing in between are made again.
+            often: keep its files open, until ``close``, for who takes it again and again.
+        """
+        self.path, self._root, self._often = path, root, often
+        self._rested: dict[Path, int] = {}
         self._second = path.with_name(f".{path.name}.second")
         self._queue = path.with_name(f".{path.name}.queue")
         self._threads = threading.Lock()
@@ -251,13 +256,13 @@ class FileLock:
                 yield
             finally:
                 if os.getpid() == owner:  # and not a child that left its parent's block
-                    _let_go(*fds)
+                    self._let_go({self.path: fds[0], self._second: fds[1]})
         finally:
             threads.release()
 
     def _acquire(self, began: float, timeout: float | None) -> tuple[int, int]:
         now, head, tries, signed = began, -1, 0, b""
-        waiting: dict[Path, int] = {}
+        waiting, self._rested = self._rested, {}
         deadline = began + (_STUCK if timeout is None else timeout)
         try:
             while True:
@@ -283,7 +288,7 @@ class FileLock:
                 tries += 1
                 time.sleep(min(_FIRST_WAIT * tries, longest) * (0.5 + os.urandom(1)[0] / 512))
         finally:
-            _let_go(*waiting.values(), *((head,) if head >= 0 else ()))
+            self._let_go({**waiting, self._queue: head} if head >= 0 else waiting)
 
     def _tried_both(self, waiting: dict[Path, int]) -> tuple[int, int] | None:
         first = self._tried(self.path, waiting)
@@ -298,6 +303,27 @@ class FileLock:
             return first, second
         _let_go(first)
         return None
+
+    def _let_go(self, files: Mapping[Path, int]) -> None:
+        """Unlock files, and close them unless the lock is taken often."""
+        if not self._often:
+            _let_go(*files.values())
+            return
+        for path, fd in files.items():
+            fcntl.flock(fd, fcntl.LOCK_UN)
+            self._rested[path] = fd
+
+    def close(self) -> None:
+        """Close its files; who has it now does so at the end. It can be taken as before."""
+        self._often = False
+        if self._threads.acquire(blocking=False):
+            rested, self._rested = self._rested, {}
+            _let_go(*rested.values())
+            self._threads.release()
+
+    def after_fork(self) -> None:
+        """Its files are closed in a child."""
+        self._rested = {}
 
     def _tried(self, path: Path, waiting: dict[Path, int]) -> int:
         """The locked file at a path, or -1 where another process has locked it; that stays open in ``waiting``."""

@@ -382,10 +382,15 @@ class SearchIndex:
             )
 
     # -- changing and searching -------------------------------------------------------------------------------------
-    def update(self, added: Iterable[tuple[MemoryItem, Stamp]] = (), removed: Iterable[str] = ()) -> None:
+    def update(
+        self, added: Iterable[tuple[MemoryItem, Stamp]] = (), removed: Iterable[str] = (), *, later: bool = False
+    ) -> None:
         """Make items searchable at once, and paths not. Removals come first, so that a move is one call.
 
         Of two paths with one id the one added last is found; when it is removed the other must be added again.
+
+        Args:
+            later: leave cutting them into terms to ``cut``, or the first question.
         """
         with self._lock:
             self._stamps()
@@ -395,7 +400,12 @@ class SearchIndex:
                 self._fresh.remove(path)
             for item, stamp in rows:
                 # an engine that keeps no files folds nothing: there a first question would pay for what was stored
-                self._fresh.add(item, stamp, later=self._engine.stored and len(rows) > many)
+                self._fresh.add(item, stamp, later=self._engine.stored and (later or len(rows) > many))
+
+    def cut(self) -> None:
+        """Cut into terms what was left for later."""
+        with self._lock:
+            self._fresh.index  # noqa: B018
 
     def search(self, query: Query, *, asked: Asked | None = None) -> list[Candidate]:
         """The best ``query.limit`` items of base and overlay on one scale, best first, ties by id.

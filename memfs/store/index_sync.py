@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 
@@ -173,12 +174,13 @@ class IndexSync:
         self._unchanged = UnchangedFolders(index.folder)
         self.scanned = False
         self._closed: list[str] = []
+        self._written: dict[str, tuple[MemoryItem, Stamp]] = {}
         self._lock = threading.RLock()
         reset_on_fork(self)
 
     def after_fork(self) -> None:
         """Know nothing of the files, as their index does."""
-        self._rejected, self._owners, self.scanned, self._closed = {}, None, False, []
+        self._rejected, self._owners, self.scanned, self._closed, self._written = {}, None, False, [], {}
 
     # -- asking ---------------------------------------------------------------------------------------------------
     def problems(self) -> list[Problem]:
@@ -234,6 +236,7 @@ class IndexSync:
 
     def stamps_of(self, paths: Iterable[str]) -> dict[str, Stamp]:
         """Of those files that are known, the stamps."""
+        self.settle()
         return self.index.stamps().stamps(list(paths))
 
     def blobs_of(self, ids: Iterable[str], paths: Mapping[str, str]) -> list[str]:
@@ -317,15 +320,39 @@ class IndexSync:
 
     # -- learning -------------------------------------------------------------------------------------------------
     def learn(self, written: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str]) -> None:
-        """Take in what this process wrote itself."""
+        """Take in what this process wrote itself; what other processes, or questions, gain by is left to ``settle``."""
         rows, gone = list(written), list(removed)
-        self._items.keep(rows)
         with self._lock:
-            self._update(rows, gone)
+            self._update(rows, gone, later=True)
+            for item, stamp in rows:
+                self._items.hold(item, stamp)
+            if len(rows) > _AT_ONCE:
+                self._items.keep(rows)
+            else:
+                self._written.update((row[0].path, row) for row in rows)
             for path in (*gone, *(item.path for item, _ in rows)):
                 self._rejected.pop(path, None)
             if gone:
                 self._look_at({path: self.files.entry(path) for path in self._twins()}, None)
+
+    def settle(self, *, cut: bool = False) -> None:
+        """Make facts of what this process wrote, as far as the files still hold it: an erase may have been there.
+
+        Args:
+            cut: cut it into terms, too, for the next question.
+        """
+        if not self._written:
+            return
+        with self._lock:
+            written, self._written = self._written, {}
+        with suppress(MemfsError), self.files.holding_folders():  # they are made again by who needs them
+            self._items.keep([row for row in written.values() if self._is_as_written(*row)])
+        if cut:
+            self.index.cut()
+
+    def _is_as_written(self, item: MemoryItem, stamp: Stamp) -> bool:
+        entry = self.files.entry(item.path)
+        return entry is not None and entry[1:5] == stamp[:4]
 
     def catch_up(self, paths: Iterable[str] | None = None) -> SyncResult:
         """As ``refresh``, after a look at what other processes made of the index.
@@ -397,6 +424,7 @@ class IndexSync:
 
         Files that were very young when read are looked at again first, so that their stamps can be trusted.
         """
+        self.settle()
         living = self._living() if self.index.worn else ()
         with self._lock:
             fresh = sorted(path for path, stamp in self.index.overlay_stamps().items() if stamp.racy)
@@ -657,7 +685,9 @@ class IndexSync:
         name = stem_of(path)
         return MemoryItem("", kind.name if kind else "semantic", id=name, title=name, path=path), stamp
 
-    def _update(self, items: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str]) -> None:
+    def _update(
+        self, items: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str], *, later: bool = False
+    ) -> None:
         rows, gone = list(items), list(removed)
         if not rows and not gone:
             return
@@ -668,4 +698,4 @@ class IndexSync:
                     owners.give(stem_of(path), "")
             for item, _ in rows:
                 owners.give(item.id, item.path)
-        self.index.update(rows, gone)
+        self.index.update(rows, gone, later=later)

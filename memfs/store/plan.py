@@ -254,7 +254,7 @@ class Planner:
         if existing is not None and before is not None and _same(item, existing):
             return FilePlan(path=path, before=before, after=before, item=existing)
         encoded = self._parts.codec.write(item, path, before if existing is not None else None)
-        stored = item.replace(path=path, sha256=sha256(encoded.data))
+        stored = item.replace(path=path, sha256=sha256(encoded.data), durability="")
         rewritten = encoded.rewritten or (before is not None and existing is None)
         return FilePlan(
             path=path,

@@ -322,8 +322,7 @@ class Store(FolderReader):
         if self._left and self._overdue(self._parts.journal.operations()):
             self.take_up(at_once=True)
         self.notice_commits()
-        branch = self.writing.branch()
-        changing = [plan for plan in plans if self.writing.changes(plan, branch)]
+        changing = [plan for plan in plans if self.writing.changes(plan)]
         if not changing:
             return {}
         text, signatures = self.writing.compose(changing, message, source, reason)
@@ -400,6 +399,7 @@ class Store(FolderReader):
 
     def release(self) -> None:
         """See ``FolderReader.release``."""
+        self.index_sync.settle()
         super().release()
         self._parts.repository.git.close()
 
@@ -561,13 +561,14 @@ class Store(FolderReader):
         """
         self._parts.require_open()
         with contextlib.suppress(MemfsError):  # a write or commit reports what is wrong with the journal
-            if self._parts.journal.operations():  # else nothing waits
+            if self.by_hand and self._parts.journal.operations():  # else nothing waits for a person
                 from memfs.store.commits import PersonCommits
 
                 found = PersonCommits(self._parts).notice(thorough=thorough)
                 self.notes.extend(note for note in found if note not in self.notes)
 
     def _flush_window(self) -> bool:
+        self.index_sync.settle(cut=True)
         returned = self.fail_back()
         policy = self._parts.policy.commit
         if policy not in _COMMITTING or (policy != "interval" and not returned):
@@ -615,11 +616,13 @@ class Store(FolderReader):
             return
         self._closed = True
         with contextlib.ExitStack() as release:
-            for part in (parts.tree, parts.journal, parts.secondary, parts.repository, parts.index, parts.items):
+            others = (parts.journal, parts.lock, parts.secondary, parts.repository, parts.index, parts.items)
+            for part in (parts.tree, *others):
                 if part is not None:
                     release.callback(part.close)
             self._window.close()
             self.change_detector.close()
+            self.index_sync.settle()
             if self.backlog.waiting():
                 self.writing.fail_back()
             if self.wrote and parts.policy.commit in _COMMITTING and not self.commits_later:

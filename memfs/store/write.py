@@ -253,11 +253,11 @@ class FileWriter:
         self._notice(self.recover())
         return self._backlog.failed_back()
 
-    def changes(self, plan: FilePlan, branch: str) -> bool:
+    def changes(self, plan: FilePlan) -> bool:
         """Whether there is something to write: other bytes, or the same while this path waits for another branch."""
         if plan.before != plan.after:
             return True
-        secondary = self._parts.secondary
+        branch, secondary = self.branch(), self._parts.secondary
         journals = [self._parts.journal, *([secondary.journal] if secondary else [])]
         return any(journal.waits_elsewhere(plan.path, branch) for journal in journals)
 

@@ -14,7 +14,7 @@ import pytest
 
 from kit.faults import vouch
 from memfs import MemoryItem
-from memfs.catalog.facts import FILE
+from memfs.catalog.facts import FILE, Catalog
 from memfs.format.codec import Codec
 from memfs.fs.tree import Tree
 from memfs.model import Query
@@ -240,3 +240,24 @@ def test_files_that_say_the_same_are_not_parsed(workspace: Workspace, opened: Op
         loaded = [one.item for one in map(store.load, store.candidates(Query(text="copper"))) if one is not None]
     assert [item and item.id for item in items] == ["one", "two", "three"]
     assert len({id(item.metadata) for item in loaded}) == len(loaded) == 3
+
+
+def test_what_is_written_is_a_fact_soon_after(workspace: Workspace, opened: Opened) -> None:
+    """The write itself does not wait for it; the next question, another process's, too, parses nothing."""
+    with mock.patch.object(Catalog, "keep", side_effect=AssertionError("kept")):
+        workspace.store.put(MemoryItem("the copper kettle", "knowledge", id="kettle"))
+        with mock.patch.object(Codec, "decoded", side_effect=AssertionError("parsed")):
+            found = workspace.store.get("kettle")
+    assert found is not None
+    assert found == workspace.parts.codec.read((workspace.root / found.path).read_bytes(), found.path, found.moment)
+    workspace.close()
+    with mock.patch.object(Codec, "decoded", side_effect=AssertionError("parsed")):
+        assert texts(opened(workspace.root), "copper") == ["the copper kettle"]
+
+
+def test_what_another_process_erased_meanwhile_becomes_no_fact(workspace: Workspace, opened: Opened) -> None:
+    """What waits to be kept is looked at once more before."""
+    workspace.store.put(MemoryItem("a barn of zqxmark", "knowledge", id="gone"))
+    opened(workspace.root).eraser.erase("gone")
+    workspace.close()
+    assert not any(b"zqxmark" in path.read_bytes() for path in catalog_of(workspace).parent.iterdir())

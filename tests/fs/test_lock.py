@@ -168,3 +168,25 @@ def test_22_a_full_disk_does_not_keep_the_lock_from_being_had(
     lock = FileLock(tmp_path / "lock")
     with lock.hold("first"), pytest.raises(LockTimeout, match="an unknown process"):
         _take(FileLock(tmp_path / "lock"))
+
+
+def test_a_lock_that_is_taken_often_keeps_its_files_until_it_is_closed(tmp_path: Path) -> None:
+    """Between two turns nobody is kept out, a deleted file is made again, and nothing stays open at the end."""
+    lock, other, before = (
+        FileLock(tmp_path / "lock", often=True),
+        FileLock(tmp_path / "lock"),
+        len(os.listdir("/dev/fd")),
+    )
+    for _ in range(3):
+        with lock.hold("first"), pytest.raises(LockTimeout), other.hold("second", timeout=0):
+            pass
+        with other.hold("second", timeout=LONG):
+            pass
+    (tmp_path / "lock").unlink()
+    with lock.hold("first"), pytest.raises(LockTimeout), other.hold("second", timeout=0):
+        pass
+    assert len(os.listdir("/dev/fd")) > before
+    lock.close()
+    with lock.hold("after"):
+        pass
+    assert len(os.listdir("/dev/fd")) == before

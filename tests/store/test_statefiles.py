@@ -424,8 +424,8 @@ def total(files: StateFiles) -> int:
 def test_a_batch_stopped_anywhere_is_whole_or_absent(opened: Open) -> None:
     """Wherever the process is killed, both documents are there or neither; what was acknowledged stays (S18)."""
     workspace = opened()
-    files = files_of(workspace)
-    batch(files, 1)
+    batch(files_of(workspace), 1)
+    files = files_of(opened(workspace.root))
     with injected(Fault()) as counted:
         batch(files, 2)
     batches = 2
