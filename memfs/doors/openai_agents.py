@@ -11,10 +11,10 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
-from memfs.dataclass import dataclass, replace
+from memfs.dataclass import replace
 from memfs.errors import Conflict, ContentError, ExtraMissing, IdExists, ItemNotFound, SchemaInvalid
 from memfs.facades.open_workspaces import SignedFacade
 from memfs.format.plain import hidden, plain
@@ -34,7 +34,6 @@ except ImportError as error:
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem
 
-Result = TypeVar("Result")
 SOURCE = "openai-agents"
 _KIND = "conversation"
 _MOST_SHOWN = 20_000
@@ -98,7 +97,7 @@ class MemfsSession:
             ContentError, StorageIO: the conversation cannot be read at present.
         """
         asked = self.session_settings.limit if limit is None and self.session_settings is not None else limit
-        return await _finished(lambda: self._talk.latest(asked))
+        return await asyncio.to_thread(self._talk.latest, asked)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items to the end of the conversation, all or none of them.
@@ -109,7 +108,7 @@ class MemfsSession:
             TypeError, ValueError: one cannot be written as JSON.
         """
         if items:
-            await _finished(lambda: self._talk.add(items))
+            await asyncio.to_thread(self._talk.add, items)
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the latest item out of the conversation; None where it is empty. History keeps it.
@@ -117,7 +116,7 @@ class MemfsSession:
         Raises:
             StorageIO: nothing was taken out.
         """
-        return await _finished(self._talk.pop)
+        return await asyncio.to_thread(self._talk.pop)
 
     async def clear_session(self) -> None:
         """Take out all items; history keeps them.
@@ -125,21 +124,11 @@ class MemfsSession:
         Raises:
             StorageIO: nothing was taken out.
         """
-        await _finished(self._talk.clear)
+        await asyncio.to_thread(self._talk.clear)
 
     def close(self) -> None:
         """End the session, which commits what waits for that, and the use of the workspace. May be repeated."""
         self._talk.finish()
-
-
-async def _finished(function: Callable[[], Result]) -> Result:
-    """What a function returns that must not block the loop; who is cancelled waits until it has ended."""
-    task = asyncio.ensure_future(asyncio.to_thread(function))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise
 
 
 # -- the conversation --------------------------------------------------------------------------------------------
@@ -171,14 +160,11 @@ class _Talk(SignedFacade):
 
     def add(self, items: Sequence[Any]) -> None:
         """Add items behind the last one; of two writers who want the same place one takes the next."""
-        drafts = [_Draft.of(item) for item in items]
-        number = 0
 
         def added() -> None:
-            nonlocal number
-            number = max([number, *self._numbers()]) + 1
-            items = [item for at, draft in enumerate(drafts) for item in self._items(draft, number + at)]
-            self._write([(item, "") for item in items], f"Add {len(drafts)} items to the session {self._shown}")
+            number = max(self._numbers(), default=0) + 1
+            files = [file for at, item in enumerate(items) for file in self._files(item, number + at)]
+            self._write([(file, "") for file in files], f"Add {len(items)} items to the session {self._shown}")
 
         retry_on_conflict(added, tries=_TRIES, on=(Conflict, IdExists))
 
@@ -198,29 +184,46 @@ class _Talk(SignedFacade):
         return retry_on_conflict(popped, tries=_TRIES, on=(Conflict, ItemNotFound))
 
     def clear(self) -> None:
-        """Remove all items, as often as somebody adds one meanwhile."""
-        for _ in range(_TRIES):
-            ids = [candidate.id for candidate in self._candidates()]
-            if not ids:
-                return
-            try:
+        """Remove all items, also those that somebody adds meanwhile."""
+
+        def cleared() -> None:
+            for _ in range(_TRIES):
+                if not (ids := [candidate.id for candidate in self._candidates()]):
+                    return
                 self._write([(one, None) for one in ids], f"Clear the session {self._shown}", reason=_TAKEN_OUT)
-            except (Conflict, ItemNotFound):
-                continue
-        if any(True for _ in self._candidates()):
-            raise Conflict("others keep adding to this conversation", hint="try again")
+
+        retry_on_conflict(cleared, tries=_TRIES, on=(Conflict, ItemNotFound))
 
     # -- one item ------------------------------------------------------------------------------------------------
-    def _items(self, draft: _Draft, number: int) -> Iterator[MemoryItem]:
-        """The files of one item: one, unless it is too large."""
-        for part, data in enumerate(draft.bodies()):
+    def _files(self, item: Any, number: int) -> Iterator[MemoryItem]:
+        """The files of an item of the SDK: one with the item, or several with pieces of its JSON where none holds it.
+
+        Raises:
+            TypeError, ValueError: JSON cannot hold it.
+        """
+        try:
+            written = json.dumps(item)
+            value = json.loads(written)
+        except RecursionError:
+            raise ValueError("an item is nested too deeply") from None
+        facts = value if isinstance(value, dict) else {}
+        sort, name = str(facts.get("type") or "message"), facts.get("name")
+        role = "tool" if sort.endswith("_output") else _line(str(facts.get("role") or "assistant"))
+        tool = _line(name) if sort.endswith("_call") and isinstance(name, str) else ""
+        text = clean_text("\n".join(_content_lines(facts)), _MOST_SHOWN)
+        bodies: list[dict[str, Any]] = [{"item": value}]
+        if len(written) > _MOST_IN_ONE or not _holds(value):
+            starts = range(0, len(written), _MOST_IN_ONE)
+            bodies = [{"json": written[start : start + _MOST_IN_ONE]} for start in starts]
+            bodies[0] = {"parts": len(starts), **bodies[0]}
+        for part, data in enumerate(bodies):
             yield MemoryItem(
-                draft.text if not part else f"The item {self._id(number)} goes on here.",
+                text if not part else f"The item {self._id(number)} goes on here.",
                 _KIND,
                 id=self._id(number, part),
-                title=draft.title,
-                trust=Trust.TOOL.value if draft.role == "tool" else Trust.AGENT.value,
-                origin=replace(self._origin, role=draft.role, sequence=number, tool=draft.tool),
+                title="" if text else _line(sort),
+                trust=Trust.TOOL.value if role == "tool" else Trust.AGENT.value,
+                origin=replace(self._origin, role=role, sequence=number, tool=tool),
                 data=data,
             )
 
@@ -267,53 +270,6 @@ class _Talk(SignedFacade):
 
 
 # -- an item of the SDK ------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """An item of the SDK on its way into a file.
-
-    Attributes:
-        value: the item as JSON has it.
-        written: the same as JSON, in ASCII.
-        text: what people read and recall searches.
-        title: what it is, where it says nothing.
-        role, tool: who said it, and which tool it calls.
-    """
-
-    value: Any
-    written: str
-    text: str
-    title: str
-    role: str
-    tool: str
-
-    @classmethod
-    def of(cls, item: Any) -> _Draft:
-        """The draft of an item; raises TypeError or ValueError for what JSON cannot hold."""
-        try:
-            written = json.dumps(item)
-            value = json.loads(written)
-        except RecursionError:
-            raise ValueError("an item is nested too deeply") from None
-        facts = value if isinstance(value, dict) else {}
-        sort = str(facts.get("type") or "message")
-        role = "tool" if sort.endswith("_output") else str(facts.get("role") or "assistant")
-        tool = facts.get("name") if sort.endswith("_call") else ""
-        text = clean_text("\n".join(_content_lines(facts)), _MOST_SHOWN)
-        return cls(
-            value, written, text, "" if text else _line(sort), _line(role), _line(tool if isinstance(tool, str) else "")
-        )
-
-    def bodies(self) -> Iterator[dict[str, Any]]:
-        """What the files of this item hold: the item itself, or pieces of its JSON where no file could hold it."""
-        if len(self.written) <= _MOST_IN_ONE and _holds(self.value):
-            yield {"item": self.value}
-            return
-        starts = range(0, len(self.written), _MOST_IN_ONE)
-        for start in starts:
-            piece = {"json": self.written[start : start + _MOST_IN_ONE]}
-            yield piece if start else {"parts": len(starts), **piece}
-
-
 def _holds(value: Any) -> bool:
     """Whether a file can hold a value so that it comes back as it was."""
     try:
