@@ -39,7 +39,6 @@ def _lived_in(memfs: Memfs, root: Path) -> str:
     memfs(
         "agent", "episode", "record", "edited the token check", "--outcome", "failure", "--error", "test_login failed"
     )
-    memfs("agent", "context", "set", "branch=main", "ticket=SHOP-12")
     memfs("state", "iteration", "start")
     with open_workspace(root, watch=False) as workspace:
         pattern = {
@@ -64,7 +63,6 @@ def _lived_in(memfs: Memfs, root: Path) -> str:
             workspace.store.delete(name)
         for row in workspace.sources.triggers.rows("episode"):
             workspace.store.delete(row.id)
-        workspace.contexts.remove("session")
         workspace.history.restore(f"{pruned}~1", "weak")
         shutil.rmtree(root / "ContextMemory/checkpoints" / made.id)
         workspace.states.iterations.close()
@@ -78,7 +76,6 @@ def _lived_in(memfs: Memfs, root: Path) -> str:
     [
         (("team", "convention", "list"), "conventions", "Times are UTC", 0),
         (("team", "conflicts"), "conflicts", "timeout", 0),
-        (("agent", "context", "get"), "values", "SHOP-12", 0),
         (("list", "--archived"), "items", "weak", 0),
         (("state", "iteration", "list"), "iterations", "open", 2),
         (("state", "checkpoint", "list"), "checkpoints", "ckpt_", 0),
@@ -148,7 +145,6 @@ def test_an_open_iteration_was_open_then(memfs: Memfs, then: str) -> None:
         ("team", "convention", "accept", "utc"),
         ("agent", "episode", "record", "x", "--outcome", "success"),
         ("agent", "episode", "analyze"),
-        ("agent", "context", "set", "a=b"),
         ("team", "conflicts", "--scan"),
         ("state", "iteration", "start"),
         ("state", "resume", "token"),

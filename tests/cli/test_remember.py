@@ -200,8 +200,8 @@ def test_a_kind_of_ones_own_gets_what_it_requires(root: Path, memfs: Memfs) -> N
         (["--phase", "soon"], 2, "refine"),
         (["--role", "robot"], 2, "'user', 'assistant', 'tool'"),
         (["--agent", " "], 2, "name the agent; without --agent a person says it"),
-        (["--importance", "nan"], 2, "a number is wanted, at least 0 and at most 10"),
-        (["--importance", "much"], 2, "a number is wanted, at least 0 and at most 10"),
+        (["--importance", "nan"], 2, "not a number"),
+        (["--importance", "much"], 2, "'much' is not a valid float"),
         (["--expires", "30"], 2, "name a day to come, such as 30d or 2027-01-01, or 'never'"),
     ],
 )
@@ -400,7 +400,7 @@ def test_update_changes_every_field_that_a_person_may(memfs: Memfs) -> None:
     [
         ([], 2, "--edit"),
         (["--edit", "--pin"], 2, "leave out"),
-        (["--importance", "11"], 2, "a number is wanted, at least 0 and at most 10"),
+        (["--importance", "11"], 2, "is not in the range 0<=x<=10"),
         (["--expires", "2020-01-01"], 2, "to come"),
         (["--link", "nothing-such"], 1, "nothing-such"),
         (["--type", "semantc"], 2, "did you mean 'semantic'?"),

@@ -80,17 +80,17 @@ def test_a_refused_document_is_named_by_its_line(memfs: Memfs) -> None:
 @pytest.mark.parametrize(
     ("words", "given", "code", "said"),
     [
-        (("store",), "", 2, "TYPE is missing"),
+        (("store",), "", 2, "Missing argument 'TYPE'"),
         (("store", "feedback"), "", 2, "'feedback' is not one of 'state_update', 'agent_output'"),
         (("store", "hypothesis", "nowhere.json"), "", 1, "nowhere.json: cannot be read"),
         (("store", "hypothesis"), "", 0, "there was nothing to store"),
         (("store", "hypothesis"), '{"id": "a",\n "rating" 3}', 1, "standard input:2:11: expected ':' after the key"),
         (("store", "hypothesis"), '{"id": "a"}\n[]\n', 1, "standard input:2: not a JSON object"),
-        (("search",), "", 2, "WORDS is missing"),
+        (("search",), "", 2, "Missing argument 'WORDS...'"),
         (("show", "--whole", "--deadline", "3"), "", 2, "'--whole' has no deadline"),
         (("show", "--since", "someday"), "", 2, "--since"),
         (("show", "--since", "1d", "--until", "2d"), "", 2, "the start lies after the end"),
-        (("resume",), "", 2, "TOKEN is missing"),
+        (("resume",), "", 2, "Missing argument 'TOKEN'"),
         (("resume", "mine"), "", 1, "continuation token 'mine' is none that memfs gave out"),
     ],
 )

@@ -30,8 +30,6 @@ class VerbCommand(click.Command):
     """A command whose help ends with examples, and which prints what its function returns, and what it remarked."""
 
     verb: VerbDeclaration
-    allow_extra_args = True
-    """Report surplus arguments in our own words."""
 
     @property
     def text(self) -> Callable[..., Any] | None:
@@ -51,14 +49,7 @@ class VerbCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; what is wrong with them is reported for this verb."""
         with augment_usage_errors(ctx):
-            more = super().parse_args(ctx, args)
-        if more and not ctx.resilient_parsing:
-            options = {name for one in self.params if isinstance(one, click.Option) for name in one.opts}
-            hint = f"did you mean --{more[0]}?" if f"--{more[0]}" in options else f"see '{ctx.command_path} --help'"
-            takes = (one.metavar or str(one.name).upper() for one in self.params if isinstance(one, click.Argument))
-            words = " ".join((ctx.command_path, *takes))
-            raise Unclear(f"'{more[0]}' is one word too many for '{words}'", hint)
-        return more
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; see ``VerbDeclaration.carry_out``."""
@@ -183,58 +174,19 @@ def unknown(name: str, known: Iterable[str], ctx: click.Context) -> Unclear:
     return Unclear(f"there is no verb '{name}'", nearest(name, known) or f"'{ctx.command_path} --help' lists them")
 
 
-def explained(error: click.UsageError, command: str) -> tuple[str, str]:
-    """What to say of a mistake that click found, or a verb by itself, and what to do about it."""
-    if isinstance(error, click.NoSuchOption):
-        return _no_option(error)
-    hint = f"see '{error.ctx.command_path if error.ctx is not None else command} --help'"
-    if isinstance(error, click.BadOptionUsage):
-        return f"{error.option_name} takes a value", hint
-    param = error.param if isinstance(error, click.BadParameter) else None
-    if param is None:
-        return error.message, hint
-    name = (param.metavar or str(param.name).upper()).removesuffix("...")
-    if isinstance(param, click.Option):
-        name = max(param.opts, key=len)
-    elif name.startswith("["):
-        name = name.strip("[]")
-    if isinstance(error, click.MissingParameter):
-        choices = ", ".join(param.type.choices) if isinstance(param.type, click.Choice) else ""
-        return f"{name} is missing", f"it is one of {choices}" if choices else hint
-    return f"{name}: {_wrong(error, param.type)}", hint
-
-
-def _wrong(error: click.UsageError, kind: Any) -> str:
-    """What is wrong with a value; of a number, which one is wanted."""
-    if not isinstance(kind, click.IntRange | click.FloatRange):
-        told = error.message.removesuffix(".")
-        return told.partition(" ")[2] if isinstance(kind, click.Path) else told
-    sort = "a whole number" if isinstance(kind, click.IntRange) else "a number"
-    most = f" and at most {kind.max:,}" if kind.max is not None else ""
-    return f"{sort} is wanted, {'above' if kind.min_open else 'at least'} {kind.min:,}{most}"
-
-
-_FREE = ("text", "question")
+_FREE = frozenset({"text", "question"})
 """Arguments that are a person's own words."""
 
 
-def _no_option(error: click.NoSuchOption) -> tuple[str, str]:
-    """What to say of an option that a verb does not have."""
-    ctx = error.ctx
-    assert ctx is not None  # click names the verb
-    from memfs.model.kinds import nearest
-
-    known = [option for option in ctx.command.params if isinstance(option, click.Option) and not option.hidden]
-    names = (name for option in known for name in (*option.opts, *option.secondary_opts))
-    hint = nearest(error.option_name, names) or f"see '{ctx.command_path} --help'"
-    arguments = [param.name for param in ctx.command.params if isinstance(param, click.Argument)]
-    if error.option_name in ("--content", "--text") and "text" in arguments:
-        hint = f"the text is given as words after {'the id' if 'id' in arguments else 'the verb'}"
-    elif any(name in _FREE for name in arguments):
-        hint = f"{hint}{'' if hint.endswith('?') else ';'} text that begins with '-' goes after '--'"
-    if ctx.parent is None and error.option_name == "--json":
-        hint = "it goes after the verb, as in 'memfs status --json'"
-    return f"'{ctx.command_path}' has no option '{error.option_name}'", hint
+def explained(error: click.UsageError, command: str) -> tuple[str, str]:
+    """What to say of a mistake that click found, or a verb by itself, and what to do about it."""
+    hint = f"see '{error.ctx.command_path if error.ctx is not None else command} --help'"
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        if not _FREE.isdisjoint(str(one.name) for one in error.ctx.command.params):
+            hint += "; text that begins with '-' goes after '--'"
+        elif error.ctx.parent is None and error.option_name == "--json":
+            hint = "it goes after the verb, as in 'memfs status --json'"
+    return " ".join(error.format_message().split()).removesuffix("."), hint
 
 
 def group(name: str, family: Family) -> click.Command:
