@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.context.deliver import ContextSelection, Delivery, ItemSource, MemoryPlugin
-from memfs.dataclass import dataclass, replace
+from memfs.dataclass import dataclass
 from memfs.errors import WARNING, MemfsError, Problem, SettingInvalid
 from memfs.fs.executor import in_daemon
 from memfs.fs.lock import reset_on_fork
@@ -41,7 +41,6 @@ class LoadedSource:
         delivery: the delivery it serves.
         plugin: the source itself.
         built_in: whether it is one of ours: an ``ItemSource``, asked directly.
-        where: where it was found, in words.
         setting: the setting that names it, "" for one that was added in Python.
     """
 
@@ -49,7 +48,6 @@ class LoadedSource:
     delivery: Delivery
     plugin: MemoryPlugin | ItemSource
     built_in: bool = False
-    where: str = ""
     setting: str = ""
 
 
@@ -77,21 +75,12 @@ def ask(sources: Sequence[LoadedSource], state: StateSnapshot, code: ForeignCode
     Never fails, and takes the time of the built-in sources and at most that of ``code`` for all of the others.
     """
     works = {
-        source.name: partial(_context_of, source.plugin, _own(state), code.seconds)
+        source.name: partial(_context_of, source.plugin, state, code.seconds)
         for source in sources
         if not source.built_in
     }
     replies = code.call_all(works)
     return [_direct(source, state) if source.built_in else _answer(source, replies[source.name]) for source in sources]
-
-
-def _own(state: StateSnapshot) -> StateSnapshot:
-    """A situation that a source may do with as it likes: no other one, and no agent, sees what becomes of it."""
-    try:
-        facts = deepcopy(dict(state.circumstances))
-    except Exception:  # noqa: BLE001  facts that only the agent can make: they are handed on as they are
-        facts = dict(state.circumstances)
-    return replace(state, circumstances=facts)
 
 
 def _direct(source: LoadedSource, state: StateSnapshot) -> SourceAnswer:
@@ -145,11 +134,7 @@ def _context_of(plugin: MemoryPlugin, state: StateSnapshot, seconds: float) -> s
     text = str.__str__(found)  # a subclass of str could do anything when it is read
     if len(text) > MOST_LETTERS:
         raise ForeignFailure(f"it gave {len(text):,} letters; {MOST_LETTERS:,} are taken")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ForeignFailure("it gave half characters, which no file or prompt can hold") from None
-    return text if text.strip() else ""
+    return text.encode("utf-8", "replace").decode() if text.strip() else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +166,6 @@ def offers() -> list[Offer]:
         package = f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an installed package"
         found.append(Offer(point.name, point.value, package))
     return sorted(found, key=lambda offer: (offer.name, offer.package, offer.value))
-
-
-def where(offer: Offer) -> str:
-    """Where a source is, in words."""
-    return f"{offer.package}, {offer.value}" if offer.package else offer.value
 
 
 def offered(name: str) -> Offer:
@@ -227,7 +207,7 @@ def made(offer: Offer, table: Mapping[str, Any], setting: str) -> LoadedSource:
     plugin = found() if isinstance(found, type) or not hasattr(found, "get_context") else found
     name, layer = shape(plugin)
     configure(plugin, table)
-    return LoadedSource(name=name, delivery=layer, plugin=plugin, where=where(offer), setting=setting)
+    return LoadedSource(name=name, delivery=layer, plugin=plugin, setting=setting)
 
 
 def shape(plugin: Any) -> tuple[str, Delivery]:
@@ -254,14 +234,11 @@ def configure(plugin: Any, table: Mapping[str, Any]) -> None:
         ForeignFailure: it refuses it.
     """
     try:
-        given = plugin.configure(deepcopy(dict(table)))
+        plugin.configure(deepcopy(dict(table)))
     except SettingInvalid as error:
         raise ForeignFailure(f"its settings are refused: {error.sentence}") from error
     except (ValueError, TypeError) as error:
         raise ForeignFailure(f"its settings are refused: {error_line(error)}") from error
-    if isinstance(given, Coroutine):  # nothing it refuses would be reported
-        given.close()
-        raise ForeignFailure("its method configure is asynchronous, and must not be")
 
 
 LISTS: Mapping[Delivery, str] = {
@@ -381,7 +358,7 @@ class Plugins:
             raise SettingInvalid(
                 str(error), field=f"memory.{name}", hint=f"correct what is given for {name!r}"
             ) from error
-        source = LoadedSource(name=name, delivery=delivery, plugin=plugin, where="added in Python")  # type: ignore[arg-type]
+        source = LoadedSource(name=name, delivery=delivery, plugin=plugin)  # type: ignore[arg-type]
         with self._lock:
             self._refuse_taken(name)
             self._added[name] = source
@@ -420,7 +397,7 @@ class Plugins:
                     raise ForeignFailure(f"there is another source {source.name!r}", "give it a unique name")
             except ForeignFailure as error:
                 again = again or error.late
-                hint = error.hint or f"mend it, or take it out of {setting}; 'memfs admin plugins check' asks it again"
+                hint = error.hint or f"mend it, or take it out of {setting}"
                 left_out.append(PluginUnusable(name, delivery, setting, error.reason, hint))
                 continue
             found[source.name] = source
@@ -439,7 +416,7 @@ class Plugins:
             plugin.configure(self.memory.sources[name])
         except MemfsError as error:
             raise ForeignFailure(error.sentence, error.hint or "see 'memfs check'") from error
-        return LoadedSource(name=name, delivery=layer, plugin=plugin, built_in=True, where="built in", setting=setting)
+        return LoadedSource(name=name, delivery=layer, plugin=plugin, built_in=True, setting=setting)
 
 
 def plugins_of(root: Path, settings: Settings, makers: Makers) -> Plugins:
@@ -454,49 +431,3 @@ def plugins_of(root: Path, settings: Settings, makers: Makers) -> Plugins:
 def _require_layer(layer: Delivery, delivery: Delivery) -> None:
     if layer is not delivery:
         raise ForeignFailure(f"its layer is {layer.value}", f"name it in memory.{LISTS[layer]}")
-
-
-PROBE = StateSnapshot.create(
-    files=["example.py"], context="Change example.py, as memfs admin plugins check asks", tool="check", agent="check"
-)
-"""The situation in which a source is asked to see whether it answers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceCheck:
-    """How one enabled source did.
-
-    Attributes:
-        name: what settings call it.
-        layer: the delivery it serves.
-        where: the package that offers it, or the module that it is; "" for one that could not be loaded.
-        failure: what is wrong with it, "" for nothing.
-        hint: what to do.
-    """
-
-    name: str
-    layer: str
-    where: str = ""
-    failure: str = ""
-    hint: str = ""
-
-
-def examined(plugins: Plugins) -> list[SourceCheck]:
-    """Each enabled source, loaded and asked once; those that do not work last."""
-    plugins = plugins.copy()
-    answers = [answer for delivery in Delivery for answer in plugins.ask(delivery, PROBE)]
-    found = [
-        SourceCheck(
-            name=one.source.name,
-            layer=one.source.delivery.value,
-            where=one.source.where,
-            failure=one.failure,
-            hint=f"mend it, or take it out of {one.source.setting}" if one.failure else "",
-        )
-        for one in answers
-    ]
-    found += [
-        SourceCheck(name=one.name, layer=one.delivery.value, failure=one.reason, hint=one.hint)
-        for one in plugins.unusable()
-    ]
-    return sorted(found, key=lambda one: bool(one.failure))

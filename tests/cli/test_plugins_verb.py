@@ -1,4 +1,4 @@
-"""``memfs admin plugins check`` and the settings of sources in ``memfs config`` (P2, P5)."""
+"""What people are told of sources, and the settings of these in ``memfs config`` (P2, P5)."""
 
 from __future__ import annotations
 
@@ -37,33 +37,22 @@ def broken(root: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: py
 
 def test_p2_a_source_without_trust_is_told_and_not_imported(memfs: Memfs, broken: str, root: Path) -> None:
     """A person sees what the repository asks for, and what would enable it."""
-    ran = memfs("admin", "plugins", "check")
-    assert (ran.code, broken in ran.out) == (0, False)
-    assert "2 settings are ignored" in ran.err
+    ran = memfs("agent", "warn", "deploy it")
+    assert (ran.code, ran.out) == (0, "")
+    assert f"['{broken}'] in memory.triggered is ignored" in ran.err
     assert "broken_source" not in sys.modules
     shown = memfs("admin", "trust", "--show").out
     assert f"memory.triggered = ['{broken}']" in shown
     assert f"memory.{broken} = {{'depth': 2}}" in shown
 
 
-def test_p2_check_names_what_is_broken(memfs: Memfs, broken: str, root: Path) -> None:
-    """It ends with 1, tells the error without its control characters, and what is to be done."""
+def test_p2_what_is_broken_is_named(memfs: Memfs, broken: str, root: Path) -> None:
+    """Whoever asks is told the error without its control characters, and what is to be done."""
     trust.grant(root)
-    ran = memfs("admin", "plugins", "check", "--json")
-    assert ran.code == 1
-    assert [one["name"] for one in ran.json["sources"] if one["failure"]] == ["broken"]
-    ran = memfs("admin", "plugins", "check")
-    assert "RuntimeError: out of \\x1B" in ran.out
-    assert "mend it, or take it out of memory.triggered" in ran.out
-    assert "\x1b" not in ran.out
-
-
-def test_p2_doctor_names_what_cannot_be_loaded(memfs: Memfs) -> None:
-    """A mistyped name has its nearest, and the others work."""
-    ran = memfs("--set", "memory.triggered=semantic,episodik", "admin", "plugins", "check")
-    assert ran.code == 1
-    assert "no installed package offers it" in ran.out
-    assert "did you mean 'episodic'?" in ran.out
+    ran = memfs("agent", "warn", "deploy it")
+    assert "RuntimeError: out of \\u{1B}" in ran.err
+    assert "mend it, or take it out of memory.triggered" in ran.err
+    assert "\x1b" not in ran.err
 
 
 def test_p5_config_shows_the_values_of_each_source(memfs: Memfs, broken: str, root: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -59,21 +58,12 @@ def python(installed: Path, opened: Callable[..., Any]) -> Python:
     return call
 
 
-def todo(ran: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    """What was told of the source."""
-    assert ran.returncode == 0, ran.stderr
-    return next(one for one in json.loads(ran.stdout)["sources"] if one["name"] == "todo")
-
-
 def test_p2_an_installed_package_is_a_source_by_its_entry_point(python: Python, tmp_path: Path) -> None:
     """It counts when the workspace is trusted, and then speaks before a step (P2)."""
-    ran = python("-m", "memfs", "admin", "plugins", "check")
-    assert (ran.returncode, "todo" in ran.stdout) == (0, False)
-    assert "2 settings are ignored" in ran.stderr
+    ran = python("-m", "memfs", "agent", "warn", "deploy it")
+    assert (ran.returncode, ran.stdout) == (0, "")
+    assert "is ignored: nobody has trusted this workspace" in ran.stderr
     trust.grant(tmp_path / "workspace")
-    found = todo(python("-m", "memfs", "admin", "plugins", "check", "--json"))
-    assert (found["failure"], found["layer"]) == ("", "triggered")
-    assert found["where"] == "memfs-todo-source 0.1.0, memfs_todo_source:TodoSource"
     ran = python("-c", AGENT)
     assert ran.returncode == 0, ran.stderr
     assert "auth.py:1 TODO: refuse a token that has expired" in ran.stdout

@@ -108,7 +108,6 @@ def held() -> Iterator[threading.Event]:
         (raising(ValueError("\ud800" + "x" * 5_000)), "ValueError: \\ud800" + "x" * 282),
         (lambda _: 42, "it gave int and not a text"),
         (lambda _: b"bytes", "it gave bytes and not a text"),
-        (lambda _: "\ud800", "it gave half characters, which no file or prompt can hold"),
         (lambda _: "x" * (MOST_LETTERS + 1), "it gave 100,001 letters; 100,000 are taken"),
         (lambda _: Posing("x" * (MOST_LETTERS + 1)), "it gave 100,001 letters; 100,000 are taken"),
     ],
@@ -225,23 +224,6 @@ def test_built_in_sources_are_asked_directly() -> None:
     assert own.threads == [threading.current_thread().name]
     assert first.selection is not None
     assert (second.selection, second.failure) == (None, "OSError: disk")
-
-
-def test_a_source_gets_a_situation_of_its_own() -> None:
-    """What it does to the circumstances is seen by nobody."""
-
-    def act(state: StateSnapshot) -> str:
-        state.circumstances["branch"] = "stolen"  # type: ignore[index]
-        state.circumstances["ci"]["runs"].append(7)
-        return "done"
-
-    lock = threading.Lock()  # what cannot be copied is handed on as it is
-    for facts in ({"branch": "main", "ci": {"runs": [1]}}, {"branch": "main", "ci": {"runs": []}, "lock": lock}):
-        state = StateSnapshot.create(context="change a.py", circumstances=facts)
-        (answer,) = ask([loaded(Source(act=act))], state, ForeignCode(LONG))
-        assert answer.text == "done"
-        assert state.circumstances["branch"] == "main"
-        assert state.circumstances["ci"]["runs"] == ([7] if "lock" in facts else [1])
 
 
 def test_a_source_may_be_asked_from_a_thread_beside_an_event_loop() -> None:

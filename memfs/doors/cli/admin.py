@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +13,6 @@ from memfs.admin import layout
 from memfs.admin.layout import EDITOR_FOLDER
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb, wants_json
-from memfs.doors.cli.config import note_ignored
 from memfs.doors.cli.declare import between, click
 from memfs.doors.cli.options import AT_ONCE, as_of, confirm_rewrite, is_path, land, reference, state_at
 from memfs.doors.cli.output import (
@@ -45,7 +42,6 @@ from memfs.model.time import parse_when, utc_now
 if TYPE_CHECKING:
     from memfs.admin.erase import CutPlan, ErasePlan, EraseResult
     from memfs.admin.prune import CleanupStep, PruneResult
-    from memfs.context.plugins import SourceCheck
     from memfs.state.archives import Period, RetentionResult, UnpackResult
     from memfs.trust import PluginTrust
     from memfs.watch import NoticedChange
@@ -452,27 +448,6 @@ def _user(uid: int) -> str:
         return f"{pwd.getpwuid(uid).pw_name} (user {uid})"
     except KeyError:
         return f"user {uid}"
-
-
-# -- plugins ------------------------------------------------------------------------------------------------------
-@verb("check", text=document, key="sources", exit_code=lambda report: any(one.failure for one in report))
-def _plugins_check(workspace: Workspace) -> tuple[SourceCheck, ...]:
-    """Load each source that is enabled, ask it once, and say what is wrong with it.
-
-    Exit code 1: one of them does not work.
-
-    Examples:
-        memfs admin plugins check
-    """
-    from memfs.context.plugins import examined
-
-    with redirect_stdout(sys.stderr):  # what a source prints is no part of the report
-        found = examined(workspace.sources.plugins)
-    note_ignored(workspace.root)
-    return tuple(found)
-
-
-plugins = Actions("plugins", "Test the sources that give agents their context.", _plugins_check)
 
 
 # -- schema -------------------------------------------------------------------------------------------------------

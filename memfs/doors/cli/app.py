@@ -128,7 +128,6 @@ GROUPS: Mapping[str, Family] = {
             Verb("prune", "Move weak items into the archive."),
             Verb("archive", "Pack iterations closed long ago; they stay readable."),
             Verb("trust", "Let a workspace enable what its files ask for."),
-            Verb("plugins", "Show what gives agents their context, and test it."),
             Verb("schema", "Write the schemas by which editors check memory files."),
             Verb("migrate", "Bring the files to this memfs's version of the format."),
             Verb("watch", "Follow changes of the files until interrupted."),
