@@ -144,7 +144,6 @@ def test_an_open_iteration_was_open_then(memfs: Memfs, then: str) -> None:
     [
         ("team", "convention", "accept", "utc"),
         ("agent", "episode", "record", "x", "--outcome", "success"),
-        ("agent", "episode", "analyze"),
         ("team", "conflicts", "--scan"),
         ("state", "iteration", "start"),
         ("state", "resume", "token"),

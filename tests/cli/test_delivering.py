@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from memfs import ContextMemory
 from tests.cli.conftest import Memfs, git
@@ -61,20 +60,16 @@ def test_p4_a_persons_report_is_a_persons(memfs: Memfs) -> None:
     assert memfs("show", ran.json["id"], "--json").json["trust"] == "human"
 
 
-def test_p4_failures_are_analysed_when_asked(memfs: Memfs) -> None:
-    """``analyze`` suggests a rule for what failed repeatedly; once accepted, agents are warned with it (P4, D1)."""
+def test_p4_failures_teach_what_the_inbox_suggests(memfs: Memfs) -> None:
+    """A rule is suggested for what failed repeatedly; once accepted, agents are warned with it (P4, D1)."""
     for _ in range(4):
         broke(memfs)
-    first = memfs("agent", "episode", "analyze", "--json").json
-
-    assert (first["read"], first["kept"]) == (4, "suggest")
-    [rule] = first["found"]
+    [rule] = memfs("inbox", "--json").json["suggestions"]
+    assert (rule["source"], rule["count"]) == ("rule", 4)
     assert memfs("show", rule["id"]).code == 1
-    assert memfs("agent", "episode", "analyze", "--json").json["found"] == []
     assert memfs("inbox", "accept", rule["id"]).code == 0
     assert rule["id"] in memfs("agent", "warn", "--file", "src/auth.py", "edit the token check", "--json").json["ids"]
     assert memfs("show", rule["id"]).code == 0
-    assert "found" not in yaml.safe_load(memfs("agent", "episode", "analyze").out)
 
 
 def test_p4_corrections_become_preferences_that_are_injected(memfs: Memfs) -> None:
@@ -132,7 +127,6 @@ def test_p1_the_budget_is_told(memfs: Memfs) -> None:
         (("episode", "record", "x"), "--outcome"),
         (("episode", "record", "--outcome", "failure"), "nothing to record"),
         (("episode", "record", "x", "--outcome", "failed"), "failed"),
-        (("episode", "analyze", "--outcome", "failure"), "--outcome"),
         (("inject", "--max-tokens", "-1"), "max-tokens"),
     ],
 )

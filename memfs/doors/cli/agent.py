@@ -35,14 +35,12 @@ from memfs.errors import MemfsError
 from memfs.fs.workspace_location import find_workspace, is_workspace
 from memfs.model.episode import Action, Episode, StateSnapshot
 from memfs.model.ids import of_mount
-from memfs.model.learning import Keep
 from memfs.recall.conflict_notes import CONTRADICTS
 from memfs.store.parts import FlushResult
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
     from memfs.learning.consolidation import ConsolidationResult
-    from memfs.learning.rules import FailureAnalysis
     from memfs.model import MemoryItem
     from memfs.workspace import Workspace
 
@@ -345,51 +343,10 @@ def _episode_record(
     return stored
 
 
-# -- episode analyze ----------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class EpisodeAnalysis:
-    """What analysing the failures came to.
-
-    Attributes:
-        done: what became of rules; of which these fields are inlined.
-        kept: `write` where they are stored, `suggest` where they wait in the inbox.
-    """
-
-    done: FailureAnalysis = field(metadata=merge("read found changed retired"))
-    kept: Keep
-
-
-def _analysis_text(done: EpisodeAnalysis) -> Text:
-    found, suggested = done.done, done.kept is Keep.SUGGEST
-    outcome = "suggested" if suggested else "written"
-    yield f"Read {count(found.read, 'episode')}: {count(len(found.found), 'rule')} {outcome}"
-    yield from (f"  {rule.id}  {one_line(rule.action, 100)}" for rule in found.found)
-    yield from (f"  {name} is brought up to date" for name in found.changed)
-    yield from (f"  {name} holds no longer" for name in found.retired)
-    if found.found and suggested:
-        yield Note("'memfs inbox' lists what is suggested")
-
-
-@verb("analyze", text=_analysis_text, lands=True)
-def _episode_analyze(workspace: Workspace) -> EpisodeAnalysis:
-    """Analyse the failures into rules now, without waiting for the next time that memfs learns.
-
-    Rules wait in 'memfs inbox' unless learning.rules is 'write'.
-
-    Examples:
-        memfs agent episode analyze
-    """
-    keep = Keep.WRITE if workspace.learner.keep("rules") is Keep.WRITE else Keep.SUGGEST
-    done = workspace.sources.rules.analyze(keep=keep)
-    land(workspace)
-    return EpisodeAnalysis(done, keep)
-
-
 episode = Actions(
     "episode",
-    "Record what an agent did, or learn rules from how it ended.",
+    "Record what an agent did, and how it ended.",
     _episode_record,
-    _episode_analyze,
 )
 
 

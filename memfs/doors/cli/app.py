@@ -84,7 +84,7 @@ GROUPS: Mapping[str, Family] = {
             Verb("mcp", "Serve this memory over MCP.", "mcp"),
             Verb("inject", "Print what belongs in an agent's system prompt."),
             Verb("warn", "Print what a situation brings to mind before a step."),
-            Verb("episode", "Record what agents did, and learn rules from it."),
+            Verb("episode", "Record what agents did, and how it ended."),
             Verb("correct", "Keep what a person corrects or prefers."),
             Verb("feedback", "Say whether an item helped."),
             Verb("consolidate", "End a session: keep what matters, clear the rest."),

@@ -1,4 +1,4 @@
-"""``recall``: find what was remembered, now or at a revision, and compare the answers of two revisions."""
+"""``recall``: find what was remembered, now or at a revision."""
 
 from __future__ import annotations
 
