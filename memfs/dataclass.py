@@ -4,7 +4,7 @@ The standard library writes and compiles six methods for each data class at each
 is compiled when several objects were made, and the others are shared. What looks a class over (``fields``, ``asdict``,
 ``is_dataclass``, a subclass of its own) finds the standard library's fields, which are made when they are asked for.
 
-Of a named tuple it compiles ``__new__`` and each annotation. Here ``__new__`` is compiled with the first tuple.
+Of a named tuple it compiles ``__new__`` and each annotation. Here ``__new__`` is compiled when many tuples were made.
 """
 
 from __future__ import annotations
@@ -304,14 +304,39 @@ def _refuse_deletion(_: object, name: str) -> None:
 
 
 # -- named tuples -----------------------------------------------------------------------------------------------------
+_MANY = 64
+"""How many tuples of a class are made before the same pays."""
+
+
 class _New:
-    """``__new__`` of a named tuple, compiled when it is first asked for."""
+    """``__new__`` of a named tuple, compiled when it is looked at, or has been called often."""
 
     def __init__(self, names: tuple[str, ...], defaults: dict[str, Any]) -> None:
         self.names, self.defaults = names, defaults
         self.home: Any = None  # the class, known when it is made
+        self.called = 0
 
     def __get__(self, instance: object, owner: type) -> Any:
+        self.called += 1
+        return self if self.called < _MANY else self._compiled()
+
+    def __call__(self, cls: type, /, *values: Any, **given: Any) -> Any:
+        """Do what the compiled function does; calls that it would refuse are left to it."""
+        names, many = self.names, len(values)
+        if given or many != len(names):
+            taken = self.defaults | dict(zip(names, values, strict=False)) | given
+            if many > len(names) or len(taken) != len(names) or not given.keys().isdisjoint(names[:many]):
+                return self._compiled()(cls, *values, **given)
+            values = tuple(map(taken.get, names))
+        return tuple.__new__(cls, values)
+
+    @property
+    def __signature__(self) -> Any:
+        from inspect import signature
+
+        return signature(self._compiled())
+
+    def _compiled(self) -> Any:
         taken = ", ".join(self.names)
         function = eval(f"lambda _cls, {taken}: _new(_cls, ({taken},))", {"_new": tuple.__new__})  # noqa: S307  fields
         function.__defaults__ = tuple(self.defaults.values())

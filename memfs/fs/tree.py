@@ -125,22 +125,28 @@ def _listed(fd: int, folder: str, hidden: bool) -> tuple[FolderScan, list[ScanEn
     others: list[ScanEntry] = []
     prefix = folder + "/" if folder else ""
     try:
-        with os.scandir(fd) as names:
-            for entry in names:
-                name = entry.name
-                if name[0] == "." and not hidden:
-                    continue
-                try:
-                    facts = _facts_of(entry.stat(follow_symlinks=False))
-                except FileNotFoundError:
-                    continue
-                if S_ISDIR(facts[0]):
-                    folders.append(_entry(prefix + name, facts))
-                else:
-                    rows.append((name, facts))
+        names = os.listdir(fd)
+        if not hidden:
+            names = [name for name in names if name[0] != "."]
+        rows = _facts_in(fd, names)
+        if any(map(S_ISDIR, {facts[0] for _, facts in rows})):
+            folders = [_entry(prefix + name, facts) for name, facts in rows if S_ISDIR(facts[0])]
+            rows = [row for row in rows if not S_ISDIR(row[1][0])]
     except OSError as error:
         others.append(ScanEntry(folder, 0, 0, 0, 0, False, reason_of(error)))
     return FolderScan(folder, rows, others), folders
+
+
+def _facts_in(fd: int, names: list[str]) -> list[Row]:
+    """Names in an open folder with their facts, but for those that have vanished."""
+    look, rows = os.stat, list[Row]()
+    try:
+        return [(name, _facts_of(look(name, dir_fd=fd, follow_symlinks=False))) for name in names]
+    except FileNotFoundError:
+        for name in names:
+            with suppress(FileNotFoundError):
+                rows.append((name, _facts_of(look(name, dir_fd=fd, follow_symlinks=False))))
+    return rows
 
 
 def reason_of(error: Exception) -> str:

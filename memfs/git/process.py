@@ -666,10 +666,12 @@ def surely_merged(index: Path) -> bool:
         if not data.startswith(b"DIRC") or version not in (2, 3):
             return False
         for _ in range(number):
-            high, low = data[place + 60], data[place + 61]
-            if high & 0x30 or (high & 15, low) == (15, 255):  # one of several versions, or a long name
-                return False
-            place += (70 + (high >> 5 & 2) + ((high & 15) << 8 | low)) & ~7
+            length = data[place + 61]
+            if high := data[place + 60]:  # seldom
+                if high & 0x30 or (high & 15, length) == (15, 255):  # one of several versions, or a long name
+                    return False
+                length += (high >> 5 & 2) + ((high & 15) << 8)
+            place += 70 + length & ~7
         while place < end:  # what git must understand of what follows may have more entries
             if not data[place : place + 1].isupper():
                 return False

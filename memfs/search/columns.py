@@ -550,8 +550,9 @@ class DocumentColumns:
     def latest(self, wanted: Filter, hidden: Collection[int], limit: int) -> list[int]:
         """The newest live documents that pass every filter and are not hidden."""
         found: list[int] = []
-        for start in range(0, len(self.newest), _CHUNK):
-            chunk = self.newest[start : start + _CHUNK]
+        newest, wanted = self._of_time(self.newest, wanted), wanted._replace(since=None, until=None)
+        for start in range(0, len(newest), _CHUNK):
+            chunk = newest[start : start + _CHUNK]
             found += [number for number in self.select(chunk, wanted) if number not in hidden]
             if len(found) >= limit:
                 break
@@ -587,18 +588,22 @@ class DocumentColumns:
         return self._passing[1]
 
     def _within(self, wanted: Filter) -> Sequence[int]:
-        """The live items that pass every filter, found by bisection where they are to be of a time."""
+        """The live items that pass every filter."""
         coded = wanted._replace(since=None, until=None, tags=frozenset(), path="")
         newest = self._by_filter.get(coded)
         if newest is None:
             if len(self._by_filter) >= _MOST_FILTERS:
                 self._by_filter.clear()
             newest = self._by_filter[coded] = array("I", self.select(self.newest, coded))
+        found = self._of_time(newest, wanted)
+        return self.select(found, wanted) if wanted.tags or wanted.path else found
+
+    def _of_time(self, newest: array[int], wanted: Filter) -> array[int]:
+        """Those of the documents, which are ordered from the newest, that are of the wanted time."""
         times = self.times
         start = 0 if wanted.until is None else bisect_left(newest, -wanted.until, key=lambda one: -times[one])
         end = None if wanted.since is None else bisect_right(newest, -wanted.since, start, key=lambda one: -times[one])
-        found = newest[start:end]
-        return self.select(found, wanted) if wanted.tags or wanted.path else found
+        return newest[start:end]
 
     def _passages_of(self, items: Sequence[int]) -> Iterable[int]:
         """The documents of some items."""

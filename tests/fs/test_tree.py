@@ -245,17 +245,28 @@ def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_scanned(
 
         monkeypatch.setattr(os, "open", refuse)
     else:
-        real_scandir = os.scandir
+        real_listdir = os.listdir
 
         def fail(fd: int) -> object:
             if os.fstat(fd).st_ino == inode:
                 raise OSError(errno.EIO, "Input/output error")
-            return real_scandir(fd)
+            return real_listdir(fd)
 
-        monkeypatch.setattr(os, "scandir", fail)
+        monkeypatch.setattr(os, "listdir", fail)
     found = {entry.path: entry.regular for entry in tree.scan("top")}
     assert found == {"top/good/x.yaml": True, "top/shut": False}
     assert irregular(tree, "top")["top/shut"]
+
+
+def test_a_file_that_vanishes_while_its_folder_is_scanned_is_left_out(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All others are found, whatever the system listed before."""
+    tree.write("top/x.yaml", b"x")
+    tree.write("top/inner/y.yaml", b"y")
+    real_listdir = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda fd: ["gone.yaml", *real_listdir(fd), "lost.yaml"])
+    assert {entry.path for entry in tree.scan("top")} == {"top/x.yaml", "top/inner/y.yaml"}
 
 
 def test_scanning_leaves_no_descriptor_open(tree: Tree) -> None:
