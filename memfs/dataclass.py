@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import _tuplegetter  # type: ignore[attr-defined]
 from functools import cached_property, partial
+from itertools import chain
 from operator import attrgetter
 from reprlib import recursive_repr
 
@@ -100,6 +101,16 @@ class _Fields:
     def own(self) -> frozenset[str]:
         """The names of those that it does not take."""
         return frozenset(one.name for one in self.fields if not one.init)
+
+    @cached_property
+    def compared(self) -> Callable[[Any], Any]:
+        """What gives the values that are compared."""
+        return _value([one.name for one in self.fields if one.compared])
+
+    @cached_property
+    def hashed(self) -> Callable[[Any], Any]:
+        """What gives the values that are hashed."""
+        return _value([one.name for one in self.fields if one.hashed])
 
     def __get__(self, instance: object, owner: type) -> Any:
         import dataclasses
@@ -201,15 +212,14 @@ def _made(
     repr: bool = True,  # noqa: A002  the standard library's name
     slots: bool = False,
 ) -> type:
-    described = [base.__dict__.get(_FIELDS) for base in reversed(cls.__mro__[1:])]
-    if any(not isinstance(field, _Fields | None) for field in described):
+    described = [base.__dict__[_FIELDS] for base in cls.__mro__[-2:0:-1] if _FIELDS in base.__dict__]
+    if any(one.__class__ is not _Fields for one in described):
         import dataclasses
 
         made: type = dataclasses.dataclass(eq=eq, frozen=frozen, kw_only=kw_only, repr=repr, slots=slots)(cls)
         return made
     declared = list(_fields_of(cls, kw_only))
-    inherited = {field.name: field for base in described if base is not None for field in base.fields}
-    fields = list((inherited | {field.name: field for field in declared}).values())
+    fields = list({one.name: one for one in chain(*(base.fields for base in described), declared)}.values())
     own = cls.__dict__
     methods: dict[str, Any] = {
         _FIELDS: _Fields(fields),
@@ -217,10 +227,10 @@ def _made(
         "__match_args__": tuple(field.name for field in fields if field.init and not field.kw_only),
     }
     init = _Init(fields, frozen)
-    given = {"__init__": init, **_methods(fields, frozen, eq, repr)}
+    given = {"__init__": init, **_methods(frozen, eq, repr)}
     methods |= {name: value for name, value in given.items() if name not in own}
     if eq and "__hash__" in own and own["__hash__"] is None and "__eq__" in own and frozen:
-        methods["__hash__"] = _hash(fields)
+        methods["__hash__"] = _hash
     if not slots:
         init.home = cls
         for name, value in methods.items():
@@ -232,20 +242,24 @@ def _made(
                 delattr(cls, field.name)
         return cls
     names = [field.name for field in fields]
-    space = {name: value for name, value in own.items() if name not in (*names, "__dict__", "__weakref__")} | methods
+    dropped = {*names, "__dict__", "__weakref__"}
+    space = {name: value for name, value in own.items() if name not in dropped} | methods
     held = {name for base in cls.__mro__[1:-1] for name in base.__dict__.get("__slots__", ())}
     space["__slots__"] = tuple(name for name in names if name not in held)
     if frozen:
-        space.setdefault("__getstate__", lambda self: [getattr(self, name) for name in names])
-        space.setdefault("__setstate__", lambda self, state: _restored(self, names, state))
+        space = {"__getstate__": _state, "__setstate__": _restore} | space
     init.home = made = type(cls)(cls.__name__, cls.__bases__, space)
     made.__qualname__ = cls.__qualname__
     return made
 
 
-def _restored(instance: object, names: list[str], state: list[Any]) -> None:
-    for name, value in zip(names, state, strict=True):
-        object.__setattr__(instance, name, value)
+def _state(self: Any) -> list[Any]:
+    return [getattr(self, one.name) for one in _described(self).fields]
+
+
+def _restore(self: Any, state: list[Any]) -> None:
+    for one, value in zip(_described(self).fields, state, strict=True):
+        object.__setattr__(self, one.name, value)
 
 
 def _fields_of(cls: type, kw_only: bool) -> Iterator[_Field]:
@@ -260,23 +274,24 @@ def _fields_of(cls: type, kw_only: bool) -> Iterator[_Field]:
             yield field
 
 
-def _methods(fields: list[_Field], frozen: bool, eq: bool, shown: bool) -> dict[str, Any]:
-    """The methods of a class of these fields, by name."""
+def _methods(frozen: bool, eq: bool, shown: bool) -> dict[str, Any]:
+    """The methods that all classes of these parameters share, by name."""
     made: dict[str, Any] = {"__replace__": replace}
     if shown:
-        names = [one.name for one in fields if one.shown]
-        made["__repr__"] = recursive_repr()(
-            lambda self: f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
-        )
+        made["__repr__"] = _represent
     if eq:
-        value = _value([one.name for one in fields if one.compared])
-        made["__eq__"] = lambda self, other: (
-            value(self) == value(other) if other.__class__ is self.__class__ else NotImplemented
-        )
-        made["__hash__"] = _hash(fields) if frozen else None
+        made["__eq__"], made["__hash__"] = _equal, _hash if frozen else None
     if frozen:
         made["__setattr__"], made["__delattr__"] = _refuse_assignment, _refuse_deletion
     return made
+
+
+def _described(instance: object) -> _Fields:
+    """The fields of an instance's class."""
+    for base in type(instance).__mro__:
+        if isinstance(described := base.__dict__.get(_FIELDS), _Fields):
+            return described
+    raise TypeError(f"{type(instance).__name__} is no data class")
 
 
 def _value(names: list[str]) -> Callable[[Any], Any]:
@@ -286,9 +301,21 @@ def _value(names: list[str]) -> Callable[[Any], Any]:
     return lambda instance: tuple(getattr(instance, name) for name in names)
 
 
-def _hash(fields: list[_Field]) -> Callable[[Any], int]:
-    value = _value([one.name for one in fields if one.hashed])
-    return lambda self: hash(value(self))
+@recursive_repr()
+def _represent(self: Any) -> str:
+    shown = ", ".join(f"{one.name}={getattr(self, one.name)!r}" for one in _described(self).fields if one.shown)
+    return f"{type(self).__qualname__}({shown})"
+
+
+def _equal(self: Any, other: object) -> Any:
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    value = _described(self).compared
+    return value(self) == value(other)
+
+
+def _hash(self: Any) -> int:
+    return hash(_described(self).hashed(self))
 
 
 def _refuse_assignment(_: object, name: str, __: object) -> None:
