@@ -256,19 +256,18 @@ class ContextMemory(Facade):
         checkpoint_id: str | None = None,
         components: Sequence[str] | None = None,
         restore: bool = False,
-        dry_run: bool = False,
     ) -> RecoveryState:
         """What to continue from after a crash: only ``active_tasks`` have to be done again.
 
         Args:
             checkpoint_id: None means the newest that verifies whole; ``data_integrity`` names those rejected.
             components: only the resume points of these.
-            restore: also bring back files that are missing or differ; ``dry_run`` only says which.
+            restore: also bring back files that are missing or differ.
 
         Raises:
             CheckpointInvalid: the checkpoint named, or every one there is, cannot be relied on.
         """
-        return self._states.checkpoints.recover(checkpoint_id, components, restore, dry_run)
+        return self._states.checkpoints.recover(checkpoint_id, components, restore)
 
     def save_continuation(
         self, agent: str, task_id: str, state: Any, expires: datetime | timedelta | None = None

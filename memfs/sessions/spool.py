@@ -424,7 +424,6 @@ def _texts(value: object) -> bool:
 _LARGEST_LOG = 128 * 1024
 _LONGEST = 500
 _TOLD_FOR = timedelta(days=3)
-_TOO_LONG = timedelta(days=1)
 
 
 def note_error(state: Path, event: str, sentence: str) -> None:
@@ -435,17 +434,13 @@ def note_error(state: Path, event: str, sentence: str) -> None:
 
 
 def problems(state: Path, now: datetime | None = None) -> list[Problem]:
-    """What went wrong in hooks within the last days, as one problem; and events that wait for more than a day.
+    """What went wrong in hooks within the last days, as one problem.
 
     Args:
         state: the workspace's state folder.
     """
-    folder, present = state / append_log.FOLDER, now or utc_now()
-    return [*_failed(state / append_log.ERRORS, present), *_waiting(folder, present.timestamp())]
-
-
-def _failed(log: Path, now: datetime) -> list[Problem]:
-    found = [row for row in _errors(log) if (moment := time_in(row[0])) is not None and moment >= now - _TOLD_FOR]
+    log, since = state / append_log.ERRORS, (now or utc_now()) - _TOLD_FOR
+    found = [row for row in _errors(log) if (moment := time_in(row[0])) is not None and moment >= since]
     if not found:
         return []
     at, event, sentence = found[-1]
@@ -460,23 +455,6 @@ def _errors(log: Path) -> Iterator[tuple[str, str, str]]:
     for row in append_log.noted(log, _LARGEST_LOG):
         if list(map(type, row)) == [str, str, str]:
             yield row[0], row[1], row[2]
-
-
-def _waiting(folder: Path, now: float) -> list[Problem]:
-    old = [path for path in append_log.waiting(folder) if now - _changed(path) > _TOO_LONG.total_seconds()]
-    if not old:
-        return []
-    sessions = "a session" if len(old) == 1 else f"{len(old)} sessions"
-    message = f"what {sessions} reported has waited for more than a day to become memories"
-    hint = "the next session that begins here takes it in; see also what hooks reported"
-    return [Problem.warning("", "EventsWaiting", message, hint)]
-
-
-def _changed(path: Path) -> float:
-    try:
-        return os.lstat(path).st_mtime
-    except OSError:
-        return float("inf")
 
 
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"

@@ -117,24 +117,6 @@ def trends_of(reviews: Mapping[int, Sequence[PatternName]]) -> tuple[PatternTren
     return tuple(sorted(trends, key=lambda trend: (-trend.total, -trend.last_seen, trend.name)))
 
 
-def trends_of_entries(entries: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    """The trends in the entries of ``pattern_history``, by pattern, the weightiest first."""
-    reviews = {
-        iteration: [PatternName(one["name"], one["count"], {}) for one in entry["patterns"].values()]
-        for iteration, entry in entries.items()
-        if entry.get("reviewed")
-    }
-    return {
-        one.name: {
-            "first_seen": one.first_seen,
-            "last_seen": one.last_seen,
-            "slope": one.slope,
-            "direction": one.direction,
-        }
-        for one in trends_of(reviews)[:MOST]
-    }
-
-
 def _trend(by: Mapping[int, PatternName], iterations: Sequence[int]) -> PatternTrend:
     first, last = min(by), max(by)
     counts = {iteration: one.count for iteration, one in by.items()}
@@ -313,14 +295,12 @@ Entry = Mapping[str, Any]
 
 ROOM = 200_000
 """So many bytes the entries of a file take together at most, unless the newest alone takes more."""
-VERSION = 3
+VERSION = 4
 
-KINDS = ("agent_output", "hypothesis", "meta_review", "system_state", "tournament_result")
+KINDS = ("agent_output", "hypothesis", "system_state", "tournament_result")
 """The documents that an entry follows from."""
 
-_REPORTED = ("total_hypotheses", "pending_reviews", "tournament_progress")
 _MOST = 20
-_LONGEST = 300
 
 
 def progress(rows: Iterable[StateRow], load: Load) -> dict[str, Any]:
@@ -328,11 +308,10 @@ def progress(rows: Iterable[StateRow], load: Load) -> dict[str, Any]:
 
     Args:
         rows: of the iteration's documents of ``KINDS``.
-        load: reads one; only the header and the meta-review are read.
+        load: reads one; only the header is read.
     """
     given = sorted(rows, key=lambda row: row.path)
     header = next((load(row) for row in given if row.facts.kind == "system_state"), {})
-    review = next((load(row) for row in given if row.facts.kind == "meta_review"), {})
     counts = Counter(row.facts.kind for row in given)
     made: dict[str, Any] = {name: header[name] for name in ("status", "opened", "closed") if _text(header.get(name))}
     made["outputs"] = counts["agent_output"]
@@ -340,7 +319,7 @@ def progress(rows: Iterable[StateRow], load: Load) -> dict[str, Any]:
     made["tournament_results"] = counts["tournament_result"]
     states = Counter(row.facts.state for row in given if row.facts.kind == "hypothesis" and row.facts.state)
     made["by_state"] = {name: states[name] for name in sorted(states)[:_MOST]}
-    return made | _ratings(row.facts for row in given) | _reported(header) | _overview(review)
+    return made | _ratings(row.facts for row in given)
 
 
 def _ratings(given: Iterable[StateFacts]) -> dict[str, Any]:
@@ -349,23 +328,6 @@ def _ratings(given: Iterable[StateFacts]) -> dict[str, Any]:
         return {}
     best = min(ratings, key=lambda name: (-ratings[name], name))
     return {"ratings": summary(ratings.values()), "best": {"id": best, "rating": short(ratings[best])}}
-
-
-def _reported(header: Mapping[str, Any]) -> dict[str, Any]:
-    update = as_mapping(header.get("update"))
-    statistics = as_mapping(update.get("system_statistics"))
-    made: dict[str, Any] = {name: statistics[name] for name in _REPORTED if as_number(statistics.get(name)) is not None}
-    focus = as_mapping(update.get("orchestration_state")).get("strategic_focus")
-    return made | ({"strategic_focus": focus[:_LONGEST]} if isinstance(focus, str) and focus else {})
-
-
-def _overview(review: Mapping[str, Any]) -> dict[str, Any]:
-    overview = as_mapping(review.get("research_overview"))
-    areas, priorities = overview.get("research_areas"), overview.get("next_priorities")
-    made: dict[str, Any] = {"research_areas": len(areas)} if isinstance(areas, list) else {}
-    if isinstance(priorities, list):
-        made["next_priorities"] = [one[:_LONGEST] for one in priorities if _text(one)][:_MOST]
-    return made
 
 
 def _text(value: Any) -> bool:
@@ -407,7 +369,6 @@ def _progress(rows: Sequence[StateRow], documents: _Documents) -> dict[str, Any]
 _EFFECTIVENESS = _Sort("effectiveness_metrics", metrics.KINDS, _agents)
 _PATTERNS = _Sort("pattern_history", ("meta_review",), _patterns)
 _SORTS = (_EFFECTIVENESS, _PATTERNS, _Sort("research_progress", KINDS, _progress))
-_REVIEWED = tuple(sort for sort in _SORTS if "meta_review" in sort.kinds)
 
 
 class Aggregates:
@@ -434,7 +395,7 @@ class Aggregates:
         if occasion == "iteration_closed":
             self.update()
         elif occasion == "state_stored" and facts.get("kind") == "meta_review":
-            self._store(_REVIEWED)
+            self._store([_PATTERNS])
 
     def agents(self, iterations: Iterable[int]) -> dict[int, dict[str, Any]]:
         """What each agent did in these iterations, as the documents say it now, by ``metrics.key_of`` its name."""
@@ -499,8 +460,7 @@ class Aggregates:
             if newest and room < 0:
                 break
             newest[number] = shown
-        trends = {"trends": trends_of_entries(newest)} if sort is _PATTERNS else {}
-        return {"version": VERSION, **trends, "iterations": {str(n): newest[n] for n in reversed(newest)}}
+        return {"version": VERSION, "iterations": {str(n): newest[n] for n in reversed(newest)}}
 
 
 def _busiest(entry: Entry) -> Entry:

@@ -365,7 +365,6 @@ class Checkpoints(CheckpointStore):
         checkpoint_id: str | None = None,
         components: Sequence[str] | None = None,
         restore: bool = False,
-        dry_run: bool = False,
     ) -> RecoveryState:
         """What to go on from: the newest checkpoint that verifies whole, or the one named.
 
@@ -376,7 +375,6 @@ class Checkpoints(CheckpointStore):
             checkpoint_id: this one and no other.
             components: agents by name and parts of the system (``system``, ``hypotheses``, ``tournament``,
                 ``feedback``, or a name in ``recovery_metadata``); None for all.
-            dry_run: with ``restore``, only say what would come back.
 
         Returns:
             ``data_integrity`` names the checkpoints that were rejected, and why.
@@ -389,11 +387,8 @@ class Checkpoints(CheckpointStore):
         state = self._without_completed(recovered(proved, components, rejected), proved)
         if not restore:
             return state
-        if dry_run:
-            named = {"would_restore": sorted(path for path, _ in self._differing(proved, components))}
-        else:
-            named = {"restored": self._restored(proved, components)}
-        return replace(state, data_integrity={**state.data_integrity, **named})
+        restored = self._restored(proved, components)
+        return replace(state, data_integrity={**state.data_integrity, "restored": restored})
 
     def _restored(self, proved: ProvedCheckpoint, components: Collection[str] | None) -> builtins.list[str]:
         """Bring documents back: one batch while they weigh less than 32 MB, otherwise several, each of them whole.
@@ -415,17 +410,17 @@ class Checkpoints(CheckpointStore):
         return sorted(restored)
 
     def _differing(
-        self, proved: ProvedCheckpoint, components: Collection[str] | None, large: bool | None = None
+        self, proved: ProvedCheckpoint, components: Collection[str] | None, large: bool
     ) -> Iterator[tuple[str, Iterable[bytes]]]:
         """The documents that are missing or differ, of the components named or of all, with their bytes in pieces.
 
         Args:
-            large: only sidecars and what is too large for a document, or only documents; None for both.
+            large: only sidecars and what is too large for a document; else only documents.
         """
         names = set(components) if components is not None else None
         with proved.documents() as documents:
             for path, size, chunks in documents:
-                if large is not None and large != (bool(state_paths.document_of_sidecar(path)) or size > READ_LIMIT):
+                if large != (bool(state_paths.document_of_sidecar(path)) or size > READ_LIMIT):
                     continue
                 known = b"".join(chunks) if size <= READ_LIMIT else b""
                 wanted = names is None or not names.isdisjoint(components_of(path, known))

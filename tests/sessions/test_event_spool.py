@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,6 @@ from kit.orphans import linger
 from kit.patience import LONG
 from memfs.errors import LockTimeout, QuotaExceeded, StorageFull, WorkspaceNotFound
 from memfs.fs import append_log
-from memfs.sessions import spool as backlog
 from memfs.sessions.spool import SessionEvent, Spool, file_name, find_place
 from memfs.workspace import Workspace
 
@@ -292,14 +289,3 @@ def test_spooling_is_light(opened: Opener) -> None:
         assert done.stdout == "[]\n"
     assert Spool(workspace.repository.state).waiting() == 1
     assert Spool(place.state).waiting() == 1
-
-
-def test_a_backlog_is_told(tmp_path: Path) -> None:
-    """What waits for more than a day is a problem that is told."""
-    spool = Spool(tmp_path)
-    assert backlog.problems(tmp_path) == []
-    spool.append(_event(0))
-    now = datetime.fromtimestamp(os.stat(spool.path("s")).st_mtime, UTC)
-    assert backlog.problems(tmp_path, now + timedelta(hours=1)) == []
-    later = now + timedelta(hours=25)
-    assert [one.code for one in backlog.problems(tmp_path, later)] == ["EventsWaiting"]

@@ -389,10 +389,7 @@ def _checkpoint_list(workspace: Workspace, as_of: str | None) -> tuple[Checkpoin
 @click.argument("checkpoint_id", metavar="[ID]", required=False)
 @click.option("--component", "components", multiple=True, metavar="NAME", help="Only this; repeatable.")
 @click.option("--restore", is_flag=True, help="Bring back documents that are missing or differ.")
-@click.option("--dry-run", is_flag=True, help="With --restore: only say what would come back.")
-def _checkpoint_recover(
-    checkpoint_id: str | None, components: tuple[str, ...], restore: bool, dry_run: bool
-) -> RecoveryState:
+def _checkpoint_recover(checkpoint_id: str | None, components: tuple[str, ...], restore: bool) -> RecoveryState:
     """Say what to continue from after a crash; nothing is changed.
 
     By the newest checkpoint that verifies, or by ID, it says what that holds, which tasks in flight were completed
@@ -404,13 +401,10 @@ def _checkpoint_recover(
 
     Examples:
         memfs state checkpoint recover --json
-        memfs state checkpoint recover ckpt_20260301_1000 --component Ranking --restore --dry-run
+        memfs state checkpoint recover ckpt_20260301_1000 --component Ranking --restore
     """
-    if dry_run and not restore:
-        raise click.UsageError("--dry-run goes with --restore")
     with opened() as workspace:
-        checkpoints = workspace.states.checkpoints
-        return checkpoints.recover(checkpoint_id, list(components) or None, restore, dry_run)
+        return workspace.states.checkpoints.recover(checkpoint_id, list(components) or None, restore)
 
 
 checkpoint = Actions(
