@@ -501,7 +501,7 @@ class Workspace:
         """Makes room without losing anything."""
         from memfs.admin.prune import Cleaner
 
-        return Cleaner(store=self.store, parts=self.parts, backups=self.backups, more=self._more_cleanup)
+        return Cleaner(store=self.store, parts=self.parts, more=self._more_cleanup)
 
     def _more_cleanup(self) -> Mapping[str, Act]:
         return self.states.archiver.steps() if has_states(self.parts.seen) else {}

@@ -456,10 +456,6 @@ class Backups:
             return [path for path in self.kept() if path not in made], failed
         return [], failed
 
-    def surplus(self) -> list[Path]:
-        """Those beyond ``copies`` in each place, oldest first."""
-        return [path for place in self.places() for path in self._surplus_in(place)]
-
     def _surplus_in(self, place: Path) -> list[Path]:
         """Those that lack something are counted for themselves: they never take the place of a whole one."""
         kept = self.kept(place)
@@ -468,11 +464,6 @@ class Backups:
         whole = [path for path in kept if _is_whole(path)]
         others = [path for path in kept if path not in whole]
         return [*whole[: -self._settings.copies], *others[: -self._settings.copies]]
-
-    def prune(self) -> list[Path]:
-        """Remove the surplus; return what was removed."""
-        with self._lock.hold("backup", timeout=60):
-            return [path for place in self.places() for path in self._prune(place)]
 
     def _prune(self, place: Path) -> list[Path]:
         surplus = self._surplus_in(place)

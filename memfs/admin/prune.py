@@ -13,7 +13,6 @@ from functools import cached_property, partial
 from math import log1p
 from pathlib import Path
 
-from memfs.admin.backup import Backups
 from memfs.config import RetentionPolicy, read_retention_policy
 from memfs.dataclass import dataclass
 from memfs.errors import ContentError, GitBusy, IdExists, ItemNotFound, MemfsError
@@ -386,7 +385,6 @@ class Cleaner:
 
     store: Store
     parts: Parts
-    backups: Backups
     more: Callable[[], Mapping[str, Act]] = dict
 
     def clean(self) -> list[CleanupStep]:
@@ -444,20 +442,6 @@ def _history(cleaner: Cleaner) -> int:
         return maintain(cleaner.parts.repository)
 
 
-def _index(cleaner: Cleaner) -> int:
-    before = io.weigh(cleaner.parts.index.folder)
-    if cleaner.parts.index.overlay_size():
-        cleaner.store.fold()
-    return max(0, before - io.weigh(cleaner.parts.index.folder))
-
-
-def _backups(cleaner: Cleaner) -> int:
-    size = sum(map(_size, cleaner.backups.surplus()))
-    if size:
-        cleaner.backups.prune()
-    return size
-
-
 def _size(path: Path) -> int:
     try:
         return os.stat(path).st_size
@@ -470,6 +454,4 @@ STEPS: Mapping[str, Act] = {
     "removed contents set aside that a commit holds": _twice,
     "committed what waited": _waiting,
     "packed the history": _history,
-    "folded the index": _index,
-    "removed backups beyond the number kept": _backups,
 }

@@ -58,7 +58,7 @@ def test_only_who_makes_the_first_backup_names_them(opened: Open) -> None:
     """A look beside it would choose another name, under which the first one is never found, replaced or erased."""
     workspace = opened()
     record = workspace.repository.state / "backups.json"
-    assert (workspace.backups.kept(), workspace.backups.surplus(), record.exists()) == ([], [], False)
+    assert (workspace.backups.kept(), record.exists()) == ([], False)
     made = workspace.backups.make()[0].path
     assert workspace.backups.kept() == [made]
 

@@ -51,18 +51,6 @@ def test_cleanup_makes_room_and_loses_nothing(opened: Open, tmp_path: Path, git:
     assert [step for step in workspace.cleaner.clean() if "index" not in step.what] == []
 
 
-def test_surplus_backups_go(opened: Open, tmp_path: Path) -> None:
-    """Backups beyond a number that was lowered are removed by cleanup, oldest first."""
-    place = str(tmp_path / "place")
-    first = opened(backup__targets=[place], backup__copies=5)
-    made = [first.backups.make()[0].path for _ in range(4)]
-    first.close()
-    workspace = opened(first.root, backup__targets=[place], backup__copies=2)
-    steps = workspace.cleaner.clean()
-    assert any("backups" in step.what for step in steps)
-    assert workspace.backups.kept() == made[2:]
-
-
 def test_a_repository_that_memfs_joined_is_not_packed(opened: Open, tmp_path: Path) -> None:
     """By itself cleanup packs only what memfs made: elsewhere it is the person's decision."""
     workspace = opened(history__adopt="leave")

@@ -81,7 +81,7 @@ def _gc_text(report: GcReport) -> Text:
 
 @verb("gc", text=_gc_text, exit_code=lambda report: any(step.error for step in report.steps))
 def gc(workspace: Workspace) -> GcReport:
-    """Make room without losing anything: leftovers, contents kept twice, loose history, surplus backups.
+    """Make room without losing anything: leftovers, contents kept twice, loose history.
 
     Also packs the history of a repository that memfs joined, writes the commit-graph that makes log quick, folds fresh
     items into the index, learns from what is new, embeds what waits where memories are searched by meaning, and makes
