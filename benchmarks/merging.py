@@ -15,7 +15,7 @@ from benchmarks.corpus import read
 from benchmarks.samples import Samples
 from benchmarks.starting import compile_all
 from benchmarks.surroundings import git, hermetic, memfs_command
-from memfs.admin.layout import install_driver, uninstall_driver
+from memfs.admin.store_builder import install_driver, uninstall_driver
 from memfs.format.file_merge import FileMerger
 from memfs.model import MemoryItem
 from memfs.workspace import Workspace, open_workspace

@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from memfs.admin.check import Checker
     from memfs.admin.erase import Eraser, HistoryCut
     from memfs.admin.history import History, RecoveryCopies
-    from memfs.admin.layout import CreateResult
     from memfs.admin.prune import Act, Cleaner, Pruner
     from memfs.admin.quota import Quota
     from memfs.admin.repair import Repairer
+    from memfs.admin.store_builder import CreateResult
     from memfs.context.parts import Sources
     from memfs.intake.intake import Intake
     from memfs.learning.conflicts import Conflicts

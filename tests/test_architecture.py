@@ -228,8 +228,7 @@ SPELLED = re.compile(
 # Besides ``memfs.config``: who still reads a file of configuration or a variable by itself. The lists may only shrink.
 READERS = {
     "memfs.trust",  # judges what the files would enable before a byte of them is believed
-    "memfs.admin.layout",  # writes the first ones, and brings those of an older format to the present one
-    "memfs.admin.store_builder",
+    "memfs.admin.store_builder",  # writes the first ones, and brings those of an older format to the present one
     "memfs.state.checkpoint_store",  # keeps the document as it is, valid or not
     "memfs.team.review",
 }

@@ -20,7 +20,7 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Annotated
 
-from memfs.admin import layout
+from memfs.admin.store_builder import install_driver
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field
 from memfs.errors import (
@@ -514,7 +514,7 @@ def _build(backup: Path, building: Path) -> bool:
         if not history.refs:
             _take_history(repository, iter(()), history)
         _join_journals(repository.state)
-        layout.install_driver(repository)
+        install_driver(repository)
         own = tuple(repository.full(path) for path in (CONTENT, SETTINGS_FILE))
         others = not all(name.startswith(own) for name in fill_index(repository))
         repository.close()

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memfs import errors
-from memfs.admin import layout, store_builder
+from memfs.admin import store_builder
 from memfs.admin.archive_file import archive_lock
 from memfs.admin.history import RecoveryCopies
 from memfs.admin.prune import PrunedItems, remove_leftovers
@@ -379,7 +379,7 @@ class Checker:
         left = remove_left(self.parts)
         done += [f"removed large values that no document refers to: {left}"] if left else []
         done += [f"rewrote {ATTRIBUTES}"] if _restore_attributes(self) else []
-        done += ["installed the merge driver"] if layout.install_driver(self.parts.repository) else []
+        done += ["installed the merge driver"] if store_builder.install_driver(self.parts.repository) else []
         if self.store.take_up(at_once=True):
             done.append("committed what was left by a process that ended before it could")
         items = self.store.reindex()
@@ -452,7 +452,7 @@ def _attributes(checker: Checker) -> Iterator[Problem]:
 
 
 def _joined_by_field(checker: Checker) -> bool:
-    return layout.asks_for_driver(checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data)
+    return store_builder.asks_for_driver(checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data)
 
 
 def _history(checker: Checker) -> Iterator[Problem]:
@@ -503,7 +503,7 @@ def _suggestions(checker: Checker) -> Iterator[Problem]:
 
 
 EXAMINATIONS: tuple[Examine, ...] = (
-    lambda checker: layout.format_problems(checker.parts.seen),
+    lambda checker: store_builder.format_problems(checker.parts.seen),
     lambda checker: checker.item_problems(),
     lambda checker: document_problems(checker.parts, checker.own_paths()),
     lambda checker: PrunedItems(checker.store, checker.parts).problems(),
@@ -517,8 +517,8 @@ EXAMINATIONS: tuple[Examine, ...] = (
     left,
     lambda checker: checker.archives(checker.deep),
     _attributes,
-    lambda checker: layout.driver_problems(checker.parts.repository),
-    lambda checker: layout.ignore_problems(checker.parts.repository),
+    lambda checker: store_builder.driver_problems(checker.parts.repository),
+    lambda checker: store_builder.ignore_problems(checker.parts.repository),
     lambda checker: store_builder.problems(checker.parts.repository),
     _history,
     _waiting,
@@ -530,12 +530,12 @@ EXAMINATIONS: tuple[Examine, ...] = (
 
 
 def _restore_attributes(checker: Checker) -> bool:
-    wanted = layout.first_files({})[ATTRIBUTES]
+    wanted = store_builder.first_files({})[ATTRIBUTES]
     if checker.parts.tree.entry(ATTRIBUTES) is not None:
         if _joined_by_field(checker):
             return False
         present = checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data
-        wanted = present + (b"" if present.endswith(b"\n") else b"\n") + layout.attribute_lines().encode()
+        wanted = present + (b"" if present.endswith(b"\n") else b"\n") + store_builder.attribute_lines().encode()
     plans = checker.store.plan_restore({ATTRIBUTES: wanted})
     checker.store.carry_out(plans, "Restore the git attributes of memory files", source="check")
     return bool(plans)

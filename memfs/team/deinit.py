@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memfs import private, trust
-from memfs.admin.layout import uninstall_driver
-from memfs.admin.store_builder import DRIVER
+from memfs.admin.store_builder import DRIVER, uninstall_driver
 from memfs.config_names import SETTINGS_FILE
 from memfs.context.agents_md import FILE, AgentsBlock, BlockResult, BlockStatus
 from memfs.dataclass import dataclass

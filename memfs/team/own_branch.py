@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from memfs import errors, trust
-from memfs.admin import layout as workspace_layout
+from memfs.admin.store_builder import first_files, install_driver
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
@@ -116,7 +116,7 @@ def _set_up(repository: Repository) -> OwnBranch:
     if (begun := common / "memfs" / _BEGUN).is_dir():  # what was prepared is in place, or not wanted there
         io.remove_all(begun)
     _write_exclude(common, excluded=True)
-    workspace_layout.install_driver(repository)
+    install_driver(repository)
     links, blocked = _links(common)
     return OwnBranch(
         memory=memory,
@@ -228,7 +228,7 @@ def _is_narrow(config: Mapping[str, str], remote: str) -> bool:
 
 def _first_commit(repository: Repository) -> str:
     """Make a commit that holds the first files, durably; no branch has it yet."""
-    files = workspace_layout.first_files(first_policies(True))
+    files = first_files(first_policies(True))
     changes = tuple(CommitChange(path=path, data=data) for path, data in files.items())
     group = Group(changes=changes, message=_MESSAGE, writers=(Writer(source="init"),), time=utc_now())
     chain = build(repository, [group], None, asked=True)

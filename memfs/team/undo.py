@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from memfs.admin.history import History
-from memfs.admin.layout import first_files
+from memfs.admin.store_builder import first_files
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import Conflict, GitBusy, HistoryUnavailable, MemfsError, QueryInvalid, SecretDetected
 from memfs.format.field_merge import equal, settled, value_at

@@ -13,7 +13,6 @@ import pytest
 
 from kit.faults import Fault, injected
 from memfs import MemoryItem
-from memfs.admin.layout import export_schemas
 from memfs.admin.quota import (
     AREAS,
     HISTORY,
@@ -26,6 +25,7 @@ from memfs.admin.quota import (
     weigh_files,
     weigh_history,
 )
+from memfs.admin.store_builder import export_schemas
 from memfs.config_names import SYSTEM_CONFIG
 from memfs.doors.cli.app import run
 from memfs.errors import QuotaExceeded, StorageIO

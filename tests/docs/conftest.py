@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.admin.layout import install_driver
+from memfs.admin.store_builder import install_driver
 from memfs.git.repository import Repository
 
 ROOT = Path(__file__).resolve().parents[2]

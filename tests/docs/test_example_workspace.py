@@ -14,7 +14,7 @@ import pytest
 
 from memfs import ContextMemory
 from memfs.admin.check import Checker
-from memfs.admin.layout import first_files
+from memfs.admin.store_builder import first_files
 from memfs.config import load, load_kinds
 from memfs.config_names import KINDS
 from memfs.doors.cli.app import run

@@ -12,7 +12,7 @@ import pytest
 from twoclones import CONTEXT, ITEM, RESULT, Clone, Done, clones, joining, memfs, pristine
 
 from memfs import MemoryItem, open_workspace
-from memfs.admin import layout
+from memfs.admin import store_builder
 from memfs.doors.cli.app import run
 from memfs.errors import StorageFull
 from memfs.team.merge_driver import drive, give_up, place_of
@@ -270,7 +270,7 @@ def test_the_driver_is_called_wherever_memfs_lies(tmp_path: Path, monkeypatch: p
     script.write_text("#!/bin/sh\n")
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script.with_name("python")))
-    first = layout.driver_command().partition(";")[0]
+    first = store_builder.driver_command().partition(";")[0]
     assert "50%%Off" in first  # git makes one of the two, and %O would be a file
     shown = subprocess.run(["sh", "-c", f'{first}; printf %s "$m"'], capture_output=True, check=True, text=True).stdout
     assert shown.replace("%%", "%") == str(script)

@@ -16,7 +16,7 @@ import pytest
 
 from kit.copies import copy_workspace
 from memfs import open_workspace
-from memfs.admin import layout
+from memfs.admin import store_builder
 from memfs.doors.cli.app import run
 from memfs.git.repository import Repository
 
@@ -111,7 +111,7 @@ class Clone:
         """Install the merge driver, as ``memfs init`` does in a fresh clone."""
         repository = Repository.find(self.root)
         assert repository is not None
-        layout.install_driver(repository)
+        store_builder.install_driver(repository)
 
     def pull(self, other: Clone, *options: str, code: int | None = 0) -> Done:
         """Merge the other's branch into this one."""

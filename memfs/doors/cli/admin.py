@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs import trust as workspace_trust
-from memfs.admin import layout
-from memfs.admin.layout import EDITOR_FOLDER
+from memfs.admin import store_builder
+from memfs.admin.store_builder import EDITOR_FOLDER
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb, wants_json
 from memfs.doors.cli.declare import between, click
@@ -476,7 +476,7 @@ def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
         memfs admin schema
         memfs admin schema ~/schemas
     """
-    from memfs.admin.layout import export_schemas
+    from memfs.admin.store_builder import export_schemas
 
     place = (folder or workspace.root / EDITOR_FOLDER).resolve()
     names = export_schemas(workspace.parts.codec.schemas, place, ignored=folder is None)
@@ -484,13 +484,13 @@ def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
 
 
 # -- migrate ------------------------------------------------------------------------------------------------------
-def _migrate_text(done: layout.MigrationResult) -> Text:
+def _migrate_text(done: store_builder.MigrationResult) -> Text:
     return document(done) if done.changed else ("The files have the present version already",)
 
 
 @verb("migrate", text=_migrate_text)
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-def migrate(workspace: Workspace, dry_run: bool) -> layout.MigrationResult:
+def migrate(workspace: Workspace, dry_run: bool) -> store_builder.MigrationResult:
     """Bring the files to the version of the format that this memfs writes, as one commit.
 
     Where history.commit is manual the changed files are left for you to commit. A workspace of an older version is
@@ -499,7 +499,7 @@ def migrate(workspace: Workspace, dry_run: bool) -> layout.MigrationResult:
     Examples:
         memfs admin migrate --dry-run
     """
-    done = layout.migrate(workspace.store, workspace.parts, dry_run)
+    done = store_builder.migrate(workspace.store, workspace.parts, dry_run)
     if done.changed and not dry_run:
         land(workspace)
         if workspace.settings.history.commit not in AT_ONCE:

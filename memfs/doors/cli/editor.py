@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.admin.layout import EDITOR_FOLDER
+from memfs.admin.store_builder import EDITOR_FOLDER
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import remark
 from memfs.doors.cli.options import AT_ONCE, allow_in

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs import private, trust
-from memfs.admin.layout import ignore_problems, install_driver, is_driver_named, missing, setting_lines
+from memfs.admin.store_builder import ignore_problems, install_driver, is_driver_named, missing, setting_lines
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field
