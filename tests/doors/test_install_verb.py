@@ -80,13 +80,13 @@ def test_a_dry_run_prints_a_diff(call: Call, settings: Path) -> None:
 
 
 def test_json_for_programs(call: Call, settings: Path) -> None:
-    """C6: --json tells files, what became of them, and with --dry-run the diff."""
+    """C6: --json tells the file, what became of it, and with --dry-run the diff."""
     said: dict[str, Any] = json.loads(call("agent", "install", "claude-code", "--dry-run", "--json")[1])
     assert (said["program"], said["dry_run"]) == ("claude-code", True)
-    assert [one["done"] for one in said["files"]] == ["changed"]
-    assert said["files"][0]["diff"].startswith("--- ")
+    assert said["done"] == "changed"
+    assert said["diff"].startswith("--- ")
     said = json.loads(call("agent", "uninstall", "claude-code", "--json")[1])
-    assert [one["done"] for one in said["files"]] == ["same"]
+    assert said["done"] == "same"
 
 
 def test_a_file_that_cannot_be_read_is_named(call: Call, settings: Path) -> None:

@@ -55,29 +55,18 @@ _CLAUDE_CODE = "claude-code"
 
 
 @dataclass(frozen=True, slots=True)
-class InstalledFile:
-    """A settings file.
-
-    Attributes:
-        change: where it is, and what became of it, or would; its fields are inlined.
-        diff: the lines that would come and go, with `--dry-run`.
-    """
-
-    change: SettingsChange = field(metadata=merge("file=path done"))
-    diff: str = field(default="", metadata=OMIT)
-
-
-@dataclass(frozen=True, slots=True)
 class Installation:
     """What was put into a program's settings, or taken out of them.
 
     Attributes:
         program: its name.
-        files: the settings files.
+        change: where the settings are, and what became of them, or would; its fields are inlined.
+        diff: the lines that would come and go, with `--dry-run`.
     """
 
     program: str
-    files: tuple[InstalledFile, ...]
+    change: SettingsChange = field(metadata=merge("file=path done"))
+    diff: str = field(default="", metadata=OMIT)
 
 
 at_program = options(
@@ -91,11 +80,11 @@ at_program = options(
 
 
 def changes(done: Installation, dry_run: bool) -> Text:
-    """The files, with their diffs."""
-    for one in done.files:
-        yield from (styled(line.rstrip("\r"), fg=_COLOURS.get(line[:1])) for line in filter(None, one.diff.split("\n")))
-        word = (_WOULD if dry_run else _DONE)[one.change.done.value]
-        yield f"{styled(word, fg='green')} {shown(one.change.path)}"
+    """What became of the file, with the diff of what would."""
+    for line in filter(None, done.diff.split("\n")):
+        yield styled(line.rstrip("\r"), fg=_COLOURS.get(line[:1]))
+    word = (_WOULD if dry_run else _DONE)[done.change.done.value]
+    yield f"{styled(word, fg='green')} {shown(done.change.path)}"
 
 
 @verb("install", text=changes)
@@ -139,7 +128,7 @@ def install(program: str, scope: str | None, dry_run: bool, into: str) -> Instal
         remark(f"'{looks}' shows where and what it keeps; 'memfs agent uninstall claude-code{option}' turns it off")
     if not (dry_run or wants_json() or into == "repository" or chosen is InstallScope.USER):
         ask_to_join(private.project_at(project))
-    return _installation(program, done, dry_run)
+    return Installation(program, done, _diff(done) if dry_run else "")
 
 
 def _remark_recording(project: Path, scope: InstallScope, into: str) -> None:
@@ -161,10 +150,6 @@ def shown(path: Path) -> str:
     """A path as short as it can be written from here."""
     beside = os.path.relpath(path)
     return str(path) if beside.startswith("..") else beside
-
-
-def _installation(program: str, done: SettingsChange, dry_run: bool) -> Installation:
-    return Installation(program, (InstalledFile(done, _diff(done) if dry_run else ""),))
 
 
 def _diff(one: SettingsChange) -> str:
@@ -195,7 +180,7 @@ def uninstall(program: str, scope: str | None, dry_run: bool) -> Installation:
 
         with suppress(MemfsError):
             end_resident(find_workspace(project))  # a hook may have begun it
-    return _installation(program, done, dry_run)
+    return Installation(program, done, _diff(done) if dry_run else "")
 
 
 # -- inject -------------------------------------------------------------------------------------------------------
