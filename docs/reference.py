@@ -26,7 +26,7 @@ import click
 from memfs.doors.cli.app import EVERYDAY, GROUPS, HIDDEN, MORE
 from memfs.doors.cli.options import CommitReport
 from memfs.doors.cli.output import ATTRIBUTES, keys
-from memfs.doors.cli.parser import cli
+from memfs.doors.cli.parser import VerbCommand, cli
 
 _VERBS, _NOTES = "<!-- verbs -->\n", "<!-- notes -->\n"
 _SIMPLE: Mapping[Any, str] = {
@@ -42,7 +42,7 @@ Schema = dict[str, Any]
 def result_of(command: click.Command) -> type | None:
     """The dataclass whose fields are the JSON of a verb, or of its values; None of a verb that prints by itself."""
     function = inspect.unwrap(command.callback) if command.callback else None
-    if function is None or getattr(command, "text", None) is None:
+    if function is None or not isinstance(command, VerbCommand) or command.verb.text is None:
         return None
     found = _evaluated(function.__annotations__["return"], sys.modules[function.__module__])
     parts = [part for part in typing.get_args(found) or (found,) if is_dataclass(part)]
@@ -58,7 +58,7 @@ def is_listed(command: click.Command) -> bool:
 
 def schema_of(command: click.Command) -> Schema:
     """The JSON schema of what a command prints, but for what ``VerbCommand`` adds: a revision, --dry-run, a commit."""
-    kind, key = result_of(command), getattr(command, "key", "")
+    kind, key = result_of(command), command.verb.key if isinstance(command, VerbCommand) else ""
     if not key:
         return schema(kind)
     rows = {"type": "array", "items": schema(kind)} if is_listed(command) else schema(kind)
@@ -272,7 +272,7 @@ def _described(kind: type, command: click.Command | None = None) -> str:
         rows = [f"| `{key}` | {of}{name} | {_cell(sentence)} |"]
         rows += _rows(kind, f"{key}{brackets}.") if kind.__name__ not in ATTRIBUTES else ()
         sentence = _prose(command.help or "").partition("\n\n")[0]
-    if getattr(command, "lands", False):
+    if isinstance(command, VerbCommand) and command.verb.lands:
         rows += (row.replace("` |", "?` |", 1) for row in _rows(CommitReport, ""))
     if command is not None and any(one.name == "dry_run" for one in command.params):
         rows.append("| `dry_run` | boolean | whether `--dry-run` was given. |")

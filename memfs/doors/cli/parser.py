@@ -31,21 +31,6 @@ class VerbCommand(click.Command):
 
     verb: VerbDeclaration
 
-    @property
-    def text(self) -> Callable[..., Any] | None:
-        """What makes text of the result; None of a verb that prints by itself."""
-        return self.verb.text
-
-    @property
-    def key(self) -> str:
-        """The key of JSON that has the result."""
-        return self.verb.key
-
-    @property
-    def lands(self) -> bool:
-        """Whether JSON says how safe the item is that was written."""
-        return self.verb.lands
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; what is wrong with them is reported for this verb."""
         with augment_usage_errors(ctx):
