@@ -282,9 +282,6 @@ def test_arguments_are_taken_where_they_can_only_mean_one_thing() -> None:
         Argument(name="title"),
         Argument(name="facts", sort="facts"),
     )
-    deep: dict[str, Any] = {}
-    for _ in range(20):
-        deep = {"a": [deep]}
     assert checked(rows, {}) == {"limit": 10}
     assert checked(rows, {"limit": "7", "tags": "a", "sure": "True", "title": None}) == {
         "limit": 7,
@@ -293,7 +290,7 @@ def test_arguments_are_taken_where_they_can_only_mean_one_thing() -> None:
     }
     assert checked(rows, {"limit": 7.0})["limit"] == 7
     misfits: tuple[dict[str, Any], ...] = ({"limit": True}, {"limit": "7.5"}, {"limit": 0}, {"tags": {"a": 1}})
-    large: tuple[dict[str, Any], ...] = ({"limit": 51}, {"tags": ["a"] * 51}, {"title": "x" * 2_001}, {"facts": deep})
+    large: tuple[dict[str, Any], ...] = ({"limit": 51}, {"title": "x" * 2_001}, {"facts": ["a"]})
     hidden: tuple[dict[str, Any], ...] = ({"title": "a\0b"}, {"tags": ["ok", "\ud800"]})
     for wrong in (*misfits, {"sure": 1}, {"title": 7}, *hidden, *large):
         with pytest.raises(QueryInvalid) as refused:

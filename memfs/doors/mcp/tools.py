@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 
 _TEXT = 2_000
-_ENTRIES = 50
-_DEEPEST = 16
 _IMPOSSIBLE = re.compile("[\0\ud800-\udfff]")
 _DIGITS = re.compile("[0-9]{1,12}")
 
@@ -88,9 +86,9 @@ def checked(rows: Sequence[Argument], given: Mapping[str, Any]) -> dict[str, Any
         if name not in names:
             takes = f"it takes {', '.join(names)}" if names else "it takes none"
             missing = [row.name for row in rows if row.required and row.name not in given]
-            meant = f"did you mean {_shown(missing[0])}?" if len(missing) == 1 else nearest(name, names)
+            meant = f"did you mean {missing[0]!r}?" if len(missing) == 1 else nearest(name, names)
             hint = f"{meant} {takes}".strip()
-            raise QueryInvalid(f"there is no argument {_shown(name)}", hint=hint)
+            raise QueryInvalid(f"there is no argument {ascii(name)[:60]}", hint=hint)
     values = {row.name: row.taken(given[row.name]) for row in rows if given.get(row.name) is not None}
     for row in rows:
         if row.required and row.name not in values:
@@ -139,35 +137,17 @@ def _texts(row: Argument, value: object) -> tuple[str, ...]:
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, list):
         raise _unfit(row, "a list of texts", value)
-    if len(listed) > _ENTRIES:
-        raise QueryInvalid(f"at most {_ENTRIES} entries, got {len(listed):,}", field=row.name, hint="give fewer")
     return tuple(_text(row, entry) for entry in listed)
 
 
 def _facts(row: Argument, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _unfit(row, 'an object such as {"project": "shop"}', value)
-    _check_depth(row, value)
     return value
 
 
-def _check_depth(row: Argument, value: object, depth: int = 0) -> None:
-    if depth > _DEEPEST:
-        raise QueryInvalid(f"nested more than {_DEEPEST} deep", field=row.name, hint="give plain facts")
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for one in inner:
-        _check_depth(row, one, depth + 1)
-
-
 def _unfit(row: Argument, wanted: str, value: object) -> QueryInvalid:
-    return QueryInvalid(f"expected {wanted}, got {_shown(value)}", field=row.name)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, dict | list):
-        return "an object" if isinstance(value, dict) else "a list"
-    written = ascii(value)
-    return written if len(written) <= 60 else written[:57] + "..."
+    return QueryInvalid(f"expected {wanted}, got {ascii(value)[:60]}", field=row.name)
 
 
 _STRING: Mapping[str, Any] = {"type": "string"}
