@@ -35,7 +35,7 @@ same."""
 _MOST_LINKS = 5
 _MOST_RELATED = 3
 _RELATED_FROM = 0.3
-_COMMON_NAMES = 2
+_COMMON_KEYWORDS = 2
 
 
 class Neighbours(NamedTuple):
@@ -98,7 +98,7 @@ class NeighbourSearch:
                 against.append((item, reason))
             elif likeness >= SAME:
                 near.append(item)
-            elif likeness >= _RELATED_FROM or len(_names(draft) & _names(item)) >= _COMMON_NAMES:
+            elif likeness >= _RELATED_FROM or len(_keywords(draft) & _keywords(item)) >= _COMMON_KEYWORDS:
                 related.append((likeness, item))
         related.sort(key=lambda row: (-row[0], row[1].id))
         return Neighbours(
@@ -180,7 +180,7 @@ def _words(text: str) -> dict[str, str]:
     return found
 
 
-def _names(item: MemoryItem) -> set[str]:
+def _keywords(item: MemoryItem) -> set[str]:
     """What extraction found, for an item that went through it."""
-    names = item.metadata.get("entities", ())
-    return {str(name).casefold() for name in names} if isinstance(names, (list, tuple)) else set()
+    found = item.metadata.get("keywords", ())
+    return {str(word).casefold() for word in found} if isinstance(found, (list, tuple)) else set()

@@ -92,25 +92,8 @@ def _added(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]
 
 
 MOST_KEYWORDS = 5
-MOST_NAMES = 8
 _LOOKED_AT = 5_000
 _EMPTY_WORDS = STOP_WORDS | COMMON_WORDS | frozenset(word_lists()["entities"]["empty"].split())
-_NAME_LENGTH = 60
-
-_NAMES = regex(
-    r"(?<![\w`./@-])(?:"
-    r"`(?P<code>[^`\n]{2,60})`"
-    r"|(?P<link>https?://[^\s<>\"')\]]{3,200}[^\s<>\"')\].,;:!?])"
-    r"|(?P<mail>[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,63}){1,4})"
-    r"|(?P<path>~?[\w.-]{0,64}(?:/[\w.-]{1,64}){1,12}/?|[\w-]{1,64}\.(?:py|js|ts|tsx|go|rs|rb|c|h|cpp|java|md|ya?ml|toml|"
-    r"json|sh|sql|html|css|txt|cfg|ini|lock|csv|tf|proto)\b)"
-    r"|(?P<word>[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[a-z]+[A-Z]\w{0,60}|[A-Z]{2,}[A-Z0-9]*\w{0,8}|[A-Za-z]+\d[\w]{0,30}|"
-    r"[A-Za-z]\w{0,40}_\w{1,40})"
-    r"|(?P<proper>[A-Z][a-z]+\b(?: (?:(?:of|de|van|von|the) )?[A-Z][a-z]+\b){0,3})"
-    r")"
-)
-_SENTENCE_END = regex(r"(?:^|[.!?:\n\u2022*#>-])[\s\"'(\u201c]*$")
-
 _NO_KEYWORDS = _EMPTY_WORDS | frozenset(word_lists()["entities"]["calendar"].split())
 
 
@@ -125,31 +108,6 @@ def keywords(text: str) -> tuple[str, ...]:
             row[0] += 1.0 + min(len(plain), 12) / 12 + (0.5 if word[1:] != word[1:].lower() else 0.0)
     ranked = sorted(found, key=lambda word: (-found[word][0] + found[word][1] / 200, found[word][1]))
     return tuple(ranked[:MOST_KEYWORDS])
-
-
-def names(text: str) -> tuple[str, ...]:
-    """Names, identifiers, paths, addresses and links a text mentions, as written, in order, at most eight."""
-    text = text[:_LOOKED_AT]
-    found: dict[str, str] = {}
-    for match in _NAMES.finditer(text):
-        name = match["code"] or match.group().strip("`")
-        if match.lastgroup == "proper":
-            name = _named(name, text[max(match.start() - 8, 0) : match.start()])
-        if name and (len(name) <= _NAME_LENGTH or match.lastgroup == "link"):
-            found.setdefault(name.casefold(), name)
-        if len(found) == MOST_NAMES:
-            break
-    return tuple(found.values())
-
-
-def _named(words: str, before: str) -> str:
-    """The name in words with capitals: without one that merely begins a sentence, unless it may belong to the name."""
-    first, _, rest = words.partition(" ")
-    if first.casefold() in _NO_KEYWORDS:
-        return rest
-    if _SENTENCE_END.search(before) and not rest:
-        return ""
-    return words
 
 
 _TITLED_FROM = 100
@@ -171,14 +129,13 @@ _SENTENCE = regex(r"(?<=[.!?])\s+(?=[^a-z])")
 def extract(item: MemoryItem) -> MemoryItem:
     """The draft with what its text and metadata say of it, each in its own field.
 
-    A title, where it has none and its text is longer than one glance; ``metadata.keywords`` and ``metadata.entities``,
-    where it has none and the text gives any; the parts of ``origin`` that are unknown and that ``metadata``, or else
+    A title, where it has none and its text is longer than one glance; ``metadata.keywords``, where it has none and the
+    text gives any; the parts of ``origin`` that are unknown and that ``metadata``, or else
     ``context``, names: ``session_id``, ``agent_id``, ``task_id``, ``tool_name``, ``speaker``, ``role``, ``phase``,
     ``sequence``.
     """
-    text = gist(item)
-    found = {"keywords": keywords(text), "entities": names(text)}
-    added = {name: list(values) for name, values in found.items() if values and name not in item.metadata}
+    found = keywords(gist(item)) if "keywords" not in item.metadata else ()
+    added = {"keywords": list(found)} if found else {}
     return item.replace(
         title=item.title or _title(item.content),
         metadata={**item.metadata, **added},

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfs.intake.intake import extract, keywords, names
+from memfs.intake.intake import extract, keywords
 from memfs.model import MemoryItem, Origin
 
 LONG = (
@@ -24,21 +24,18 @@ def test_a_longer_text_gets_its_first_sentence_as_title() -> None:
     assert extract(MemoryItem(LONG, title="Login")).title == "Login"
 
 
-def test_keywords_and_names_go_into_metadata() -> None:
+def test_keywords_go_into_metadata() -> None:
     """What a text mentions stands in fields that can be searched (C3)."""
     metadata = extract(MemoryItem(LONG)).metadata
-    assert metadata["entities"] == [
-        *("auth/session.py", "Ada Lovelace", "https://example.org/pr/12", "MAX_RETRIES"),
-    ]
     assert "lovelace" in metadata["keywords"]
     assert len(metadata["keywords"]) == 5
 
 
 def test_what_the_writer_gave_stays() -> None:
     """Extraction adds to a draft and changes nothing of it."""
-    item = MemoryItem(LONG, metadata={"keywords": ["mine"], "entities": []}, origin=Origin(session="s1"))
+    item = MemoryItem(LONG, metadata={"keywords": ["mine"]}, origin=Origin(session="s1"))
     found = extract(item.replace(metadata={**item.metadata, "session_id": "s2"}))
-    assert (found.metadata["keywords"], found.metadata["entities"]) == (["mine"], [])
+    assert found.metadata["keywords"] == ["mine"]
     assert found.origin.session == "s1"
     assert found.content == LONG
 
@@ -58,14 +55,6 @@ def test_what_cannot_be_a_name_is_no_origin(value: object) -> None:
     assert item.origin == Origin()
 
 
-def test_names_are_told_from_words_that_begin_a_sentence() -> None:
-    """A capital at the beginning means nothing by itself; months and days are no names."""
-    assert names("Use Redis. Never on Monday. The Redis cache of Acme Corp") == ("Redis", "Acme Corp")
-    assert names("Mail ada@example.org about userName and snake_case in v2") == (
-        *("ada@example.org", "userName", "snake_case", "v2"),
-    )
-
-
 def test_keywords_tell_the_subject() -> None:
     """Words that people say about anything are no keywords; repeated and longer ones come first."""
     assert keywords("We really think the cache is the thing: invalidating a cache is hard, the cache forgets") == (
@@ -82,4 +71,4 @@ def test_any_text_can_be_extracted_from(text: str) -> None:
     found = extract(MemoryItem(text))
     assert found.content == text
     assert len(found.title) <= 81
-    assert all(len(found.metadata.get(name, ())) <= 8 for name in ("keywords", "entities"))
+    assert len(found.metadata.get("keywords", ())) <= 5

@@ -144,12 +144,11 @@ def test_a_taken_id_is_refused(intake: Intake) -> None:
 
 # -- what is extracted and fired ----------------------------------------------------------------------------------
 def test_what_is_stored_is_structured(workspace: Workspace, intake: Intake) -> None:
-    """Origin, keywords and names are filled in from text and metadata (C3)."""
+    """Origin and keywords are filled in from text and metadata (C3)."""
     draft = MemoryItem(DECISION + " yesterday", "episodic", metadata={"session_id": "s1"})
     stored = workspace.store.get(intake.store(draft).memory_id or "")
     assert stored is not None
     assert stored.origin.session == "s1"
-    assert stored.metadata["entities"] == ["PostgreSQL"]
     assert "postgresql" in stored.metadata["keywords"]
 
 
@@ -372,7 +371,7 @@ def test_two_speakers_may_differ_about_themselves(intake: Intake) -> None:
 
 
 def test_items_on_one_matter_are_linked(workspace: Workspace, intake: Intake) -> None:
-    """Two names in common relate two memories; three links at most (M1, C3)."""
+    """Two keywords in common relate two memories; three links at most (M1, C3)."""
     first = intake.store(MemoryItem("The invoice service calls Stripe through StripeClient"))
     other = intake.store(MemoryItem("Learned that StripeClient drops events when Stripe answers late"))
     assert linked(workspace, other.memory_id) == {first.memory_id: "relates"}
