@@ -108,11 +108,11 @@ def test_status_counts_and_weighs(item: Path, memfs: Memfs) -> None:
 
 
 def test_reindex_tells_how_many(item: Path, memfs: Memfs) -> None:
-    """reindex builds the index anew and names items and engine."""
+    """reindex builds the index again and names items and engine."""
     shown = memfs("admin", "reindex", "--json").json
     assert (shown["items"], shown["engine"]) == (1, "sqlite")
     assert memfs("recall", "text", "--json").json["hits"][0]["id"] == "x"
-    assert yaml.safe_load(memfs("admin", "reindex").out)["engine"] == "sqlite"
+    assert memfs("admin", "reindex").out.startswith("Indexed 1 item for sqlite in ")
 
 
 def _as_format_1(root: Path) -> None:

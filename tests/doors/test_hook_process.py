@@ -224,6 +224,7 @@ def test_an_event_that_is_only_kept_imports_nothing_heavy(workspace: Workspace, 
 @pytest.mark.parametrize("name", ["UserPromptSubmit", "PreToolUse"])
 def test_an_event_that_is_answered_imports_nothing_slow(workspace: Workspace, name: str) -> None:
     """C6: an agent waits for the answer at each prompt and step."""
+    workspace.recall("deploys")  # from now on it is known what its file says
     loaded = imported(workspace, name)
     assert "memfs.sessions.respond" in loaded
     slow = {"asyncio", "click", "concurrent.futures", "git", "inspect", "logging", "tomllib", "typing", "watchdog"}
