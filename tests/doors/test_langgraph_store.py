@@ -275,7 +275,7 @@ def test_with_an_embedder_it_finds_by_meaning(
 ) -> None:
     """B5: the workspace's own embedder serves LangGraph, too."""
     monkeypatch.setattr(embedder, "LOCAL", {"colours": Colours})
-    monkeypatch.setattr("memfs.facades.entries._PATIENCE", LONG)
+    monkeypatch.setattr("memfs.doors.langgraph.store._PATIENCE", LONG)
     workspace = opened()
     (workspace.root / "ContextMemory/configuration/memory_context.yaml").write_text(
         "metadata:\n  type: memory\n  name: Test\npolymorphic_config:\n  memory_config:\n"
@@ -307,7 +307,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The entries' clock."""
     made = Clock()
-    monkeypatch.setattr("memfs.facades.entries.Entries._now", lambda self: made())
+    monkeypatch.setattr("memfs.doors.langgraph.store.Entries._now", lambda self: made())
     return made
 
 

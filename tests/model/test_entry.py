@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfs.facades.entries import Entry, asked_tags, entry_id, entry_of, item_of, namespace_tag, readable
+from memfs.doors.langgraph.store import Entry, asked_tags, entry_id, entry_of, item_of, namespace_tag, readable
 from memfs.model.ids import check_id
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 5, tzinfo=UTC)

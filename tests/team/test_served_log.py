@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from memfs.doors.langgraph.store import Entries, Entry
 from memfs.errors import LockTimeout
 from memfs.facades.agent_tools import AgentMemory
-from memfs.facades.entries import Entries, EntryChange
 from memfs.facades.memory_context import MemoryContext, MultiLayeredMemorySystem
 from memfs.facades.pages import Pages
 from memfs.fs import append_log, io
@@ -81,7 +81,8 @@ def test_every_way_out_is_on_record(workspace: Workspace) -> None:
     pages.create("plan.md", "first the roof")
     pages.read("plan.md")
     entries = Entries(workspace=workspace, origin=Origin(agent="graph"), source="langgraph")
-    entries.apply([EntryChange(namespace=("users",), key="ada", value={"likes": "pears"}, text="pears")])
+    entry = Entry(namespace=("users",), key="ada", value={"likes": "pears"}, text="pears")
+    entries.apply({(("users",), "ada"): entry})
     entries.get(("users",), "ada")
     entries.search(("users",), lambda _: True, "pears")
     rows = workspace.usage.served.find()
