@@ -365,6 +365,7 @@ for name in os.listdir("/proc/self/fd"):
 
 def test_47_locks_are_not_kept_by_processes_started_while_held(opened: Opened) -> None:
     """A git child started under the lock holds none of memfs's files open (faults row 47: O_CLOEXEC)."""
+    before = set(lock_module._open)  # of workspaces that other tests left open
     workspace = opened()
     workspace.store.put(MemoryItem("x", "knowledge", id="a"))
     with workspace.parts.lock.hold("test"):
@@ -372,7 +373,7 @@ def test_47_locks_are_not_kept_by_processes_started_while_held(opened: Opened) -
         kept = subprocess.run(command, capture_output=True, text=True, check=True, close_fds=False).stdout
     assert str(workspace.repository.state) not in kept
     workspace.close()  # until then it keeps those of its own lock, which it takes for each write
-    assert lock_module._open == set()
+    assert lock_module._open <= before
 
 
 SIGNER = """
