@@ -366,13 +366,9 @@ class Checker:
                 found.append(Problem.of(error, severity=UNKNOWN))
         return found
 
-    def repair(self, *, deep: bool = False) -> list[Repair]:
-        """Repair what can be repaired without losing anything; say of each what was done, or why it was not.
-
-        Args:
-            deep: read every object of the repository, too.
-        """
-        repairs = Repairer(self.store, self.parts).repair(deep=deep)
+    def repair(self) -> list[Repair]:
+        """Repair what can be repaired without losing anything; say of each what was done, or why it was not."""
+        repairs = Repairer(self.store, self.parts).repair()
         done = []
         removed = len(remove_leftovers(self.parts))
         done += [f"removed temporary files that killed processes left: {removed}"] if removed else []
@@ -460,7 +456,7 @@ def _history(checker: Checker) -> Iterator[Problem]:
     head = repository.head()
     if head.damage:
         yield Problem(path="", code="HistoryUnavailable", message=head.damage, hint=_head_hint(head.ref))
-    yield from (Problem.of(error, path) for path, _, error in lost_in_head(repository))
+    yield from (Problem.of(error, path) for path, error in lost_in_head(repository))
 
 
 def _head_hint(ref: str | None) -> str:

@@ -6,7 +6,6 @@ says that it is an older version. A person's edit is left alone unless they name
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING
 from memfs import errors
 from memfs.admin.backup_file import verify
 from memfs.catalog.database import FILE as DERIVED
-from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, replace
 from memfs.format.codec import schema_of
 from memfs.fs import io, journal
@@ -23,8 +21,7 @@ from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.journal import Journal
 from memfs.fs.tree import refuse_rot
 from memfs.git import log
-from memfs.git.objects import Object, Objects, TreeEntry, add, build, write_loose
-from memfs.git.process import contents, entries_of, finish, sizes
+from memfs.git.process import contents, finish, sizes
 from memfs.git.repository import Repository
 from memfs.model import Problem, Stamp
 from memfs.model.state_facts import StateQuery, StateRow
@@ -33,7 +30,7 @@ from memfs.search.state_index import StateIndex
 from memfs.store import Store
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, RECOVERED_FOLDER, Parts, content_at
 from memfs.store.reader import path_of
-from memfs.store.recovery import DAMAGED, DAMAGED_SUFFIX, all_aside, keep_aside
+from memfs.store.recovery import DAMAGED, DAMAGED_SUFFIX, keep_aside
 
 if TYPE_CHECKING:
     from memfs.admin.check import Checker, Examine
@@ -52,53 +49,36 @@ _ASIDE = re.compile(r"^(?:hint:|notice|dangling|unreachable|broken link|to |infl
 _LINT = re.compile(r"^(?:warning )?in (?:blob|tree|commit|tag) |: invalid reflog entry|^bad ref for \S*logs/")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FsckFinding:
-    """One thing that git found.
+def examine(repository: Repository) -> dict[str, str]:
+    """The damage that git finds when it reads every object of the repository, in words; not what is merely untidy.
 
-    Attributes:
-        message: what it is.
-        object: the id of the damaged or missing object, "" where it is about something else.
-    """
-
-    message: str
-    object: str = ""
-
-
-def examine(repository: Repository) -> list[FsckFinding]:
-    """The damage that git finds when it reads every object of the repository; not what is merely untidy.
+    Returns:
+        By the id of the damaged or missing object, or by the words where it is about something else.
 
     Raises:
         GitFailed: git took too long or is missing, so the state is unknown.
     """
     _, out, err = finish(repository.git.open("fsck", *_ARGUMENTS, variables={}), b"", PATIENCE)
-    lines = [*out.decode("utf-8", "replace").splitlines(), *err.splitlines()]
-    found: dict[str, FsckFinding] = {}
-    for line in lines:
-        finding = _read(line)
-        if finding is not None:
-            key = finding.object or finding.message
-            before = found.get(key)
-            found[key] = finding if before is None or len(finding.message) > len(before.message) else before
-    return list(found.values())
+    rows = filter(None, map(_read, [*out.decode("utf-8", "replace").splitlines(), *err.splitlines()]))
+    return dict(sorted(rows, key=lambda row: len(row[1])))  # of one object what says most
 
 
-def _read(line: str) -> FsckFinding | None:
+def _read(line: str) -> tuple[str, str] | None:
     text = line.strip()
     level, colon, rest = text.partition(": ")
     complaint = rest if colon and level in ("error", "fatal", "warning") else text
     if loose := _LOOSE.search(complaint):
-        return lost(loose[1] + loose[2])
+        return _lost_object(loose[1] + loose[2])
     if not complaint or level == "warning" or _LINT.search(complaint) or _ASIDE.search(complaint):
         return None
     named = _NAMED.search(complaint)
-    return lost(named[1], named[2] or "") if named and _OF_OBJECT.search(complaint) else FsckFinding(message=complaint)
+    is_object = named is not None and _OF_OBJECT.search(complaint)
+    return _lost_object(named[1], named[2] or "") if named and is_object else (complaint, complaint)
 
 
-def lost(name: str, place: str = "") -> FsckFinding:
-    """The finding that an object is damaged or missing; ``place`` is how git reached it."""
-    where = f" ({place})" if place else ""
-    return FsckFinding(message=f"the git object {name}{where} is damaged or missing", object=name)
+def _lost_object(name: str, place: str = "") -> tuple[str, str]:
+    where = f" ({place})" if place else ""  # how git reached it
+    return name, f"the git object {name}{where} is damaged or missing"
 
 
 def read_items(store: Store, parts: Parts) -> None:
@@ -216,32 +196,19 @@ def _set_aside(checker: Checker) -> Iterator[Problem]:
         yield Problem.of(error)
 
 
-def examine_objects(parts: Parts) -> list[FsckFinding]:
-    """What git finds wrong; asked again where it finds something, while no process packs or commits.
-
-    Raises:
-        GitFailed, LockTimeout: the state cannot be determined.
-    """
-    found = examine(parts.repository)
-    if not found:
-        return found
-    with parts.commit_lock.hold("check", timeout=60):
-        return examine(parts.repository)
-
-
-def advice(finding: FsckFinding) -> str:
-    """What a person can do about damage that memfs cannot put right."""
-    if finding.object:
-        return "where nothing here holds it, fetch it from a clone or a backup; 'git write-tree' makes folders again"
-    if ".pack" in finding.message:
+def _advice(message: str) -> str:
+    """What a person can do about damage in git's folder."""
+    if ".pack" in message:
         return "once each object in it is whole again, 'git repack -a -d' makes another pack"
-    if "refs/" in finding.message or "HEAD" in finding.message:
+    if "refs/" in message or "HEAD" in message:
         return "'git reflog' names the commits a branch had, 'git update-ref' sets it to one"
+    if "the git object" in message:
+        return "'git hash-object -w FILE' makes it again where a file holds it; else fetch it from a clone or a backup"
     return "'git fsck --full' says more"
 
 
-def lost_in_head(repository: Repository) -> Iterator[tuple[str, str, errors.HistoryError]]:
-    """The contents of HEAD's memory that git cannot give: the path and blob of each, and why.
+def lost_in_head(repository: Repository) -> Iterator[tuple[str, errors.HistoryError]]:
+    """The files of HEAD's memory whose content git cannot give, and why.
 
     Raises:
         HistoryError: HEAD itself cannot be read.
@@ -256,15 +223,19 @@ def lost_in_head(repository: Repository) -> Iterator[tuple[str, str, errors.Hist
             try:
                 repository.blob(blob)
             except errors.HistoryError as error:
-                yield path, blob, error
+                yield path, error
 
 
 def _objects(checker: Checker) -> Iterator[Problem]:
+    """What git finds wrong; asked again where it finds something, while no process packs or commits."""
+    if not examine(checker.parts.repository):
+        return
+    with checker.parts.commit_lock.hold("check", timeout=60):
+        found = examine(checker.parts.repository)
     places = _places(checker)
-    for finding in examine_objects(checker.parts):
-        hint = "'memfs check --fix --integrity' makes it again where the files hold it; " if finding.object else ""
-        path = places.get(finding.object, "")
-        yield Problem(path=path, code="HistoryUnavailable", message=finding.message, hint=hint + advice(finding))
+    for name, message in found.items():
+        path, hint = places.get(name, ""), _advice(message)
+        yield Problem(path=path, code="HistoryUnavailable", message=message, hint=hint)
 
 
 def _places(checker: Checker) -> dict[str, str]:
@@ -280,7 +251,6 @@ def _places(checker: Checker) -> dict[str, str]:
 DEEP: tuple[Examine, ...] = (_journals, _set_aside, _backups, _objects, lambda checker: checker.checkpoints())
 
 
-_ROUNDS = 100
 _DEPTH = 200
 
 Whole = tuple[bytes, str]
@@ -308,21 +278,18 @@ class Repairer:
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store, self._parts = store, parts
 
-    def repair(self, paths: Sequence[str] = (), *, deep: bool = True) -> list[Repair]:
+    def repair(self, paths: Sequence[str] = ()) -> list[Repair]:
         """Repair what is damaged, and report what was done for each.
 
         Args:
             paths: only these items (by path or id) and documents; an invalid one gets its last good version back.
-            deep: read every object of the repository too.
 
         Raises:
             ItemNotFound: there is no file for one of ``paths``.
-            GitFailed: the repository could not be examined.
         """
-        named = [self.file(reference) for reference in paths]
-        return [*self._files(named), *([] if named else self._objects(deep))]
+        return list(self._repaired([self.file(reference) for reference in paths]))
 
-    def _files(self, named: Sequence[str]) -> Iterator[Repair]:
+    def _repaired(self, named: Sequence[str]) -> Iterator[Repair]:
         if not named:
             yield from self._journal()
         read_items(self._store, self._parts)
@@ -421,71 +388,15 @@ class Repairer:
         with self._parts.lock.hold("repair"):
             saved = journal.salvage(path)
             if saved is not None:
-                self._copy_aside(io.read_file(path), "journal")
+                data = io.read_file(path)
+                folder = self._parts.repository.state / RECOVERED_FOLDER
+                io.make_private_folder(folder)
+                io.write_file(folder / f"journal-{sha256(data)[:16]}{DAMAGED_SUFFIX}", data)
                 saved.renew()
                 saved.close()
                 self._parts.journal.damage.clear()
                 self._parts.journal.catch_up()
                 self._store.notes[:] = [note for note in self._store.notes if note.path != str(path)]
-
-    def _copy_aside(self, data: bytes, name: str) -> None:
-        folder = self._parts.repository.state / RECOVERED_FOLDER
-        io.make_private_folder(folder)
-        io.write_file(folder / f"{name}-{hashlib.sha256(data).hexdigest()[:16]}{DAMAGED_SUFFIX}", data)
-
-    # -- git objects ----------------------------------------------------------------------------------------------
-    def _objects(self, deep: bool) -> Iterable[Repair]:
-        """Git's own reading ends at some damage: what is found is put right, and then it reads on."""
-        repairs: dict[str, Repair] = {}
-        for _ in range(_ROUNDS):
-            found = {finding.message: finding for finding in self._findings(deep) if finding.message not in repairs}
-            known = self._known() if found else {}
-            fresh = {message: self._object(finding, known) for message, finding in found.items()}
-            repairs |= fresh
-            if not any(one.done for one in fresh.values()):
-                break
-        return repairs.values()
-
-    def _findings(self, deep: bool) -> Iterable[FsckFinding]:
-        if deep:
-            return examine_objects(self._parts)
-        with suppress(errors.HistoryError):  # what a plain check sees
-            return [lost(blob) for _, blob, _ in lost_in_head(self._parts.repository)]
-        return ()
-
-    def _object(self, finding: FsckFinding, known: Objects) -> Repair:
-        name = finding.object
-        if name not in known:
-            return Repair(path="", sentence=f"{finding.message}: {advice(finding)}")
-        repair = Repair(path="", sentence=f"{finding.message}: it is rewritten from the files")
-        return _done(repair, lambda: self._put_object_back(name, known[name]))
-
-    def _put_object_back(self, name: str, item: Object) -> None:
-        folder = self._parts.repository.common_dir / "objects"
-        with suppress(FileNotFoundError):
-            self._copy_aside(io.read_file(folder / name[:2] / name[2:]), f"object-{name[:12]}")
-        write_loose(folder, {name: item})
-        self._parts.repository.object(name)  # which git reads now
-
-    def _known(self) -> Objects:
-        """Every object that can be made again: of contents, and for folders of the person's index."""
-        made: Objects = {}
-        for data in self._contents():
-            add(made, "blob", data)
-        with suppress(errors.MemfsError):  # a damaged index knows no folders
-            rows = entries_of(self._parts.repository.git)
-            build({one.path: TreeEntry(one.mode, one.blob) for one in rows if one.stage == 0}, made)
-        return made
-
-    def _contents(self) -> Iterator[bytes]:
-        """Every content that could be an object that is lost."""
-        for path in (SETTINGS_FILE, *self._store.edit_finder.own_paths()):
-            if found := content_at(self._parts.tree, path):
-                yield found.data
-        with suppress(errors.MemfsError):
-            for operation in self._parts.journal.operations():
-                yield from (change.data for change in operation.changes if change.data is not None)
-        yield from (data for _, _, data in all_aside(self._parts.repository.state))
 
 
 def _lost(path: str, reason: str) -> Repair:

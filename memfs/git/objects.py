@@ -427,20 +427,6 @@ def _set_file(entries: dict[bytes, TreeEntry], name: bytes, blob: str | None) ->
         del entries[name]
 
 
-def build(files: Mapping[bytes, TreeEntry], objects: Objects) -> str:
-    """The tree that holds just these files, by path; it and the folders in it land in ``objects``."""
-    entries: dict[bytes, TreeEntry] = {}
-    folders: dict[bytes, dict[bytes, TreeEntry]] = {}
-    for path, entry in files.items():
-        name, slash, rest = path.partition(b"/")
-        if slash:
-            folders.setdefault(name, {})[rest] = entry
-        else:
-            entries[name] = entry
-    entries |= {name: TreeEntry(FOLDER, build(inner, objects)) for name, inner in folders.items()}
-    return add(objects, "tree", encode_tree(entries))
-
-
 def find(read: ReadTree, root: str | None, parts: Parts) -> TreeEntry | None:
     """What a path names below a root tree; None when there is nothing."""
     entry = TreeEntry(FOLDER, root) if root else None

@@ -178,7 +178,7 @@ def flip_journal(root: Path, count: int, chooser: random.Random) -> int:
                     assert change.data == (root / change.path).read_bytes()
             if chooser.random() < 0.1:
                 repairer = Repairer(workspace.store, workspace.parts)
-                assert bool([row for row in repairer.repair(deep=False) if row.done]) == bool(problems)
+                assert bool([row for row in repairer.repair() if row.done]) == bool(problems)
                 workspace.store.put(MemoryItem("one more", "semantic", id="more"))
                 workspace.store.delete("more")
                 assert_right(workspace)
@@ -255,7 +255,7 @@ def unpacked(data: bytes) -> bytes | None:
 
 @pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
 def test_28_every_damaged_object_is_told(root: Path, packed: bool, scale: Scale, git: Git) -> None:
-    """The integrity check names damage in any object, and repair makes present contents whole again where they are."""
+    """The integrity check names damage in any object."""
     if packed:
         git(root, "repack", "-adq")
     chooser = random.Random(5)
@@ -447,7 +447,7 @@ def test_a_journal_of_noise_is_an_error_of_ours(root: Path) -> None:
             assert_right(workspace)
             with pytest.raises(JournalDamaged):
                 workspace.store.put(MemoryItem("never", "semantic", id="never"))
-            rows = Repairer(workspace.store, workspace.parts).repair(deep=False)
+            rows = Repairer(workspace.store, workspace.parts).repair()
             assert [row.done for row in rows if "journal" in row.sentence] == [True]
             workspace.store.put(MemoryItem("after", "semantic", id="after"))
             workspace.store.delete("after")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import cast
 
@@ -14,6 +15,20 @@ from memfs.git import objects
 from memfs.git.log import changed_paths
 from memfs.git.objects import EXECUTABLE, FILE, FOLDER, Tree, TreeEntry
 from memfs.git.repository import Repository
+
+
+def built_tree(files: Mapping[bytes, TreeEntry], made: objects.Objects) -> str:
+    """The tree that holds just these files, by path."""
+    entries: dict[bytes, TreeEntry] = {}
+    folders: dict[bytes, dict[bytes, TreeEntry]] = {}
+    for path, entry in files.items():
+        name, slash, rest = path.partition(b"/")
+        if slash:
+            folders.setdefault(name, {})[rest] = entry
+        else:
+            entries[name] = entry
+    entries |= {name: TreeEntry(objects.FOLDER, built_tree(inner, made)) for name, inner in folders.items()}
+    return objects.add(made, "tree", objects.encode_tree(entries))
 
 
 class Trees:
@@ -88,7 +103,7 @@ def test_what_is_expected_spares_reading_and_changes_no_answer(
     trees = Trees()
     modes = {path: EXECUTABLE if path.removeprefix("top/") in executable else FILE for path in files}
     built = {os.fsencode(path[4:]): TreeEntry(modes[path], blob) for path, blob in files.items()}
-    top = objects.build(built, trees.made) if built else objects.EMPTY_TREE
+    top = built_tree(built, trees.made) if built else objects.EMPTY_TREE
     repository = SimpleNamespace(resolve=str, entry=lambda *_: TreeEntry(FOLDER, top), read_tree=trees.read_tree)
     assert Repository.tree(cast("Repository", repository), "HEAD", "top", expected) == files
     if same and EXECUTABLE not in modes.values():

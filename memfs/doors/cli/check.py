@@ -71,10 +71,10 @@ def _text(found: CheckReport) -> Text:
 def check(items: tuple[str, ...], fix: bool, integrity: bool, **_: bool) -> CheckReport:
     """Look for problems, of these items alone or of the whole workspace: invalid files, damage, a stale index.
 
-    --fix brings back what the disk damaged, from git, the journal or the files, after copying the damaged bytes aside
-    ('memfs restore --displaced' lists them); it also removes temporary files, and rebuilds the index. What a
-    person's edit made invalid is left alone, unless the item is named: then its last good version comes back. Nothing
-    is committed. If a change that counts as damage is yours after all, 'touch' the file: it then counts as an edit.
+    --fix brings back what the disk damaged, from git or the journal, after copying the damaged bytes aside ('memfs
+    restore --displaced' lists them); it also removes temporary files, and rebuilds the index. What a person's edit made
+    invalid is left alone, unless the item is named: then its last good version comes back. Nothing is committed. If a
+    change that counts as damage is yours after all, 'touch' the file: it then counts as an edit.
 
     --integrity reads every checkpoint, item and document, the journal and the index, and lets git check its objects.
 
@@ -91,7 +91,7 @@ def check(items: tuple[str, ...], fix: bool, integrity: bool, **_: bool) -> Chec
     try:
         with opened() as workspace:
             paths = frozenset(workspace.repairer.file(reference(workspace, name)) for name in items)
-            repairs = _repaired(workspace, sorted(paths), integrity) if fix else []
+            repairs = _repaired(workspace, sorted(paths)) if fix else []
             problems = [*workspace.checker.check(integrity=integrity), *hook_problems(workspace)]
     except MemfsError as error:
         return CheckReport((Problem.of(error, severity=UNKNOWN),), error=error)
@@ -99,7 +99,7 @@ def check(items: tuple[str, ...], fix: bool, integrity: bool, **_: bool) -> Chec
     return CheckReport(chosen, tuple(repairs))
 
 
-def _repaired(workspace: Workspace, paths: list[str], integrity: bool) -> list[Repair]:
+def _repaired(workspace: Workspace, paths: list[str]) -> list[Repair]:
     if paths:
         return workspace.repairer.repair(paths)
-    return workspace.checker.repair(deep=integrity)
+    return workspace.checker.repair()
