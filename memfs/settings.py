@@ -231,17 +231,24 @@ class ServedSettings(SettingsTable, table="served"):
     megabytes: int = _setting(16, "How many megabytes of it are kept at most.", low=2, high=10_000)
 
 
+STORAGE_REVIEWERS = ("analyzer", "patterns", "knowledge-archaeologist")
+"""The built-in reviewers of drafts."""
+
+
 class ReviewSettings(SettingsTable, table="review"):
     """``[review]``: who judges a draft before it is stored."""
 
     threshold: float = _setting(6.0, "Mean score, 0 to 10, from which a draft is stored.", low=0, high=10)
-    reviewers: tuple[str, ...] = _setting(
-        ("analyzer", "patterns", "knowledge-archaeologist"), "Who judges a draft, by name.", personal=True
-    )
+    reviewers: tuple[str, ...] = _setting(STORAGE_REVIEWERS, "Who judges a draft, by name.", personal=True)
     endpoint: str = _setting("", "Base address of an OpenAI-compatible service whose model judges too.", personal=True)
     model: str = _setting("", "Name of that service's model.")
     seconds: float = _setting(5.0, "How long reviewers may take over a draft.", low=0.1, high=600)
     relevance_seconds: float = _setting(2.0, "How long reviewers may take over an answer.", low=0.1, high=600)
+
+    @property
+    def judges_answers(self) -> bool:
+        """Whether a model, or reviewers of one's own, may judge answers."""
+        return bool(self.endpoint or {*self.reviewers}.difference(STORAGE_REVIEWERS))
 
 
 class LearningSettings(SettingsTable, table="learning"):

@@ -553,8 +553,10 @@ class Workspace:
         return intake_of(self.store, self.parts, self.usage, self.settings.review, self.behaviours.fire)
 
     @shared_property
-    def relevance(self) -> Relevance:
-        """Asks reviewers what hits have to do with a question."""
+    def relevance(self) -> Relevance | None:
+        """Asks reviewers what hits have to do with a question; None where none but the built-in ones judge."""
+        if not self.settings.review.judges_answers:
+            return None
         from memfs.recall.review import relevance_of
 
         return relevance_of(self.settings.review)

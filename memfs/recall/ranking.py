@@ -164,6 +164,8 @@ _PATTERN = 1.3
 _WEEK_HOURS = 168.0
 _WEEK_FLOOR = 0.5
 _FADED = 0.5
+JUDGED_SHARE = 0.05
+"""What the word of the built-in reviewers adds at most: more lost answers in ``benchmarks/retrieval``."""
 _LEAST = 1e-9
 _AS_GOOD = 0.85
 """From what share of the best score on a memory is taken for an answer as well."""
@@ -206,7 +208,7 @@ class QueryTerms:
     """The names, dates and words of a query, parsed once.
 
     Attributes:
-        text: whether anything was asked in words.
+        text: what was asked in words, "" for nothing.
         words: its words in lower case.
         times: the days, months and years that it names.
         context: the circumstances it is asked in.
@@ -214,7 +216,7 @@ class QueryTerms:
         literal: memories that write the days themselves.
     """
 
-    text: bool
+    text: str
     words: frozenset[str]
     times: NamedTimes | None = None
     context: Mapping[str, Any] = field(default_factory=dict)
@@ -227,7 +229,7 @@ class QueryTerms:
         written = _WORD.findall(query.text)
         words = frozenset(word.lower() for word in written)
         return cls(
-            text=bool(query.text.strip()),
+            text=query.text if query.text.strip() else "",
             words=words,
             times=_named_times(query.text, words, now, brief=len(written) <= ONE_QUESTION),
             context=query.context,
@@ -299,6 +301,11 @@ def covered(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  #
     return match.covered
 
 
+def reviewers(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
+    """More for what holds more of the question, as the two built-in relevance reviewers judge it by the index."""
+    return 1.0 + JUDGED_SHARE * sum(terms.shares_held(asked.text, match.candidate.held)) / 2
+
+
 def recency(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
     """1 for now, falling to a half after ten days (1 / (1 + 0.1 x days))."""
     return fresh(match.candidate.timestamp, now)
@@ -351,7 +358,7 @@ def _same(one: object, other: object) -> bool:
     return type(one) is type(other) and one == other
 
 
-_ALWAYS = text, importance, speaker, when, statement, person, covered, context
+_ALWAYS = text, importance, speaker, when, statement, person, covered, context, reviewers
 FACTORS: Mapping[str, Factor] = {one.__name__: one for one in (*_ALWAYS, recency, week, access, pattern, fading)}
 _DEFAULT = {one.__name__: 1.0 for one in _ALWAYS}
 PRESETS: Mapping[str, Mapping[str, float]] = {
@@ -363,6 +370,7 @@ PRESETS: Mapping[str, Mapping[str, float]] = {
 _NEEDED: Mapping[str, Callable[[QueryTerms], object]] = {
     "when": lambda asked: asked.times is not None and asked.times.dated,
     "context": lambda asked: asked.context,
+    "reviewers": lambda asked: asked.text,
 }
 """What a question must name for a factor to be anything but 1."""
 _IDLE: Mapping[str, tuple[Callable[[Candidate], object], object]] = {
@@ -880,9 +888,7 @@ def relevance_percents(text: str, hits: Sequence[Hit]) -> list[int]:
 
 
 def _share(text: str, best: Hit) -> float:
-    weights = terms.weights(text)
-    held = terms.held_terms(text, best.item)
-    words = sum(weight for term, weight in weights.items() if term in held) / (sum(weights.values()) or 1.0)
+    words, _ = terms.shares_held(text, terms.held_terms(text, best.item))
     by_text = best.reasons.get("text", 0.0)
     meaning = best.reasons.get("meaning", 0.0) / by_text if by_text > 0 else 0.0
     return min(1.0, max(words, _BY_MEANING * min(meaning, 1.0)))

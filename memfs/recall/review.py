@@ -1,8 +1,8 @@
 """Asks several reviewers at once, and reorders hits by what they say of their relevance.
 
 They run in parallel within a time limit. A reviewer that fails, is late or gives no score is left out and named. Only
-the first hits are reviewed. Built-in reviewers, which work by rules, count a little; a model, or a reviewer of one's
-own, counts much.
+the first hits are reviewed, by a model or by reviewers of one's own; what the built-in ones say of answers is a factor
+of the ranking.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from memfs.dataclass import NamedTuple, dataclass, field, replace
 from memfs.errors import SettingInvalid
 from memfs.model import Hit, MemoryItem
 from memfs.recall.foreign import REASON_LETTERS, ForeignCode, ForeignFailure
+from memfs.recall.ranking import JUDGED_SHARE
 from memfs.recall.reviewers import (
-    RELEVANCE_REVIEWERS,
     RELEVANCE_SCALE,
     STORAGE_REVIEWERS,
     STORAGE_SCALE,
@@ -27,7 +27,6 @@ from memfs.recall.reviewers import (
     AnyReviewer,
     BatchReviewer,
     Extractor,
-    HitTerms,
     KnowledgeArchaeologist,
     PatternsReviewer,
     RelevanceReviewer,
@@ -133,11 +132,8 @@ class Review:
         """
         questions: dict[str, Callable[[], object]] = {}
         known: dict[str, tuple[float, ...]] = {}
-        read = [HitTerms.of(item) for item in items] if self._immediate else []
         for reviewer in self._of_answers:
-            if type(reviewer) is Analyzer or type(reviewer) is PatternsReviewer:
-                known[reviewer.name] = reviewer.relevances(read, query)
-            elif isinstance(reviewer, BatchReviewer):
+            if isinstance(reviewer, BatchReviewer):
                 questions[reviewer.name] = partial(reviewer.score_relevance_all, items, query)
             elif isinstance(reviewer, RelevanceReviewer):
                 questions[reviewer.name] = partial(_one_by_one, reviewer, items, query)
@@ -205,8 +201,7 @@ def _line(text: str) -> str:
 JUDGED = 30
 """The most hits that reviewers see."""
 RULES, OWN, MODEL = "reviewers", "own_reviewers", "model"
-# Chosen in benchmarks/retrieval: more than this for the rules gained nothing.
-_SHARES = {RULES: 0.15, OWN: 2.0, MODEL: 2.0}
+_SHARES = {RULES: JUDGED_SHARE, OWN: 2.0, MODEL: 2.0}
 _CANDIDATES = 3
 
 
@@ -235,15 +230,13 @@ class Relevance:
 
     def room(self, limit: int) -> int:
         """How many hits to have judged for an answer of at most ``limit``: a word that counts may lift one far."""
-        if self._alone:
-            return max(JUDGED, _CANDIDATES * limit)
-        return min(JUDGED, limit + limit // 5) if {*self._groups.values()} <= {RULES} else JUDGED
+        return max(JUDGED, _CANDIDATES * limit) if self._alone else JUDGED
 
     def judged(self, hits: Sequence[Hit], text: str, seconds: float | None = None) -> JudgedHit:
         """The hits in the order that the reviewers' word gives them.
 
-        A hit's score is multiplied by ``reviewers``, 1 and a share of the mean score of the rules, by
-        ``own_reviewers``, 1 and twice the mean score of one's own, and by ``model``, the same of models.
+        A hit's score is multiplied by ``own_reviewers``, 1 and twice the mean score of one's own, and by ``model``, the
+        same of models.
 
         Args:
             text: what was asked.
@@ -254,7 +247,7 @@ class Relevance:
             return JudgedHit(list(hits), {})
         result = self._review.relevance_result([hit.item for hit in seen], text, seconds)
         marked = seen
-        for reason in (RULES, OWN, MODEL):
+        for reason in (OWN, MODEL):
             scores = [row for name, row in result.by_reviewer.items() if self._groups[name] == reason]
             if scores:
                 rows = zip(marked, zip(*scores, strict=True), strict=True)
@@ -300,18 +293,17 @@ def _marked(hit: Hit, reason: str, mean: float) -> Hit:
 
 def _group(reviewer: RelevanceReviewer | BatchReviewer) -> str:
     """The reason under which a reviewer's word counts."""
-    if isinstance(reviewer, BatchReviewer):
-        return MODEL
-    return RULES if reviewer.name in RELEVANCE_REVIEWERS else OWN
+    return MODEL if isinstance(reviewer, BatchReviewer) else OWN
 
 
-def relevance_of(settings: ReviewSettings) -> Relevance:
-    """The relevance reviewers of a workspace, as its settings say: the built-in two, a model where one is set, and
-    those of one's own that judge answers, too.
+def relevance_of(settings: ReviewSettings) -> Relevance | None:
+    """Who judges answers, as settings say, beside the two whose word is a factor of the ranking: a model where one is
+    set, and those of one's own that judge answers, too; None where there are none.
 
     Raises:
         SettingInvalid: a reviewer is named that there is none of, or the model's address cannot be asked.
     """
-    names = [*RELEVANCE_REVIEWERS, *(name for name in settings.reviewers if name not in STORAGE_REVIEWERS)]
+    names = [name for name in settings.reviewers if name not in STORAGE_REVIEWERS]
     reviewers = [one for one in reviewers_named(names) if isinstance(one, RelevanceReviewer | BatchReviewer)]
-    return Relevance([*reviewers, *model_of(settings)], settings.relevance_seconds)
+    reviewers += model_of(settings)
+    return Relevance(reviewers, settings.relevance_seconds) if reviewers else None

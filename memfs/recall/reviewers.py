@@ -5,17 +5,15 @@ All built-in reviewers work offline, by the rules in ``docs/review.md``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import SettingInvalid
 from memfs.model import MemoryItem
 from memfs.model.item import whole
 from memfs.model.kinds import nearest
-from memfs.search.analyzer import terms
-from memfs.search.terms import weights
+from memfs.search.terms import held_terms, shares_held, weights
+from memfs.settings import STORAGE_REVIEWERS as STORAGE_REVIEWERS
 from memfs.settings import ReviewSettings
 from memfs.startup import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -82,11 +80,9 @@ class BatchReviewer(Protocol):
 AnyReviewer = Reviewer | RelevanceReviewer | BatchReviewer | Extractor
 
 
-STORAGE_REVIEWERS = ("analyzer", "patterns", "knowledge-archaeologist")
 RELEVANCE_REVIEWERS = ("analyzer", "patterns")
 ENTRY_POINTS = "memfs.reviewers"
 BASE = 5.0
-_LONG = 4_000
 _SHORT_LIVED = frozenset({"working", "prospective", "context"})
 
 
@@ -187,38 +183,6 @@ def _judged(item: MemoryItem, rules: Iterable[ScoreRule]) -> Score:
     return Score(min(10.0, max(0.0, points)), reasons or "nothing in particular")
 
 
-class HitTerms(NamedTuple):
-    """The stems of what one item is filed under, of what it says, and of who said it, each in order between blanks."""
-
-    filed: str
-    body: str
-    speaker: str
-
-    @classmethod
-    def of(cls, item: MemoryItem) -> HitTerms:
-        """Those of an item; both reviewers look at them, and later answers at many of them again."""
-        texts = _filed_under(item), item.content, item.origin.speaker
-        return _remembered(*texts) if sum(map(len, texts)) <= _LONG else _terms_of(*texts)
-
-
-def _filed_under(item: MemoryItem) -> str:
-    """What an item is filed under: title, tags, keywords, type, context."""
-    values = [item.title, item.type, *item.tags]
-    if item.context or item.metadata:
-        values += map(str, item.context.values())
-        keywords = item.metadata.get("keywords", ())
-        values += map(str, keywords) if isinstance(keywords, (list, tuple)) else ()
-    return " \n".join(values)
-
-
-def _terms_of(filed_under: str, content: str, speaker: str) -> HitTerms:
-    filed, body, spoken = (" ".join(terms(text)) if text else "" for text in (filed_under, content, speaker))
-    return HitTerms(f" {filed} ", f" {body} ", f" {spoken} ")
-
-
-_remembered = lru_cache(maxsize=4096)(_terms_of)
-
-
 class Analyzer:
     """Judges how much a text says, and of an answer how much of the question it covers."""
 
@@ -230,18 +194,8 @@ class Analyzer:
 
     def score_relevance(self, item: MemoryItem, query: str) -> Score:
         """The share of the question's words that the item holds, significant words counting double."""
-        (share,) = self.relevances([HitTerms.of(item)], query)
+        share, _ = shares_held(query, held_terms(query, item))
         return Score(share, f"{share:.0%} of what was asked" if weights(query) else "nothing was asked")
-
-    def relevances(self, hits: Sequence[HitTerms], query: str) -> tuple[float, ...]:
-        """The scores of several items for one question."""
-        weighted = [(f" {term} ", worth) for term, worth in weights(query).items()]
-        most = sum([worth for _, worth in weighted]) or 1.0
-        held = (
-            [worth for term, worth in weighted if term in body or term in filed or term in speaker]
-            for filed, body, speaker in hits
-        )
-        return tuple(sum(worths) / most for worths in held)
 
 
 class PatternsReviewer:
@@ -254,14 +208,9 @@ class PatternsReviewer:
         return _judged(item, PATTERNS_RULES)
 
     def score_relevance(self, item: MemoryItem, query: str) -> Score:
-        """How far the question's words are those the item is filed under, and are together as they were asked."""
-        ((under, together),) = _subjects([HitTerms.of(item)], query)
-        reason = f"filed under {under:.0%} of it, {together:.0%} of it word by word"
-        return Score((under + together) / 2, reason if weights(query) else "nothing was asked")
-
-    def relevances(self, hits: Sequence[HitTerms], query: str) -> tuple[float, ...]:
-        """The scores of several items for one question."""
-        return tuple((under + together) / 2 for under, together in _subjects(hits, query))
+        """The share of the pairs of words side by side in the question of which the item holds both."""
+        _, share = shares_held(query, held_terms(query, item))
+        return Score(share, f"{share:.0%} of its pairs of words" if weights(query) else "nothing was asked")
 
 
 class KnowledgeArchaeologist:
@@ -272,15 +221,6 @@ class KnowledgeArchaeologist:
     def score_storage(self, item: MemoryItem) -> Score:
         """5, and what ``ARCHAEOLOGIST_RULES`` add and take."""
         return _judged(item, ARCHAEOLOGIST_RULES)
-
-
-def _subjects(hits: Sequence[HitTerms], query: str) -> Iterator[tuple[float, float]]:
-    """How much of a question each item is filed under, and how much of it is there word by word."""
-    asked = [f" {term} " for term in weights(query)]
-    beside = [f"{one}{other[1:]}" for one, other in pairwise(asked)] or asked
-    for one in hits:
-        under = sum([term in one.filed for term in asked]) / (len(asked) or 1)
-        yield under, sum([words in one.body for words in beside]) / (len(beside) or 1)
 
 
 # -- from settings ------------------------------------------------------------------------------------------------

@@ -111,14 +111,24 @@ def guesses(text: str, codes: Collection[str]) -> Mapping[str, float]:
     return dict.fromkeys((stem for stems in found for stem in stems), GUESS_WEIGHT)
 
 
-def held_terms(text: str, item: MemoryItem) -> set[str]:
+def held_terms(text: str, item: MemoryItem) -> frozenset[str]:
     """The terms that an item has, and those of a question's words that it has in another form of its own language."""
     held = {term for passage in analyzer.passage_terms(item) for field in passage for term in field}
     codes = [code for mark, code in _by_mark().items() if mark in held]
     for token, stems in analyzer.in_languages(text, codes).items() if codes else ():
         if not held.isdisjoint(stems):
             held.update(term for _, found in analyzer.tokens(token) for term in found)
-    return held
+    return frozenset(held)
+
+
+@lru_cache(maxsize=1024)
+def shares_held(text: str, held: frozenset[str]) -> tuple[float, float]:
+    """How much of a question some terms are: of what its terms are worth, and of the pairs of neighbours among them."""
+    worth = weights(text)
+    pairs = [*pairwise(worth)] or [*zip(worth, worth, strict=True)]
+    words = sum([share for term, share in worth.items() if term in held])
+    beside = sum([one in held and other in held for one, other in pairs])
+    return words / (sum(worth.values()) or 1.0), beside / (len(pairs) or 1)
 
 
 def misspellings(term: str, known: Iterable[str]) -> list[str]:

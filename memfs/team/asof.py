@@ -449,7 +449,7 @@ class Travel:
         return Catalog(shared_folder(self._repository.common_dir), self._settings.index.texts)
 
     @cached_property
-    def _relevance(self) -> Relevance:
+    def _relevance(self) -> Relevance | None:
         return relevance_of(self._settings.review)
 
     def close(self) -> None:
