@@ -520,7 +520,7 @@ class Exporter:
                 yield path, lambda path=path: _record(files.read(path))  # type: ignore[misc]
         if MEMORY in query.kinds and not query.iterations:
             self._store.follow()
-            for path in sorted(self._parts.index.stamps()):
+            for path in sorted({*self._parts.index.stamps()}.difference(self._store.index_sync.rejected_items())):
                 yield path, partial(self._item, path, query)
 
     # -- what -----------------------------------------------------------------------------------------------------

@@ -15,7 +15,16 @@ from itertools import chain
 
 from memfs.catalog.facts import ItemCatalog
 from memfs.dataclass import NamedTuple, dataclass, field
-from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
+from memfs.errors import (
+    ContentError,
+    CorruptItem,
+    DuplicateId,
+    IdInvalid,
+    MemfsError,
+    NotRegularFile,
+    StorageFull,
+    StorageIO,
+)
 from memfs.fs.lock import reset_on_fork
 from memfs.fs.tree import Content, FolderScan, ScanEntry, View, blob_id, refuse_rot
 from memfs.git.objects import tree_ids
@@ -407,7 +416,11 @@ class IndexSync:
         return tree
 
     def rebuild(self, progress: Progress | None = None) -> None:
-        """Rebuild the index from every file."""
+        """Rebuild the index from every file.
+
+        Raises:
+            StorageIO: it cannot be written; questions are answered from memory.
+        """
         with self._lock:
             witness = self.index.stamps()
             self._rejected.clear()
@@ -415,7 +428,11 @@ class IndexSync:
             outcome = ScanResult({}, witness)
             found = (entry for listing in self._listings() for entry in listing.entries())
             self._look_each([entry for entry in found if self.is_item(entry.path)], outcome, progress)
-            self.index.rebuild(outcome.items)
+            try:
+                self.index.rebuild(outcome.items)
+            except StorageFull as error:
+                error.hint = "free some space and try again; until then questions take longer, and miss nothing"
+                raise
             self._owners = None
             self.scanned = True
 

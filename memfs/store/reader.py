@@ -16,6 +16,7 @@ from memfs.catalog.facts import ItemCatalog
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import replace
 from memfs.errors import ContentError, CorruptItem, HistoryError, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
+from memfs.fs import io
 from memfs.fs.lock import reset_on_fork
 from memfs.fs.tree import Tree, View, refuse_rot
 from memfs.model import Candidate, Freshness, Kind, KindTable, MemoryItem, Problem, Query, Stamp
@@ -187,6 +188,14 @@ class Reader:
             with contextlib.suppress(FileNotFoundError):
                 return self.read(path_of(reference))
         return meant(reference, self.get, self.snapshot.ids)
+
+    def paths_named(self, folder: str, begins: str) -> Iterator[str]:
+        """Paths of the files in a kind's folder, and in its months, whose names begin so; nothing else is looked at."""
+        within = self.files.root / CONTENT / folder
+        names = io.listed(within)
+        for place in ("", *(f"{name}/" for name in names if not name.endswith(ITEM_SUFFIXES))):
+            found = io.listed(within / place) if place else names
+            yield from (f"{CONTENT}/{folder}/{place}{name}" for name in found if name.startswith(begins))
 
     def read(self, path: str) -> MemoryItem:
         """The item in the file at ``path``, below the workspace.

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from memfs.doors.cli.command import Unclear
-from memfs.doors.cli.draft import Draft, decoded, draft
+from memfs.doors.cli.draft import Draft, draft
+from memfs.doors.cli.options import decoded
 from memfs.errors import ItemSyntaxError
 from memfs.model import MemoryItem, Origin
 

@@ -43,6 +43,13 @@ def filled(memfs: Memfs) -> Memfs:
     return memfs
 
 
+def test_a_dash_reads_the_question_from_standard_input(filled: Memfs) -> None:
+    """recall - asks what is piped to it, as remember - stores it; other words beside it are refused."""
+    answer = filled("recall", "-", "--json", stdin="which database\n").json
+    assert (answer["query"], answer["hits"][0]["id"]) == ("which database", "database")
+    assert filled("recall", "-", "database", stdin="").code == 2
+
+
 def test_explain_tells_what_use_taught(filled: Memfs) -> None:
     """With ``recall.learn`` what was opened after an answer gains a factor that is named; otherwise none does."""
     learn = ("--set", "recall.learn=true")

@@ -122,9 +122,22 @@ def test_the_door_and_the_agent_stand_in_the_commit(root: Path, memfs: Memfs) ->
 
 
 def test_a_dash_reads_standard_input(memfs: Memfs) -> None:
-    """remember - takes the text from a pipe, without the last newline."""
-    memfs("remember", "-", "--id", "piped", stdin="first line\nsecond Zeile ü\n")
+    """remember - takes the text from a pipe, without the last newline; lines end as an editor ends them."""
+    memfs("remember", "-", "--id", "piped", stdin="first line\r\nsecond Zeile ü\r\n")
     assert memfs("show", "piped", "--json").json["content"] == "first line\nsecond Zeile ü"
+
+
+def test_what_is_stored_word_for_word_is_not_stored_twice(memfs: Memfs) -> None:
+    """The id of the first is named; another tag, type, agent or name makes another memory, and so does an event."""
+    words = ("remember", "We deploy on Tuesdays")
+    name = memfs(*words, "--tag", "ops", "--json").json["id"]
+    again = memfs(*words, "--json").json
+    assert (again["id"], again["stored"]) == (name, False)
+    ran = memfs(*words)
+    assert (ran.code, ran.out.splitlines()[0]) == (0, f"Already stored as {name}")
+    for more in (["--tag", "other"], ["--agent", "coder"], ["--id", "mine"], *[["--type", "task_history"]] * 2):
+        assert memfs(*words, *more, "--json").json["stored"], more
+    assert len(memfs("list", "--json").json["items"]) == 6
 
 
 def test_input_that_is_not_utf8_is_refused(memfs: Memfs) -> None:

@@ -52,6 +52,15 @@ def test_remember_says_where_it_went(memfs: Memfs, spare: Path) -> None:
 
 
 @pytest.mark.usefixtures("full")
+def test_reindex_says_what_a_full_disk_means_for_questions(memfs: Memfs) -> None:
+    """An index that cannot be written loses nothing: the hint says so, and not that nothing was written (S17)."""
+    ran = memfs("admin", "reindex")
+    assert ran.code == 1
+    assert "No space left" in ran.err
+    assert "until then questions take longer, and miss nothing" in ran.err
+
+
+@pytest.mark.usefixtures("full")
 def test_status_says_how_the_disks_stand(memfs: Memfs, spare: Path) -> None:
     """``status`` has a row for the disks, and the same facts as JSON (S17)."""
     memfs("remember", "the first thing", "--id", "first")

@@ -72,6 +72,21 @@ def test_an_export_has_all_memories_and_is_read_back(memfs: Memfs, bare: Memfs, 
     assert bare("-C", str(other), "import", str(place)).out.endswith("; 2 were there already\n")
 
 
+def test_an_export_has_no_secret_that_no_reason_allows(root: Path, memfs: Memfs, tmp_path: Path) -> None:
+    """A file to which a person added one is named as missing; with a reason it is written, and comes back."""
+    secret = 'api_key = "sk_live_4eC39HqLyjWDarjtT1zdp7dc"'
+    memfs("remember", secret, "--id", "allowed", "--allow-secret", "a fixture of the tests")
+    path = root / memfs("remember", "plain words", "--id", "edited", "--json").json["path"]
+    path.write_text(path.read_text().replace("plain words", secret.replace("4eC39", "9dE22")))
+    done = memfs("export", str(tmp_path / "all.jsonl"))
+    assert (done.code, "edited.yaml cannot be read as it is now" in done.err) == (1, True)
+    (line,) = (tmp_path / "all.jsonl").read_text().splitlines()
+    assert json.loads(line)["document"]["metadata"] == {"secret_allowed": "a fixture of the tests"}
+    memfs("forget", "allowed")
+    assert memfs("import", str(tmp_path / "all.jsonl")).code == 0
+    assert memfs("show", "allowed", "--json").json["content"] == secret
+
+
 def test_a_conflict_names_each_memory_and_replace_replaces(memfs: Memfs, tmp_path: Path) -> None:
     """Exit code 1, the lines named, nothing stored; --replace replaces (S19)."""
     for name in ("one", "two"):

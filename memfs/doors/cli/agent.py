@@ -16,8 +16,7 @@ from memfs.doors.claude_code import installer
 from memfs.doors.claude_code.installer import project_folder
 from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange
 from memfs.doors.cli.command import complete_ids, invocation, opened, options, remark, verb, wants_json
-from memfs.doors.cli.draft import spoken
-from memfs.doors.cli.options import SOURCE, allow_secret_option, land, note_waiting, pair, reference
+from memfs.doors.cli.options import SOURCE, allow_secret_option, land, note_waiting, pair, reference, spoken
 from memfs.doors.cli.output import (
     OMIT,
     Block,

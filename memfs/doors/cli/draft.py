@@ -10,8 +10,7 @@ from datetime import datetime
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, options
 from memfs.doors.cli.declare import between, click
-from memfs.doors.cli.options import pair, when
-from memfs.doors.cli.output import read_input
+from memfs.doors.cli.options import pair, spoken, when
 from memfs.errors import ItemSyntaxError, QueryInvalid, SchemaInvalid
 from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.item import lower_trust
@@ -140,31 +139,3 @@ def text_of(words: tuple[str, ...]) -> str | None:
     if words and not content.strip():
         raise Unclear("the text is blank", "give one, or '-' to read standard input")
     return content if words else None
-
-
-def spoken(words: tuple[str, ...]) -> str:
-    """The text that the words of a command line are; '-' reads standard input.
-
-    Raises:
-        Unclear: there are words beside '-'.
-        StorageIO: standard input is closed or cannot be read.
-        ItemSyntaxError: it is not UTF-8.
-    """
-    if words[:1] != ("-",):
-        return " ".join(words)
-    if len(words) > 1:
-        raise Unclear("'-' reads the text from standard input", "leave out the other words")
-    return decoded(read_input(), "standard input").rstrip("\r\n")
-
-
-def decoded(data: bytes, name: str) -> str:
-    """UTF-8 bytes as text.
-
-    Raises:
-        ItemSyntaxError: naming the line that is not.
-    """
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ItemSyntaxError("not UTF-8 text", path=name, line=line, hint="save it as UTF-8") from error

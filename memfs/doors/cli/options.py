@@ -17,8 +17,19 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, complete_types, invocation, options, remark, wants_json
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.output import Note, Text, count, day, is_interactive, one_line, progress, render, styled
-from memfs.errors import ContentError, EraseRefused, ItemNotFound, PathEscape
+from memfs.doors.cli.output import (
+    Note,
+    Text,
+    count,
+    day,
+    is_interactive,
+    one_line,
+    progress,
+    read_input,
+    render,
+    styled,
+)
+from memfs.errors import ContentError, EraseRefused, ItemNotFound, ItemSyntaxError, PathEscape
 from memfs.fs.workspace_location import named_workspace
 from memfs.model import Layer, Phase, Query
 from memfs.model.ids import of_mount, without_mount
@@ -267,6 +278,34 @@ def _is_above(root: Path) -> bool:
 def note_waiting(reason: str) -> None:
     """Let the command say at its end why the commit of what it wrote waits; nothing where there is no reason."""
     remark(f"stored; its commit waits: {reason}" if reason else "")
+
+
+# -- texts ------------------------------------------------------------------------------------------------------------
+def spoken(words: tuple[str, ...]) -> str:
+    """The text that the words of a command line are; '-' reads standard input. Its lines end as an editor ends them.
+
+    Raises:
+        Unclear: there are words beside '-'.
+        StorageIO: standard input is closed or cannot be read.
+        ItemSyntaxError: it is not UTF-8.
+    """
+    if words[:1] == ("-",) and len(words) > 1:
+        raise Unclear("'-' reads the text from standard input", "leave out the other words")
+    text = decoded(read_input(), "standard input").rstrip("\r\n") if words == ("-",) else " ".join(words)
+    return text.replace("\r\n", "\n")
+
+
+def decoded(data: bytes, name: str) -> str:
+    """UTF-8 bytes as text.
+
+    Raises:
+        ItemSyntaxError: naming the line that is not.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ItemSyntaxError("not UTF-8 text", path=name, line=line, hint="save it as UTF-8") from error
 
 
 # -- items --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from memfs import trust
 from memfs.dataclass import dataclass, field, replace
 from memfs.doors.cli.command import complete_ids, invocation, opened, options, remark, verb, wants_json
 from memfs.doors.cli.declare import between, click
-from memfs.doors.cli.options import as_of, filters, pair, past_at, query
+from memfs.doors.cli.options import as_of, filters, pair, past_at, query, spoken
 from memfs.doors.cli.output import (
     OMIT,
     Block,
@@ -279,9 +279,9 @@ def recall(
 ) -> FoundItems | None:
     """Find what was remembered, best first.
 
-    QUERY is a question or a few words; an item is found when it shares at least one word with it, in whatever form. An
-    id finds its item. Without a QUERY the newest items come. What mounted workspaces hold is found, too; such ids
-    begin with the mount's name.
+    QUERY is a question or a few words; '-' reads standard input. An item is found when it shares at least one word
+    with it, in whatever form. An id finds its item. Without a QUERY the newest items come. What mounted workspaces hold
+    is found, too; such ids begin with the mount's name.
 
     Examples:
         memfs recall "which database did we choose"
@@ -291,9 +291,10 @@ def recall(
         memfs recall retries --context project=shop --budget 800 --fenced
         memfs recall deploy --as-of '3 days ago'
     """
+    text = spoken(question)
     with opened() as workspace, workspace.store.scan_once():
         past = past_at(workspace, as_of)
-        asked = _query(workspace, " ".join(question), limit, chosen, past)
+        asked = _query(workspace, text, limit, chosen, past)
         if why_not is not None:
             from memfs.doors.cli.output import render
 
@@ -312,8 +313,8 @@ def recall(
         hint = "" if answer.hits or answer.cut or not store.count() else _hint(workspace, chosen)
         unread = (*store.unread(asked), *(_unread_in_mounts(workspace, asked) if mounted and not asked.path else ()))
         left_out = [] if past or own else _left_out(workspace)
-        for text in (*_limits(answer), hint):
-            remark(text)
+        for said in (*_limits(answer), hint):
+            remark(said)
         for problem in left_out:
             remark(problem.message + (f"; {problem.hint}" if problem.hint else ""))
         if answer.partial and (unread or not (answer.cut or left_out)):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_types, invocation, opened, remark, verb
@@ -11,10 +13,12 @@ from memfs.doors.cli.declare import click
 from memfs.doors.cli.draft import draft, named_as_given, text_of, weighing
 from memfs.doors.cli.options import PHASE, SOURCE, allow_secret_option, land, remark_likely
 from memfs.doors.cli.output import MERGE, OMIT, Text, merge, one_line, styled, width
-from memfs.errors import IdExists
+from memfs.errors import ContentError, IdExists
 from memfs.format.text import findings
-from memfs.model.ids import stem_of
+from memfs.model import Layer
+from memfs.model.ids import slug, stem_of
 from memfs.model.kinds import CONVENTION, OFFERED, PROPOSED
+from memfs.model.time import utc_now
 from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
     from memfs.model.learning import ReviewResult, StoreResult
     from memfs.workspace import Workspace
 
+_LOOKED_AT = 16
+_STATED = ("type", "title", "content", "origin", "trust", "status", "context", "data")
 _POINTS = re.compile(r"(.*) \(([+-])[\d.]+\)")
 
 
@@ -78,6 +84,7 @@ def text_of_stored(done: StoredText) -> Text:
     """What is reported of a text that was stored, or was not."""
     if done.item is not None:
         word = "Merged into" if done.review is not None and done.review.result.merged_into else "Remembered"
+        word = word if done.stored else "Already stored as"
         yield f"{word} {styled(done.item.id, fg='green', bold=True)}"
         yield f"  {done.item.path}"
     elif not done.problems:
@@ -132,6 +139,7 @@ def remember(
     """Remember a text.
 
     TEXT '-' reads standard input. --edit opens $VISUAL or $EDITOR; a template that is left as it was is taken away.
+    What is stored already, word for word, is not stored twice, unless --id names another.
     'memfs import' takes many memories at once, from a file of JSON lines or from Markdown; 'memfs update' changes what
     is stored.
 
@@ -163,6 +171,8 @@ def remember(
             with named_as_given(text):
                 if review:
                     return _reviewed(workspace, fresh, allow_secret)
+                if given["id"] is None and (there := _repeated(workspace, fresh, {*drafted.fields})):
+                    return StoredText(id=there.id, item=there, stored=False)
                 item = workspace.store.put(fresh, expected="", source=SOURCE, allow_secret=allow_secret)
         except IdExists as error:
             error.hint = f"choose another, or change that item with 'memfs update {given['id']}'"
@@ -173,6 +183,21 @@ def remember(
     _advise(given["tags"], item, allow_invisible)
     remark_likely(item)
     return StoredText(id=item.id, item=item, stored=True)
+
+
+def _repeated(workspace: Workspace, fresh: MemoryItem, given: set[str]) -> MemoryItem | None:
+    """The item that says the same, and has what was given, by the id that its words made; None for what happened."""
+    kind, store = workspace.kinds.get(fresh.type), workspace.store
+    begins = f"{slug(fresh.title or fresh.content)}-"
+    if kind.layer != Layer.SEMANTIC:
+        return None
+    for path in islice(store.paths_named(kind.folder, begins), _LOOKED_AT):
+        with suppress(ContentError, FileNotFoundError):
+            item = store.read(path)
+            same = (getattr(item, name) == getattr(fresh, name) for name in (*_STATED, *given - {"memory_type"}))
+            if all(same) and not item.has_expired(utc_now()):
+                return item
+    return None
 
 
 def _edit(allow_secret: str, **given: Any) -> StoredText:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from memfs.dataclass import dataclass, replace
 from memfs.doors.cli.command import Unclear, opened, remark, verb
 from memfs.doors.cli.declare import between, click
-from memfs.doors.cli.draft import decoded
 from memfs.doors.cli.export import ExportReport, export_options, export_text, exported, incomplete
-from memfs.doors.cli.options import as_of, land, past_at, span, state_at, when
+from memfs.doors.cli.options import as_of, decoded, land, past_at, span, state_at, when
 from memfs.doors.cli.output import (
     Block,
     Document,
