@@ -239,13 +239,15 @@ _ANNOTATIONS = frozenset(
     {"title", "description", "examples", "default", "deprecated", "readOnly", "$comment", "x-merge", "x-hint"}
 )
 _TIMES = frozenset({"date-time", "date", "memfs-time"})
-_OUTWARD = frozenset({"$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$vocabulary"})
+_OUTWARD = frozenset({"$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$vocabulary"})
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_LEFT_OUT = ("$schema", "$ref")
+_LEFT_OUT = frozenset({"$schema", "$ref", "$defs", "$id"})
+_VALUES = frozenset({"const", "enum", "default", "examples"})
+_BY_NAME = frozenset({"properties", "patternProperties", "dependentSchemas", "dependentRequired", "definitions"})
 
 
 def resolved(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The schema without ``$ref`` and ``$defs``; of formats it has those of dates and times only.
+    """The schema without ``$ref``, ``$defs`` and its own ``$id``; of formats it has those of dates and times only.
 
     Args:
         name: what to call the schema in errors.
@@ -256,7 +258,7 @@ def resolved(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
     """
     made = itertools.count()
 
-    def filled(part: Any, place: str, depth: int) -> Any:
+    def filled(part: Any, place: str, depth: int, named: bool = False) -> Any:
         if next(made) > _MAX_PARTS or depth > _MAX_DEPTH:
             bounds = f"more than {_MAX_PARTS} parts or {_MAX_DEPTH} levels once references are filled in"
             raise SchemaInvalid(f"{name}: {place[:100]}: {bounds}", hint="a reference may lead back to itself")
@@ -264,15 +266,17 @@ def resolved(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
             return [filled(inner, f"{place}/{index}", depth + 1) for index, inner in enumerate(part)]
         if not isinstance(part, Mapping):
             return part
-        if outward := _OUTWARD & part.keys():
+        if named:  # by names of the schema's own, which may be those of keywords
+            return {key: filled(inner, f"{place}/{key}", depth + 1) for key, inner in part.items()}
+        if outward := (_OUTWARD | ({"$id"} if depth else set())) & part.keys():
             raise SchemaRefForbidden(f"{name}: {place}: {min(outward)!r} is not allowed", hint="use '$defs' and '$ref'")
         own: dict[str, Any] = {}
         for key, inner in part.items():
             if key == "format" and isinstance(inner, str):
                 own |= {key: "memfs-time"} if inner in _TIMES else {}
-            elif key != "$defs" and (isinstance(inner, Mapping) or key not in _LEFT_OUT):  # properties may be called so
-                own[key] = filled(inner, f"{place}/{key}", depth + 1)
-        if "$ref" not in part or "$ref" in own:
+            elif key not in _LEFT_OUT:
+                own[key] = inner if key in _VALUES else filled(inner, f"{place}/{key}", depth + 1, key in _BY_NAME)
+        if "$ref" not in part:
             return own
         target = filled(_target(schema, part["$ref"], f"{name}: {place}"), f"{place}/$ref", depth + 1)
         if own.keys() & target.keys() <= _ANNOTATIONS:
@@ -283,6 +287,8 @@ def resolved(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _target(root: Mapping[str, Any], reference: Any, place: str) -> Mapping[str, Any]:
+    if isinstance(reference, str) and isinstance(root.get("$id"), str):
+        reference = reference.removeprefix(root["$id"])
     if not isinstance(reference, str) or not reference.startswith("#"):
         raise SchemaRefForbidden(
             f"{place}: the reference {reference!r} leaves the schema",

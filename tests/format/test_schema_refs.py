@@ -45,7 +45,8 @@ def test_row_15_references_that_leave_the_schema_reach_nothing() -> None:
                 schemas({"properties": {"a": {"$ref": reference}}})
         for keyword in ("$id", "$dynamicRef", "$anchor", "$recursiveRef", "$vocabulary"):
             with pytest.raises(SchemaRefForbidden):
-                schemas({keyword: address})
+                schemas({"items": {keyword: address}})
+        schemas({"$id": address, "properties": {"a": {"$ref": f"{address}#/$defs/x"}}, "$defs": {"x": {}}})
         with pytest.raises(SchemaInvalid, match=r"only draft 2020-12"):
             schemas({"$schema": address})
     finally:
@@ -207,8 +208,8 @@ def test_patterns_mean_the_same_with_either_validator(quick: bool, monkeypatch: 
 
 
 def test_fields_may_be_called_as_keywords_are() -> None:
-    """``$schema`` and ``$ref`` among the properties are fields of a document, not keywords."""
-    properties = {"$schema": {"type": "string"}, "$ref": {"type": "integer"}}
+    """``$schema``, ``$defs`` and ``enum`` among the properties may be fields; values are left as they are."""
+    properties = {name: {"const": {"$ref": "x"}} for name in ("$schema", "$ref", "$id", "$defs", "enum", "format")}
     assert schema_module.resolved({"type": "object", "properties": properties}, "test") == {
         "type": "object",
         "properties": properties,
