@@ -7,6 +7,7 @@ set -eu
 work=$demo/waybill
 rm -rf "$demo"
 mkdir -p "$demo"
+trap 'memfs -C "$work" serve --stop >/dev/null 2>&1 || :' EXIT  # the hooks began one that answers quicker
 
 # as NAME DATE MESSAGE PATH...: a commit of the story that came before
 as() {
