@@ -245,7 +245,7 @@ class StateScan:
     def _described(self, path: str) -> StateRow | None:
         """What a document is about now, None where there is none."""
         try:
-            state = self._files.read(path, whole=False)
+            state = self._files.read(path, whole=False, once=True)
         except (FileNotFoundError, errors.PathEscape, errors.NotRegularFile):
             return None
         except errors.CorruptItem:

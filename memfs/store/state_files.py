@@ -101,13 +101,14 @@ class StateFiles:
         return self.revision or self._parts.seen
 
     # -- reading ------------------------------------------------------------------------------------------------
-    def read(self, path: str, *, whole: bool = True, known: Stamp | None = None) -> State:
+    def read(self, path: str, *, whole: bool = True, known: Stamp | None = None, once: bool = False) -> State:
         """A document as its file has it now; its last good version while the file is invalid.
 
         Args:
             path: below the workspace.
             whole: fill in the values that are in sidecars; without, their references are in their place.
             known: the stamp under which the caller knows the file, by which damage is distinguished from an edit.
+            once: nobody reads it again soon: what it holds is not kept in memory.
 
         Raises:
             FileNotFoundError: there is no such document.
@@ -118,7 +119,7 @@ class StateFiles:
         refuse_rot(path, known or self._known(path), content, self.seen.root)
         data, problem = content.data, ""
         try:
-            values = self._decoded(path, data)
+            values = self._parsed(path, data) if once else self._decoded(path, data)
         except ContentError as error:
             data, values = self._last_good(path, error)
             problem = str(error)
