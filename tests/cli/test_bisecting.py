@@ -38,8 +38,8 @@ def test_bisect_names_commit_agent_session_and_change(broken: Path, memfs: Memfs
 
     found = memfs("team", "bisect", "--good", "good", "--expect", "which database => database", "--json").json
     assert found["commit"]["commit"].startswith(commit)
-    assert (found["agent"], found["session"], found["source"]) == ("tidier", "night", "cli")
-    assert found["changes"][0]["what"] == "changed"
+    assert (found["agents"], found["sessions"], found["sources"]) == (["tidier"], ["night"], ["cli"])
+    assert found["changes"][0][0] == "changed"
     assert (found["expect"], found["before"], found["after"]) == ("which database => database", ["database"], [])
 
 

@@ -269,6 +269,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "DecisionResult": "id path fields record sha256 removed",
     "DocumentClash": "record=path document iteration field kept lost by timestamp",
     "FieldConflict": "field kept lost",
+    "BisectResult": "good bad steps=culprit.steps commit=culprit.revision or_earlier=culprit.or_earlier expect before "
+    "after agents=culprit.agents sessions=culprit.sessions sources=culprit.sources changes",
     "LearnedFrom": "author agent session time commit field value source tool subject path waiting",
     "MergeOutcome": "path=open.path what=open.what outcome reason=undecided conflicts",
     "Open": "path what",

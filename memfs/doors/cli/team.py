@@ -225,49 +225,6 @@ def blame(workspace: Workspace, id: str, field: str, as_of: str | None) -> tuple
 _COLOURS = {"added": "green", "changed": "yellow", "removed": "red"}
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedPath:
-    """A file that the commit changed, against its first parent.
-
-    Attributes:
-        what: `added`, `changed` or `removed`.
-        path: the file.
-    """
-
-    what: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenAnswer:
-    """The commit that broke an answer.
-
-    Attributes:
-        found: of which these fields are inlined.
-        agent: whose it is.
-        session: of which session.
-        source: through which door it was written.
-        changes: the files that it changed.
-    """
-
-    found: BisectResult = field(
-        metadata=output.merge(
-            "good bad steps=culprit.steps commit=culprit.revision or_earlier=culprit.or_earlier expect before after"
-        )
-    )
-    agent: str
-    session: str
-    source: str
-    changes: tuple[ChangedPath, ...]
-
-    @classmethod
-    def of(cls, found: BisectResult) -> BrokenAnswer:
-        """What was found."""
-        culprit = found.culprit
-        agent, session, source = map(", ".join, (culprit.agents, culprit.sessions, culprit.sources))
-        return cls(found, agent, session, source, tuple(ChangedPath(*pair) for pair in found.changes))
-
-
 _EARLIER = 5
 
 
@@ -289,21 +246,21 @@ def _or_earlier(culprit: FirstBadCommit) -> str:
     return names and f"or one of those before it that could not be read: {names}"
 
 
-def _bisect_text(broken: BrokenAnswer) -> output.Text:
-    culprit = broken.found.culprit
+def _bisect_text(found: BisectResult) -> output.Text:
+    culprit = found.culprit
     yield f"{output.styled('broken by', fg='red')} {_head_line(culprit.revision)}"
     for line in filter(None, (_whose(culprit), _or_earlier(culprit))):
         yield f"  {line}"
-    yield f"  {broken.found.expect}"
-    yield f"    before  {_listed(broken.found.before)}"
-    yield f"    after   {_listed(broken.found.after)}"
-    for change in broken.changes[:_SHOWN]:
-        yield f"  {output.styled(f'{change.what:<7}', fg=_COLOURS[change.what])} {change.path}"
-    if (more := len(broken.changes) - _SHOWN) > 0:
+    yield f"  {found.expect}"
+    yield f"    before  {_listed(found.before)}"
+    yield f"    after   {_listed(found.after)}"
+    for what, path in found.changes[:_SHOWN]:
+        yield f"  {output.styled(f'{what:<7}', fg=_COLOURS[what])} {path}"
+    if (more := len(found.changes) - _SHOWN) > 0:
         yield f"  and {output.count(more, 'more file')}"
     name = culprit.revision.short
     yield output.Note(f"'memfs diff {name}^ {name}' shows the change, 'memfs undo --commit {name}' takes it back")
-    yield from map(output.Note, broken.found.notes)
+    yield from map(output.Note, found.notes)
 
 
 def _listed(ids: tuple[str, ...]) -> str:
@@ -320,7 +277,7 @@ def _listed(ids: tuple[str, ...]) -> str:
     help="The item that a question brings; '=> !ID': must not bring.",
 )
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="Among so many hits; 'recall.limit' by default.")
-def bisect(workspace: Workspace, good: str, bad: str, expect: str, limit: int | None) -> BrokenAnswer:
+def bisect(workspace: Workspace, good: str, bad: str, expect: str, limit: int | None) -> BisectResult:
     """Find the commit that broke an answer, and say whose it is.
 
     Both ends are asked first; then the commits between them that changed the memory are halved, each asked with the
@@ -335,7 +292,7 @@ def bisect(workspace: Workspace, good: str, bad: str, expect: str, limit: int | 
     from memfs.team.bisect import Expectation
 
     expectation = Expectation.read(expect, Query(limit=limit or workspace.settings.recall.limit))
-    return BrokenAnswer.of(workspace.teams.bisect.find(expectation, good, bad))
+    return workspace.teams.bisect.find(expectation, good, bad)
 
 
 # -- verify -------------------------------------------------------------------------------------------------------
