@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.dataclass import dataclass, field, replace
+from memfs.dataclass import dataclass, replace
 from memfs.doors.cli.command import Unclear, opened, remark, verb
 from memfs.doors.cli.options import SOURCE, land
-from memfs.doors.cli.output import TEXT_ONLY, Note, Text, count, merge, one_line, styled
+from memfs.doors.cli.output import Note, Text, count, one_line, styled
 from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import private_folder
 from memfs.errors import MemfsError
@@ -170,31 +170,16 @@ def _learn(workspace: Workspace) -> None:
 
 
 # -- accept -------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class AcceptedMemory:
-    """A suggestion that is a memory now.
-
-    Attributes:
-        id: its id; of one in private memory it begins with `private:`.
-        item: the memory.
-        place: the file, as a person finds it.
-    """
-
-    id: str
-    item: MemoryItem = field(metadata=merge("type path sha256"))
-    place: str = field(metadata=TEXT_ONLY)
-
-
-def _accepted_text(accepted: tuple[AcceptedMemory, ...]) -> Text:
+def _accepted_text(accepted: tuple[MemoryItem, ...]) -> Text:
     for one in accepted:
         yield f"Accepted {styled(one.id, fg='green', bold=True)}"
-        yield f"  {one.place}"
+        yield f"  {one.path}"
 
 
 @verb("accept", text=_accepted_text, key="accepted", lands=True)
 @_ids
 @click.option("--content", metavar="TEXT", help="Accept it with other words.")
-def accept(ids: tuple[str, ...], content: str | None) -> tuple[AcceptedMemory, ...]:
+def accept(ids: tuple[str, ...], content: str | None) -> tuple[MemoryItem, ...]:
     """Make a memory of each of these suggestions, vouched for by you.
 
     An ID may be shortened. Accepting what was refused takes that back; what private memory suggests stays private. To
@@ -215,7 +200,7 @@ def accept(ids: tuple[str, ...], content: str | None) -> tuple[AcceptedMemory, .
         land(workspace, stored[-1])
         root = workspace.root
     base = str(root) + os.sep if mount else ""
-    return tuple(AcceptedMemory(_mounted(item.id, mount), item, base + item.path) for item in stored)
+    return tuple(item.replace(id=_mounted(item.id, mount), path=base + item.path) for item in stored)
 
 
 # -- refuse -------------------------------------------------------------------------------------------------------
