@@ -334,8 +334,6 @@ def _text(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-_MOST_AGENTS = 200
-"""How many agents of an iteration a file lists at most, the busiest."""
 _SOURCE = "aggregates"
 _MAKER = maker("aggregate", str(VERSION))
 _NAMES_AT_ONCE = 500
@@ -455,20 +453,11 @@ class Aggregates:
         newest: dict[int, Entry] = {}
         room = ROOM
         for number in reversed(entries):
-            shown = _busiest(entries[number]) if sort is _EFFECTIVENESS else entries[number]
-            room -= len(json.dumps(shown))
+            room -= len(json.dumps(entries[number]))
             if newest and room < 0:
                 break
-            newest[number] = shown
+            newest[number] = entries[number]
         return {"version": VERSION, "iterations": {str(n): newest[n] for n in reversed(newest)}}
-
-
-def _busiest(entry: Entry) -> Entry:
-    """An entry of agents without those for which a file has no room, and how many these are."""
-    agents = entry["agents"]
-    kept = sorted(agents, key=lambda name: (-agents[name]["outputs"], name))[:_MOST_AGENTS]
-    left_out = {"left_out": len(agents) - len(kept)} if len(kept) < len(agents) else {}
-    return {**entry, "agents": {name: agents[name] for name in sorted(kept)}, **left_out}
 
 
 class _Documents:

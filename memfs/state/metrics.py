@@ -297,16 +297,13 @@ def digest(rows: Iterable[StateRow], load: Load, elsewhere: Mapping[str, float])
     ordered = sorted(rows, key=lambda row: row.path)
     gains = gains_of(ordered, elsewhere)
     agents: defaultdict[str, _Tally] = defaultdict(_Tally)
-    credited: set[str] = set()
     for row in ordered:
-        values = load(row)
         if row.facts.kind == "agent_output":
-            credited.update(_count_output(agents, row, values, gains))
+            _count_output(agents, row, load(row), gains)
         elif row.facts.kind == "system_state":
-            _count_reported(agents, values)
-    for row in ordered:
-        if row.facts.kind == "hypothesis":
-            _count_hypothesis(agents, row, load(row), gains, credited)
+            _count_reported(agents, load(row))
+        elif row.facts.agent:
+            agents[row.facts.agent].add("gains", gains.get(row.facts.name))
     return {key_of(name): _entry(agents[name]) for name in sorted(agents)}
 
 
@@ -324,8 +321,7 @@ def gains_of(rows: Iterable[StateRow], elsewhere: Mapping[str, float]) -> dict[s
 
 def _count_output(
     agents: defaultdict[str, _Tally], row: StateRow, values: Mapping[str, Any], gains: Mapping[str, float]
-) -> list[str]:
-    """Count an output; the hypotheses whose gain its strategies were credited with."""
+) -> None:
     agent = agents[row.facts.agent]
     results = as_mapping(values.get("results"))
     metadata = {**as_mapping(results.get("primary_output")), **as_mapping(results.get("metadata"))}
@@ -335,7 +331,6 @@ def _count_output(
     if len(agent.words) < _MOST_COMPARED:
         agent.words.append(words_of(results.get("primary_output")))
     uses = [agent.strategies[name] for name in strategies_of(metadata)]
-    made = [name for name in row.facts.hypotheses if name in gains] if uses else []
     for tally in (agent, *uses):
         tally.count += 1
         tally.add("confidence", as_number(results.get("confidence_score")))
@@ -343,9 +338,8 @@ def _count_output(
     success = success_of(metadata)
     for use in uses:
         use.add("improvement", *(metrics[one] for one in named(metrics, "improvement")[:1]))
-        use.add("gain", *(gains[one] for one in made))
+        use.add("gain", *(gains.get(one) for one in row.facts.hypotheses))
         use.successes += [] if success is None else [success]
-    return made
 
 
 def _count_reported(agents: defaultdict[str, _Tally], header: Mapping[str, Any]) -> None:
@@ -354,25 +348,6 @@ def _count_reported(agents: defaultdict[str, _Tally], header: Mapping[str, Any])
     for name, value in as_mapping(statistics.get("agent_effectiveness")).items():
         if found := figures(value):
             agents[str(name)].reported.update(found)
-
-
-def _count_hypothesis(
-    agents: defaultdict[str, _Tally],
-    row: StateRow,
-    values: Mapping[str, Any],
-    gains: Mapping[str, float],
-    credited: set[str],
-) -> None:
-    name, agent = row.facts.name, row.facts.agent
-    if not agent:
-        return
-    agents[agent].add("gains", gains.get(name))
-    if name in credited:
-        return
-    for strategy in strategies_of({**as_mapping(values.get("metadata")), **values}):
-        use = agents[agent].strategies[strategy]
-        use.count += 1
-        use.add("gain", gains.get(name))
 
 
 def _entry(agent: _Tally) -> dict[str, Any]:

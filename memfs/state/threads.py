@@ -319,11 +319,7 @@ class Threads:
 
     def latest(self, thread: str, namespace: str) -> ThreadPlace | None:
         """The newest checkpoint of a namespace, None where there is none."""
-        folder = state_paths.snapshots_folder(named(thread, "thread_id"), namespace)
-        names = [entry.path[len(folder) + 1 :].removesuffix(".json") for entry in self.files.scan(folder)]
-        if any("%" in name for name in names):  # a name that is not the id itself
-            return next(iter(self.places(thread, namespace)), None)
-        return ThreadPlace(thread, namespace, max(names)) if names else None
+        return next(iter(self.places(thread, namespace)), None)
 
     def writes(self, place: ThreadPlace) -> list[TaskWrites]:
         """What the tasks wrote that began at a checkpoint, in the order of their steps."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import marshal
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
@@ -30,7 +30,7 @@ from memfs.format.text import shortlist
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.tree import ScanEntry, View, blob_id, refuse_rot
 from memfs.model import Stamp
-from memfs.model.ids import check_id, stem_of
+from memfs.model.ids import check_id
 from memfs.model.state_facts import StateRow, describe
 from memfs.model.state_paths import STATE_FOLDERS, document_kind, iteration_of
 from memfs.search.state_index import StateIndex
@@ -337,20 +337,12 @@ def _schema(path: str) -> str:
 DEFAULT = "session"
 """The context that is meant where none is named."""
 
-Change = Callable[[dict[str, Any]], dict[str, Any] | None]
-
 
 class Contexts:
     """The named contexts of one workspace. May be used from several threads and processes."""
 
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store, self._parts = store, parts
-
-    def names(self) -> list[str]:
-        """The names of the contexts there are, sorted."""
-        entries = self._parts.seen.scan(CONTEXTS)
-        paths = (entry.path for entry in entries if entry.regular and entry.path.endswith(ITEM_SUFFIXES))
-        return sorted({stem_of(path) for path in paths if path.count("/") == CONTEXTS.count("/") + 1})
 
     def read(self, name: str = DEFAULT) -> dict[str, Any]:
         """All keys of a context with their latest values; none where there is no such context.
@@ -359,8 +351,7 @@ class Contexts:
             IdInvalid: the name could not be a file's.
             ContentError: its file is invalid at present.
         """
-        path, data = self._found(name)
-        return self._mapping(path, data)
+        return self._mapping(*self._found(name))
 
     def set(self, values: Mapping[str, Any], name: str = DEFAULT, *, source: str = "") -> dict[str, Any]:
         """Give keys new values and leave the others alone; durable on return.
@@ -378,42 +369,17 @@ class Contexts:
         """
         if not isinstance(values, Mapping):
             raise SchemaInvalid("expected keys and values", field="values", hint='write {"branch": "main"}')
-        return self._change(
-            name, f"Set {shortlist(map(str, values), 3)} of the context {name}", source, lambda old: {**old, **values}
-        )
+        return retry_on_conflict(lambda: self._set(values, name, source))
 
-    def unset(self, keys: Iterable[str], name: str = DEFAULT, *, source: str = "") -> dict[str, Any]:
-        """Take keys away, those that are not there included; what is left is returned.
-
-        Raises:
-            IdInvalid, ContentError, StorageIO: nothing was changed.
-        """
-        gone = set(keys)
-        message = f"Take {shortlist(sorted(gone), 3)} from the context {name}"
-        return self._change(
-            name, message, source, lambda old: {key: value for key, value in old.items() if key not in gone}
-        )
-
-    def remove(self, name: str, *, source: str = "") -> None:
-        """Remove a whole context, which may be gone already; git keeps its history.
-
-        Raises:
-            IdInvalid, StorageIO: nothing was changed.
-        """
-        self._change(name, f"Remove the context {name}", source, lambda _: None)
-
-    # -- internal -------------------------------------------------------------------------------------------------
-    def _change(self, name: str, message: str, source: str, change: Change) -> dict[str, Any]:
-        return retry_on_conflict(lambda: self._changed(name, message, source, change))
-
-    def _changed(self, name: str, message: str, source: str, change: Change) -> dict[str, Any]:
+    def _set(self, values: Mapping[str, Any], name: str, source: str) -> dict[str, Any]:
         path, before = self._found(name)
-        values = change(self._mapping(path, before))
-        if before is None and not values:
+        changed = {**self._mapping(path, before), **values}
+        if before is None and not changed:
             return {}
-        after = None if values is None else self._parts.codec.write_document(values, path, "context", before)
+        after = self._parts.codec.write_document(changed, path, "context", before)
         # what is replaced was read just now, and stays but for the keys that change: an edit by hand is not lost
         expected = "" if before is None else sha256(before)
+        message = f"Set {shortlist(map(str, values), 3)} of the context {name}"
         self._store.put_documents([(path, after, expected)], message, source=source, alone=True)
         return self._mapping(path, after)
 

@@ -39,7 +39,7 @@ def memory(opened: Opened) -> ContextMemory:
         ("get_feedback", ["iteration", "agent_type"]),
         ("feedback_for", ["agent"]),
         ("create_checkpoint", ["update"]),
-        ("recover", ["checkpoint_id", "components", "restore", "dry_run"]),
+        ("recover", ["checkpoint_id", "components", "restore"]),
         ("save_continuation", ["agent", "task_id", "state", "expires"]),
         ("resume", ["token"]),
         ("analyze_agent", ["name", "iterations"]),
