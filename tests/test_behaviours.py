@@ -24,7 +24,7 @@ def test_reactions_run_in_order_with_the_facts_until_they_are_ended() -> None:
 
 
 def test_a_failing_reaction_is_reported_and_the_others_run(caplog: pytest.LogCaptureFixture) -> None:
-    """A reaction that raises is reported and logged; the ones after it run, and nothing reaches whoever raised it."""
+    """A reaction that raises is named and logged; the ones after it run, and nothing reaches the one who raised it."""
     reported: list[Exception] = []
     seen: list[str] = []
 

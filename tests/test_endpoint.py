@@ -113,7 +113,7 @@ def test_a_service_that_knows_no_schemas_is_spoken_to_as_it_understands(serving:
 
 
 def test_a_request_that_is_wrong_in_every_dialect_ends(serving: Serving, asking: Asking) -> None:
-    """A service that never understands is told from one that is busy: no further retries."""
+    """A service that never understands is distinguished from one that is busy: no further retries."""
     server = serving(ModelReply(status=400, body={"error": {"message": "context too long"}}))
     assert "status 400: context too long" in failure(asking(server))
     assert len(server.asked) == 4
@@ -376,7 +376,7 @@ def test_a_missing_package_is_named_with_its_remedy(asking: Asking, monkeypatch:
 
 
 def test_thoughts_without_end_cost_no_time() -> None:
-    """An answer that begins to think and never ends is told from JSON at once, so that a call ends in time (C3)."""
+    """An answer that begins to think and never ends is not taken for JSON at once, so that a call ends in time (C3)."""
     body = json.dumps({"choices": [{"message": {"content": "<think>" * 100_000}}]}).encode()
     began = time.process_time()
     with pytest.raises(AnswerUnusable, match="not a JSON object"):

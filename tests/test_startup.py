@@ -28,7 +28,7 @@ def test_nothing_is_compiled_before_it_is_needed() -> None:
 
 
 def test_paths_come_without_addresses_until_one_is_asked_for() -> None:
-    """A command spares itself the import; whoever needs it finds all of it."""
+    """A command spares itself the import; anyone who needs it finds all of it."""
     code = (
         "import sys; from memfs.startup import import_pathlib; import_pathlib()\n"
         "from pathlib import Path\n"

@@ -85,7 +85,7 @@ def test_a_pulled_change_of_what_is_enabled_lapses_the_trust(root: Path, change:
 
 
 def test_another_folder_at_the_same_path_is_not_the_trusted_one(root: Path, tmp_path: Path) -> None:
-    """Trust names the folder by inode, too: what is put in its place later must be looked at anew."""
+    """Trust names the folder by inode, too: what is put in its place later must be looked at again."""
     trust.grant(root)
     root.rename(tmp_path / "aside")
     shutil.copytree(tmp_path / "aside", root)

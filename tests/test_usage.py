@@ -51,7 +51,7 @@ def test_uses_are_counted_with_the_last_time(usage: Usage) -> None:
 
 
 def test_uses_are_known_before_they_are_written(usage: Usage) -> None:
-    """Whoever asks right after a recall is told of it, though the disk is written to in the background (M3)."""
+    """Anyone who asks right after a recall is told of it, though the disk is written to in the background (M3)."""
     for number in range(1, 30):
         usage.touch(["a"], NOON)
         assert usage.of(["a"])["a"].count == number
@@ -209,7 +209,7 @@ def test_rows_that_nobody_writes_are_taken_with_care(usage: Usage, path: Path) -
     ids=["view", "trigger"],
 )
 def test_nothing_in_a_planted_file_runs(usage: Usage, path: Path, planted: list[str]) -> None:
-    """A view or trigger in a file that came with an unpacked repository could run for ever: the file is begun anew."""
+    """A view or trigger in a file that came with an unpacked repository could run for ever: the file is begun again."""
     path.parent.mkdir()
     with sqlite3.connect(path) as base:
         for statement in planted:
@@ -333,7 +333,7 @@ def test_an_answer_comes_though_the_disk_takes_no_counts(workspace: Workspace) -
 
 
 def test_counts_are_part_of_a_backup(workspace: Workspace, tmp_path: Path, opened: Callable[..., Workspace]) -> None:
-    """A workspace that was made anew from a backup knows how often its items were used (S21)."""
+    """A workspace that was made again from a backup knows how often its items were used (S21)."""
     workspace.usage.touch(["a", "a", "b"], NOON)
     workspace.usage.flush()
     made = workspace.backups.make(tmp_path / "backups")

@@ -102,7 +102,7 @@ def test_44_a_dead_observer_is_noticed(resident: Workspace) -> None:
 
 
 def test_44_a_library_that_cannot_be_stopped_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread of the library that died with a lock locked leaves whoever stops the others waiting (faults row 44)."""
+    """A thread of the library that died with a lock locked leaves who stops the others waiting (faults row 44)."""
     hearing = FileEvents(tmp_path, lambda _paths, _folder: None, lambda: None)
     observer, unlocked = hearing._observer, threading.Event()
     assert observer is not None

@@ -31,7 +31,7 @@ def test_threads_that_make_a_part_at_once_share_it(opened: Opened, name: str) ->
 
 
 def test_a_part_that_cannot_be_closed_keeps_no_other_open(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every part is closed, the store last, and the failure is told."""
+    """Every part is closed, the store last, and the failure is reported."""
     workspace = opened()
     closed: list[str] = []
 

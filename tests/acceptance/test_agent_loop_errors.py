@@ -18,7 +18,7 @@ PROGRAM = Path(__file__).resolve().parents[2] / "examples" / "agent_loop" / "run
 def test_p6_no_traceback_for_a_service(
     tmp_path: Path, forked_python: Path, endpoint: str, code: int, said: str
 ) -> None:
-    """Whoever mistypes an address reads a sentence."""
+    """Anyone who mistypes an address reads a sentence."""
     env = {**os.environ, "OPENAI_API_KEY": "secret", "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     words = (str(forked_python), str(PROGRAM), "--endpoint", endpoint, "--model", "m", "--episodes", "1")
     ran = subprocess.run(words, check=False, capture_output=True, text=True, env=env)

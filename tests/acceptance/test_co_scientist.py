@@ -113,7 +113,7 @@ def test_feedback_that_changes_gets_another_version(memory: ContextMemory) -> No
 
 
 def test_an_agent_is_analysed_over_ten_iterations(memory: ContextMemory) -> None:
-    """Scenario 3: improvement, diversity and strategies are told, and the weight follows them, with reasons (S11)."""
+    """Scenario 3: improvement, diversity and strategies are named, and the weight follows them, with reasons (S11)."""
     foundry.season(memory)
     better, worse = memory.analyze_agent(MIXER), memory.analyze_agent(FURNACE)
     assert better.iterations == tuple(range(1, 11))

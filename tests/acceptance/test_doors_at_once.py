@@ -1,7 +1,7 @@
 """Agents of four kinds at once on one workspace: nothing is lost, and each finds what the others said (B5, C6).
 
 A coding agent with hooks, a client of the MCP server, Claude's memory tool and a LangGraph store write at the same
-time, each in processes of its own. What each was told is stored must be there afterwards.
+time, each in processes of its own. What each was reported is stored must be there afterwards.
 """
 
 from __future__ import annotations

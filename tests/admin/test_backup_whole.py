@@ -155,7 +155,7 @@ def test_a_place_that_is_closed_neither_skips_the_commit_nor_leaks(
 def test_a_restore_into_a_closed_folder_is_an_error_of_memfs(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A parent that may not be made is told with its path."""
+    """A parent that may not be made is reported with its path."""
     made = workspace.backups.make()[0]
 
     def refused(*_: object, **__: object) -> None:

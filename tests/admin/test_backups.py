@@ -1,4 +1,4 @@
-"""Backups: one verified file from which a workspace is made anew (S21)."""
+"""Backups: one verified file from which a workspace is made again (S21)."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_backups_made_elsewhere_are_remembered(workspace: Workspace, tmp_path: P
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"origin": 5}', '{"origin": "00000000", "last": {"at": "never"}}'])
 def test_a_damaged_record_is_begun_anew(workspace: Workspace, tmp_path: Path, text: str) -> None:
-    """Which backup was the last is told again after the next one; nothing fails for want of the record."""
+    """Which backup was the last is reported again after the next one; nothing fails for want of the record."""
     workspace.backups.make(tmp_path / "place")
     (workspace.repository.state / "backups.json").write_text(text)
     assert workspace.backups.state().last is None

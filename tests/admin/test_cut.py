@@ -357,7 +357,7 @@ def test_an_interrupted_cut_is_ended_and_named_before_the_next_one(opened: Opene
 def test_the_command_says_that_opening_ended_a_cut(
     opened: Opened, git: Git, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever repeats the command after a crash reads what was cut, not an error about the file (S15)."""
+    """Anyone who repeats the command after a crash reads what was cut, not an error about the file (S15)."""
     workspace = opened()
     root = aged(workspace, git)
     stopped(workspace, tmp_path / "old.bundle")

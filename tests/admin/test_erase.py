@@ -181,7 +181,7 @@ def test_50_what_a_killed_backup_left_goes_too(opened: Opened) -> None:
 
 
 def test_a_plan_changes_nothing(opened: Opened, git: Git) -> None:
-    """What would be erased is told, with the files that quote it, and nothing is touched."""
+    """What would be erased is reported, with the files that quote it, and nothing is touched."""
     workspace = opened()
     item = put(workspace)
     put(workspace, "quoting", f"somebody said:\n{SECRET}\nand left")

@@ -1,4 +1,4 @@
-"""Every byte is vouched for: edit and rot are told apart, one bad file harms no other, and repair brings back (S18)."""
+"""Every byte is vouched for: edit and rot differ, one bad file harms no other, and repair brings back (S18)."""
 
 from __future__ import annotations
 
@@ -435,7 +435,7 @@ def test_a_damaged_branch_is_told_with_what_to_do(workspace: Workspace) -> None:
 
 # -- the journal, what was set aside, the index -------------------------------------------------------------------
 def test_28_a_damaged_record_is_reported_and_the_others_are_saved(workspace: Workspace) -> None:
-    """Mid-journal damage is told; repair keeps a copy and goes on with the whole records (faults row 28)."""
+    """Mid-journal damage is reported; repair keeps a copy and goes on with the whole records (faults row 28)."""
     for number in range(3):
         workspace.store.put(MemoryItem(f"text {number}", "semantic", id=f"n{number}"))
     journal = workspace.repository.state / "journal"
@@ -507,7 +507,7 @@ def test_a_damaged_index_is_made_anew(opened: Opened, engine: str) -> None:
 
 
 def test_29_a_planted_index_is_never_loaded(opened: Opened, tmp_path: Path) -> None:
-    """Deleted, cut short, emptied or foreign: the index is made anew, and no pickle in it is opened (faults row 29)."""
+    """Deleted, cut short, emptied or foreign: the index is made again, and no pickle in it opened (faults row 29)."""
     import pickle
 
     canary = tmp_path / "canary"

@@ -90,7 +90,7 @@ def test_each_reason_is_told(talk: Workspace, git: Git) -> None:
 
 
 def test_it_goes_by_itself_only_where_somebody_said_so(talk: Workspace) -> None:
-    """Whoever writes takes along what the policy names, and leaves what only a built-in kind says (S15, D1)."""
+    """Anyone who writes takes along what the policy names, and leaves what only a built-in kind says (S15, D1)."""
     later(talk, 400)
     talk.quota.maintain()
     assert "one-episodic" in ids(talk)
@@ -143,7 +143,7 @@ def test_what_came_in_lately_is_kept_however_long_ago_it_happened(opened: Opened
 
 
 def test_nothing_is_due_while_the_policy_is_invalid(talk: Workspace) -> None:
-    """A mistake in the file stops the pruning and is told, and no write fails for it (S15)."""
+    """A mistake in the file stops the pruning and is reported, and no write fails for it (S15)."""
     said(talk.root, kinds={"knowledge": "five"})
     later(talk, 400).quota.maintain()
     assert "one-knowledge" in ids(talk)

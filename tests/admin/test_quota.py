@@ -256,7 +256,7 @@ def test_processes_keep_the_account_in_step(workspace: Workspace) -> None:
 
 
 def test_edits_by_hand_are_counted_by_measuring(workspace: Workspace) -> None:
-    """A file that a person laid there counts as soon as the account is made anew."""
+    """A file that a person laid there counts as soon as the account is made again."""
     put(workspace, "one")
     folder = workspace.root / "ContextMemory/memories/knowledge"
     (folder / "by-hand.yaml").write_text("content: " + "z" * 18_500 + "\n")
@@ -485,7 +485,7 @@ def test_an_invalid_quota_is_told_and_the_last_good_one_counts(workspace: Worksp
 def test_status_stats_and_writes_name_an_invalid_quota(
     workspace: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever looks, and whoever writes, reads which file is wrong."""
+    """Anyone who looks, and anyone who writes, reads which file is wrong."""
     (workspace.root / SYSTEM_CONFIG).write_text('{"quotas": {"items_bytes": "10"}}')
     for words in (["status"], ["status", "--storage"], ["remember", "something"]):
         run(["-C", str(workspace.root), *words])

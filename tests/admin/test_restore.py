@@ -37,7 +37,7 @@ def backup(opened: Open, tmp_path: Path) -> Path:
 
 
 def test_what_a_killed_restore_left_is_not_built_upon(backup: Path, tmp_path: Path) -> None:
-    """In a container that began anew the next one has the number of the one that was killed."""
+    """In a container that began again the next one has the number of the one that was killed."""
     left = tmp_path / f".made.restored.{os.getpid()}.tmp" / "ContextMemory"
     left.mkdir(parents=True)
     left.with_name("memfs.toml").write_text("torn")

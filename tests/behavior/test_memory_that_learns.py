@@ -26,7 +26,7 @@ class World:
         self.first = ""
 
     def reopen(self, **config: Any) -> None:
-        """Open it anew, as the next session does."""
+        """Open it again, as the next session does."""
         self.memory.close()
         self.memory = MemoryContext(config, path=self.path)
 

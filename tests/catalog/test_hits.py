@@ -60,7 +60,7 @@ def catalog_of(workspace: Workspace) -> Path:
 
 
 def test_a_hit_is_never_parsed(workspace: Workspace) -> None:
-    """What was written is told from the catalog, equal in every field to what the file says, and soon without a look
+    """What was written comes from the catalog, equal in every field to what the file says, and soon without a look
     into the file.
     """
     with mock.patch.object(Codec, "decoded", side_effect=AssertionError("parsed")):
@@ -73,7 +73,7 @@ def test_a_hit_is_never_parsed(workspace: Workspace) -> None:
 
 
 def test_what_others_get_cannot_be_changed(workspace: Workspace) -> None:
-    """Whoever changes the mappings of an item changes no other reader's."""
+    """Anyone who changes the mappings of an item changes no other reader's."""
     for _ in range(2):
         item: Any = workspace.recaller.search("barn").hits[0].item
         assert item.data == {"a": [1, {"b": 2.5}]}

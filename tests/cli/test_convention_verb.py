@@ -1,4 +1,4 @@
-"""``memfs team convention`` and ``memfs team agents-md``: what the team agreed on, shared and told (K8, P6, P7)."""
+"""``memfs team convention`` and ``memfs team agents-md``: what the team agreed on, shared and shown (K8, P6, P7)."""
 
 from __future__ import annotations
 

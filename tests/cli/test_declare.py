@@ -72,5 +72,5 @@ def test_what_is_more_than_plain_is_left_to_click(line: str) -> None:
 
 
 def test_the_everyday_verbs_are_among_them() -> None:
-    """What is asked and told every day is read without click."""
+    """What is asked and answered every day is read without click."""
     assert {"recall", "list", "show", "status", "remember"} <= PLAIN

@@ -24,7 +24,7 @@ def broke(memfs: Memfs, *more: str) -> str:
 
 
 def test_p1_a_failure_is_warned_of_before_the_next_step(memfs: Memfs) -> None:
-    """What went wrong with a file is told before it is touched again, and nothing where nothing matches (P1)."""
+    """What went wrong with a file is reported before it is touched again, and nothing where nothing matches (P1)."""
     nothing = memfs("agent", "warn", "--file", "src/auth.py", "edit the token check")
     assert (nothing.code, nothing.out) == (0, "")
     assert "nothing is remembered" in nothing.err

@@ -21,7 +21,7 @@ def item(memfs: Memfs) -> str:
 
 
 def test_a_dry_run_says_what_would_happen_and_changes_nothing(memfs: Memfs, root: Path, item: str) -> None:
-    """Paths, versions and commits are told; neither files nor history change."""
+    """Paths, versions and commits are reported; neither files nor history change."""
     head = git(root, "rev-parse", "HEAD")
     done = memfs("admin", "erase", item, "--dry-run")
     assert done.code == 0
@@ -112,7 +112,7 @@ def test_a_shared_repository_names_the_flag(bare: Memfs, tmp_path: Path) -> None
 def test_an_erase_that_opening_has_just_ended_is_reported_as_such(
     memfs: Memfs, item: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever repeats the command after a crash gets the proof, not an error."""
+    """Anyone who repeats the command after a crash gets the proof, not an error."""
     with monkeypatch.context() as patched:
         patched.setattr("memfs.git.rewrite.Rewriter.finish", _stop)
         assert memfs("admin", "erase", item, "--yes").code == 1

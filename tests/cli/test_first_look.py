@@ -20,7 +20,7 @@ def _write(root: Path, text: str) -> None:
 
 @pytest.mark.parametrize("verb", [("inject",), ("warn", "deploy it")])
 def test_p2_a_mistyped_source_is_told_with_its_nearest(memfs: Memfs, root: Path, verb: tuple[str, ...]) -> None:
-    """Once it is trusted, whoever asks learns that it is left out."""
+    """Once it is trusted, anyone who asks learns that it is left out."""
     _write(root, '[memory]\nautomatic = ["preferencs"]\ntriggered = ["episodc", "semantic"]\n')
     ran = memfs("agent", *verb)
     assert (ran.code, ran.out) == (0, "")
@@ -33,7 +33,7 @@ def test_p2_a_mistyped_source_is_told_with_its_nearest(memfs: Memfs, root: Path,
 
 
 def test_p2_a_built_in_source_in_the_wrong_list_is_told(memfs: Memfs, root: Path) -> None:
-    """It is not enabled there, and whoever asks for context learns where it belongs."""
+    """It is not enabled there, and anyone who asks for context learns where it belongs."""
     _write(root, '[memory]\nautomatic = ["episodic"]\n')
     assert "'episodic' is left out: its layer is triggered; name it in memory.triggered" in memfs("agent", "inject").err
 
@@ -150,7 +150,7 @@ def test_p7_conventions_say_what_is_missing_for_agents_to_be_told(memfs: Memfs, 
 
 
 def test_p7_a_mount_that_does_not_count_is_told_by_recall(memfs: Memfs, root: Path) -> None:
-    """Whoever wrote it into ``memfs.toml`` learns why nothing comes, unless it is given for this command."""
+    """Anyone who wrote it into ``memfs.toml`` learns why nothing comes, unless it is given for this command."""
     _write(root, '[mounts]\nteam = "../nowhere"\n')
     assert "mounts.team is ignored: nobody has trusted this workspace; look at it, then: memfs admin trust" in (
         memfs("recall", "billing").err

@@ -96,7 +96,7 @@ def test_status_tells_how_quotas_stand_and_a_full_one_refuses(root: Path, memfs:
 
 
 def test_gc_says_what_it_does(root: Path, memfs: Memfs) -> None:
-    """Each step is told with what it freed; then there is nothing left."""
+    """Each step is reported with what it freed; then there is nothing left."""
     memfs("remember", "a text", "--id", "x")
     leftover = root / "ContextMemory/.memfs-0123456789ab.tmp"
     leftover.write_text("half a file")

@@ -55,7 +55,7 @@ def test_knowledge_as_json(known: Any) -> None:
 
 
 def test_a_workspace_without_memories_says_so(memfs: Any) -> None:
-    """Nothing learned is told as nothing (D2)."""
+    """Where nothing was learned, it says so (D2)."""
     assert "0 in the last 7 days\n" in memfs("status").out
 
 

@@ -95,7 +95,7 @@ def test_stats_says_why_nothing_is_counted(memfs: Memfs, root: Path, apple: str)
 
 
 def test_what_list_prints_can_be_remembered_again(memfs: Memfs, apple: str) -> None:
-    """The use of an item is told, not taken in: what ``list`` prints is still what ``import`` reads."""
+    """The use of an item is shown, not imported: what ``list`` prints is still what ``import`` reads."""
     (row,) = memfs("list", "--json").json["items"]
     again = memfs("import", "-", "--replace", stdin=json.dumps(row))
     assert again.code == 0

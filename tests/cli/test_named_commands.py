@@ -43,6 +43,6 @@ def unknown(path: Path) -> Iterator[str]:
 
 
 def test_every_command_that_is_named_has_the_options_it_is_named_with() -> None:
-    """Whoever types what a hint, an example or a page says is understood."""
+    """Anyone who types what a hint, an example or a page says is understood."""
     files = [*PACKAGE.rglob("*.py"), *PAGES.rglob("*.md"), PACKAGE.parent / "README.md"]
     assert [one for path in sorted(files) for one in unknown(path)] == []

@@ -47,7 +47,7 @@ def test_p2_a_source_without_trust_is_told_and_not_imported(memfs: Memfs, broken
 
 
 def test_p2_what_is_broken_is_named(memfs: Memfs, broken: str, root: Path) -> None:
-    """Whoever asks is told the error without its control characters, and what is to be done."""
+    """Anyone who asks is told the error without its control characters, and what is to be done."""
     trust.grant(root)
     ran = memfs("agent", "warn", "deploy it")
     assert "RuntimeError: out of \\u{1B}" in ran.err

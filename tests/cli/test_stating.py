@@ -30,7 +30,7 @@ def test_a_workspace_without_state_is_spared_its_machinery(root: Path, words: tu
 
 
 def test_status_and_reindex_count_iterations_and_documents(root: Path, memfs: Memfs) -> None:
-    """The open iteration and the number of documents are told, also after the index was made anew (S12, S13)."""
+    """The open iteration and the number of documents are reported, also after the index was made again (S12, S13)."""
     with ContextMemory(root) as memory:
         memory.start_iteration(3)
         memory.store_agent_output({"agent_type": "Ranking", "task_id": "t"})

@@ -26,7 +26,7 @@ def contested(root: Path) -> Path:
     "words", [("recall", "deploy"), ("recall", "deploy", "--fenced"), ("list",), ("show", "deploy")]
 )
 def test_every_way_of_reading_names_the_other_value(words: tuple[str, ...], contested: Path, memfs: Memfs) -> None:
-    """Whoever reads an undecided item is told so, with the value that was not kept and whose it was (B3)."""
+    """Anyone who reads an undecided item is told so, with the value that was not kept and whose it was (B3)."""
     assert contested
     assert LEFT in memfs(*words).out
 

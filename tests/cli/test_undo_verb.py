@@ -63,7 +63,7 @@ def test_undo_as_json(poisoned: Path, memfs: Memfs) -> None:
 
 
 def test_undo_names_what_stays(poisoned: Path, memfs: Memfs) -> None:
-    """What somebody edited later is told with the value it keeps, and what to do (B2)."""
+    """What somebody edited later is reported with the value it keeps, and what to do (B2)."""
     memfs("update", "wiki", "Passwords never belong into the wiki")
     memfs("update", "deploy", "We deploy at noon")
     told = memfs("undo", "--session", "s-2")

@@ -1,4 +1,4 @@
-"""What of all that sources said is told: nothing twice, within the budget, each getting its turn."""
+"""What of all that sources said is given: nothing twice, within the budget, each getting its turn."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_all_of_it_is_told_where_there_is_no_bound() -> None:
 
 
 def test_what_the_agent_has_is_left_out_and_named() -> None:
-    """An entry that the agent knows is not told again, and it is known which that was (P6)."""
+    """An entry that the agent knows is not given again, and it is known which that was (P6)."""
     told = choose([said("a", "use tabs", "use spaces")], lambda text: text == "use tabs", Room(tokens=None))
 
     assert texts(told) == [["use spaces"]]
@@ -77,7 +77,7 @@ def test_every_source_gets_its_turn() -> None:
 
 
 def test_an_entry_too_long_is_shortened() -> None:
-    """One long entry does not keep the others out, and is told as far as it goes."""
+    """One long entry does not keep the others out, and is given as far as it goes."""
     long = " ".join(WORDS * 100)
     told = choose([said("a", long, "short and clear")], nothing_known, Room(tokens=200))
 

@@ -1,4 +1,4 @@
-"""Delivery: what of the sources' answers may be told, and what is known of an earlier one."""
+"""Delivery: what of the sources' answers may be given, and what is known of an earlier one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_18_at_the_beginning_only_what_people_vouch_for_is_told() -> None:
 
 
 def test_sources_that_are_asked_for_what_agents_did_tell_it() -> None:
-    """The exceptions are those that a person named for just that, and what is told before a step (P3)."""
+    """The exceptions are those that a person named for just that, and what is given before a step (P3)."""
     assert len(said_by(answer(Delivery.AUTOMATIC, any_trust=True)).selection.entries) == 6
     assert len(said_by(answer(Delivery.TRIGGERED)).selection.entries) == 6
 
@@ -54,7 +54,7 @@ def test_sources_that_are_asked_for_what_agents_did_tell_it() -> None:
     ],
 )
 def test_p2_a_text_of_others_is_taken_by_its_bullets(text: str, heading: str, texts: list[str]) -> None:
-    """The seed's form is told bullet by bullet, any other as it stands; nobody vouches for either (P2)."""
+    """The seed's form is given bullet by bullet, any other as it stands; nobody vouches for either (P2)."""
     said = said_by(answer(Delivery.AUTOMATIC, built_in=False, text=text)).selection
 
     assert (said.heading, [entry.text for entry in said.entries]) == (heading, texts)
@@ -71,7 +71,7 @@ def test_p2_a_text_of_others_is_taken_by_its_bullets(text: str, heading: str, te
     ],
 )
 def test_18_no_heading_of_others_passes_for_an_entry(line: str) -> None:
-    """What looks like an entry that somebody vouches for is told as an entry that nobody does (faults row 18, P2)."""
+    """What looks like an entry that somebody vouches for is given as an entry that nobody does (faults row 18, P2)."""
     said = said_by(answer(Delivery.AUTOMATIC, built_in=False, text=f"{line}\n- one")).selection
     named = LoadedSource(name=line[:100], delivery=Delivery.AUTOMATIC, plugin=Source(), built_in=False)  # type: ignore[arg-type]
     by_name = said_by(SourceAnswer(source=named, text="a remark")).selection

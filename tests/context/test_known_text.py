@@ -1,4 +1,4 @@
-"""KnownText: what an agent is told anyway is not told again."""
+"""KnownText: what an agent is told anyway is not given again."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_other_words_are_not_known(text: str) -> None:
 
 
 def test_a_question_does_not_say_what_answers_it() -> None:
-    """P6: who asks with nearly all of a memory's words is told it; a statement that lacks a name of it says less."""
+    """P6: who asks with nearly all of a memory's words is given it; a statement that lacks a name of it says less."""
     memory = "The billing service stores invoices in PostgreSQL"
     assert not KnownText("where does the billing service store invoices?").has(memory)
     assert not KnownText("Stop. Does the billing service store invoices?").has(memory)
@@ -93,7 +93,7 @@ def test_a_question_does_not_say_what_answers_it() -> None:
 
 
 def test_without_texts_nothing_is_known() -> None:
-    """No file and no prompt: all is told."""
+    """No file and no prompt: all is given."""
     assert not KnownText().has("Never push to main.")
     assert not KnownText("", "  ").has("Never push to main.")
 
@@ -145,7 +145,7 @@ def test_the_settings_file_and_the_prompt_count(repository: Path) -> None:
 
 
 def test_what_the_managed_block_says_is_known(repository: Path) -> None:
-    """P6: conventions that memfs wrote into ``AGENTS.md`` itself are not told again."""
+    """P6: conventions that memfs wrote into ``AGENTS.md`` itself are not given again."""
     items = [
         MemoryItem(
             "Use type hints in all functions.", "convention", id="a-1", data={"scope": ["src/**/*.py", "*.pyi"]}

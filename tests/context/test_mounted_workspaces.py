@@ -128,7 +128,7 @@ def test_of_equals_the_own_item_wins_and_its_double_is_left_out(team: Team, moun
 
 
 def test_without_words_the_newest_of_all_come_first(team: Team, mounted: Opened) -> None:
-    """An empty question brings the newest, whoever has them; a path is one of the workspace's own."""
+    """An empty question brings the newest, no matter who has them; a path is one of the workspace's own."""
     team(_item("a", "third", timestamp=NOON), _item("b", "first", timestamp=NOON + timedelta(days=2)))
     own = mounted()
     own.store.put(_item("c", "second", timestamp=NOON + timedelta(days=1)))
@@ -158,7 +158,7 @@ def test_links_of_a_mount_lead_to_its_own_items(team: Team, mounted: Opened) -> 
 
 
 def test_what_is_brought_back_is_counted_here_and_nowhere_else(team: Team, mounted: Opened) -> None:
-    """Use of a mount's items counts for whoever used them, so that they fade and come back by one's own use."""
+    """Use of a mount's items counts for anyone who used them, so that they fade and come back by one's own use."""
     root = team(POOL)
     own = mounted()
     _ids(own, "billing")
@@ -472,7 +472,7 @@ def test_a_layer_is_warned_by_mounts_and_names_those_left_out(team: Team, mounte
 
 
 def test_one_that_fails_when_it_is_asked_is_named(team: Callable[..., Path], mounted: Callable[..., Workspace]) -> None:
-    """P7: a disk that is gone in the middle of a question costs this mount's answer, and is told."""
+    """P7: a disk that is gone in the middle of a question costs this mount's answer, and is reported."""
     team(POOL)
     mounts = mounted().sources.mounts
 

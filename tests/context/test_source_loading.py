@@ -258,7 +258,7 @@ class Point:
 
 
 def test_an_entry_point_names_a_source(plugins: Make, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Installed packages offer sources by name; two that offer the same name are told apart by nobody."""
+    """Installed packages offer sources by name; nobody can say which of two with the same name is meant."""
     points = [
         Point("good", f"{module}:Good", "nice"),
         Point("twice", f"{module}:Good", "one"),

@@ -1,4 +1,4 @@
-"""Warned: what an agent was warned with is known to whoever records what became of it, whichever process that is."""
+"""Warned: what an agent was warned with is known to anyone who records what became of it, whichever process that is."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_p4_what_was_done_may_be_told_in_other_words(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("later", "exact", "near"), [(0.5, 1, 1), (3, 1, 0), (25, 0, 0)])
 def test_a_warning_wears_off(tmp_path: Path, later: float, exact: int, near: int) -> None:
-    """What was told days ago is no reason for what is done today."""
+    """What was given days ago is no reason for what is done today."""
     clock = Clock()
     warned(tmp_path, clock).note(AUTH, ["e-1"])
 
@@ -177,7 +177,7 @@ def test_what_another_process_says_late_does_not_undo_what_is_newer(tmp_path: Pa
 
 
 def test_a_log_that_was_emptied_is_read_from_its_beginning(tmp_path: Path) -> None:
-    """Whoever empties it, or puts back an older one, keeps nobody from hearing what comes next (P4)."""
+    """Anyone who empties it, or puts back an older one, keeps nobody from hearing what comes next (P4)."""
     known = warned(tmp_path)
     warned(tmp_path).note(AUTH, ["e-1"])
     assert known.of(AUTH) == ("e-1",)

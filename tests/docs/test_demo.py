@@ -45,7 +45,7 @@ def demo(checkout: Path, tour: str = "demo", **environment: str) -> subprocess.C
 def test_the_demo_runs_over_leftovers_and_leaves_the_checkout_clean(
     checkout: Path, memfs_on_path: Path, git: Callable[..., str], tmp_path: Path
 ) -> None:
-    """It needs no git identity, minds no settings in the environment, and begins anew over what an old run has left."""
+    """It needs no git identity, minds no settings in the environment, and begins again over what an old run left."""
     (checkout / ".demo/waybill/ContextMemory").mkdir(parents=True)
     (checkout / ".demo/waybill/ContextMemory/left.yaml").write_text("title: [")
     done = demo(checkout, HOME=str(tmp_path / "nobody"), GIT_DIR="/nonexistent", MEMFS_WORKSPACE="/nonexistent")

@@ -130,7 +130,7 @@ def test_an_agent_with_nothing_to_be_told_knows_that_it_may_ask(opened: Callable
 
 
 def test_a_wish_that_an_agent_noted_says_that_it_waits(opened: Callable[..., Workspace]) -> None:
-    """B5: it is searched at once, and told unasked only when a person stands behind it."""
+    """B5: it is searched at once, and given unasked only when a person stands behind it."""
     pytest.importorskip("mcp")
     from mcp import Client
 
@@ -174,7 +174,7 @@ def test_wishes_have_the_room_that_reminders_leave(opened: Callable[..., Workspa
 
 
 def test_a_task_that_is_done_does_not_sound_like_one_to_do(opened: Callable[..., Workspace]) -> None:
-    """C6: a completed todo's words are those of an order; what is told says that it was carried out."""
+    """C6: a completed todo's words are those of an order; what is given says that it was carried out."""
     workspace = opened()
     facts = {"task_type": "coding", "success": True}
     workspace.store.put(MemoryItem("Add the CSV export of invoices", memory_type="procedural", metadata=facts))

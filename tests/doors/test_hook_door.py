@@ -170,14 +170,14 @@ def test_what_the_prompt_says_itself_is_left_out(program: Program) -> None:
 
 
 def test_settings_bound_or_end_what_comes_with_a_prompt(program: Program) -> None:
-    """P1: agents that may not ask are not told, and a person can have less or nothing."""
+    """P1: agents that may not ask are told nothing, and a person can have less or nothing."""
     prompt = "which region do deploys go to?"
     for settings in ({"memory.on_demand": False}, {"hooks.prompt_items": 0}, {"hooks.prompt_tokens": 0}):
         assert program.tells("UserPromptSubmit", prompt=prompt, settings=settings) == ""
 
 
 def test_retired_and_expired_memories_are_not_told(program: Program, workspace: Workspace) -> None:
-    """C6: what does not hold any more is found by whoever asks, and not brought up."""
+    """C6: what does not hold any more is found by the one who asks, and not brought up."""
     workspace.store.put(
         MemoryItem("The cache server is called Wombat.", memory_type="knowledge", id="w", status="retired")
     )
@@ -390,7 +390,7 @@ def test_a_remark_is_one_line_whatever_it_tells(workspace: Workspace, monkeypatc
 
 
 def test_a_hook_names_what_a_merge_left_open(workspace: Workspace) -> None:
-    """With a prompt and at the start of a session, the other value of what is told stands behind it (B3)."""
+    """With a prompt and at the start of a session, the other value of what is given stands behind it (B3)."""
     conflict = RecordedConflict(field="content", kept="Deploys go to Graz.", lost="Deploys go to Linz.", by="bo")
     workspace.store.put(MemoryItem("Deploys go to Graz.", memory_type="knowledge", id="region", conflicts=(conflict,)))
     wish = RecordedConflict(field="content", kept="Always use tabs", lost="Always use spaces", by="bo")

@@ -1,4 +1,4 @@
-"""The hook at the edges: what is told at the moment for it and not at another, and what a program must never see."""
+"""The hook at the edges: what is given at the moment for it and not at another, and what a program must never see."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_less_automatic_memory_can_be_had(workspace: Workspace, tell: Tell) -> N
 
 
 def test_old_notes_of_sessions_go(workspace: Workspace, tell: Tell) -> None:
-    """C6: what was told is noted for two weeks, and no longer than that."""
+    """C6: what was given is noted for two weeks, and no longer than that."""
     import os
 
     workspace.sources.preferences.record("Always use spaces, never tabs.")

@@ -56,7 +56,7 @@ def test_two_hooks_at_once_tell_a_thing_once(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_disk_that_takes_nothing_costs_a_repetition(tmp_path: Path) -> None:
-    """C6: each operation may fail, and what is to be told is told."""
+    """C6: each operation may fail, and what is to be given is given."""
 
     def broken(name: str, path: str) -> None:
         raise OSError(5, "Input/output error")
@@ -89,7 +89,7 @@ def test_garbage_in_the_notes_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_troubles_are_forgotten_and_bounded(tmp_path: Path) -> None:
-    """C6: what was mended long ago is not told for ever, and the log does not grow."""
+    """C6: what was mended long ago is not given for ever, and the log does not grow."""
     spool.note_error(tmp_path, "Stop", "the disk is full")
     assert spool.problems(tmp_path)[0].code == "HookFailed"
     assert spool.problems(tmp_path, utc_now() + timedelta(days=4)) == []

@@ -174,7 +174,7 @@ def test_without_a_workspace_the_users_own_is_used(tmp_path: Path, own_world: Pa
 
 
 def test_a_workspace_may_be_named(workspace: Workspace, tmp_path: Path, forked: Path) -> None:
-    """C6: ``-C`` wins over all that the event says; where there is no workspace, nothing of another is told."""
+    """C6: ``-C`` wins over all that the event says; where there is no workspace, nothing of another is reported."""
     told = {"hook_event_name": "UserPromptSubmit", "prompt": "where do deploys go?", "cwd": str(tmp_path)}
     for folder, answered in ((workspace.root, True), (tmp_path, False)):
         asked = [str(forked), "-C", str(folder), "hook", "UserPromptSubmit", "--into=repository"]

@@ -43,7 +43,7 @@ def replay(name: str, root: Path) -> list[tuple[str, str]]:
 
 
 def contexts(answers: list[tuple[str, str]], event: str) -> list[str]:
-    """The contexts that were told at an event, "" where none was."""
+    """The contexts that were reported at an event, "" where none was."""
     return [
         json.loads(said)["hookSpecificOutput"]["additionalContext"] if said else ""
         for name, said in answers
@@ -151,7 +151,7 @@ def test_one_session_teaches_the_next(root: Path) -> None:
 
 
 def test_a_session_of_real_processes(root: Path, forked: Path) -> None:
-    """C6: the same through the command an agent's program calls, killed in between: what was told is not lost."""
+    """C6: the same through the command an agent's program calls, killed in between: what was reported is not lost."""
     events = list(stream("monday", root))
     for event in events[:2]:
         _process(forked, event)

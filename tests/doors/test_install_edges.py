@@ -1,4 +1,4 @@
-"""What installing takes for its own, and what it leaves to whoever wrote it (C6)."""
+"""What installing takes for its own, and what it leaves to the one who wrote it (C6)."""
 
 from __future__ import annotations
 

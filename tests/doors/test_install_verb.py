@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_read_is_named(call: Call, settings: Path) -> None
 # -- the plugin -----------------------------------------------------------------------------------------------------
 def test_the_plugin_is_one_that_claude_code_loads() -> None:
     """C6: manifest, hooks below ``hooks`` as they are installed, the server, and a skill whose head says when it is
-    wanted."""
+    asked for."""
     manifest = json.loads((SHIPPED / MANIFEST).read_text())
     assert (manifest["name"], manifest["version"]) == ("memfs", __version__)
     hooks = json.loads((SHIPPED / "hooks/hooks.json").read_text())

@@ -408,7 +408,7 @@ def test_values_that_no_file_can_hold_are_refused(bad: Any, store: MemfsStore) -
 
 
 def test_odd_names_are_apart_and_come_back(store: MemfsStore) -> None:
-    """B5: labels and keys of any length and letters are told apart, whatever a file system makes of them."""
+    """B5: labels and keys of any length and letters are distinguished, whatever a file system makes of them."""
     odd = [("A",), ("a",), ("a/b",), ("a", "b"), ("a%2Fb",), ("x" * 500,), ("x" * 499,), ("ü" * 90, "y" * 90), ("..",)]
     places = [
         (namespace, key) for namespace in odd if "." not in namespace[0] for key in ("k", "K", "k\nj", "", "../k")

@@ -343,7 +343,7 @@ def test_what_an_agent_does_to_anothers_memory_is_done_in_its_own_name(opened: O
 
 
 def test_an_agent_proposes_a_convention(opened: Opened) -> None:
-    """A convention that an agent stores is a proposal, and is not told at the start (B5)."""
+    """A convention that an agent stores is a proposal, and is not reported at the start (B5)."""
     workspace = opened(memory__automatic=["conventions"])
 
     async def work(talk: Talk) -> None:

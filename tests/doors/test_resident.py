@@ -168,7 +168,7 @@ def test_a_closed_input_is_no_fault_of_the_client(ask: Asked, resident: int, wor
 
 
 def test_no_input_is_taken_that_the_command_does_not_read(ask: Asked, root: Path, resident: int) -> None:
-    """A text that looks like the wish to read standard input leaves it to whoever reads it next."""
+    """A text that looks like the wish to read standard input leaves it to anyone who reads it next."""
     ours, theirs = os.pipe()
     os.write(theirs, b"for the next")
     os.close(theirs)
@@ -223,7 +223,7 @@ def test_a_child_that_is_killed_or_stopped_is_not_waited_for(
 
 
 def test_a_folder_that_others_can_enter_is_not_used(ask: Asked, root: Path, resident: int) -> None:
-    """Whoever could put a socket there could answer for us."""
+    """Anyone who could put a socket there could answer for us."""
     folder = Path(client.socket_folder())
     folder.chmod(0o755)
     assert ask("list").returncode == NOBODY
@@ -259,7 +259,7 @@ def test_two_that_start_at_once_make_one(forked: Path, root: Path) -> None:
 
 
 def test_one_that_is_about_to_come_up_can_be_ended(root: Path) -> None:
-    """Whoever stops it right after it was begun is not told that there is none, and none comes up later."""
+    """Anyone who stops it right after it was begun is not told that there is none, and none comes up later."""
     place.begin(root)
     assert place.stop(root)
     assert not place.resident_of(root)
@@ -418,7 +418,7 @@ def forced(forked: Path, root: Path) -> Iterator[Callable[[str], int]]:
 
 
 def test_what_ends_a_child_is_told_by_status(ask: Asked, root: Path, forced: Callable[[str], int]) -> None:
-    """Whatever it is, and whoever raised it: nobody else would hear of it."""
+    """Whatever it is, and wherever it was raised: nobody else would hear of it."""
     forced("upkeep.maintain = lambda *_: 1 / 0")
     assert until(lambda: b"ZeroDivisionError" in (done := ask("status", alone=True)).stdout + done.stderr)
 

@@ -89,7 +89,7 @@ class Tagged(StoragePipeline):
 
 @pytest.mark.parametrize("review", [Colours, Whole])
 def test_a_review_of_ones_own_orders_answers(opened: Open, review: type[AgentReview]) -> None:
-    """What ``score_relevance`` says decides the order, beyond the words of the question; its score is told (C4, D7)."""
+    """What ``score_relevance`` says decides the order, beyond the words of the question; its score is shown (C4)."""
     with MemoryCoordinator(workspace=opened(), agent_review=review()) as memory:
         for text in ("paint the paint shed with paint", "paint the long fence green one day", "paint nothing else"):
             memory.workspace.store.put(MemoryItem(text, "semantic"))

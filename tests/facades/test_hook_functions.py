@@ -118,7 +118,7 @@ def test_arguments_of_a_wrong_sort_are_named(path: Path, function: Any, argument
 
 
 def test_without_a_path_the_projects_private_memory_is_meant(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a path what is told goes to private memory, and is read with the workspace at hand (C1, C6)."""
+    """Without a path what is reported goes to private memory, and is read with the workspace at hand (C1, C6)."""
     memfs.MemoryCoordinator(path).close()
     monkeypatch.chdir(path)
     asked = "TODO: say how the cache is invalidated in production"

@@ -183,7 +183,7 @@ def test_detector_takes_any_shape() -> None:
 
 # -- feedback and pruning -----------------------------------------------------------------------------------------
 def test_what_is_stored_is_told_though_no_room_can_be_made(opened: Open) -> None:
-    """An invalid policy fails no call that has stored something: whoever called again would store it twice."""
+    """An invalid policy fails no call that has stored something: anyone who called again would store it twice."""
     root = opened().root
     policy = root / "ContextMemory/configuration/retention_policy.json"
     policy.write_text('{"prune": {"action": "shred"}}')

@@ -159,7 +159,7 @@ def test_a_workspace_that_was_handed_over_stays_open(opened: Callable[..., objec
 
 
 def test_a_facade_opens_again_after_all_was_closed(tmp_path: Path) -> None:
-    """What close_all closed is opened anew by the facade that needs it."""
+    """What close_all closed is opened again by the facade that needs it."""
     facade = Facade(tmp_path / "W")
     before = facade.workspace
     close_all()

@@ -1,7 +1,7 @@
 """One bit turned over in each sort of file (faults row 28): never wrong bytes, never a foreign error, always told.
 
 The texts that were written are the oracle. Whatever is flipped, every answer holds only those, or says that something
-is missing; what memfs relies on is reported or made anew.
+is missing; what memfs relies on is reported or made again.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def flip_journal(root: Path, count: int, chooser: random.Random) -> int:
 
 
 def test_28_the_journal(root: Path, scale: Scale, figures: Figures) -> None:
-    """A damaged record is told and the others are kept; a damaged end is a write that was never acknowledged."""
+    """A damaged record is reported and the others are kept; a damaged end is a write that was never acknowledged."""
     count = scale(25, 2000)
     told = flip_journal(root, count, random.Random(3))
     assert told > count / 2  # the last record is the mark that the last write is in place: it counts as torn
@@ -310,7 +310,7 @@ def flip_index(root: Path, engine: str, count: int, chooser: random.Random) -> N
 
 @pytest.mark.parametrize("engine", ["sqlite", "whoosh"])
 def test_28_the_index(root: Path, engine: str, scale: Scale, figures: Figures) -> None:
-    """A damaged index is never asked: it is made anew, and every answer is right."""
+    """A damaged index is never asked: it is made again, and every answer is right."""
     count = scale(15 if engine == "sqlite" else 10, 1500)
     flip_index(root, engine, count, random.Random(6))
     figures(f"bit flips: index, {engine}", points=count, lost=0)
@@ -438,7 +438,7 @@ def _all(data: bytes, part: bytes) -> Iterator[int]:
 
 
 def test_a_journal_of_noise_is_an_error_of_ours(root: Path) -> None:
-    """Whatever stands in the journal's place is told, never obeyed."""
+    """Whatever stands in the journal's place is reported, never obeyed."""
     with opened(root) as workspace:
         journal = workspace.repository.state / "journal"
     for noise in (b"", b"\n", b"\x00" * 500, b"memfs-journal 1\n", b"memfs-journal 1 x y z\n", bytes(range(256)) * 4):

@@ -65,7 +65,7 @@ def hooked(hook: io.Hook) -> Iterator[None]:
 
 
 class World:
-    """A workspace with a secondary location, opened as often as wanted."""
+    """A workspace with a secondary location, opened as often as asked for."""
 
     def __init__(self, root: Path, spare: Path) -> None:
         self.root, self.spare = root, spare

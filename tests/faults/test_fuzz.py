@@ -74,7 +74,7 @@ class Findings:
             self._comes_back(number, item, place, data, dated=bool({"timestamp", "created"} & told.keys()))
 
     def _comes_back(self, number: int, item: MemoryItem, place: str, data: bytes, dated: bool) -> None:
-        """Written anew or over its file, it is the same item; a file that names its time keeps every byte."""
+        """Written again or over its file, it is the same item; a file that names its time keeps every byte."""
         try:
             over, fresh = self.codec.write(item, place, data).data, self.codec.write(item, place).data
             again = [self.codec.read(written, place, FALLBACK).replace(sha256="") for written in (over, fresh)]

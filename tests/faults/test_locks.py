@@ -121,7 +121,7 @@ def test_47_the_lock_of_a_killed_holder_is_taken_over_at_once(tmp_path: Path, fi
 
 
 def test_47_a_stopped_holder_is_named_and_keeps_its_lock(tmp_path: Path) -> None:
-    """SIGSTOP: whoever waits is told who holds it, where, for how long, and that it is stopped (faults row 47)."""
+    """SIGSTOP: anyone who waits is told who holds it, where, for how long, and that it is stopped (faults row 47)."""
     path = tmp_path / "lock"
     with holder(path) as (process, _):
         process.send_signal(signal.SIGSTOP)
@@ -200,7 +200,7 @@ def test_47_a_forked_child_can_take_locks_that_a_thread_of_its_parent_held(tmp_p
 
 @pytest.mark.parametrize("deleted", ["lock", ".lock.second"])
 def test_47_a_lock_file_deleted_while_held_never_gives_two_holders(tmp_path: Path, deleted: str) -> None:
-    """Whoever comes after the file was deleted waits for the holder all the same (faults row 47)."""
+    """Anyone who comes after the file was deleted waits for the holder all the same (faults row 47)."""
     path = tmp_path / "lock"
     with holder(path) as (process, _):
         (tmp_path / deleted).unlink()

@@ -68,7 +68,7 @@ class Cuts:
     acknowledged: int = 0
 
     def cut_once(self, variant: str = "") -> list[str]:
-        """Begin anew, write, cut the power, look; return what was lost.
+        """Begin again, write, cut the power, look; return what was lost.
 
         Raises:
             MemfsError, AssertionError: the workspace or its repository is not whole.

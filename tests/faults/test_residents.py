@@ -64,7 +64,7 @@ Where a killed child leaves it open whether a write is stored, it looks, and wri
 def test_eight_that_write_lose_nothing_while_residents_are_killed(
     forked: Path, root: Path, tmp_path: Path, scale: Scale, figures: Callable[..., None]
 ) -> None:
-    """Each write is there once, whoever carried it out: the resident, its child, or the command itself."""
+    """Each write is there once, no matter who carried it out: the resident, its child, or the command itself."""
     kills, over = scale(3, 300), tmp_path / "over"
     env = {**os.environ, "MEMFS_RESIDENT": "500"}
     crowd = [
@@ -357,7 +357,7 @@ def test_it_leaves_when_its_workspace_is_removed(
 
 
 def test_another_version_of_memfs_is_not_asked(root: Path, tmp_path: Path) -> None:
-    """What was installed anew counts from the next command on, and the resident of the former version leaves."""
+    """What was installed again counts from the next command on, and the resident of the former version leaves."""
     package = shutil.copytree(
         ROOT / "memfs", tmp_path / "installed/memfs", ignore=shutil.ignore_patterns("__pycache__")
     )

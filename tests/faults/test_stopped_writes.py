@@ -203,7 +203,7 @@ class Stage:
     def refused_at(self, number: int, error: int) -> tuple[Fault, bool]:
         """Act, with one operation refused; return the fault, and whether the caller was told.
 
-        Whoever is told tries again, in the same process, and it works.
+        Anyone who is told tries again, in the same process, and it works.
         """
         root = self._beginning.fresh()
         with self.act.open(root) as workspace:

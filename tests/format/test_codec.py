@@ -158,7 +158,7 @@ def test_row_10_byte_order_mark_and_crlf_are_accepted_and_reported() -> None:
 
 
 def test_row_11_too_large_is_refused_before_parsing() -> None:
-    """Bytes beyond the limit are refused whoever hands them over, and never written."""
+    """Bytes beyond the limit are refused anyone who hands them over, and never written."""
     with pytest.raises(ItemTooLarge, match="limit 1048576"):
         CODEC.read(b"content: " + b"x" * 1024 * 1024, PLACE, FALLBACK)
     with pytest.raises(ItemTooLarge):

@@ -407,7 +407,7 @@ def test_b3_state_documents_are_joined_by_their_rules() -> None:
 
 
 def test_b3_sealed_files_are_taken_whole_and_made_ones_silently() -> None:
-    """A manifest is valid in its own bytes only; aggregates and copies of schemas are made anew anyway."""
+    """A manifest is valid in its own bytes only; aggregates and copies of schemas are made again anyway."""
     for path in (
         "ContextMemory/checkpoints/ckpt_20260301_1000/manifest.json",
         "ContextMemory/archive/2026-03.index.json",

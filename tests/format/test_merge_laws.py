@@ -109,7 +109,7 @@ def test_k4_merging_with_itself_or_with_nothing_new_changes_nothing(base: bytes,
 
 @given(base=files(), mine=edits, yours=edits)
 def test_k4_a_result_joined_again_stays(base: bytes, mine: dict[str, Any], yours: dict[str, Any]) -> None:
-    """Whoever has one of the versions and gets the result takes the result."""
+    """Anyone who has one of the versions and gets the result takes the result."""
     ours, theirs = edited(base, mine), edited(base, yours)
     data = MERGER.merge(PATH, base, ours, theirs).data
 

@@ -150,7 +150,7 @@ def test_m4_unknown_triggers_and_actions_are_errors(part: str) -> None:
 
 
 def test_an_unknown_schema_names_the_nearest() -> None:
-    """A slip of a developer is told apart from a slip in a file."""
+    """A slip of a developer is distinguished from a slip in a file."""
     with pytest.raises(SettingInvalid, match="did you mean 'system_config'"):
         Schemas().check_document({}, "system_confg")
 

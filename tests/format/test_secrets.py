@@ -271,7 +271,7 @@ def test_a_file_gives_its_reason_where_a_person_can_see_it() -> None:
 
 # -- other errors -------------------------------------------------------------------------------------------------
 def test_another_error_does_not_quote_a_secret() -> None:
-    """An error that shows the value it complains of is told without it."""
+    """An error that shows the value it complains of is reported without it."""
     data = f"importance: {KEY}\n".encode()
     error: MemfsError = SchemaInvalid(f"'{KEY}' is not a number", path=PLACE, line=1, field="importance")
     error.__cause__ = ValueError(KEY)

@@ -76,7 +76,7 @@ def test_a_drop_hides_nothing_from_a_reader_who_had_seen_it_and_is_told_to_one_w
 
 
 def test_24_a_record_cut_off_after_a_failed_sync_leaves_other_readers_right(tmp_path: Path) -> None:
-    """Whoever had read a record that was then taken back does not damage what came after it (faults row 24)."""
+    """Anyone who had read a record that was then taken back does not damage what came after it (faults row 24)."""
     writer, reader = Journal(tmp_path / "journal"), Journal(tmp_path / "journal")
     writer.append([operation("first")])
     reader.catch_up()

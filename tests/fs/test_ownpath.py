@@ -59,7 +59,7 @@ def test_13_nothing_else_is(path: object) -> None:
 
 @pytest.mark.parametrize("part", [".git", ".Git", "GIT~1", ".git.", ".gi\u200dt"])
 def test_13_the_tree_does_not_go_where_git_keeps_its_own(tmp_path, part: str) -> None:  # type: ignore[no-untyped-def]
-    """No read and no write goes into a repository, whoever asks (faults row 13)."""
+    """No read and no write goes into a repository, no matter who asks (faults row 13)."""
     (tmp_path / ".git").mkdir()
     tree = Tree(tmp_path)
     for act in (lambda: tree.read(f"{part}/config", 10), lambda: tree.write(f"a/{part}/x", b"")):

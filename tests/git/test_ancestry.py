@@ -51,7 +51,7 @@ def net(tmp_path: Path, git: Git) -> Net:
 
 
 def test_where_lines_met_is_told_newest_first(net: Net) -> None:
-    """Of lines that crossed every meeting point is told, in an order that is the same in each clone (B3)."""
+    """Of lines that crossed every meeting point is reported, in an order that is the same in each clone (B3)."""
     repository = Repository.find(net.root)
     assert repository is not None
     ids = net.ids

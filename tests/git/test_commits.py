@@ -295,7 +295,7 @@ def test_row_34_am_makes_commits_wait(world):
 
 
 def test_row_34_a_foreign_index_lock_is_reported_never_removed(world, monkeypatch):
-    """A lock of somebody else makes commits wait; its name and age are told (row 39)."""
+    """A lock of somebody else makes commits wait; its name and age are reported (row 39)."""
     monkeypatch.setattr(commits, "PATIENCE", 0.1)
     lock = world.root / ".git/index.lock"
     lock.write_bytes(b"")
@@ -502,7 +502,7 @@ def test_only_branches_are_moved(world, ref):
 
 # -- rows 36, 40, 41, 42 ------------------------------------------------------------------------------------------
 def test_row_36_a_branch_that_moves_under_us_is_followed(world, monkeypatch):
-    """A person's commit between our look and our swap wins; ours is made anew on top, their index kept."""
+    """A person's commit between our look and our swap wins; ours is made again on top, their index kept."""
     world.write("src/main.c", "theirs\n", world.root)
     world.git("add", ".")
     theirs = world.git("commit-tree", "-p", "HEAD", "-m", "theirs", world.git("write-tree").strip()).strip()
@@ -696,7 +696,7 @@ def test_row_37_a_reset_is_followed_by_reading(world):
 
 
 def test_a_removed_object_folder_is_made_again(world):
-    """A person's ``git gc`` beside us removes empty object folders; writing makes them anew."""
+    """A person's ``git gc`` beside us removes empty object folders; writing makes them again."""
     world.commit(world.put(NEW, "1\n"))
     world.git("gc", "-q")
     for number in range(5):

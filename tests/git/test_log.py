@@ -53,7 +53,7 @@ def test_a_log_is_limited_to_memory_unless_told_otherwise(world):
 
 
 def test_a_log_of_a_workspace_below_the_top_has_its_paths(make_world):
-    """Paths are told as the workspace knows them, and nothing outside it."""
+    """Paths are reported as the workspace knows them, and nothing outside it."""
     world = make_world(below="docs/team")
     world.write("src/main.c", "x\n", world.root)
     world.write(NEW, "1\n")

@@ -431,7 +431,7 @@ def test_row_28_missing_and_emptied_objects_are_unavailable(world, what, content
 
 
 def test_row_28_a_disk_that_fails_makes_head_blob_unavailable(world):
-    """Whatever goes wrong below, whoever asks for a blob of HEAD needs to know one error only."""
+    """Whatever goes wrong below, anyone who asks for a blob of HEAD needs to know one error only."""
 
     def fail(name, path):
         raise OSError(5, "Input/output error")
@@ -552,7 +552,7 @@ def test_threads_share_the_caches_while_they_are_cleared(world, monkeypatch):
 
 @pytest.fixture
 def without_git(monkeypatch):
-    """Whoever asks a git for an object fails."""
+    """Anyone who asks a git for an object fails."""
     monkeypatch.setattr(GitCommands, "object", lambda self, name: pytest.fail(f"a git was asked for {name}"))
 
 

@@ -225,7 +225,7 @@ def test_36_a_gc_without_an_end_is_told(tmp_path):
 
 @pytest.mark.parametrize("line", ["<!--" * 50_000, "a <" * 50_000 + "b> 1 +0000", "<" * 200_000 + "> x"])
 def test_no_name_in_a_commit_takes_long_to_read(line: str) -> None:
-    """Whoever wrote the commit, it is read in time that grows with its length (B7)."""
+    """A commit is read in time that grows with its length, no matter who wrote it (B7)."""
     data = f"tree {'a' * 40}\nauthor {line}\ncommitter A <a@b> 1700000000 +0000\n\nx\n".encode()
     began = time.process_time()
     parse_commit(data)

@@ -93,7 +93,7 @@ def test_what_may_both_hold_is_left_alone(one: str, other: str) -> None:
 
 
 def test_a_reason_names_both_values() -> None:
-    """What is told can be understood without the two texts."""
+    """What is reported can be understood without the two texts."""
     assert contradiction("The timeout is 30 s", "The timeout is 60 s") == "one says 30, the other 60"
     assert contradiction("Use tabs", "Don't use tabs") == "one denies what the other says"
     assert (
@@ -116,6 +116,6 @@ def test_no_text_contradicts_itself_or_nothing() -> None:
 
 
 def test_whose_words_they_are_can_matter() -> None:
-    """What somebody says of himself is told from what holds for all."""
+    """What somebody says of himself is distinguished from what holds for all."""
     assert is_personal("I live in Lisbon")
     assert not is_personal("The service lives in Lisbon")

@@ -16,7 +16,7 @@ LONG = (
 
 
 def test_a_longer_text_gets_its_first_sentence_as_title() -> None:
-    """A title is made where one is wanted, and where nobody gave one (C3)."""
+    """A title is made where one is asked for, and where nobody gave one (C3)."""
     assert extract(MemoryItem(LONG)).title == "Fixed the login bug in `auth/session.py` yesterday"
     assert extract(MemoryItem("# Release plan\n\n- bump the version\n- tag it")).title == "Release plan"
     assert extract(MemoryItem("word " * 60)).title.endswith("word…")

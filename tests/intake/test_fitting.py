@@ -1,4 +1,4 @@
-"""What is told without being asked for: only what has to do with a message."""
+"""What is reported without being asked for: only what has to do with a message."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_a_proposal_holds_nowhere_until_it_is_accepted(workspace: Workspace, git
 
 
 def test_accepting_again_retires_what_a_hand_brought_back(workspace: Workspace) -> None:
-    """Whoever accepted what replaces it decided about it, too; a decision about both at once is as it is given."""
+    """Anyone who accepted what replaces it decided about it, too; a decision about both at once is as it is given."""
     agreements = workspace.sources.agreements
     agreements.propose("Indent with blanks.", id="blanks", supersedes=("tabs", "wide"))
     agreements.decide(["blanks"], "accepted")

@@ -188,7 +188,7 @@ def test_a_deed_of_nothing_that_can_be_shown_is_an_episode_all_the_same(opened: 
 def test_strange_circumstances_are_kept_as_far_as_a_file_can_hold_them(
     opened: OPENED, circumstances: dict[str, Any]
 ) -> None:
-    """Too many, too deep, or of no sort that a file knows: they are cut or told as text, and refuse nothing."""
+    """Too many, too deep, or of no sort that a file knows: they are cut or given as text, and refuse nothing."""
     state = StateSnapshot.create(["a.py"], "x", circumstances=circumstances)
     recorded = opened().sources.episodes.record(Episode.create(state, ACTION, "failure", "e"))
     assert recorded.state.circumstances

@@ -110,7 +110,7 @@ def test_signals_that_are_none_are_refused(
 
 
 def test_feedback_is_known_to_other_processes(opened: Opened, tmp_path: Path) -> None:
-    """The signal lies in the item's file: whoever opens the workspace next ranks by it (M7)."""
+    """The signal lies in the item's file: anyone who opens the workspace next ranks by it (M7)."""
     workspace = opened()
     workspace.store.put(MemoryItem("the apple harvest", id="a"))
     workspace.feedback.give("a", True)

@@ -125,7 +125,7 @@ def test_an_acceptance_that_stops_anywhere_is_whole_or_nothing(opened: Opened, e
 
 
 def test_whoever_accepts_makes_the_commit(workspace: Workspace, git: Git) -> None:
-    """An accepted memory says who said it, and its commit is of whoever accepted it, not of an agent (D1)."""
+    """An accepted memory says who said it, and its commit is of the one who accepted it, not of an agent (D1)."""
     heard = suggestion("one")
     said = Suggestion(
         item=heard.item.replace(origin=Origin(agent="coder", session="s1")), source=heard.source, made=heard.made

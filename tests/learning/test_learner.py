@@ -108,7 +108,7 @@ def test_many_at_once_are_looked_through_together(opened: Opened) -> None:
 
 
 def test_a_pass_that_has_no_time_goes_on_with_the_next(opened: Opened) -> None:
-    """What a short pass leaves, the next one takes; a mark nobody can read means everything anew (D1)."""
+    """What a short pass leaves, the next one takes; a mark nobody can read means everything again (D1)."""
     workspace = opened()
     store(workspace, "user", "admin", "guest")
     short = workspace.learner.run(seconds=0.0)

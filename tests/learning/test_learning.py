@@ -203,7 +203,7 @@ def two(workspace: Workspace) -> Iterator[tuple[PatternStore, PatternStore]]:
 def test_two_that_learn_at_once_note_one_pattern(
     workspace: Workspace, two: tuple[PatternStore, PatternStore], monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
-    """Whoever comes second brings the first one's pattern up to date, though it found it in other words (M2)."""
+    """Anyone who comes second brings the first one's pattern up to date, though it found it in other words (M2)."""
     first, second = two
     items = [workspace.store.put(MemoryItem(f"renew the {name} certificate", "interaction")) for name in "abc"]
     note = PatternStore._note

@@ -36,7 +36,7 @@ def test_the_seeds_example_yields_its_pattern() -> None:
 
 
 def test_the_order_of_the_memories_changes_nothing() -> None:
-    """The same memories give the same pattern under the same id, whoever finds it first (M2)."""
+    """The same memories give the same pattern under the same id, no matter who finds it first (M2)."""
     found = [PatternFinder().detect_pattern(order) for order in permutations(LOGINS)]
 
     assert {(one.id, one.template, one.examples) for one in found if one} == {

@@ -52,7 +52,7 @@ def test_each_correction_of_a_message_becomes_a_preference(opened: Open) -> None
 
 
 def test_a_message_without_a_recognised_correction_is_one_as_a_whole(opened: Open) -> None:
-    """P4: whoever calls it a correction is believed, unless only recognised ones are wanted."""
+    """P4: anyone who calls it a correction is believed, unless only recognised ones are asked for."""
     found = preferences(opened())
     assert found.record("The tests pass, thanks.", whole=False) == []
     assert [item.content for item in found.record(" Commit style: imperative ")] == ["Commit style: imperative"]
@@ -81,7 +81,7 @@ def test_what_is_said_again_later_counts_as_said_then(opened: Open) -> None:
 
 
 def test_what_is_said_again_while_somebody_edits_it_is_kept(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P4: whoever repeats a wish is not told of another's edit; the edit stays."""
+    """P4: anyone who repeats a wish is not told of another's edit; the edit stays."""
     workspace = opened()
     (first,) = preferences(workspace).record("Always use uv, never pip.")
     put = workspace.store.put
@@ -319,7 +319,7 @@ def test_a_word_that_most_of_them_have_tells_nothing(opened: Open) -> None:
 
 
 def test_what_a_file_says_now_decides(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P3: a wish that was taken back after it was chosen, and before it is told, is not told."""
+    """P3: a wish that was taken back after it was chosen, and before it is shown, is not shown."""
     workspace = opened()
     item = workspace.store.put(wish("Use tabs for indentation"))
     found = preferences(workspace)

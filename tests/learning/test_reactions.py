@@ -63,7 +63,7 @@ def test_an_accessed_context_gets_what_is_relevant(workspace: Workspace) -> None
 
 
 def test_all_of_a_situation_are_the_circumstances(workspace: Workspace) -> None:
-    """What was noted in the circumstances of the situation comes first, and relevance is told as 0 to 1 (M6)."""
+    """What was noted in the circumstances of the situation comes first, and relevance is reported as 0 to 1 (M6)."""
     for key, circumstances in (("a-blog", {"tool": "build"}), ("b-shop", {"tool": "deploy"})):
         workspace.store.put(MemoryItem("To deploy take the lock", "knowledge", id=key, context=circumstances))
 
@@ -126,7 +126,7 @@ def test_a_rule_that_is_left_out_is_not_carried_out(workspace: Workspace) -> Non
 
 
 def test_a_found_pattern_becomes_reusable_knowledge_once(workspace: Workspace) -> None:
-    """``pattern_detected`` makes one item that says the pattern in words, whoever raises it and how often (M4)."""
+    """``pattern_detected`` makes one item that says the pattern in words, no matter how often it is raised (M4)."""
     for _ in range(3):
         workspace.behaviours.fire("pattern_detected", {"pattern": pattern(), "found": True})
     workspace.behaviours.fire("pattern_detected", {"pattern": pattern(), "found": False})

@@ -262,7 +262,7 @@ def test_a_person_who_takes_a_rule_up_again_is_believed(opened: Opened) -> None:
 
 
 def test_a_rule_that_is_edited_meanwhile_keeps_the_edit(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever edits it while it is brought up to date loses nothing: the analysis begins anew."""
+    """Anyone who edits it while it is brought up to date loses nothing: the analysis begins again."""
     workspace = opened()
     rule = learned(workspace)
     record(workspace, episode(3))
@@ -478,7 +478,7 @@ def test_asking_for_rules_wants_a_situation_and_a_share(opened: Opened) -> None:
 
 # -- when -----------------------------------------------------------------------------------------------------------
 def test_analysis_is_due_after_a_hundred_episodes_of_all_processes(opened: Opened) -> None:
-    """It counts what was recorded since the last one, whoever recorded it, and whoever analyses counts anew (P4)."""
+    """It counts what was recorded since the last one by anyone; who analyses counts afresh (P4)."""
     workspace = opened()
     other = opened(workspace.root)
     record(workspace, *(episode(n) for n in range(EVERY // 2)))

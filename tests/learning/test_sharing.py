@@ -162,7 +162,7 @@ def test_one_team_does_not_change_what_came_from_another(
     ],
 )
 def test_what_is_hostile_is_refused(shop: Workspace, file: Path, changes: dict[str, Any]) -> None:
-    """With its line, no secret is told, and nothing is stored (faults 13, 16, 19)."""
+    """With its line, no secret is reported, and nothing is stored (faults 13, 16, 19)."""
     entry = {"id": "times-utc", "type": "convention", "status": "accepted", "content": "Columns hold UTC."}
     file.write_text(json.dumps({**entry, **changes}) + "\n[]\nno JSON\n")
     found = read_conventions(file, shop.parts)

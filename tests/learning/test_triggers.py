@@ -336,7 +336,7 @@ def test_folders_and_times_of_any_kind_are_taken(opened: OPENED, tmp_path: Path)
 
 
 def test_a_table_that_could_not_be_made_whole_is_not_used(opened: OPENED) -> None:
-    """Whoever was interrupted while the table was made finds everything with the next question."""
+    """Anyone who was interrupted while the table was made finds everything with the next question."""
     workspace = opened()
     (failed,) = store(workspace, episode())
     asking = triggers(workspace)

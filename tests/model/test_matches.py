@@ -28,7 +28,7 @@ NOBODY: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("result", WON, ids=str)
 def test_who_took_part_and_who_won_is_known(result: dict[str, Any]) -> None:
-    """Two took part and one of them won, whether listed or only told as winner and loser (S2, S3)."""
+    """Two took part and one of them won, whether listed or only reported as winner and loser (S2, S3)."""
     (match,) = matches(result)
     assert (set(match.participants), match.winners) == ({"x", "y"}, ("y",))
     assert set(describe(paths.tournament_path(1, "m"), result).hypotheses) == {"x", "y"}

@@ -140,7 +140,7 @@ def test_other_paths_name_no_document(path: str) -> None:
 
 
 def test_names_and_turns_come_back_from_file_names() -> None:
-    """Agent, task and turn can be told from an output's path alone."""
+    """Agent, task and turn can be distinguished from an output's path alone."""
     path = paths.output_path(2, "Evolution Agent", "Task/7.2", 3)
 
     assert paths.agent_of(path) == "Evolution Agent"

@@ -96,7 +96,7 @@ def test_whatever_is_given_patterns_are_found_and_told_apart(
 @given(st.dictionaries(st.sampled_from(sorted(OCCASIONS)), st.lists(st.sampled_from(sorted(OCCASIONS)), max_size=3)))
 @settings(max_examples=settings.default.max_examples // 2, deadline=None)
 def test_occasions_that_cause_one_another_end(causes: dict[str, list[str]]) -> None:
-    """However occasions cause one another, no chain is longer than its bound, and what is too deep is told (L7)."""
+    """However occasions cause one another, no chain is longer than its bound, and what is too deep is reported (L7)."""
     reported: list[Exception] = []
     behaviours = Behaviours(reported.append)
     depth, deepest, ran = 0, 0, 0

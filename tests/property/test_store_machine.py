@@ -247,7 +247,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def reindex(self) -> None:
-        """The index is made anew."""
+        """The index is made again."""
         self.workspace.store.reindex()
 
     @rule()

@@ -345,7 +345,7 @@ def test_a_memory_of_the_time_that_is_named_is_found_beside_many_that_fit_the_wo
 
 @pytest.mark.parametrize("question", ["what did Ada do last week", "Ada fixed test 7", "how many tests did Ada fix"])
 def test_a_smaller_limit_gives_the_beginning_of_the_same_answer(fixes: Workspace, question: str) -> None:
-    """How many hits are wanted does not decide which are the best."""
+    """How many hits are asked for does not decide which are the best."""
     twenty = asked(fixes, question, limit=20)
     assert len(twenty) == 20
     for limit in (1, 3, 10):

@@ -63,5 +63,5 @@ def test_nothing_recalled_is_nothing_quoted() -> None:
 
 
 def test_a_stale_hit_says_so() -> None:
-    """The last good version of an invalid file is told as such."""
+    """The last good version of an invalid file is reported as such."""
     assert "last good version" in fence([Hit(item=item("x"), score=1, reasons={}, stale=True)])

@@ -98,7 +98,7 @@ def at_once(workspace: Workspace, query: str) -> list[str]:
 
 
 def meaning_of(workspace: Workspace) -> VectorSearch:
-    """Its meaning, which must be wanted."""
+    """Its meaning, which must be asked for."""
     meaning = workspace.meaning.wanted()
     assert meaning is not None
     return meaning
@@ -445,7 +445,7 @@ def test_the_text_of_an_item_is_what_it_says() -> None:
 
 
 def test_a_problem_behind_the_scenes_does_not_end_the_process(workspace: Workspace, senses: Senses) -> None:
-    """It is told among the store's problems, and tried again later (M5)."""
+    """It is reported among the store's problems, and tried again later (M5)."""
     senses.fails = EndpointFailed("asleep")
     put(workspace, one="An automobile")
     embeddings = meaning_of(workspace).embeddings
@@ -458,7 +458,7 @@ def test_a_problem_behind_the_scenes_does_not_end_the_process(workspace: Workspa
 
 
 def test_vectors_that_cannot_be_read_cost_no_answer(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The words decide, and the problem is told (M5)."""
+    """The words decide, and the problem is reported (M5)."""
     put(workspace, one="An automobile", two="A car")
     assert found(workspace, "automobile") == ["one", "two"]
 

@@ -94,7 +94,7 @@ def test_what_lacks_a_word_has_no_phrase_with_it(question: str, lacking: set[str
 
 
 def test_a_phrase_lifts_a_hit(opened: Opened) -> None:
-    """What holds the question's words side by side comes before what holds them apart, and the reason is told; what
+    """What holds the question's words side by side comes before what holds them apart, and the reason is reported; what
     only a better score than that would lift is not read.
     """
     workspace = opened()
@@ -193,7 +193,7 @@ def test_what_a_question_leaves_out_is_not_looked_for(question: str, asked: str)
 
 
 def test_a_list_is_spread_over_sessions(opened: Opened) -> None:
-    """For a count or a list a further hit of a session counts a little less, which is told; for others it does not."""
+    """For a count or a list a further hit of a session counts a little less, which is named; for others it does not."""
     workspace = opened()
     for number, session in enumerate(["one", "one", "two"]):
         origin = Origin(session=session, sequence=number * 10, speaker="Ada")
@@ -207,7 +207,7 @@ def test_a_list_is_spread_over_sessions(opened: Opened) -> None:
 
 
 def test_a_memory_with_a_time_comes_first_where_one_is_asked_for(opened: Opened) -> None:
-    """The hit that says when it was comes before one that does not, and the reason is told."""
+    """The hit that says when it was comes before one that does not, and the reason is reported."""
     workspace = opened()
     workspace.store.put(MemoryItem("the parser was moved to a module", id="plain"))
     workspace.store.put(MemoryItem("the parser was moved last week, and is a module of its own now", id="dated"))
@@ -233,7 +233,7 @@ def test_phrases_leave_an_order_of_ones_own(opened: Opened) -> None:
 
 
 def test_the_built_in_reviewers_move_a_little(opened: Opened) -> None:
-    """The two raise what holds more of a question by at most 5 %, and the factor is told (C4)."""
+    """The two raise what holds more of a question by at most 5 %, and the factor is reported (C4)."""
     workspace = opened()
     for name, text in (("whole", "green tea in the morning"), ("half", "tea with milk")):
         workspace.store.put(MemoryItem(text, id=name))

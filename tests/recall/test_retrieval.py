@@ -49,7 +49,7 @@ def test_what_cannot_be_asked_is_refused(recall: Recaller, query: Any, field: st
 @pytest.mark.parametrize(("limit", "more"), [(2, True), (3, False), (10, False)])
 @pytest.mark.parametrize("text", ["apple", ""])
 def test_an_answer_says_whether_there_is_more(recall: Recaller, text: str, limit: int, more: bool) -> None:
-    """A cut answer is told from one that happens to be as long as the limit."""
+    """A cut answer is distinguished from one that happens to be as long as the limit."""
     answer = recall.search(Query(text=text, limit=limit))
     assert (len(answer.hits), answer.more) == (min(limit, 3), more)
 
@@ -115,7 +115,7 @@ def test_duplicates_make_room_for_others(opened: Opened) -> None:
 
 
 def test_an_answer_says_what_its_budget_left_out(opened: Opened) -> None:
-    """The tokens are told, they stay within the budget, and what had no room is named; nothing else is missing (C4)."""
+    """The tokens are counted and stay within the budget, and what had no room is named; nothing else is missing (C4)."""
     workspace = opened()
     for number in range(3):
         workspace.store.put(MemoryItem(f"apple number {number}", id=f"a{number}"))
@@ -174,7 +174,7 @@ def test_two_different_questions_of_one_text_are_refused(recall: Recaller) -> No
 
 
 def test_a_recall_in_the_background_is_the_same(recall: Recaller) -> None:
-    """A future and an awaited recall give what a plain one gives; a mistake is told at once (C5)."""
+    """A future and an awaited recall give what a plain one gives; a mistake is reported at once (C5)."""
     plain = recall.search("apple")
     assert recall.submit("apple").result() == plain
 

@@ -166,14 +166,14 @@ def test_a_reviewer_is_imported_by_module_and_class(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("name", ["no_such_module:X", "json:NoSuchThing", "json:__name__", "json:dumps.x.y", ":x"])
 def test_what_cannot_be_imported_says_so(name: str) -> None:
-    """A wrong module, attribute or value is told as the setting's fault."""
+    """A wrong module, attribute or value is reported as the setting's fault."""
     with pytest.raises(SettingInvalid) as caught:
         reviewers_named([name])
     assert caught.value.field == "review.reviewers"
 
 
 def test_what_is_no_reviewer_is_refused() -> None:
-    """A maker that gives something else is told."""
+    """A maker that gives something else is reported."""
     register_reviewer("odd", object)  # type: ignore[arg-type]
     with pytest.raises(SettingInvalid, match="no reviewer"):
         reviewers_named(["odd"])

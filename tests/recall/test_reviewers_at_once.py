@@ -84,7 +84,7 @@ def test_they_are_asked_at_once() -> None:
 
 
 def test_one_that_fails_is_left_out_and_named() -> None:
-    """A reviewer's error breaks nothing and is told (C3)."""
+    """A reviewer's error breaks nothing and is reported (C3)."""
     verdict = Review([Judge("a", lambda: Score(7)), Judge("b", raising(RuntimeError("no\nnetwork")))]).storage(ITEM)
     assert (verdict.consensus_score, verdict.agent_scores) == (7.0, {"a": 7.0})
     assert verdict.absent == {"b": "RuntimeError: no network"}

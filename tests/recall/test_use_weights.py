@@ -213,7 +213,7 @@ def test_switched_off_the_order_is_what_it_was(workspace: Workspace, opened: Ope
 
 
 def test_feedback_and_corrections_are_no_handing_out(workspace: Workspace) -> None:
-    """They stand in the record, for learning alone: who was given what is told as before."""
+    """They stand in the record, for learning alone: who was given what is reported as before."""
     memory = AgentMemory(workspace=workspace)
     caller = Caller(agent="scout")
     memory.search("staging server", 3)

@@ -369,7 +369,7 @@ class TestStored:
         return str(request.param)
 
     def test_another_process_finds_what_was_folded(self, opened: Opened) -> None:
-        """The base and its stamps are there for whoever opens next; the overlay is not."""
+        """The base and its stamps are there for anyone who opens next; the overlay is not."""
         first = opened()
         first.update(pairs(*corpus(40)))
         first.fold()
@@ -530,7 +530,7 @@ class TestStored:
         assert set(ids(behind, "alpha")) == {"one", "two", "three", "four"}
 
     def test_a_generation_with_another_content_is_not_believed(self, opened: Opened) -> None:
-        """A file that changed back is not what a generation says that was made in between: whoever meets it is told."""
+        """A file that changed back is not what a generation says that was made in between: who meets it is told."""
         behind, writer = opened(), opened()
         writer.rebuild(pairs(item("one", "alpha")))
         behind.base_stamps()
@@ -592,7 +592,7 @@ class TestStored:
     def test_rows_21_28_a_cache_removed_in_use_never_makes_a_wrong_answer(
         self, opened: Opened, folder: Path, scale: Callable[[int, int], int]
     ) -> None:
-        """While the folder vanishes again and again a search finds all, or says that the index is to be filled anew."""
+        """While the folder vanishes again and again a search finds all, or says that the index has to be filled."""
         items = corpus(40)
         expected = sorted(one.id for one in items)
         done = threading.Event()

@@ -90,7 +90,7 @@ def test_a_word_without_a_language_is_asked_for_in_those_that_there_are() -> Non
 
 
 def test_words_that_are_used_alike_count_less_than_the_one_asked_for() -> None:
-    """They are asked for where that is wanted, each at less than half of what it stands for; in English alone."""
+    """They are asked for where a setting says so, each at less than half of what it stands for; in English alone."""
     worth = weights("movies by the doctor")
     near = related("movies by the doctor", worth)
     assert {"film", "cinema", "medicin"} <= near.keys()

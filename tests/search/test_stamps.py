@@ -113,7 +113,7 @@ def test_changes_make_a_new_table() -> None:
 
 
 def test_whatever_byte_is_flipped_columns_are_refused(tmp_path: Path) -> None:
-    """Damage is found when columns are read, so that the index is made anew, and never when they are used."""
+    """Damage is found when columns are read, so that the index is made again, and never when they are used."""
     stamps = [Stamp(number, number, number, number, "0" * 39 + "a", number) for number in range(2)]
     data = changed(DocumentColumns.none(), (), dict(zip(("a/x.yaml", "b/\u00e4.yaml"), stamps, strict=True))).pack()
     for place, bit in product(range(len(data)), range(8)):

@@ -163,7 +163,7 @@ def size(vector: list[float]) -> float:
 
 
 def test_vectors_are_kept_by_content_and_by_text(table: VectorTable, tmp_path: Path) -> None:
-    """For whoever opens the file, and for another content with the same text; each model has its own (M5)."""
+    """For anyone who opens the file, and for another content with the same text; each model has its own (M5)."""
     table.keep([("blob 1", "text 1", b"1234"), ("blob 2", "text 2", b"5678")])
     other = VectorTable(tmp_path, "m")
     assert other.found(["blob 1", "blob 3"]) == {"blob 1": b"1234"}

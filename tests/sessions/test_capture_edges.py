@@ -33,7 +33,7 @@ def _todo_write(now: dict[str, str], before: dict[str, str], minutes: float = 0)
 
 
 def test_a_todo_that_was_completed_before_is_not_completed_again() -> None:
-    """TodoWrite's own answer says what the list was: a resumed session does none of it anew (C6)."""
+    """TodoWrite's own answer says what the list was: a resumed session does none of it again (C6)."""
     notes = SessionNotes()  # the session ended, and was resumed: nothing is noted of it
     before = {"Fix the login": "completed", "Write the docs": "in_progress"}
     done = completed(_todo_write({"Fix the login": "completed", "Write the docs": "completed"}, before), notes)
@@ -66,7 +66,7 @@ def test_the_same_todo_of_two_subagents_has_two_stages() -> None:
 
 
 def test_a_todo_in_progress_keeps_when_it_began() -> None:
-    """The list is told anew with each change: the time counts from the first (C6)."""
+    """The list is reported again with each change: the time counts from the first (C6)."""
     notes = SessionNotes()
     for minutes in (0, 5, 9):
         completed(_todo_write({"Fix it": "in_progress"}, {}, minutes), notes)
@@ -161,7 +161,7 @@ def test_the_steps_of_a_task_are_few_and_each_once() -> None:
 
 
 def test_two_subagents_may_say_the_same_at_once() -> None:
-    """What is told twice is told by one agent: another's same words are its own (C6)."""
+    """What is said twice is said by one agent: another's same words are its own (C6)."""
     said = "The root cause was a missing await in `auth.py`."
     notes = SessionNotes()
     for agent in ("reviewer", "tester", "tester"):

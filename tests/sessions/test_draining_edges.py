@@ -106,7 +106,7 @@ def test_a_report_closes_only_what_was_meant_before_it(opened: Opener) -> None:
 
 @pytest.mark.usefixtures("private_memory")
 def test_the_same_intention_heard_twice_does_not_open_what_is_done(opened: Opener) -> None:
-    """C6: an intention that was carried out is opened by who means it anew, not by its own event."""
+    """C6: an intention that was carried out is opened by who means it again, not by its own event."""
     workspace = opened()
     _tell(workspace, "UserPromptSubmit", ago=3, prompt="Please, we need to pin the version of numpy")
     Drain(workspace).run("s1")

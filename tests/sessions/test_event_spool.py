@@ -94,7 +94,7 @@ def test_a_torn_line_spoils_no_other(tmp_path: Path) -> None:
 
 
 def test_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
-    """A damaged line is told as damaged, and the others are read (faults row 28)."""
+    """A damaged line is reported as damaged, and the others are read (faults row 28)."""
     spool = Spool(tmp_path)
     for number in range(3):
         spool.append(_event(number))

@@ -141,7 +141,7 @@ def test_worktrees_are_one_project(shop: Path, tmp_path: Path, git: Git) -> None
 
 
 def test_a_copy_has_a_memory_of_its_own(shop: Path, tmp_path: Path) -> None:
-    """``cp -r`` carries the key; the copy is told apart and gets another, the original keeps its own (C6)."""
+    """``cp -r`` carries the key; the copy is distinguished and gets another, the original keeps its own (C6)."""
     folder = made(shop)
     shutil.copytree(shop, tmp_path / "copy")
     assert key_in(tmp_path / "copy") == folder.name
@@ -244,7 +244,7 @@ def test_clones_that_take_no_key_follow_each_other_in_one_place(shop: Path, git:
 
 
 def test_a_worktree_and_a_clone_that_were_moved_keep_theirs(shop: Path, tmp_path: Path, git: Git) -> None:
-    """Repository and worktree moved, the worktree repaired or made anew: one memory as before (C6)."""
+    """Repository and worktree moved, the worktree repaired or made again: one memory as before (C6)."""
     folder = made(shop)
     git(shop, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
     assert memory_of(tmp_path / "side") == folder

@@ -79,7 +79,7 @@ def test_an_event_is_bounded(fields: dict[str, Any]) -> None:
 
 
 def test_a_long_prompt_keeps_beginning_and_end() -> None:
-    """What is left out of a long text is told."""
+    """What is left out of a long text is reported."""
     event = parse(json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": "BEGIN " + "x" * 200_000 + " END"}))
     text = event.text("prompt")
     assert text.startswith("BEGIN")

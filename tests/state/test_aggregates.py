@@ -209,7 +209,7 @@ def test_a_second_handle_sees_what_the_first_summed_up(opened: Opened) -> None:
 
 
 def test_the_newest_iterations_stand_one_by_one(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file stays small however many iterations there are, and growing it still equals making it anew (S12)."""
+    """A file stays small however many iterations there are, and growing it still equals making it again (S12)."""
     monkeypatch.setattr(aggregates_module, "ROOM", 2_000)
     workspace = opened()
     for number in range(1, 7):

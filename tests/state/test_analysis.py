@@ -167,7 +167,7 @@ def test_only_the_last_iterations_are_looked_at(opened: Opened) -> None:
 
 
 def test_feedback_is_marked_at_its_iteration(opened: Opened) -> None:
-    """Each point has the version the agent was given in it, and the effects are told (S5, S11)."""
+    """Each point has the version the agent was given in it, and the effects are reported (S5, S11)."""
     workspace = opened()
     workspace.states.iterations.start(1)
     output(workspace, "Scout", "t", "text")
@@ -195,7 +195,7 @@ def test_an_agent_that_a_review_abbreviates_is_found_by_either_name(opened: Open
 
 
 def test_an_unknown_agent_is_named_with_the_nearest(opened: Opened) -> None:
-    """A typing error is told from an agent that did nothing (S11)."""
+    """A typing error is distinguished from an agent that did nothing (S11)."""
     workspace = opened()
     workspace.states.iterations.start(1)
     output(workspace, "Scout", "t", "text")

@@ -321,7 +321,7 @@ def test_an_invalid_document_stays_in_the_tree_and_is_named(opened: Opened) -> N
 
 
 def test_a_hand_edit_made_after_packing_is_not_lost(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever edits a document between its packing and its removal keeps the edit in the tree (S5)."""
+    """Anyone who edits a document between its packing and its removal keeps the edit in the tree (S5)."""
     workspace = opened()
     paths = iteration(workspace, 1)
     edited = workspace.root / paths[0]

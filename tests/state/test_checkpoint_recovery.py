@@ -195,7 +195,7 @@ def test_large_states_are_found_too(workspace: Workspace, checkpoints: Checkpoin
 
 
 def test_components_narrow_the_answer(checkpoints: Checkpoints) -> None:
-    """Only the components named are told; a name that the checkpoint does not know is a warning (S7)."""
+    """Only the components named are reported; a name that the checkpoint does not know is a warning (S7)."""
     checkpoints.create(update(NOON, [{"task_id": "a", "agent": "Judge"}, {"task_id": "b", "agent": "X"}, "c"], X=1))
     state = checkpoints.recover(components=["Judge", "Nobody"])
     assert state.resume_points == {"Judge": {"seen": 2}}
@@ -205,7 +205,7 @@ def test_components_narrow_the_answer(checkpoints: Checkpoints) -> None:
 
 # -- which one ----------------------------------------------------------------------------------------------------
 def test_the_newest_good_one_is_taken_and_the_others_named(workspace: Workspace, checkpoints: Checkpoints) -> None:
-    """A damaged newest checkpoint gives way to the one before, and its reason is told (S7)."""
+    """A damaged newest checkpoint gives way to the one before, and its reason is reported (S7)."""
     ids = [checkpoints.create().id for _ in range(3)]
     damage(workspace.root / CHECKPOINTS / ids[2] / PAYLOAD, 80)
     damage(workspace.root / CHECKPOINTS / ids[1] / MANIFEST, 40)

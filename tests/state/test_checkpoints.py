@@ -298,7 +298,7 @@ def test_a_full_disk_makes_no_checkpoint(workspace: Workspace, checkpoints: Chec
 def test_a_disk_that_fills_up_while_writers_wait_lets_them_go_on(
     workspace: Workspace, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever was refused keeps no lock, also as long as the error is kept (S6, S16)."""
+    """Anyone who was refused keeps no lock, also as long as the error is kept (S6, S16)."""
     catch_up = TreePacker.catch_up
 
     def with_more(packer: TreePacker, entries: Iterable[ScanEntry]) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from memfs.state.transfer import cell, flat, learn_columns
 
 
 def test_a_column_is_named_by_the_keys_down_to_its_value() -> None:
-    """Keys are joined by dots; one that is called as a column in front is told apart from it (S19)."""
+    """Keys are joined by dots; one that is called as a column in front is distinguished from it (S19)."""
     document = {"path": "own", "a": {"b": {"c": 1}, "path": 2}, "list": [1], "none": {}}
     assert dict(flat(document)) == {"document.path": "own", "a.b.c": 1, "a.path": 2, "list": [1], "none": {}}
 

@@ -30,7 +30,7 @@ def test_a_workspace_has_its_states_once(opened: Opened) -> None:
 
 
 def test_a_part_that_cannot_be_closed_keeps_no_other_open(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every part that was opened is closed, and the failure is told."""
+    """Every part that was opened is closed, and the failure is reported."""
     workspace = opened()
     closed: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The index of state documents agrees with the files, whoever changes them."""
+"""The index of state documents agrees with the files, no matter who changes them."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ _OTHER = "import sqlite3, sys\nwith sqlite3.connect(sys.argv[1]) as b:\n    b.ex
 
 
 def test_an_index_that_is_replaced_by_another_process_is_taken_up(opened: Opened) -> None:
-    """Where another process begins the index anew, this one goes on with the new file."""
+    """Where another process begins the index again, this one goes on with the new file."""
     one = opened()
     other = opened(one.root)
     write(one.states, 1)

@@ -71,7 +71,7 @@ def test_what_changes_is_found_by_its_new_words(memory: Workspace) -> None:
 
 
 def test_a_new_cache_finds_what_only_an_archive_holds(memory: Workspace, opened: Opened) -> None:
-    """Nothing depends on who indexed what before: a deleted cache is made anew (S15)."""
+    """Nothing depends on who indexed what before: a deleted cache is made again (S15)."""
     assert found(memory, "ranked")
     root, cache = memory.root, memory.parts.index.folder
     memory.close()

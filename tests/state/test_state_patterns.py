@@ -35,7 +35,7 @@ def test_patterns_come_in_any_form(value: Any, expected: list[tuple[str, int]]) 
 
 
 def test_what_a_review_says_of_a_pattern_is_kept() -> None:
-    """Details of an object are told beside its name (S4, S10)."""
+    """Details of an object are reported beside its name (S4, S10)."""
     one = patterns_of({"critique": {"common_patterns": [{"name": "drift", "count": 2, "why": "old data", "at": [1]}]}})
     assert pattern_text(one[0]) == "drift (count: 2, why: old data)"
 

@@ -1,4 +1,4 @@
-"""Edits by hand become commits of the person's own with the next write, whoever makes it."""
+"""Edits by hand become commits of the person's own with the next write, no matter who makes it."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ SESSION: dict[str, Any] = {**SETTINGS, "history.commit": "session"}
 
 
 def _says(path: Path, words: bytes) -> bool:
-    """Whether the file is there and holds the words; git removes a file before it writes it anew."""
+    """Whether the file is there and holds the words; git removes a file before it writes it again."""
     try:
         return words in path.read_bytes()
     except FileNotFoundError:

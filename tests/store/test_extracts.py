@@ -47,7 +47,7 @@ def both(workspace: Workspace, reading: Reading) -> tuple[Read, Read]:
 
 @pytest.mark.parametrize("way", [0, 1])
 def test_equal_bytes_are_read_once(way: int, workspace: Workspace) -> None:
-    """What did not change is not read again; what did, is, whoever wrote it."""
+    """What did not change is not read again; what did, is, no matter who wrote it."""
     reading = Reading()
     ask = both(workspace, reading)[way]
     assert ask() == ask() == ["text one", "text two"]
@@ -93,7 +93,7 @@ def test_large_items_are_not_kept(workspace: Workspace) -> None:
 def test_what_changes_while_it_is_read_is_not_taken_for_what_it_was(
     way: int, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody writes between the look at the index and the reading, and takes it back: the first text is told."""
+    """Somebody writes between the look at the index and the reading, and takes it back: the first text is reported."""
     ask = both(workspace, Reading())[way]
     item = workspace.store.get("one")
     assert item is not None

@@ -153,7 +153,7 @@ def test_43_an_edit_that_was_in_no_history_gives_way_to_what_is(opened: Opened) 
 
 @pytest.mark.parametrize("engine", ["sqlite", "whoosh"])
 def test_a_large_file_is_cut_into_terms_once(opened: Opened, engine: str) -> None:
-    """One large file weighs as much as many small ones: who asks first folds it, and no later process reads it anew."""
+    """One large file weighs as much as many small ones: who asks first folds it, and no later one reads it."""
     first = opened(index__engine=engine)
     first.store.put(MemoryItem("a small one", "knowledge", id="small"))
     first.recaller.search("small")

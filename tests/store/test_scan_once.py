@@ -1,4 +1,4 @@
-"""Several questions of one thread look at the files once, where whoever asks them says so."""
+"""Several questions of one thread look at the files once, where anyone who asks them says so."""
 
 from __future__ import annotations
 

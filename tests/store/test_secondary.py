@@ -159,7 +159,7 @@ def test_damage_in_its_middle_is_reported_and_kept(opened: Opened, spare: Path) 
 
 
 def test_a_journal_that_cannot_be_read_keeps_nobody_from_working(opened: Opened, spare: Path) -> None:
-    """With an unreadable second journal everything goes on at home, nothing overwrites it, and the problem is told
+    """With an unreadable second journal everything goes on at home, nothing overwrites it, and the problem is reported
     (S17)."""
     workspace = opened(storage__secondary=str(spare))
     with full(spare):
@@ -277,7 +277,7 @@ def test_a_disk_that_is_not_mounted_is_not_written_in_its_place(opened: Opened, 
 
 
 def test_a_thousand_writes_there_stay_quick(opened: Opened, spare: Path) -> None:
-    """What readers see is extended by each write, not made anew (S17)."""
+    """What readers see is extended by each write, not made again (S17)."""
     workspace = opened(storage__secondary=str(spare))
     secondary = workspace.parts.secondary
     assert secondary is not None

@@ -89,6 +89,6 @@ def test_an_agent_finds_its_own_proposal_where_it_asks_for_conventions(workspace
 
 
 def test_a_tools_list_says_the_status(workspace: Workspace) -> None:
-    """Whoever lists conventions by a tool sees which of them hold (K8)."""
+    """Anyone who lists conventions by a tool sees which of them hold (K8)."""
     row = memory_tools.brief(workspace.store.find("naming-1"))
     assert row["status"] == "proposed"

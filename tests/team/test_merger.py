@@ -313,7 +313,7 @@ def test_a_commit_that_is_not_here_is_refused(pair: Pair) -> None:
 
 
 def test_sums_follow_a_merge_and_cannot_undo_it(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is summed up of both sides is made anew; where that fails the merge stands, and the failure is told (B3)."""
+    """What is summed up of both sides is remade; where that fails the merge stands, and the failure is named (B3)."""
     asked: list[object] = []
 
     def fails(changed: object) -> None:

@@ -152,7 +152,7 @@ def test_a_repository_that_was_moved_or_copied_keeps_its_own_memory(
 
 
 def test_gits_record_of_the_place_is_made_again(code: Path, git: Git, memfs: Said) -> None:
-    """With .git/worktrees removed, init registers the place anew, and an edit that no commit has stays (D1)."""
+    """With .git/worktrees removed, init registers the place again, and an edit that no commit has stays (D1)."""
     memfs(code, "init", "--own-branch")
     memfs(code, "remember", "A fact", "--id", "fact")
     file = next((code / ".git/memfs/memory/ContextMemory").rglob("fact.yaml"))

@@ -1,6 +1,6 @@
 """Answers of the past, of reviews, of mounts and of private memory, recorded bit for bit: scores are part of them.
 
-``RECORD_ANSWERS=1`` writes the file anew, for a change that is meant to change an answer.
+``RECORD_ANSWERS=1`` writes the file again, for a change that is meant to change an answer.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def test_what_a_person_left_invalid_is_not_taken(clones: Two, memfs: Memfs) -> N
 
 
 def test_half_of_a_persons_work_is_set_aside(clones: Two, memfs: Memfs) -> None:
-    """Edits beside markers that are left cannot be told from git's lines: the file is set aside."""
+    """Edits beside markers that are left cannot be distinguished from git's lines: the file is set aside."""
     _, bo = apart(clones)
     half = bo.read() + "# half way\n"
     bo.write(half)
@@ -255,7 +255,7 @@ def test_killed_between_file_and_index_it_is_repeated(clones: Two, monkeypatch: 
 
 
 def test_what_cannot_be_understood_is_refused(clones: Two, memfs: Memfs) -> None:
-    """Options that contradict each other and names nobody knows are told apart, with the next step."""
+    """Options that contradict each other and names nobody knows are distinguished, with the next step."""
     ada, _ = clones
     for words in (
         ("--keep", "ours"),
@@ -360,7 +360,7 @@ def test_nobody_removes_an_item_by_accident(clones: Two, memfs: Memfs) -> None:
 
 
 def test_one_item_that_cannot_be_decided_stops_no_other(clones: Two, memfs: Memfs) -> None:
-    """With --all the others are decided and told; the exit code says that something was left."""
+    """With --all the others are decided and reported; the exit code says that something was left."""
     ada, _ = clones
     two = "- field: title\n  kept: Deploy target\n  lost: a\n- field: title\n  kept: Deploy target\n  lost: b\n"
     ada.write(
@@ -478,7 +478,7 @@ def items_of(clone: Clone) -> list[str]:
 
 
 def test_both_sides_moved_the_item(clones: Two, memfs: Memfs) -> None:
-    """Two new places and an old one are one item, in the same place whoever joins them (B3)."""
+    """Two new places and an old one are one item, in the same place no matter who joins them (B3)."""
     ada, bo = clones
     places = moved_by_both(clones)
     for one, other in ((bo, ada), (ada, bo)):
@@ -516,7 +516,7 @@ def test_lines_that_crossed_with_the_item_in_two_places(clones: Two, memfs: Memf
 
 
 def test_a_persons_choice_of_the_place_stands(clones: Two, memfs: Memfs) -> None:
-    """Whoever ended the merge at one of two places keeps that file; work at the other place is set aside (row 43)."""
+    """Who ended the merge at one of two places keeps that file; work at the other place is set aside (row 43)."""
     ada, bo = clones
     places = moved_by_both(clones)
     bo.pull(ada, code=1)

@@ -31,7 +31,7 @@ def one(report: Report, name: str) -> ItemChange:
 
 # -- what changed -------------------------------------------------------------------------------------------------
 def test_items_are_told_by_what_became_of_them(team: Team) -> None:
-    """Added, changed, superseded, moved and removed items are told as that; into the archive they move (B4)."""
+    """Added, changed, superseded, moved and removed items are reported as that; into the archive they move (B4)."""
     team.item("semantic/tabs", "Indent with tabs.")
     team.item("semantic/port", "The gateway listens on port 8080.")
     team.item("semantic/gone", "The old cluster is in Oslo.")
@@ -110,7 +110,7 @@ def test_documents_and_settings_are_told_key_by_key(team: Team) -> None:
 
 
 def test_conventions_are_told_by_their_standing(team: Team) -> None:
-    """A convention that was accepted is told with owner, scope and what changed; one that came or went, too (K8)."""
+    """A convention that was accepted is named with owner, scope and what changed; one that came or went, too (K8)."""
     said = {"content": "Write dates as 2026-03-01.", "data": "{owner: ada, scope: ['docs/**']}"}
     team.item("convention/dates", status="proposed", **said)
     old = team.item("convention/old", "Log in local time.", status="retired")
@@ -294,7 +294,7 @@ def test_a_range_that_means_nothing_is_refused(team: Team, revisions: str) -> No
 
 
 def test_a_review_changes_nothing(team: Team) -> None:
-    """A review writes neither into the folder nor into history, whoever is at work there."""
+    """A review writes neither into the folder nor into history, no matter who is at work there."""
     team.branch()
     team.item("semantic/fresh", "A fact of its own.")
     team.commit(author=ADA)

@@ -188,5 +188,5 @@ def test_no_text_takes_long(text: str) -> None:
 @chosen(max_examples=60)
 @given(st.text(max_size=300))
 def test_any_text_can_be_looked_at(text: str) -> None:
-    """Whatever a text holds, looking at it raises nothing, and no more than ten places are told."""
+    """Whatever a text holds, looking at it raises nothing, and no more than ten places are reported."""
     assert len(instructions(text)) <= 10

@@ -71,7 +71,7 @@ def test_a_recall_is_on_record_with_version_and_commit(workspace: Workspace) -> 
 
 
 def test_every_way_out_is_on_record(workspace: Workspace) -> None:
-    """Recall, automatic delivery, an agent's tools, pages and entries are all told apart (B2)."""
+    """Recall, automatic delivery, an agent's tools, pages and entries are all distinguished (B2)."""
     memory = AgentMemory(workspace=workspace)
     memory.search("apple", 1, agent="scout")
     memory.beginning("scout")

@@ -1,4 +1,4 @@
-"""Commits are signed with the key of whoever wrote them, and what a signature is worth can be checked (B2)."""
+"""Commits are signed with the key of the one who wrote them, and what a signature is worth can be checked (B2)."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_repository_names_no_key(opened: Open, keys: Keys, git: Git) -> None:
 def test_git_settings_for_signing_are_understood(
     opened: Open, keys: Keys, own_world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever signs with git by SSH needs no second setting; a variable wins over it, an agent's own key over that."""
+    """Who signs with git by SSH needs no second setting; a variable wins over it, an agent's own key over that."""
     said(own_world, f"[user]\n\tsigningKey = {keys['ada']}\n")
     signing = opened(history__sign="require").repository.signing
     assert signing.key_of() is None  # without a format it names a key of OpenPGP

@@ -205,7 +205,7 @@ def test_rejoin_brings_back_what_the_remote_dropped(site: Site) -> None:
 
 @pytest.mark.parametrize("named", ["", "main"])
 def test_a_branch_that_was_removed_there_is_not_made_again_unasked(site: Site, named: str) -> None:
-    """A remote that lost its branch, or was made anew, dropped everything: a ref keeps it (B3, row 42)."""
+    """A remote that lost its branch, or was made again, dropped everything: a ref keeps it (B3, row 42)."""
     put(site.ada, "kept")
     sync(site.ada)
     before = site.tip()
@@ -306,7 +306,7 @@ def test_a_sync_of_another_working_tree_is_no_erase(site: Site) -> None:
 
 
 def test_a_remote_that_is_locked_is_not_called_busy(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a push fails and nobody has pushed, the remote's own reason is told (B3)."""
+    """Where a push fails and nobody has pushed, the remote's own reason is reported (B3)."""
     monkeypatch.setattr("memfs.team.sync._LONGEST_PAUSE", 0.01)
     sync(site.ada)
     put(site.ada, "mine")
@@ -533,7 +533,7 @@ def test_50_nothing_is_erased_while_a_sync_goes_on(site: Site, monkeypatch: pyte
 
 
 def test_what_was_erased_elsewhere_is_not_brought_back_by_an_old_clone(site: Site) -> None:
-    """A clone that has the old history is told from one whose remote was reset: no rejoining then (B3, row 50)."""
+    """A clone that has the old history is not taken for one whose remote was reset: no rejoining then (B3, row 50)."""
     put(site.ada, "secret", "the old password was swordfish")
     put(site.ada, "other")
     sync(site.ada)
@@ -552,7 +552,7 @@ def test_what_was_erased_elsewhere_is_not_brought_back_by_an_old_clone(site: Sit
 
 
 def test_a_dry_run_moves_nothing(site: Site) -> None:
-    """What would come and go is told; no ref here or there has moved."""
+    """What would come and go is reported; no ref here or there has moved."""
     sync(site.ada)
     bo = site.bo()
     put(bo, "theirs")
@@ -759,7 +759,7 @@ def test_an_absent_remote_says_so(site: Site) -> None:
 
 
 def test_a_remote_that_never_answers_ends(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whoever does not answer is given up after the time limit."""
+    """Anyone who does not answer is given up after the time limit."""
     script = tmp_path / "ssh"
     script.write_text("#!/bin/sh\nexec sleep 60\n")
     script.chmod(0o755)
@@ -860,7 +860,7 @@ def test_an_address_below_the_persons_home_is_found(site: Site, own_world: Path)
 
 
 def test_nothing_is_ever_forced() -> None:
-    """The only door to git takes no force, whoever asks."""
+    """The only door to git takes no force, no matter who asks."""
     for argument in ("--force", "--forc"):
         with pytest.raises(GitFailed):
             check(("git", "push", "--no-verify", argument, "origin", "main"))

@@ -343,7 +343,7 @@ def test_an_undo_needs_one_answer_to_whose(workspace: Workspace) -> None:
 
 # -- commits ------------------------------------------------------------------------------------------------------
 def test_an_undo_is_undone_like_any_commit(workspace: Workspace, write: Write) -> None:
-    """Taking back an undo brings everything again, and then the session can be undone anew (B2)."""
+    """Taking back an undo brings everything again, and then the session can be undone again (B2)."""
     write("a", content="old")
     write("a", BAD, content="new")
     write("n", BAD)
@@ -540,7 +540,7 @@ def test_what_waits_for_another_branch_is_no_part_of_this_one(workspace: Workspa
 
 
 def test_what_waits_while_git_is_busy_is_not_half_undone(workspace: Workspace, write: Write) -> None:
-    """While a person merges, what waits is not undone: the reason is told, and nothing changes (faults row 34)."""
+    """While a person merges, what waits is not undone: the reason is reported, and nothing changes (faults row 34)."""
     write("a", content="old")
     (workspace.repository.git_dir / "MERGE_HEAD").write_text(f"{workspace.repository.head_commit()}\n")
     with signed_by(BAD):

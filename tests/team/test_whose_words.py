@@ -43,7 +43,7 @@ def held(workspace: Workspace, name: str) -> MemoryItem:
 # -- writes -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("changes", [{"content": "on Fridays, too"}, {"title": "Deploy at will"}])
 def test_words_that_an_agent_replaces_are_vouched_for_by_nobody(workspace: Workspace, changes: Any) -> None:
-    """Whoever signs the write, or whom the item names instead of the person: its trust is an agent's (row 18)."""
+    """An agent signs the write, or is named by the item in place of the person: its trust is an agent's (row 18)."""
     before = held(workspace, "deploy")
     with signed_by(MOLE):
         assert workspace.store.put(before.replace(**changes)).trust == "agent"

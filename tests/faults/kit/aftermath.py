@@ -36,7 +36,7 @@ class Found:
 
 
 def reopened(root: Path, **settings: Any) -> Workspace:
-    """The workspace, opened anew."""
+    """The workspace, opened again."""
     return open_workspace(root, watch=False, settings={**SETTINGS, **settings})
 
 
