@@ -61,9 +61,9 @@ if TYPE_CHECKING:
     from memfs.intake.intake import Intake
     from memfs.learning.conflicts import Conflicts
     from memfs.learning.consolidation import Consolidation, Reactions
-    from memfs.learning.corrections import Feedback
     from memfs.learning.inbox import Inbox
     from memfs.learning.learner import Learner, PatternStore
+    from memfs.learning.preferences import Feedback
     from memfs.model.item import ItemChanges, ItemFields
     from memfs.model.learning import MemoryConfig
     from memfs.model.query import QueryFields
@@ -564,7 +564,7 @@ class Workspace:
     @shared_property
     def feedback(self) -> Feedback:
         """Changes what an item counts for."""
-        from memfs.learning.corrections import Feedback
+        from memfs.learning.preferences import Feedback
 
         return Feedback(self.store, self.usage.served, self.parts.clock)
 

@@ -13,9 +13,9 @@ from json import dumps
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, MemfsError, QueryInvalid
 from memfs.format.secrets import reason_in
-from memfs.learning.corrections import is_correction
 from memfs.learning.learner import PatternStore
 from memfs.learning.patterns import Pattern, find_common_context, fixed_words, item_of, words_of
+from memfs.learning.preferences import is_correction
 from memfs.model import Candidate, Layer, Link, MemoryItem, Origin, Query, Trust
 from memfs.model.ids import stable_id, stem_of
 from memfs.model.item import gist, lower_trust

@@ -19,7 +19,7 @@ from pathlib import Path
 from memfs.dataclass import dataclass, field, replace
 from memfs.format.text import shown
 from memfs.intake.episode_item import clean_text, shortened
-from memfs.learning.corrections import corrections, is_correction, passed_over
+from memfs.learning.preferences import corrections, is_correction, passed_over
 from memfs.model import MemoryItem, Origin
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
 from memfs.model.ids import slug

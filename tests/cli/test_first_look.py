@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memfs import Action, MemoryLayer, Outcome, QueryInvalid, SchemaInvalid, SettingInvalid, StateSnapshot
-from memfs.learning.corrections import passed_over
+from memfs.learning.preferences import passed_over
 
 from .conftest import Memfs
 

@@ -9,7 +9,7 @@ import pytest
 
 from memfs.context import builtin_sources
 from memfs.context.known import NAMES
-from memfs.learning.corrections import is_correction
+from memfs.learning.preferences import is_correction
 from memfs.settings import BUILT_IN_SOURCES
 
 Read = Callable[[str], str]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.learning.corrections import corrections
+from memfs.learning.preferences import corrections
 from memfs.recall.cues import all_cues, cues
 from memfs.resources import language_names, language_text
 from memfs.sessions.extract import facts_in, intention, statements

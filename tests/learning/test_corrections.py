@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memfs.learning.corrections import corrections, is_correction
+from memfs.learning.preferences import corrections, is_correction
 
 LABELLED = Path(__file__).parent / "corrections.txt"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memfs import Conflict, ItemNotFound, MemoryItem, QueryInvalid, SecretDetected, Workspace
-from memfs.learning.corrections import HIGHEST, moved
+from memfs.learning.preferences import HIGHEST, moved
 
 Opened = Callable[..., Workspace]
 Git = Callable[..., str]

@@ -394,7 +394,7 @@ def correct(text: tuple[str, ...], context: tuple[str, ...], only_corrections: b
         memfs agent correct "Don't use print for logging"
         memfs agent correct "No, always run the tests with -x" --speaker Ada --session s42
     """
-    from memfs.learning.corrections import corrections, passed_over  # --help does without it
+    from memfs.learning.preferences import corrections, passed_over  # --help does without it
 
     message, circumstances = spoken(text), dict(pair(written) for written in context)
     with opened() as workspace:
