@@ -126,6 +126,10 @@ _CHANGEABLE = frozenset({"context", "metadata", "data", "conflicts"})
 _UNFIT = (MemfsError, ValueError, TypeError, LookupError, AttributeError)
 
 
+WrittenItem = tuple[MemoryItem, Stamp, "Mapping[str, Any] | None"]
+"""An item that was written, the stamp of its file, and what that says, where it is known."""
+
+
 class ItemCatalog:
     """Makes items of files, by the facts that are kept of their contents. May be used from several threads.
 
@@ -213,12 +217,13 @@ class ItemCatalog:
                 self.flush()
         return item
 
-    def keep(self, written: Iterable[tuple[MemoryItem, Stamp]]) -> None:
+    def keep(self, written: Iterable[WrittenItem]) -> None:
         """Keep what files say that were just written, so that they need not be parsed: the schema allowed each."""
-        for item, stamp in written:
+        for item, stamp, mapping in written:
             with suppress(*_UNFIT), self._guard:  # the write itself has succeeded
                 if stamp.size <= _LONGEST:
-                    self._fresh[self.key(item.path, stamp.blob)] = json.dumps([fresh(item), item.sha256, True])
+                    fact = json.dumps([mapping or fresh(item), item.sha256, True])
+                    self._fresh[self.key(item.path, stamp.blob)] = fact
         self.flush()
 
     def flush(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 
@@ -54,10 +55,13 @@ if TYPE_CHECKING:
 
 
 class EncodedFile(NamedTuple):
-    """A file's new bytes; ``rewritten`` says that an existing file lost its comments and layout."""
+    """A file's new bytes; ``rewritten`` says that an existing file lost its comments and layout, ``mapping`` what an
+    item's file says.
+    """
 
     data: bytes
     rewritten: bool
+    mapping: Mapping[str, Any] | None = None
 
 
 class ParsedFile(NamedTuple):
@@ -277,6 +281,16 @@ class Codec:
             _concealed(error.located(path), data)
             raise
 
+    def item_of(self, mapping: dict[str, Any], path: str, fallback: datetime) -> MemoryItem:
+        """As ``read``, of the JSON file that would hold a mapping; without path and digest."""
+        kind, name = self.kind_at(path), _id_of(path)
+        sound = _is_shallow(mapping) and next(hidden(mapping, self._allow_invisible), None) is None
+        if sound and mapping.get("type", kind.name) == kind.name and not self.schemas.check_item(mapping, kind):
+            with suppress(SchemaInvalid):  # as a file it would be refused in better words
+                return item_fields.to_item(mapping, kind.name, fallback, id=name)
+        data = json.dumps(mapping, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        return self.read(data, path, fallback).replace(path="", sha256="")
+
     def allows(self, mapping: dict[str, Any], path: str, *, checked: bool = False) -> bool:
         """Whether a file may hold this: its name can be an id, and the schema of its kind allows it.
 
@@ -461,7 +475,7 @@ class Codec:
         encoded = render(mapping, path, parsed, item_fields.ORDER)
         _limited(encoded.data, ITEM_LIMIT)
         self._prove_item(mapping, kind, item)
-        return encoded
+        return encoded._replace(mapping=mapping)
 
     def _prove_item(self, mapping: Mapping[str, Any], kind: Kind, item: MemoryItem) -> None:
         """The mapping, which the bytes were proved to hold, gives the same item."""
@@ -476,6 +490,17 @@ class Codec:
         for name, value in wanted.items():
             if not same(value, got[name]) and value != got[name]:
                 raise SchemaInvalid("this value could not be read back as the same", field=name, hint="simplify it")
+
+
+def _is_shallow(mapping: Mapping[str, Any]) -> bool:
+    """Whether nothing in it is nested more than twice, so that no file is too deep for it."""
+    parts = (
+        part.values() if part.__class__ is dict else part for part in mapping.values() if part.__class__ in _COLLECTIONS
+    )
+    return not any(inner.__class__ in _COLLECTIONS for part in parts for inner in part)
+
+
+_COLLECTIONS = frozenset({dict, list})
 
 
 def _concealed(error: MemfsError, data: bytes) -> MemfsError:

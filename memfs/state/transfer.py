@@ -696,7 +696,9 @@ class _Import:
             try:
                 if isinstance(record, errors.ContentError):
                     raise record
-                due.append((record, () if _is_repeated(record, self._seen) else self._plans(record)))
+                name = _id_of(record)
+                repeated = _is_repeated(record, name, self._seen)
+                due.append((record, () if repeated else self._plans(record, name)))
             except errors.StorageIO:  # the disk's doing, not the record's
                 raise
             except errors.MemfsError as error:
@@ -708,8 +710,8 @@ class _Import:
                 refused.append(error)
         return due, refused
 
-    def _plans(self, record: ExportRecord) -> Sequence[FilePlan]:
-        """What stores a memory; nothing where it is there already.
+    def _plans(self, record: ExportRecord, name: str) -> Sequence[FilePlan]:
+        """What stores a memory under an id; nothing where it is there already.
 
         Its file's text counts while it says the same as its fields: then it gets the very bytes it had. Otherwise the
         fields count, as they were changed.
@@ -718,9 +720,9 @@ class _Import:
             ContentError: it is not valid.
             Conflict: it is there with other content, and is not to be replaced.
         """
-        item, secret = allowed(item_of(record, self._parts), self._allow_secret)
+        item, secret = allowed(item_of(record, self._parts, name), self._allow_secret)
         data = self._text(record, item)
-        existing = self._store.get(item.id)
+        existing = self._store.get(item.id) if self._store.locate(item.id) else None
         if existing is not None:
             item = _with_times(item, record.document, existing)
             if (data is not None and existing.sha256 == sha256(data)) or _values(existing) == _values(item):
@@ -756,7 +758,7 @@ class _Import:
         def attempt() -> Sequence[Due]:
             if tried:
                 self._store.refresh()
-            again = ((record, self._plans(record)) for record, _ in batch) if tried else batch
+            again = ((record, self._plans(record, _id_of(record))) for record, _ in batch) if tried else batch
             tried.append([row for row in again if row[1]])
             if plans := [plan for _, some in tried[-1] for plan in some]:
                 self._store.carry_out(plans, message, source=_SOURCE, critical=False)
@@ -770,8 +772,11 @@ class _Import:
             raise
 
 
-def item_of(record: ExportRecord, parts: Parts) -> MemoryItem:
+def item_of(record: ExportRecord, parts: Parts, name: str = "") -> MemoryItem:
     """The item that a record's fields describe, read as the file it could be: one home for what a valid item is.
+
+    Args:
+        name: its id, where that is known already.
 
     Raises:
         ContentError: they describe none.
@@ -779,10 +784,8 @@ def item_of(record: ExportRecord, parts: Parts) -> MemoryItem:
     own = {key: value for key, value in record.document.items() if key not in _GIVEN_BY_PLACE}
     own = {key: value for key, value in own.items() if value not in (None, "", [], {})}
     kind = parts.kinds.get(str(record.document.get("type") or "semantic"))
-    place = f"{CONTENT}/{kind.folder}/{check_id(str(_id_of(record)))}.json"
-    data = json.dumps(own, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    item: MemoryItem = parts.codec.read(data, place, parts.clock())
-    return item.replace(path="", sha256="")
+    place = f"{CONTENT}/{kind.folder}/{check_id(name or _id_of(record))}.json"
+    return parts.codec.item_of(own, place, parts.clock())
 
 
 def _values(item: MemoryItem) -> Mapping[str, Any]:
@@ -804,11 +807,11 @@ def _with_times(item: MemoryItem, document: Mapping[str, Any], existing: MemoryI
     )
 
 
-def _id_of(record: ExportRecord) -> Any:
+def _id_of(record: ExportRecord) -> str:
     """What a memory's record gives as its id; else one that follows from what it says, the same at every import."""
     document = record.document
     if named := document.get("id") or (stem_of(record.path) if record.path else ""):
-        return named
+        return str(named)
     suffix = suffix_of(canonical([document.get(key) or "" for key in _TELLING]).encode(), _SUFFIX)
     return f"{slug(str(document.get('title') or document.get('content') or '')) or 'memory'}-{suffix}"
 
@@ -818,14 +821,14 @@ def _is_named(record: ExportRecord) -> bool:
     return bool(record.document.get("id") or record.path)
 
 
-def _is_repeated(record: ExportRecord, seen: dict[str, tuple[int | None, str]]) -> bool:
-    """Whether a line without an id is there already, word for word.
+def _is_repeated(record: ExportRecord, name: str, seen: dict[str, tuple[int | None, str]]) -> bool:
+    """Whether a line without an id is there already, word for word; ``name`` is the one that it gets.
 
     Raises:
         DuplicateId: another record has its id.
     """
-    digest = "" if _is_named(record) else sha256(json_line(record))
-    place, earlier = seen.setdefault(str(_id_of(record)).casefold(), (record.place, digest))
+    digest = "" if _is_named(record) else sha256(json.dumps(record.document).encode())
+    place, earlier = seen.setdefault(name.casefold(), (record.place, digest))
     if place == record.place:
         return False
     if digest and digest == earlier:

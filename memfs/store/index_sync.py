@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 
-from memfs.catalog.facts import ItemCatalog
+from memfs.catalog.facts import ItemCatalog, WrittenItem
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import (
     ContentError,
@@ -183,7 +183,7 @@ class IndexSync:
         self._unchanged = UnchangedFolders(index.folder)
         self.scanned = False
         self._closed: list[str] = []
-        self._written: dict[str, tuple[MemoryItem, Stamp]] = {}
+        self._written: dict[str, WrittenItem] = {}
         self._lock = threading.RLock()
         reset_on_fork(self)
 
@@ -328,18 +328,18 @@ class IndexSync:
         return sorted({f"{CONTENT}/{kind.folder.partition('/')[0]}" for kind in self.kinds})
 
     # -- learning -------------------------------------------------------------------------------------------------
-    def learn(self, written: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str]) -> None:
+    def learn(self, written: Iterable[WrittenItem], removed: Iterable[str]) -> None:
         """Take in what this process wrote itself; what other processes, or questions, gain by is left to ``settle``."""
         rows, gone = list(written), list(removed)
         with self._lock:
-            self._update(rows, gone, later=True)
-            for item, stamp in rows:
+            self._update([row[:2] for row in rows], gone, later=True)
+            for item, stamp, _ in rows:
                 self._items.hold(item, stamp)
             if len(rows) > _AT_ONCE:
                 self._items.keep(rows)
             else:
                 self._written.update((row[0].path, row) for row in rows)
-            for path in (*gone, *(item.path for item, _ in rows)):
+            for path in (*gone, *(row[0].path for row in rows)):
                 self._rejected.pop(path, None)
             if gone:
                 self._look_at({path: self.files.entry(path) for path in self._twins()}, None)
@@ -355,7 +355,7 @@ class IndexSync:
         with self._lock:
             written, self._written = self._written, {}
         with suppress(MemfsError), self.files.holding_folders():  # they are made again by who needs them
-            self._items.keep([row for row in written.values() if self._is_as_written(*row)])
+            self._items.keep([row for row in written.values() if self._is_as_written(*row[:2])])
         if cut:
             self.index.cut()
 

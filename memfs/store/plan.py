@@ -20,6 +20,7 @@ from memfs.model import MemoryItem, Origin, Stamp
 from memfs.model.ids import check_id, new_id, stem_of
 from memfs.model.item import BY_TRUST, Trust, lower_trust
 from memfs.model.time import from_timestamp_ns
+from memfs.startup import Any
 from memfs.store.index_sync import IndexSync
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 
@@ -92,6 +93,7 @@ class FilePlan(NamedTuple):
         reason: why a secret in the bytes may stay, "" where there is none.
         vetted: the bytes need no look for secrets: every field in them had one, or history had them before.
         speaks: whether the item's origin says who wrote this change.
+        mapping: what the bytes of an item say, where that is known.
     """
 
     path: str
@@ -103,6 +105,7 @@ class FilePlan(NamedTuple):
     reason: str = ""
     vetted: bool = False
     speaks: bool = False
+    mapping: Mapping[str, Any] | None = None
 
     @property
     def old_sha(self) -> str:
@@ -243,6 +246,8 @@ class Planner:
         created = item.created or first or now
         timestamp = item.timestamp or (existing.timestamp if existing else None) or created
         updated = now if existing else item.updated
+        if (chosen, created, timestamp, updated) == (item.id, item.created, item.timestamp, item.updated):
+            return item
         return item.replace(id=chosen, created=created, timestamp=timestamp, updated=updated)
 
     def _place(self, item: MemoryItem) -> str:
@@ -263,6 +268,7 @@ class Planner:
             item=stored,
             rewritten=rewritten,
             vetted=existing is None,  # then nothing is in the file but the item
+            mapping=encoded.mapping,
         )
 
 
@@ -272,7 +278,11 @@ def _same(item: MemoryItem, existing: MemoryItem) -> bool:
 
 def index_plans(index_sync: IndexSync, plans: Sequence[FilePlan], stamps: Mapping[str, Stamp]) -> None:
     """Let the index know of plans that were carried out, by the stamps of their files."""
-    items = [(plan.item, stamps[plan.path]) for plan in plans if plan.item is not None and plan.after is not None]
+    items = [
+        (plan.item, stamps[plan.path], plan.mapping)
+        for plan in plans
+        if plan.item is not None and plan.after is not None
+    ]
     index_sync.learn(items, [plan.path for plan in plans if plan.after is None])
     unread = [plan.path for plan in plans if plan.item is None and plan.after is not None]
     if unread:

@@ -454,7 +454,8 @@ class FileWriter:
             return self._parts.tree.write(path, data, over=over)
 
     def _sync_all(self, plans: Sequence[FilePlan]) -> None:
-        for folder in one_of_each({str((self._parts.tree.root / plan.path).parent) for plan in plans}):
+        folders = {plan.path.rpartition("/")[0] for plan in plans}
+        for folder in one_of_each({os.path.join(self._parts.tree.root, folder) for folder in folders}):
             io.sync_everything(folder)
 
     def _roll_back(self, operation: Operation, plans: Sequence[FilePlan]) -> bool:
