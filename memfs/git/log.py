@@ -71,10 +71,12 @@ def _quoted(name: str) -> str:
 
 
 LARGEST = 1 << 26
+OUTSIDE_GIT = ".zst"
+"""How names end that the workspace's ``.gitignore`` names: large bodies beside their documents."""
 
 
 def working_files(repository: Repository, paths: tuple[str, ...]) -> dict[str, bytes]:
-    """The content of every regular file at or below some workspace paths."""
+    """The content of every regular file at or below some workspace paths, but for bodies that are kept out of git."""
     tree = Tree(repository.workspace)
     found: dict[str, bytes] = {}
     try:
@@ -82,7 +84,7 @@ def working_files(repository: Repository, paths: tuple[str, ...]) -> dict[str, b
             entry = tree.entry(path)
             for file in [entry] if entry is not None and entry.regular else tree.scan(path, hidden=True):
                 with suppress(FileNotFoundError, NotRegularFile, PathEscape, ItemTooLarge):
-                    if file.regular:
+                    if file.regular and not file.path.endswith(OUTSIDE_GIT):
                         found[file.path] = tree.read(file.path, LARGEST).data
     finally:
         tree.close()

@@ -605,8 +605,8 @@ def suggested(analysis: Analysis, peers: Sequence[float]) -> tuple[float, tuple[
     current = analysis.current_weight
     active = sum(1 for point in analysis.points if point.outputs or point.metrics)
     if active < 2 or max(analysis.outputs, active) < _LEAST_OUTPUTS:
-        counted = f"{analysis.outputs} outputs in {active} iterations"
-        return current, (f"the weight stays: {counted} are too little to judge by",)
+        counted = f"outputs: {analysis.outputs}, in iterations: {active}"
+        return current, (f"the weight stays: too little to judge by ({counted})",)
     found = [reason for reason in _reasons(analysis, peers) if reason[0]]
     if not found:
         return current, ("the weight stays: nothing speaks for more or less",)

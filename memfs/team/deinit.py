@@ -26,6 +26,7 @@ from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import BRANCH, is_workspace, place_in
 from memfs.git.busy import BusyProcess, users_of
 from memfs.git.layout import HEADS, discover, read_config, state_path
+from memfs.git.log import OUTSIDE_GIT
 from memfs.git.process import wait_for_children
 from memfs.git.repository import Repository, blobs_in_history
 from memfs.model.state_paths import document_of_sidecar
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 _REFS = "refs/memfs/"
 _RESCUED = "refs/memfs/rescue/"
 _AGENT_FILES = (FILE, "CLAUDE.md")
-_OUTSIDE_GIT = (".zst",)
 _PROGRAM = "memfs"
 _COPY = "copy what you want to keep elsewhere"
 _LATER = "leave when that is over"
@@ -174,7 +174,7 @@ class Deinit:
         return self._parts.policy.commit != "manual"
 
     def _is_own(self, path: str) -> bool:
-        return self._store.edit_finder.is_own(path) or bool(document_of_sidecar(path)) or path.endswith(_OUTSIDE_GIT)
+        return self._store.edit_finder.is_own(path) or bool(document_of_sidecar(path)) or path.endswith(OUTSIDE_GIT)
 
     def _blocks(self) -> list[str]:
         """The files for agents that hold a block of memfs, named from the folder they are in."""
@@ -235,9 +235,9 @@ class Deinit:
         tree = self._parts.tree
         own = filter(self._is_own, _memory_files(tree))
         found = [path for path in own if path not in committed or committed[path] != _blob_now(tree, path)]
-        if beside := [path for path in found if path.endswith(_OUTSIDE_GIT)]:
+        if beside := [path for path in found if path.endswith(OUTSIDE_GIT)]:
             yield f"large files that git never holds: {shortlist(beside)}", _COPY
-        if rest := [path for path in found if not path.endswith(_OUTSIDE_GIT)]:
+        if rest := [path for path in found if not path.endswith(OUTSIDE_GIT)]:
             yield f"files that no commit has: {shortlist(rest)}", "'memfs commit' commits what is valid"
         for name in self._blocks():
             if self._block_at(name) is BlockStatus.EDITED:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from .conftest import Memfs, git
 
@@ -25,7 +24,7 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(memfs: Memfs, root
     head = git(root, "rev-parse", "HEAD")
     done = memfs("admin", "erase", item, "--dry-run")
     assert done.code == 0
-    assert (yaml.safe_load(done.out)["id"], yaml.safe_load(done.out)["commits"]) == (item, 1)
+    assert done.out.startswith(f"Would erase {item}: 1 version, from 1 commit\n")
     assert git(root, "rev-parse", "HEAD") == head
     found = memfs("admin", "erase", item, "--dry-run", "--json").json
     assert (found["dry_run"], found["versions"], found["shared"], found["refused"]) == (True, 1, False, "")
@@ -44,7 +43,7 @@ def test_a_person_who_says_no_is_obeyed(memfs: Memfs, item: str, monkeypatch: py
     monkeypatch.setattr("memfs.doors.cli.options.is_interactive", lambda: True)
     done = memfs("admin", "erase", item, stdin="n\n")
     assert done.code == 130
-    assert f"id: {item}" in done.out
+    assert f"Would erase {item}" in done.out
     assert memfs("show", item).code == 0
     assert memfs("admin", "erase", item, stdin="y\n").code == 0
     assert memfs("show", item).code == 1
@@ -55,7 +54,7 @@ def test_the_proof_is_printed_and_the_item_is_gone(memfs: Memfs, root: Path, ite
     git(root, "remote", "add", "origin", "https://ada:token@example.org/mill.git")
     done = memfs("admin", "erase", item, "--yes")
     assert done.code == 0, done.err
-    assert "hits" not in yaml.safe_load(done.out)["proof"]
+    assert "; no trace in " in done.out
     assert "https://example.org/mill.git" in done.out
     assert "token" not in done.out
     assert TEXT not in done.out
@@ -81,8 +80,8 @@ def test_a_backup_elsewhere_is_named_with_its_remedy(memfs: Memfs, item: str, tm
     assert (dry.code, path in dry.out) == (0, True)
     done = memfs("admin", "erase", item, "--yes")
     assert done.code == 1
-    assert "hits" not in yaml.safe_load(done.out)["proof"]
-    assert yaml.safe_load(done.out)["backups_left"] == [path]
+    assert "; no trace in " in done.out
+    assert f"left  {path}" in done.out
     assert "delete them yourself" in done.err
 
 
@@ -91,7 +90,7 @@ def test_a_dry_run_that_would_be_refused_fails(memfs: Memfs, root: Path, item: s
     git(root, "checkout", "-q", "--detach")
     done = memfs("admin", "erase", item, "--dry-run")
     assert done.code == 1
-    assert yaml.safe_load(done.out)["refused"]
+    assert "HEAD" in done.err
 
 
 def test_a_shared_repository_names_the_flag(bare: Memfs, tmp_path: Path) -> None:
@@ -118,7 +117,7 @@ def test_an_erase_that_opening_has_just_ended_is_reported_as_such(
         assert memfs("admin", "erase", item, "--yes").code == 1
     done = memfs("admin", "erase", item, "--yes")
     assert done.code == 0, done.err
-    assert "hits" not in yaml.safe_load(done.out)["proof"]
+    assert "; no trace in " in done.out
 
 
 def _stop(*_: object) -> None:

@@ -174,6 +174,12 @@ def test_diff_between_revisions_and_files(root: Path, item: Path, memfs: Memfs) 
     assert memfs("diff", "nonsense", "HEAD").code == 1
 
 
+def test_diff_leaves_out_what_is_kept_out_of_git(root: Path, memfs: Memfs) -> None:
+    """A large body beside its document, which the workspace's .gitignore names, is no difference."""
+    (root / "ContextMemory/large.zst").write_bytes(b"\0")
+    assert memfs("diff").out == ""
+
+
 @pytest.mark.parametrize("written", ["HEAD~1..HEAD", "HEAD~1.."])
 def test_diff_takes_two_revisions_as_git_does(item: Path, memfs: Memfs, written: str) -> None:
     """A..B is the same as A B, and an end that is left out is HEAD."""

@@ -115,7 +115,7 @@ def test_duplicates_make_room_for_others(opened: Opened) -> None:
 
 
 def test_an_answer_says_what_its_budget_left_out(opened: Opened) -> None:
-    """The tokens are counted and stay within the budget, and what had no room is named; nothing else lacks (C4)."""
+    """The tokens are counted and stay within the budget, and what had no room is named; nothing else (C4)."""
     workspace = opened()
     for number in range(3):
         workspace.store.put(MemoryItem(f"apple number {number}", id=f"a{number}"))

@@ -21,7 +21,7 @@ def test_nothing_changes_without_data() -> None:
     """With too few outputs the weight stays, and the reason says so (S11)."""
     weight, reasons = suggested(analysis(points=POINTS[:1], outputs=5), [])
     assert weight == 2.0
-    assert reasons == ("the weight stays: 5 outputs in 1 iterations are too little to judge by",)
+    assert reasons == ("the weight stays: too little to judge by (outputs: 5, in iterations: 1)",)
     assert suggested(analysis(), [])[1] == ("the weight stays: nothing speaks for more or less",)
 
 

@@ -18,10 +18,12 @@ from memfs.doors.cli.options import AT_ONCE, as_of, confirm_rewrite, is_path, la
 from memfs.doors.cli.output import (
     OMIT,
     TEXT_ONLY,
+    Note,
     Text,
     clean,
     count,
     document,
+    listed,
     merge,
     note,
     print_json_line,
@@ -215,7 +217,25 @@ def _erase_code(erasure: Erasure) -> bool:
     return bool(erasure.plan.refused if done is None else done.proof.hits or done.backups_left)
 
 
-@verb("erase", text=document, exit_code=_erase_code)
+def _erase_text(erasure: Erasure, dry_run: bool) -> Text:
+    plan, done = erasure.plan, erasure.done
+    proof = ""
+    if done is not None and not done.proof.hits:
+        proof = f"; no trace in {count(done.proof.objects, 'object')} of git and {count(done.proof.files, 'file')}"
+    versions, commits = count(plan.versions, "version"), count(plan.commits, "commit")
+    yield f"{'Would erase' if done is None else 'Erased'} {erasure.id}: {versions}, from {commits}{proof}"
+    yield from listed("goes ", [*plan.paths, *plan.copies])
+    yield from listed("stays", [f"{path}, which quotes it" for path in (done.proof if done else plan).quotes])
+    yield from listed("left ", [*done.proof.hits, *map(str, done.backups_left)] if done else ())
+    yield from listed("not reached:", plan.unreachable)
+    if done is None:
+        yield from listed("backup from before:", map(str, plan.backups))
+        shared = "others may rely on this history: it takes --rewrite-shared-history" if plan.shared else ""
+        unchanged = "a dry run: nothing was changed" if dry_run else ""
+        yield from map(Note, filter(None, (plan.refused, shared, unchanged)))
+
+
+@verb("erase", text=_erase_text, exit_code=_erase_code)
 @click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be erased and rewritten.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -242,7 +262,7 @@ def erase(workspace: Workspace, id: str, dry_run: bool, yes: bool, rewrite_share
             planned = Erasure(plan.reference, plan, None)
             if dry_run:
                 return planned
-            confirm_rewrite("Erase it?", document(planned))
+            confirm_rewrite("Erase it?", _erase_text(planned, dry_run=False))
         done = workspace.eraser.erase(named, is_path(named), rewrite_shared=rewrite_shared_history)
     remark("backups that are left may still hold it: delete them yourself" if done.backups_left else "")
     return Erasure(done.plan.reference, done.plan, done)

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 def mcp(read_only: bool, tools: str | None, state: bool, agent: str) -> None:
     """Serve this memory to a program that speaks MCP, until it goes.
 
-    The program starts this command itself and talks to it over standard input and output.
+    The program starts this command itself and talks to it over standard input and output: in its list of servers the
+    command is memfs, with the argument mcp, and -C FOLDER where it does not start in the project.
 
     Examples:
-        memfs mcp
+        claude mcp add memfs -- memfs mcp
+        memfs -C ~/project mcp
         memfs mcp --read-only --tools search,get
     """
     from memfs.doors.mcp import ToolSet, build_server
