@@ -213,7 +213,7 @@ def test_a_kind_of_ones_own_gets_what_it_requires(root: Path, memfs: Memfs) -> N
         (["--phase", "soon"], 2, "refine"),
         (["--role", "robot"], 2, "'user', 'assistant', 'tool'"),
         (["--agent", " "], 2, "name the agent; without --agent a person says it"),
-        (["--importance", "nan"], 2, "not a number"),
+        (["--importance", "nan"], 1, "nan is not a finite number"),
         (["--importance", "much"], 2, "'much' is not a valid float"),
         (["--expires", "30"], 2, "name a day to come, such as 30d or 2027-01-01, or 'never'"),
     ],

@@ -13,7 +13,7 @@ from memfs.admin import store_builder
 from memfs.admin.store_builder import EDITOR_FOLDER
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb, wants_json
-from memfs.doors.cli.declare import between, click
+from memfs.doors.cli.declare import click
 from memfs.doors.cli.options import AT_ONCE, as_of, confirm_rewrite, is_path, land, reference, state_at
 from memfs.doors.cli.output import (
     OMIT,
@@ -313,8 +313,8 @@ def prune(workspace: Workspace, dry_run: bool) -> PruneReport:
 # -- archive run --------------------------------------------------------------------------------------------------
 @verb("run", text=document, exit_code=lambda report: bool(report.archived.reason or report.archived.left))
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be archived and deleted, and do nothing.")
-@click.option("--older-than", "days", type=between(0), metavar="DAYS", help="Instead of active_days.")
-def _archive_run(workspace: Workspace, dry_run: bool, days: float | None) -> RetentionResult:
+@click.option("--older-than", "days", type=click.IntRange(min=0), metavar="DAYS", help="Instead of active_days.")
+def _archive_run(workspace: Workspace, dry_run: bool, days: int | None) -> RetentionResult:
     """Pack iterations that were closed long ago, as configuration/retention_policy.json says.
 
     Iterations closed for active_days go into a verified archive and leave the tree; archives older than

@@ -127,7 +127,7 @@ def _options_in(
 
 def between(least: float, most: float | None = None, *, min_open: bool = False) -> Any:
     """The type of a number within bounds."""
-    return Sort("memfs.doors.cli.parser:Number", (least, most), {"min_open": min_open})
+    return Sort("click:FloatRange", (least, most), {"min_open": min_open})
 
 
 if TYPE_CHECKING:

@@ -17,15 +17,6 @@ from memfs.doors.cli.declare import Parameter
 from memfs.doors.cli.output import print_raw, print_text
 
 
-class Number(click.FloatRange):
-    """A number within bounds; "nan" is none."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number that is written."""
-        found = super().convert(value, param, ctx)
-        return found if found == found else self.fail("not a number", param, ctx)
-
-
 class VerbCommand(click.Command):
     """A command whose help ends with examples, and which prints what its function returns, and what it remarked."""
 
