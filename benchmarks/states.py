@@ -24,8 +24,8 @@ from memfs.format import json_text
 from memfs.model import state_paths as paths
 from memfs.state.aggregates import hypothesis_history
 from memfs.state.parts import States
+from memfs.state.reader import DocumentChange
 from memfs.state.retrieval import Retrieval, find_similar_states
-from memfs.store.state_files import DocumentChange
 from memfs.workspace import open_workspace
 
 _COLD = (

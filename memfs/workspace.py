@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     from memfs.recall.review import Relevance
     from memfs.recall.use_weights import UseWeights, WeightLearner
     from memfs.state.parts import States
+    from memfs.state.reader import Contexts
     from memfs.store.parts import FlushResult
-    from memfs.store.state_files import Contexts
     from memfs.team.asof import Past
     from memfs.team.parts import Teams
 
@@ -578,7 +578,7 @@ class Workspace:
     @shared_property
     def contexts(self) -> Contexts:
         """Keys and values of a session or workflow."""
-        from memfs.store.state_files import Contexts
+        from memfs.state.reader import Contexts
 
         return Contexts(self.store, self.parts)
 

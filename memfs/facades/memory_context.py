@@ -23,7 +23,7 @@ from memfs.model.item import lower_trust
 from memfs.model.kinds import nearest
 from memfs.model.learning import MemoryConfig
 from memfs.recall.fence import withheld
-from memfs.store.state_files import DEFAULT
+from memfs.state.reader import DEFAULT
 from memfs.usage import NEVER
 
 USUAL_TYPE = "interaction"

@@ -24,7 +24,7 @@ from memfs.model.state_facts import StateFacts, StateQuery, StateRow, as_mapping
 from memfs.model.state_paths import HYPOTHESIS_KINDS, aggregate_path
 from memfs.state import metrics
 from memfs.state.metrics import Load, direction, short, slope, summary
-from memfs.store.state_files import DocumentChange
+from memfs.state.reader import DocumentChange
 
 if TYPE_CHECKING:
     from memfs.state.reader import StateDocument, StateReader

@@ -23,7 +23,7 @@ from memfs.model.time import format_time, parse_time
 from memfs.resources import template_text
 from memfs.state.aggregates import pattern_text, patterns_of
 from memfs.state.metrics import FeedbackDelivery, compared, measured, name_in
-from memfs.store.state_files import DocumentChange
+from memfs.state.reader import DocumentChange
 from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from memfs.fs.lock import shared_property
 from memfs.search.state_index import StateIndex
 from memfs.startup import TYPE_CHECKING, Any
 from memfs.state.archives import Archiver, Archives
-from memfs.state.reader import RevisionScan, StateReader, StateScan
-from memfs.store.state_files import StateFiles
+from memfs.state.reader import RevisionScan, StateFiles, StateReader, StateScan
 
 if TYPE_CHECKING:
     from memfs.fs.tree import View

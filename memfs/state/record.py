@@ -43,8 +43,8 @@ from memfs.model.time import format_time, from_timestamp_ns, given_time, parse_t
 from memfs.resources import schema_text
 from memfs.state.aggregates import HypothesisVersion
 from memfs.state.metrics import sum_up
+from memfs.state.reader import DocumentChange, State
 from memfs.store.parts import Parts
-from memfs.store.state_files import DocumentChange, State
 from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from memfs.errors import ContentError, MemfsError, QueryInvalid, SchemaInvalid, 
 from memfs.format.secrets import check_reason, find, found_in_value
 from memfs.model import Problem, state_paths
 from memfs.model.time import format_time, utc_now
-from memfs.store.state_files import DocumentChange, StateFiles
+from memfs.state.reader import DocumentChange, StateFiles
 from memfs.store.store import retry_on_conflict
 
 Kept = Mapping[str, Any]

@@ -36,11 +36,10 @@ from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.query import moment
 from memfs.model.state_facts import StateQuery, as_number, names_of, numbers_of
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path, document_kind, iteration_of
-from memfs.state.reader import StateReader
+from memfs.state.reader import State, StateReader
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Parts, below_content, is_item
 from memfs.store.plan import FilePlan, Planner
-from memfs.store.state_files import State
 from memfs.store.store import retry_on_conflict
 
 MOST_COLUMNS = 1_000

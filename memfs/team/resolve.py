@@ -34,13 +34,13 @@ from memfs.model.state_documents import DocumentClash
 from memfs.model.state_facts import StateQuery
 from memfs.recall.conflict_notes import MarkedItems, undecided
 from memfs.startup import regex
+from memfs.state.reader import DocumentChange
 from memfs.store import Store
 from memfs.store.hand_edits import is_own_file
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
 from memfs.store.plan import current_signer, message_for_items, signed_by
 from memfs.store.reader import path_of
 from memfs.store.recovery import MissedItems, keep_aside
-from memfs.store.state_files import DocumentChange
 from memfs.store.store import retry_on_conflict
 from memfs.team.history_merge import HistoryJoin, Place, Sides, Versions, bring_back, joined_place, place_in
 

@@ -20,8 +20,8 @@ from memfs.model import MemoryItem
 from memfs.model.state_facts import StateRow, describe
 from memfs.model.state_paths import hypothesis_path, output_path, payload_path
 from memfs.search.state_index import StateIndex
+from memfs.state.reader import DocumentChange, StateFiles
 from memfs.store import sidecars
-from memfs.store.state_files import DocumentChange, StateFiles
 from memfs.workspace import Workspace, open_workspace
 
 Open = Callable[..., Workspace]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from memfs.model import state_paths
-from memfs.store.state_files import DocumentChange
+from memfs.state.reader import DocumentChange
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace

@@ -13,8 +13,8 @@ from memfs.admin import check
 from memfs.admin.archive_file import archive_lock
 from memfs.errors import ArchiveInvalid
 from memfs.model.state_paths import output_path
+from memfs.state.reader import DocumentChange
 from memfs.store import sidecars
-from memfs.store.state_files import DocumentChange
 from memfs.workspace import Workspace
 
 

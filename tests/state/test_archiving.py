@@ -28,7 +28,7 @@ from memfs.fs import io
 from memfs.model.state_paths import iteration_of, system_state_path
 from memfs.state import archives as archives_module
 from memfs.state.archives import ArchiveResult, Archives
-from memfs.store.state_files import DocumentChange
+from memfs.state.reader import DocumentChange
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

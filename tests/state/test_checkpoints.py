@@ -35,7 +35,7 @@ from memfs.model.state_paths import (
 )
 from memfs.state.checkpoint_store import decode, next_id, order, write_payload
 from memfs.state.checkpoints import Checkpoints
-from memfs.store.state_files import DocumentChange
+from memfs.state.reader import DocumentChange
 from tests.store.test_secondary import full
 
 Opened = Callable[..., Workspace]

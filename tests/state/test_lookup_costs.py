@@ -15,8 +15,8 @@ from memfs.model.time import format_time
 from memfs.search import state_index
 from memfs.state.aggregates import hypothesis_history
 from memfs.state.parts import States
+from memfs.state.reader import DocumentChange
 from memfs.state.retrieval import Retrieval, find_similar_states
-from memfs.store.state_files import DocumentChange
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

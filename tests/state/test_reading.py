@@ -27,7 +27,7 @@ from memfs.model.state_facts import StateQuery
 from memfs.search.generations import index_folder
 from memfs.state import reader
 from memfs.state.parts import States
-from memfs.store.state_files import DocumentChange
+from memfs.state.reader import DocumentChange
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -137,7 +137,7 @@ def test_another_process_and_its_commit_are_seen(opened: Opened, git: Callable[.
     workspace.store.flush()
     states.reading.catch_up()
     program = (
-        "import sys\nfrom memfs.workspace import open_workspace\nfrom memfs.store.state_files import DocumentChange\n"
+        "import sys\nfrom memfs.workspace import open_workspace\nfrom memfs.state.reader import DocumentChange\n"
         "from benchmarks import state_corpus as c\nfrom memfs.model import state_paths as p\n"
         "with open_workspace(sys.argv[1], watch=False) as w:\n"
         "    v = {**c.output(1, 'Elsewhere'), 'task_id': 'x'}\n"

@@ -14,7 +14,7 @@ import pytest
 
 from memfs import Workspace
 from memfs.errors import Conflict
-from memfs.store.state_files import DocumentChange
+from memfs.state.reader import DocumentChange
 from memfs.workspace import open_workspace
 from tests.state.rig import Rig
 

@@ -15,8 +15,8 @@ from memfs.model.state_facts import StateRow
 from memfs.state import retrieval
 from memfs.state.aggregates import hypothesis_history
 from memfs.state.parts import States
+from memfs.state.reader import DocumentChange
 from memfs.state.retrieval import find_similar_states, likeness
-from memfs.store.state_files import DocumentChange
 from memfs.workspace import Workspace
 from tests.state.rig import NOON, Rig
 

@@ -19,8 +19,8 @@ from memfs.model.state_documents import RetrievedState
 from memfs.state import retrieval
 from memfs.state import retrieval as answering
 from memfs.state.parts import States
+from memfs.state.reader import DocumentChange
 from memfs.state.retrieval import wanted_of
-from memfs.store.state_files import DocumentChange
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

@@ -15,8 +15,8 @@ from kit.faults import Fault, Stopped, injected
 from memfs.errors import ContentError, CorruptItem, ItemTooLarge, QuotaExceeded, SchemaInvalid, SecretDetected
 from memfs.fs.archive import compress, decompress
 from memfs.model.state_paths import document_of_sidecar, output_path, system_state_path
+from memfs.state.reader import DocumentChange, StateFiles
 from memfs.store import sidecars
-from memfs.store.state_files import DocumentChange, StateFiles
 from memfs.workspace import Workspace
 
 Open = Callable[..., Workspace]

@@ -37,7 +37,7 @@ from memfs.model.state_paths import (
     token_path,
     update_path,
 )
-from memfs.store.state_files import DocumentChange, State, StateFiles
+from memfs.state.reader import DocumentChange, State, StateFiles
 from memfs.workspace import Workspace
 
 Open = Callable[..., Workspace]
@@ -551,7 +551,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from memfs.fs import io
 from memfs.model.state_paths import system_state_path, update_path
-from memfs.store.state_files import DocumentChange, StateFiles
+from memfs.state.reader import DocumentChange, StateFiles
 from memfs.workspace import open_workspace
 
 settings = {"index.engine": "memory", "history.commit": "manual"}
