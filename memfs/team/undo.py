@@ -39,12 +39,12 @@ UNDOES = "Memfs-Undoes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevertSelection:
-    """Whose changes are meant: what one session, or one agent, wrote, what some commits changed, or what you wrote.
+    """Whose changes are meant: what one session, or one agent, wrote, or what some commits changed.
 
     Attributes:
         session, agent: their names; with both, what the agent wrote in that session.
         commits: revisions; each is a commit of HEAD's history.
-        since: only what was written at this time or later; alone, what the person at work wrote since.
+        since: only what was written at this time or later.
     """
 
     session: str = ""
@@ -56,28 +56,21 @@ class RevertSelection:
         """Take a time without an offset for local time."""
         object.__setattr__(self, "since", moment("since", self.since))
 
-    @property
-    def is_own(self) -> bool:
-        """Whether the person at work means what they wrote themselves."""
-        return not (self.commits or self.session or self.agent)
-
     def check(self) -> None:
         """Refuse one that does not say whose changes are meant.
 
         Raises:
             QueryInvalid: nothing is named, or both commits and a writer.
         """
-        if (self.is_own and self.since is None) or (self.commits and (self.session or self.agent)):
+        if bool(self.commits) == bool(self.session or self.agent):
             raise QueryInvalid(
                 "an undo needs to know whose changes are meant",
                 field="commits" if self.commits else "session",
-                hint="name a session, an agent or both, or else commits; a time alone means what you wrote since",
+                hint="name a session, an agent or both, or else commits",
             )
 
     def names(self, trailers: Trailers) -> bool:
         """Whether a commit's writers are, or are among, those that are meant."""
-        if self.is_own:
-            return not trailers.get(AGENT)
         expected = {SESSION: self.session, AGENT: self.agent}
         return all(trailer_value(name) in trailers.get(key, ()) for key, name in expected.items() if name)
 
@@ -85,8 +78,6 @@ class RevertSelection:
         """Whether a file says itself that it is of those that are meant."""
         origin = values.get("origin")
         stated = origin if isinstance(origin, Mapping) else {}
-        if self.is_own:
-            return not stated.get("agent")
         expected = {"session": self.session, "agent": self.agent}
         return all(stated.get(key) == name for key, name in expected.items() if name)
 
@@ -185,7 +176,7 @@ class RevertChoice:
         for commit, parsed in meant.items():
             if commit not in undone:
                 changes += self._of_commit(commit, parsed)
-        if not (self._selection.commits or self._selection.is_own):
+        if not self._selection.commits:
             changes += self._unsigned(head or "", {change.name for change in changes}, undone)
         self.steps = tuple(dict.fromkeys(change.step for change in changes))
         by_name: dict[str, list[StepChange]] = {}
@@ -196,12 +187,10 @@ class RevertChoice:
     # -- commits ------------------------------------------------------------------------------------------------------
     def _commits(self, head: str) -> Iterator[tuple[str, ParsedCommit]]:
         """The commits that are meant, newest first."""
-        selection, me = self._selection, self._repository.identity().author
+        selection = self._selection
         if selection.commits:
             chosen = {self._in_history(revision, head) for revision in selection.commits}
             found = [one for one in self._listed(head) if one in chosen]
-        elif selection.since is not None and selection.is_own:
-            found = self._listed(head, f"--max-age={int(selection.since.timestamp())}")
         else:
             named = ((SESSION, selection.session), (AGENT, selection.agent))
             words = [f"--grep={key}: {trailer_value(name)}" for key, name in named if name]
@@ -209,8 +198,6 @@ class RevertChoice:
         for commit in found:
             parsed = self._repository.commit_object(commit)
             if selection.since is not None and parsed.time < selection.since:
-                continue
-            if selection.is_own and (parsed.author != me or UNDOES in parsed.trailers):  # an undo is no writing
                 continue
             if selection.commits or len(parsed.parents) < 2:  # what a merge brought, others wrote
                 yield commit, parsed

@@ -149,7 +149,7 @@ def test_an_unknown_verb_names_the_nearest(bare: Memfs) -> None:
         (
             "undo",
             "what is to be taken back?",
-            "name --session, --agent or both; --commit HEAD, the newest commit; or --since 1h, what you wrote since",
+            "name --session, --agent or both; or else --commit HEAD, the newest commit",
         ),
     ],
 )

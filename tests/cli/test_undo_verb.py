@@ -72,21 +72,6 @@ def test_undo_names_what_stays(poisoned: Path, memfs: Memfs) -> None:
     assert "memfs forget ID" in told.err
 
 
-def test_a_person_takes_back_what_they_wrote_since(poisoned: Path, memfs: Memfs) -> None:
-    """A time alone means what the person wrote: neither agents' words nor an undo, which stays one."""
-    memfs("undo", "--session", "s-2")
-    memfs("remember", "Lunch is at noon", "--id", "lunch")
-    memfs("update", "deploy", "We deploy at dawn")
-    assert memfs("undo", "--since", "2100-01-01").err.startswith("memfs: nothing to undo")
-    found = memfs("undo", "--since", "today", "--json").json
-    assert {(one["id"], one["action"]) for one in found["files"]} == {("lunch", "removed"), ("deploy", "changed")}
-    assert memfs("show", "deploy", "--json").json["content"] == "We deploy on Tuesdays"
-    assert memfs("show", "wiki").code == 1
-    again = memfs("undo", "--since", "1h")
-    assert again.code == 1
-    assert "2 commits had been taken back before" in again.err
-
-
 def test_undo_needs_to_know_whose(memfs: Memfs) -> None:
     """No selection, or two kinds of it, is a usage error; an unknown commit is none of HEAD's (B2)."""
     assert memfs("undo").code == 2

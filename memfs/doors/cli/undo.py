@@ -70,14 +70,14 @@ def _clash(one: UntouchedField) -> str:
 @click.option("--session", default="", metavar="NAME", help="What was written in this session.")
 @click.option("--agent", default="", metavar="NAME", help="What this agent wrote; with --session, in that session.")
 @click.option("--commit", "commits", multiple=True, metavar="REV", help="What this commit changed; may be repeated.")
-@click.option("--since", metavar="WHEN", help="Only what was written since then; alone, what you wrote yourself.")
+@click.option("--since", metavar="WHEN", help="With --session or --agent: only what was written since then.")
 @click.option("--dry-run", is_flag=True, help="Only say what would change.")
 @click.option("-m", "--message", default="", help="The commit's message.")
 @click.option("--by", default="", metavar="NAME", help="The agent in whose name it is done; otherwise a person's.")
 def undo(
     session: str, agent: str, commits: tuple[str, ...], since: str | None, dry_run: bool, message: str, by: str
 ) -> Undone:
-    """Take back what a session, an agent, a commit or you wrote, as one new commit, and nothing else.
+    """Take back what a session, an agent or a commit wrote, as one new commit, and nothing else.
 
     What others wrote into the same items later stays; where that leaves something standing, it is named. An undo is
     taken back like any commit: memfs undo --commit REV. 'memfs restore' brings back an earlier state of an item.
@@ -89,12 +89,12 @@ def undo(
         memfs undo --session 4f1c
         memfs undo --agent scout --since 2d
         memfs undo --commit c92f02c1
-        memfs undo --since 1h
     """
     named = bool(session or agent)
-    if (commits and named) or not (commits or named or since):
-        hint = "name --session, --agent or both; --commit HEAD, the newest commit; or --since 1h, what you wrote since"
-        raise Unclear("what is to be taken back?", hint)
+    if bool(commits) == named:
+        raise Unclear(
+            "what is to be taken back?", "name --session, --agent or both; or --commit HEAD, the newest commit"
+        )
     from memfs.team.undo import RevertSelection
 
     with opened() as workspace:
@@ -103,8 +103,6 @@ def undo(
         done = workspace.teams.undo.run(chosen, message=message, dry_run=dry_run, by=signed)
     if not (done.files or done.left):
         hint = "no commit of this branch that changed memory matches; 'memfs team blame ID' names agents and sessions"
-        if not (commits or named):
-            hint = "you committed nothing since; --agent and --session take back what others wrote"
         if done.waiting:
             hint = f"{done.waiting}: 'memfs commit' first"
         elif done.already:
