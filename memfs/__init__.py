@@ -68,7 +68,7 @@ __all__ = sorted((*_HOMES, "errors", "seeds"))
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
+    from memfs.startup import import_module
 
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)

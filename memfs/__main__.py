@@ -42,16 +42,16 @@ def main() -> None:
     The events of an agent's session, and git's calls to the merge driver, go straight to their doors: someone waits
     for each of them.
     """
+    gc.set_threshold(_GARBAGE)
     if _HELP.isdisjoint(sys.argv):
         from memfs.doors.resident import client
 
         if (code := client.run_in_resident(sys.argv[1:])) is not None:
             sys.stderr.flush()
             os._exit(code)  # the resident's child printed everything
-        from memfs.startup import import_pathlib
+        from memfs.startup import import_sparingly
 
-        import_pathlib()
-    gc.set_threshold(_GARBAGE)
+        import_sparingly()
     words = sys.argv[2 if sys.argv[1:3] == ["agent", "hook"] else 1 :]
     if words[:1] == ["hook"] and not any(word.startswith("-") and not word.startswith("--into=") for word in words):
         from memfs.doors.claude_code.hook import main as hook

@@ -6,7 +6,6 @@ the memory contexts. The parts of a workspace are given the values.
 
 from __future__ import annotations
 
-import json
 import os
 import posixpath
 from collections import defaultdict
@@ -46,7 +45,7 @@ from memfs.settings import (
     spec_of,
     toml,
 )
-from memfs.startup import TYPE_CHECKING, Any, regex
+from memfs.startup import TYPE_CHECKING, Any, json, regex
 from memfs.trust import EMBEDDING_ENDPOINT, TrustStatus, body_key, status_of
 
 if TYPE_CHECKING:

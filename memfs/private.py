@@ -6,7 +6,6 @@ of a private memory. Imports little, so that a hook that only records an event s
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -21,7 +20,7 @@ from memfs.fs import io
 from memfs.fs.lock import folder_held
 from memfs.fs.workspace_location import MEMORY_FOLDER, repository_around, user_folder
 from memfs.git.layout import own_users, read_config
-from memfs.startup import sha256
+from memfs.startup import json, sha256
 
 NAME = "private"
 """What private memory is called where it is read together with other memory."""

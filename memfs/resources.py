@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from memfs.startup import Any
+from memfs.startup import Any, json
 
 _PACKAGE = Path(__file__).resolve().parent
 _SCHEMA_SUFFIX = ".schema.json"

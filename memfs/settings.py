@@ -5,7 +5,6 @@ A value is checked against its rule, whether it comes from a file, a variable or
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -15,7 +14,7 @@ from memfs.config_names import SETTINGS_FILE, VARIABLES
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import SettingInvalid
 from memfs.model.kinds import nearest
-from memfs.startup import TYPE_CHECKING, Any, regex
+from memfs.startup import TYPE_CHECKING, Any, json, regex
 
 if TYPE_CHECKING:
     from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Regular expressions, digests, paths and the names of types, at little cost to the start of a process.
+"""Regular expressions, digests, JSON, paths and the names of types, at little cost to the start of a process.
 
 An expression is compiled when it is first needed; a command uses a few of those its modules name. The digests do
 without OpenSSL: to load it takes a quarter of the time in which Python starts. To digest megabytes take
@@ -13,16 +13,26 @@ from __future__ import annotations
 import re
 import sys
 from abc import ABCMeta
-from importlib import import_module
-from types import ModuleType
+from contextlib import suppress
+from types import ModuleType, SimpleNamespace
 
 __all__ = [
     "TYPE_CHECKING", "Any", "Generic", "Literal", "Protocol", "TypeVar",
-    "blake2b", "compile_all", "import_pathlib", "regex", "runtime_checkable", "sha1", "sha256",
+    "blake2b", "compile_all", "import_module", "import_sparingly", "json", "regex", "runtime_checkable", "sha1",
+    "sha256",
 ]  # fmt: skip
 
 TYPE_CHECKING = False
+
+
+def import_module(name: str) -> Any:
+    """As ``importlib.import_module``, for whole names."""
+    __import__(name)
+    return sys.modules[name]
+
+
 if TYPE_CHECKING:
+    import json as json
     from hashlib import blake2b, sha1, sha256
     from typing import Any, AnyStr, Generic, Literal, Protocol, TypeVar, runtime_checkable
 else:
@@ -60,20 +70,76 @@ else:
     except ImportError:  # an interpreter that was built otherwise
         from hashlib import blake2b, sha1, sha256
 
+    try:
+        from _json import encode_basestring, encode_basestring_ascii, make_encoder, make_scanner
+    except ImportError:
+        import json
+    else:
+        _CONSTANTS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": -float("inf")}
+        _PLAIN = {
+            "strict": True, "object_hook": None, "object_pairs_hook": None,
+            "parse_float": float, "parse_int": int, "parse_constant": _CONSTANTS.__getitem__,
+        }  # fmt: skip
 
-def import_pathlib() -> None:
-    """Import ``pathlib``, for a command, without ``urllib.parse``, which takes longer than itself: only ``Path.as_uri``
-    needs it, and imports it then.
+        class _Json:
+            """The module ``json``. What it would give to its functions in C at once goes there without it."""
+
+            def __getattr__(self, name):
+                return getattr(import_module("json"), name)
+
+            def loads(self, text, **given):
+                plain = text
+                if isinstance(text, bytes) and text[:1] in (b"{", b"[") and text[1:2] != b"\0":
+                    plain = text.decode("utf-8", "surrogatepass")
+                if isinstance(plain, str) and given.keys() <= _PLAIN.keys():
+                    with suppress(ValueError, StopIteration):
+                        value, end = make_scanner(SimpleNamespace(**_PLAIN | given))(plain, 0)
+                        if not plain[end:].strip(" \t\n\r"):
+                            return value
+                return import_module("json").loads(text, **given)
+
+            def dumps(self, value, *, ensure_ascii=True, separators=None, allow_nan=True, sort_keys=False, **given):
+                if given.keys() - {"default"}:
+                    own = {"ensure_ascii": ensure_ascii, "allow_nan": allow_nan, "sort_keys": sort_keys}
+                    return import_module("json").dumps(value, separators=separators, **own, **given)
+                quote = encode_basestring_ascii if ensure_ascii else encode_basestring
+                marks = (separators or (", ", ": "))[::-1]
+                unfit = given.get("default") or self._refuse
+                return "".join(make_encoder({}, unfit, quote, None, *marks, sort_keys, False, allow_nan)(value, 0))
+
+            def _refuse(self, value):
+                return self.JSONEncoder().default(value)
+
+        json = _Json()
+
+
+class _Later(ModuleType):
+    """A module that is imported when something of it is asked for, after its name is free again."""
+
+    def __getattr__(self, name: str) -> Any:
+        if (module := import_module(self.__name__)) is self:
+            raise AttributeError(name)
+        return getattr(module, name)
+
+
+def import_sparingly() -> None:
+    """Import ``pathlib`` and ``datetime``, for a command, without what they import themselves and it seldom needs:
+    addresses, the paths of other systems, and dates in Python, which later versions do without.
     """
-    name = "urllib.parse"
-    if sys.version_info >= (3, 13) or not sys.modules.keys().isdisjoint(("pathlib", name)):
+    if sys.version_info < (3, 12):
+        sys.modules.setdefault("datetime", import_module("_datetime"))
+    if sys.version_info >= (3, 13) or "pathlib" in sys.modules:
         return
-    given = sys.modules[name] = ModuleType(name)
-    given.quote_from_bytes = lambda *values: import_module(name).quote_from_bytes(*values)  # type: ignore[attr-defined]
+    names = {"ntpath", "urllib.parse", "warnings"}.difference(sys.modules)
+    sys.modules.update((name, _Later(name)) for name in names)
+    if "urllib.parse" in names:  # else the import of its function would be one of the module
+        later: Any = sys.modules["urllib.parse"]
+        later.quote_from_bytes = lambda *values: import_module("urllib.parse").quote_from_bytes(*values)
     try:
         import_module("pathlib")
     finally:
-        del sys.modules[name]
+        for name in names:
+            del sys.modules[name]
 
 
 _known: list[_Pattern] = []

@@ -7,7 +7,6 @@ and owners before anything in the repository is believed.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -25,7 +24,7 @@ from memfs.fs.workspace_location import base_folder
 from memfs.git.layout import Trusted, discover
 from memfs.model.time import format_time, utc_now
 from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, Spec
-from memfs.startup import Any, sha256
+from memfs.startup import Any, json, sha256
 
 EMBEDDING_ENDPOINT = "polymorphic_config.memory_config.embedding_endpoint"
 _DOCUMENT_LIMIT = 16 << 20

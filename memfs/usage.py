@@ -6,7 +6,6 @@ nothing else, and a disk that takes no writes costs counts, never answers. A dam
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import threading
@@ -24,7 +23,7 @@ from memfs.fs.executor import Worker
 from memfs.fs.lock import no_fork, reset_on_fork
 from memfs.model import Recall
 from memfs.model.time import EPOCH
-from memfs.startup import Any
+from memfs.startup import Any, json
 from memfs.store.access_log import OFF, ServedLog, named
 
 FILE = "usage.db"

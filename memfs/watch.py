@@ -7,7 +7,6 @@ after a change finds it.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import struct
@@ -19,7 +18,6 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import dataclass
 from memfs.errors import MemfsError, StorageIO
@@ -29,6 +27,7 @@ from memfs.fs.io import UNTOLD_TYPES, file_system
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.state_paths import WATCHERS
 from memfs.settings import WatchSettings
+from memfs.startup import TYPE_CHECKING, Any, json
 from memfs.store import SyncResult
 from memfs.store.reader import FolderReader
 

@@ -6,7 +6,6 @@ on the disk. Critical writes and removals always pass.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ from memfs.dataclass import dataclass, field, replace
 from memfs.errors import HistoryError, MemfsError, Problem, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.model.kinds import KindTable
-from memfs.startup import TYPE_CHECKING, Any
+from memfs.startup import TYPE_CHECKING, Any, json
 from memfs.store.parts import CONTENT, Fire, Parts, QuotaGuard, below_content
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ A migration is one batch: a killed one leaves the old version.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -43,7 +42,7 @@ from memfs.model.state_paths import AGGREGATES, CHECKPOINTS, ITERATIONS
 from memfs.search.generations import index_folder, shared_folder
 from memfs.search.search_index import SearchIndex
 from memfs.settings import Settings
-from memfs.startup import TYPE_CHECKING, Any
+from memfs.startup import TYPE_CHECKING, Any, json
 from memfs.store import Store
 from memfs.store.access_log import FOLDER as SERVED_FOLDER
 from memfs.store.access_log import ServedLog
@@ -286,7 +285,7 @@ def settings_text(tree: View) -> str:
 def version_in_old_place(tree: View) -> int | None:
     """The version that a workspace of format 1 names, in ``configuration/system_config.json``."""
     try:
-        document = json.loads(read_whole(tree, SYSTEM_CONFIG) or b"")
+        document = json.loads(read_whole(tree, SYSTEM_CONFIG) or b"{}")
     except (ValueError, RecursionError):
         return None
     version = document.get(FORMAT) if isinstance(document, dict) else None

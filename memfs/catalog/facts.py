@@ -6,7 +6,6 @@ it again from the bytes.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping
@@ -23,7 +22,7 @@ from memfs.fs.tree import Content
 from memfs.model import MemoryItem, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.time import EPOCH, from_timestamp_ns
-from memfs.startup import Any
+from memfs.startup import Any, json
 
 FILE = "catalog.sqlite"
 _MOST_BYTES = 256 << 20

@@ -18,11 +18,9 @@ from memfs.context.known import KnownText
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import WARNING, Problem, QueryInvalid, SettingInvalid
 from memfs.format.text import shown
-from memfs.model import Hit, MemoryItem, Query, Recall
-from memfs.model.episode import RULE, StateSnapshot
+from memfs.model import Hit, MemoryItem, MemoryType, Query, Recall
 from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED, Origin, count_tokens, gist, whole
-from memfs.model.learning import Trigger, injects
 from memfs.private import NAME
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import QUOTE, around, enclosed, frame, quoted, withheld
@@ -33,6 +31,7 @@ from memfs.store.access_log import not_handed_out
 if TYPE_CHECKING:
     from memfs.context.parts import Sources
     from memfs.context.plugins import Plugins, SourceAnswer
+    from memfs.model.episode import StateSnapshot
     from memfs.recall.recaller import Recaller
     from memfs.settings import MemorySettings
 
@@ -406,7 +405,7 @@ def _found(recall: Recaller, query: Query, known: Callable[[str], bool]) -> Reca
     """The hits that have room; where none has, the best one, shortened: it is found, and must not pass for missing."""
     search = partial(recall.search, fenced=True, leave_out=partial(_left_out, known), mark=_mark)
     answer = search(query)
-    if answer.duplicates and not any(hit.item.type == RULE for hit in answer.hits):
+    if answer.duplicates and not any(hit.item.type == MemoryType.RULE for hit in answer.hits):
         answer = _with_rules(answer, query, search)
     if answer.hits or not answer.cut or query.max_tokens is None:
         return answer
@@ -420,9 +419,9 @@ def _with_rules(answer: Recall, query: Query, search: Callable[[Query], Recall])
     most = query.max_tokens
     room = None if most is None else most - answer.tokens
     free = min(query.limit - len(answer.hits), _RULES)
-    if free <= 0 or (room is not None and room <= 0) or (query.types and RULE not in query.types):
+    if free <= 0 or (room is not None and room <= 0) or (query.types and MemoryType.RULE not in query.types):
         return answer
-    rules = search(replace(query, types=frozenset({RULE}), limit=free, max_tokens=room))
+    rules = search(replace(query, types=frozenset({MemoryType.RULE.value}), limit=free, max_tokens=room))
     hits = sorted((*answer.hits, *rules.hits), key=lambda hit: -hit.score)
     return replace(answer, hits=tuple(hits), counted=answer.tokens + rules.tokens)
 
@@ -624,6 +623,8 @@ class Deliverer:
             deduplicate=True,
             strategy=_FADING if self.memory.decay else "",
         )
+        from memfs.model.episode import StateSnapshot  # costs start-up time, and what is quoted for a prompt needs none
+
         state = StateSnapshot(context=query, agent=agent)
         replies, problems = self._asked(Delivery.ON_DEMAND, state) if within is None else ([], ())
         with not_handed_out():  # not all that is found has room
@@ -640,6 +641,8 @@ class Deliverer:
         had: Collection[str] = (),
         most: int | None = None,
     ) -> DeliveryResult:
+        from memfs.model.learning import Trigger, injects  # as above
+
         if not injects(self._sources.memory_config):
             return DeliveryResult()
         replies, problems = self._asked(delivery, state)

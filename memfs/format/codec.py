@@ -6,7 +6,6 @@ nothing is written that would not be read as the same.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -46,7 +45,7 @@ from memfs.model.item import MemoryItem
 from memfs.model.kinds import ITEM_LIMIT, Kind, KindTable, nearest
 from memfs.model.state_paths import document_kind
 from memfs.model.time import EPOCH
-from memfs.startup import TYPE_CHECKING, Any, sha256
+from memfs.startup import TYPE_CHECKING, Any, json, sha256
 from memfs.version import __version__
 
 if TYPE_CHECKING:

@@ -6,14 +6,13 @@ YAML, the places of values are those that the YAML parser finds.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 
 from memfs.errors import ItemSyntaxError, ItemTooDeep, ItemTooLarge
 from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_PARTS, MIN_INT, Node
 from memfs.format.text import position
-from memfs.startup import TYPE_CHECKING, Any, regex
+from memfs.startup import TYPE_CHECKING, Any, json, regex
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -47,7 +46,9 @@ def load(text: str, parts: int | None = MAX_PARTS, first: int = 1) -> Any:
     if parts is not None:
         _check_size(text, parts)
     try:
-        return _LOADER.decode(text)
+        return json.loads(
+            text, object_pairs_hook=_pairs, parse_int=_integer, parse_float=_fraction, parse_constant=_no_constant
+        )
     except json.JSONDecodeError as error:
         raise _syntax_error(error, text, first) from None
     except RecursionError:
@@ -120,11 +121,6 @@ def _fraction(text: str) -> float:
 
 def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a finite number")
-
-
-_LOADER = json.JSONDecoder(
-    object_pairs_hook=_pairs, parse_int=_integer, parse_float=_fraction, parse_constant=_no_constant
-)
 
 
 def _check_size(text: str, most: int) -> None:

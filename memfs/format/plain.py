@@ -6,16 +6,14 @@ strict, and text that a reader cannot see is refused.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from datetime import date
-from json.encoder import encode_basestring_ascii
 
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import ContentError, InvisibleCharacter, ItemSyntaxError, ItemTooDeep, SchemaInvalid
 from memfs.format.text import HiddenCharacter, findings
-from memfs.startup import Any, Literal
+from memfs.startup import Any, Literal, json
 
 MAX_DEPTH = 64
 MAX_PARTS = 40_000  # keys, values and ends of collections: 20,000 entries of a mapping
@@ -107,7 +105,7 @@ def same(left: Any, right: Any) -> bool:
 def canonical(value: Any) -> str:
     """A text equal for values that JSON Schema calls equal: 1 and 1.0 are, true and 1 are not."""
     if value.__class__ is str:
-        return encode_basestring_ascii(value)
+        return json.dumps(value)
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, Mapping):

@@ -7,7 +7,6 @@ secret by giving a reason, which is recorded.
 from __future__ import annotations
 
 import binascii
-import json
 import math
 import re
 from bisect import bisect_right
@@ -22,7 +21,7 @@ from memfs.errors import ContentError, MemfsError, SecretDetected
 from memfs.format.codec import parse
 from memfs.format.plain import DOCUMENT_PARTS
 from memfs.model.item import MemoryItem
-from memfs.startup import Any, regex
+from memfs.startup import Any, json, regex
 
 _DIGIT = "[0-9]"
 _MARK = r"[!@#$%^&*+=?~]"

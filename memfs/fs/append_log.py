@@ -6,7 +6,6 @@ one cut short by kill -9 or a full disk spoils no other. Lines can be taken away
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import time
@@ -19,7 +18,7 @@ from memfs.dataclass import NamedTuple
 from memfs.errors import LockTimeout, MemfsError, NotRegularFile, QuotaExceeded, StorageIO, WritePending
 from memfs.fs import io
 from memfs.fs.lock import leads_to, locked, release
-from memfs.startup import Any, regex
+from memfs.startup import Any, json, regex
 
 FOLDER = "spool"
 ERRORS = "hooks.log"

@@ -7,7 +7,6 @@ operation.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from memfs.errors import ItemTooLarge, MemfsError, NotRegularFile, StorageFull, StorageIO, StorageReadOnly
-from memfs.startup import Any
+from memfs.startup import Any, json
 
 
 def sync(folder: str) -> None:

@@ -10,7 +10,6 @@ acknowledged.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import struct
 import threading
@@ -25,7 +24,7 @@ from memfs.errors import FormatUnsupported, JournalDamaged, StorageIO, WritePend
 from memfs.fs import io
 from memfs.fs.lock import reset_on_fork
 from memfs.fs.workspace_location import is_own
-from memfs.startup import Any, regex
+from memfs.startup import Any, json, regex
 
 MARKS = frozenset({"applied", "void", "taken"})
 _ID = regex(r"[0-9A-Za-z-]{1,100}")

@@ -10,7 +10,6 @@ locks next, so that a process that locks again as soon as it has released does n
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import sys
 import threading
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.fs import io
-from memfs.startup import TYPE_CHECKING, TypeVar
+from memfs.startup import TYPE_CHECKING, TypeVar, json
 
 _PAUSE = 0.01
 _Value = TypeVar("_Value")

@@ -10,7 +10,6 @@ step that failed or was interrupted is kept if the branch has its commit, and un
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -42,7 +41,7 @@ from memfs.git.layout import (
 from memfs.git.objects import FILE, REGULAR, Object, Objects, Parts, TreeEditor, TreeEntry, write_loose
 from memfs.git.process import TIMEOUT, child_lock, end, entries_of, finish, wait_for_children
 from memfs.git.repository import Repository, beyond, holds_commit, is_ancestor
-from memfs.startup import regex
+from memfs.startup import json, regex
 
 STANDING_STILL = 0.5
 RECORD, BEFORE, PUT = "commit.json", "index.before", "index.put"

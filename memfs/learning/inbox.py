@@ -7,7 +7,6 @@ an item again does nothing twice: it records what it was shared as, and a copy i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from memfs.dataclass import dataclass
@@ -25,7 +24,7 @@ from memfs.model.learning import Source, Suggestion, SuggestionDecision
 from memfs.model.time import EPOCH, format_time, parse_time
 from memfs.recall.conflict_notes import OVER
 from memfs.recall.similarity import normalised
-from memfs.startup import Any
+from memfs.startup import Any, json
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Parts
 from memfs.store.plan import current_signer, signed_by

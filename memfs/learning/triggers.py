@@ -8,7 +8,6 @@ on a match.
 from __future__ import annotations
 
 import heapq
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -45,7 +44,7 @@ from memfs.model.item import BY_TRUST, Trust, trust_rank
 from memfs.model.time import utc_now
 from memfs.search.columns import StampTable
 from memfs.search.terms import generic_terms
-from memfs.startup import Any, sha256
+from memfs.startup import Any, json, sha256
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Fire
 from memfs.store.reader import FolderReader

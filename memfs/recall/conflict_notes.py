@@ -5,7 +5,6 @@ A conflict is named until it is decided, by a word or by an edit of the field.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
@@ -14,7 +13,7 @@ from memfs.errors import MemfsError
 from memfs.format.text import shortened, shown_line
 from memfs.model import MemoryItem
 from memfs.model.item import RecordedConflict
-from memfs.startup import Any
+from memfs.startup import Any, json
 from memfs.store import Store
 from memfs.store.parts import READ_LIMIT, Parts
 

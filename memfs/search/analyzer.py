@@ -8,19 +8,17 @@ languages, and so is a text too short for its language to be detected.
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
-from types import ModuleType
 
 from memfs.dataclass import NamedTuple
 from memfs.model import MemoryItem
 from memfs.resources import word_lists
-from memfs.startup import Any, regex, sha256
+from memfs.startup import Any, import_module, regex, sha256
 
 LONGEST = 64
 _NAMES = {
@@ -80,9 +78,9 @@ def stemmer_name() -> str:
 
 
 @cache
-def _compiled() -> ModuleType | None:
+def _compiled() -> Any:
     try:
-        return importlib.import_module("Stemmer")
+        return import_module("Stemmer")
     except ImportError:
         return None
 
@@ -97,7 +95,7 @@ def _stemmer(code: str) -> Callable[[str], Any]:
     try:
         if compiled is not None:
             return compiled.Stemmer(called, 0).stemWord  # type: ignore[no-any-return]
-        module = importlib.import_module(f"snowballstemmer.{called}_stemmer")
+        module = import_module(f"snowballstemmer.{called}_stemmer")
     except (ImportError, KeyError):  # an older Snowball knows fewer languages
         return str
     return getattr(module, f"{called.title()}Stemmer")().stemWord  # type: ignore[no-any-return]

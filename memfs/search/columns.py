@@ -6,7 +6,6 @@ describes: what the columns of its base know of files, with the rows over it.
 
 from __future__ import annotations
 
-import json
 import zlib
 from array import array
 from bisect import bisect_left, bisect_right
@@ -25,14 +24,14 @@ from memfs.model.ids import stem_of
 from memfs.model.item import RACY_NS
 from memfs.search.documents import EVERYTHING, Filter, IndexRow, Place
 from memfs.search.terms import PassageScores
-from memfs.startup import Any
+from memfs.startup import Any, json
 
 COLUMNS = "columns"
 """In an engine's folder, the file with what is known of its documents."""
 _MAGIC = b"memfs-columns-5\n"
 _CHECKSUM = _LENGTH = 4
 _NUL = "\0"
-_MOST_SOUGHT, _MOST_ASKED, _MOST_MADE = (4, 32), 2_000, 4096
+_MOST_SOUGHT, _MOST_ASKED, _MOST_MADE = 64, 2_000, 4096
 _SQUEEZED, _PLAIN = b"z", b"-"
 _SMALL = 64
 
@@ -187,7 +186,7 @@ class Paths:
             folded: compare without case; ``key`` has none.
         """
         sought = self._sought[folded]
-        if len(sought) > _MOST_SOUGHT[folded]:
+        if len(sought) > _MOST_SOUGHT:
             return (self._folded if folded else self._by_id).get(key)
         if key not in sought:
             text = self._text_folded if folded else self._text

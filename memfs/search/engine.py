@@ -13,7 +13,6 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from heapq import nsmallest
-from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
@@ -27,7 +26,7 @@ from memfs.search.analyzer import WeightedTerms
 from memfs.search.columns import COLUMNS, UNSTAMPED, DocumentColumns, DocumentRow
 from memfs.search.documents import Filter, IndexRow, Place, row_of
 from memfs.search.terms import Asked, PassageScores, PostingCache, Postings, TermStatistics
-from memfs.startup import TYPE_CHECKING, Protocol
+from memfs.startup import TYPE_CHECKING, Protocol, import_module
 
 if TYPE_CHECKING:
     from typing import ClassVar
@@ -351,6 +350,7 @@ class MemoryIndex:
     def __init__(self, *_: object) -> None:
         """Every engine is made for a folder; this one does without."""
         self._rows: dict[str, IndexRow] = {}
+        self._uncut: dict[str, MemoryItem] = {}
         self._terms: dict[Passage, WeightedTerms] = {}
         self._postings: dict[str, dict[Passage, float]] = {}
         self._firsts: dict[Passage, Passage] = {}
@@ -363,13 +363,19 @@ class MemoryIndex:
             self._rows[item.id] = row = row_of(item)
             if row.sequence is not None:
                 self._places.setdefault((row.session, row.sequence), []).append(row.id)
+            self._uncut[item.id] = item
+
+    def cut(self) -> None:
+        """Cut what was added into terms, which the first question with a text would do."""
+        while self._uncut:
+            name, item = self._uncut.popitem()
             passages = analyzer.weighted_terms(item)
             for number, (weights, length) in enumerate(passages):
-                key = item.id, number
+                key = name, number
                 self._terms[key] = weights, length
                 self._length += length
                 if len(passages) > 1:
-                    self._firsts[key] = item.id, 0
+                    self._firsts[key] = name, 0
                 for term, weight in weights.items():
                     self._postings.setdefault(term, {})[key] = weight
 
@@ -379,6 +385,7 @@ class MemoryIndex:
 
     def _forget(self, key: str) -> None:
         row = self._rows.pop(key, None)
+        self._uncut.pop(key, None)
         if row is None:
             return
         if row.sequence is not None:
@@ -436,6 +443,7 @@ class MemoryIndex:
 
     def _scores(self, worth: Mapping[str, float], statistics: TermStatistics) -> PassageScores[Passage]:
         first, second = terms.length_terms(statistics.average_length)
+        self.cut()
         scores = PassageScores(self._firsts)
         for term, factor in terms.factors(worth, statistics).items():
             held = self._postings.get(term, {})
@@ -447,6 +455,7 @@ class MemoryIndex:
         return scores
 
     def statistics(self, wanted: Collection[str]) -> TermStatistics:
+        self.cut()
         return TermStatistics(
             passages=len(self._terms),
             average_length=self._length / len(self._terms) if self._terms else 0.0,
@@ -454,6 +463,7 @@ class MemoryIndex:
         )
 
     def terms(self, beginning: str) -> Collection[str]:
+        self.cut()
         return [term for term in self._postings if term.startswith(beginning)]
 
     def flush(self) -> None:

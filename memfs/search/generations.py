@@ -14,7 +14,6 @@ and by what each cache says of itself, so that those of a workspace that was mov
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import sys
@@ -32,7 +31,7 @@ from memfs.fs.workspace_location import base_folder
 from memfs.model.item import RACY_NS
 from memfs.search.analyzer import identity
 from memfs.search.engine import Engine, engine
-from memfs.startup import Any, regex, sha256
+from memfs.startup import Any, json, regex, sha256
 
 FORMAT = 3
 POINTER = "current"

@@ -44,12 +44,13 @@ from memfs.startup import Protocol, TypeVar
 class Overlay:
     """Fresh items over a base's stamp table. Not safe for several threads: ``SearchIndex`` holds its lock.
 
-    ``restamped`` are base paths that were looked at again. ``clock`` rises with every change.
+    ``restamped`` are base paths that were looked at again. ``clock`` rises with every change. ``index`` answers
+    questions for the items.
     """
 
     def __init__(self, base: StampTable) -> None:
         self._base = base
-        self._index, self._waiting = MemoryIndex(), dict[str, MemoryItem]()
+        self.index = MemoryIndex()
         self.items: dict[str, MemoryItem] = {}
         self.stamps: dict[str, Stamp] = {}
         self.gone: dict[str, int] = {}
@@ -72,17 +73,8 @@ class Overlay:
         elif path in self._base and path not in self.gone:
             self.restamped[path] = stamp
 
-    @property
-    def index(self) -> MemoryIndex:
-        """The items, to be asked."""
-        if self._waiting:
-            waiting, self._waiting = self._waiting, {}
-            self._index.add(waiting.values())
-        return self._index
-
-    def add(self, item: MemoryItem, stamp: Stamp, *, later: bool = False) -> None:
-        """Index an item in place of whatever its path and its id held; ``later``: at the next search; a fold that comes
-        before needs nothing of it.
+    def add(self, item: MemoryItem, stamp: Stamp) -> None:
+        """Index an item in place of whatever its path and its id held.
 
         One that comes back as the base has it is the base's again, so that its words count once.
         """
@@ -100,11 +92,7 @@ class Overlay:
         self.restamped.pop(item.path, None)
         self.stamps[item.path] = stamp
         self.items[item.id] = item
-        if later:
-            self._index.remove([item.id])
-            self._waiting[item.id] = item
-        else:
-            self.index.add([item])
+        self.index.add([item])
 
     def remove(self, path: str) -> None:
         """Forget a path; one that is not known is ignored."""
@@ -151,8 +139,7 @@ class Overlay:
         """Take a path's item out."""
         if self.stamps.pop(path, None) is not None and (item := self._item_at(path)) is not None:
             del self.items[item.id]
-            self._waiting.pop(item.id, None)
-            self._index.remove([item.id])
+            self.index.remove([item.id])
 
     def _item_at(self, path: str) -> MemoryItem | None:
         """The item that was added at a path, unless another took its id."""
@@ -395,17 +382,18 @@ class SearchIndex:
         with self._lock:
             self._stamps()
             gone, rows = list(removed), list(added)
-            many = _MANY_SOON if self.asked_soon else _MANY_FILES
             for path in gone:
                 self._fresh.remove(path)
             for item, stamp in rows:
-                # an engine that keeps no files folds nothing: there a first question would pay for what was stored
-                self._fresh.add(item, stamp, later=self._engine.stored and (later or len(rows) > many))
+                self._fresh.add(item, stamp)
+            # an engine that keeps no files folds nothing: there a first question would pay for what was stored
+            if not self._engine.stored or (self.asked_soon and not later and len(rows) <= _MANY_SOON):
+                self._fresh.index.cut()
 
     def cut(self) -> None:
         """Cut into terms what was left for later."""
         with self._lock:
-            self._fresh.index  # noqa: B018
+            self._fresh.index.cut()
 
     def search(self, query: Query, *, asked: Asked | None = None) -> list[Candidate]:
         """The best ``query.limit`` items of base and overlay on one scale, best first, ties by id.

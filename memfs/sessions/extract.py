@@ -11,7 +11,6 @@ for two calls that try the same thing.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -43,7 +42,7 @@ from memfs.sessions.spool import (
     digest,
     own_words,
 )
-from memfs.startup import Any, regex
+from memfs.startup import Any, json, regex
 
 _COMPLETED, _WORKED_ON = "completed", "in_progress"
 _LONGEST_TASK = 500

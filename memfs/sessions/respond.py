@@ -7,7 +7,6 @@ allow.
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -20,7 +19,6 @@ from memfs.dataclass import replace
 from memfs.errors import MemfsError
 from memfs.fs import append_log, io
 from memfs.model import Hit, MemoryItem, Query
-from memfs.model.episode import StateSnapshot
 from memfs.model.ids import of_mount
 from memfs.model.item import count_tokens, gist, whole
 from memfs.recall.conflict_notes import FINISHED, unresolved_note
@@ -200,7 +198,11 @@ class Responder:
         self._handed: list[tuple[str, Iterable[str], str]] = []
         self._hits: list[Hit] = []
         alone = place.private and place.memory is None  # then the folder at hand leads to no workspace
-        self._command, self._place = command, f" -C {shlex.quote(str(place.root))}" if alone else ""
+        self._command, self._place = command, ""
+        if alone:
+            from shlex import quote  # costs start-up time, and seldom a folder is named
+
+            self._place = f" -C {quote(str(place.root))}"
 
     # -- at the start -------------------------------------------------------------------------------------------------
     def at_start(self) -> str:
@@ -235,6 +237,8 @@ class Responder:
         reminders = _quoted(waiting[:1], _PENDING, int(left * _REMINDERS_SHARE))  # wishes come first
         room = max(left - count_tokens(reminders), 1)
         most = min(workspace.settings.memory.automatic_tokens or room, room)
+        from memfs.model.episode import StateSnapshot  # costs start-up time, and only beginnings ask
+
         state = StateSnapshot(agent=event.agent, session=event.session)
         given = workspace.sources.delivery.automatic(state, max_tokens=most)
         reminders = _quoted(waiting, _PENDING, left - count_tokens(given.text))
@@ -254,6 +258,8 @@ class Responder:
     def _feedback(self, tokens: int) -> str:
         # feedback is always asked for, where it is enabled
         delivery = self._workspace.sources.delivery.apart({"automatic": []})
+        from memfs.model.episode import StateSnapshot  # as above
+
         state = StateSnapshot(agent=self._event.agent, session=self._event.session)
         return delivery.automatic(state, max_tokens=tokens).text
 

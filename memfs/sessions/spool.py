@@ -9,7 +9,6 @@ event ends at once.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -26,7 +25,7 @@ from memfs.fs.workspace_location import find_workspace, named_workspace
 from memfs.git.layout import Layout, discover, state_folder
 from memfs.model.time import format_time, time_in, utc_now
 from memfs.private import Project
-from memfs.startup import Any, regex, sha256
+from memfs.startup import Any, json, regex, sha256
 
 LARGEST = 1 << 16
 """How many bytes one event takes at most, as JSON."""

@@ -6,7 +6,6 @@ record and nothing else, and a disk that takes no writes costs lines, never answ
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from memfs.fs import append_log, io
 from memfs.model import Hit
 from memfs.model.ids import of_mount
 from memfs.model.time import given_time
-from memfs.startup import Any
+from memfs.startup import Any, json
 
 _TEXTS = {
     "way": "way",
@@ -34,7 +33,7 @@ _TEXTS = {
     "question": "question",
 }
 """The texts of a record, each with the key that its line has for it."""
-_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
+_ENCODE = partial(json.dumps, separators=(",", ":"))
 
 
 class AccessRecord(NamedTuple):

@@ -5,7 +5,6 @@ The results of writes and scans are defined here as well, and what a reader has 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +21,7 @@ from memfs.fs.tree import Content, Tree, View
 from memfs.git.repository import Repository
 from memfs.model import KindTable, MemoryItem, Problem
 from memfs.search.search_index import SearchIndex
-from memfs.startup import TYPE_CHECKING, Any, Protocol
+from memfs.startup import TYPE_CHECKING, Any, Protocol, json
 
 if TYPE_CHECKING:
     from memfs.errors import QuotaExceeded

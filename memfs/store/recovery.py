@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -35,7 +34,7 @@ from memfs.fs.workspace_location import is_own
 from memfs.git.repository import Repository
 from memfs.model import Problem, Stamp
 from memfs.model.state_paths import MERGES
-from memfs.startup import TYPE_CHECKING
+from memfs.startup import TYPE_CHECKING, json
 from memfs.store.parts import CONTENT, READ_LIMIT, RECOVERED_FOLDER, Parts
 
 if TYPE_CHECKING:

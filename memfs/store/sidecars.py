@@ -6,7 +6,6 @@ away from the document's own folder is never followed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -20,6 +19,7 @@ from memfs.fs import io
 from memfs.fs.archive import compress, decompress
 from memfs.fs.atomic_replace import sha256
 from memfs.model.state_paths import document_of_sidecar, sidecar_path
+from memfs.startup import json
 from memfs.store.parts import Parts
 from memfs.store.plan import FilePlan
 

@@ -224,6 +224,7 @@ class RevisionItems:
                     left[item.path] = Problem.of(error, item.path)
             index = TreeIndex()
             index.add(owners.values())
+            index.cut()
             return index, {folded: item.path for folded, item in owners.items()}, left
 
     def _candidates(self) -> list[str]:

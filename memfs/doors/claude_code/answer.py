@@ -5,8 +5,6 @@ Each program gets a context in the form in which it takes one.
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -25,7 +23,7 @@ from memfs.sessions.spool import (
     file_name,
     noted_sessions,
 )
-from memfs.startup import Any
+from memfs.startup import Any, json
 from memfs.store.access_log import served_to
 from memfs.workspace import Workspace, open_workspace
 
@@ -115,7 +113,8 @@ def output(event: SessionEvent, text: str) -> str:
 
 def command() -> str:
     """How an agent's shell can call memfs."""
-    import shutil  # only the start of a session wants it, and the others
+    import shlex  # only the start of a session wants it, and the others
+    import shutil
 
     if shutil.which("memfs"):
         return "memfs"

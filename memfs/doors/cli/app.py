@@ -5,7 +5,6 @@ A verb is imported only when it is called.
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from memfs.doors.cli.command import Invocation, Unclear, VerbDeclaration, runnin
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import OutputLost, drop_output, print_json, secure, write, write_error
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
+from memfs.startup import import_module
 
 
 class Verb(NamedTuple):
@@ -242,7 +242,7 @@ def _answered(words: list[str], asked: Invocation) -> int | None:
     name, *rest = words[2:] if placed else words or [""]
     if name not in PLAIN or _COMPLETE in os.environ:
         return None
-    imported = importlib.import_module(f"memfs.doors.cli.{name}")
+    imported = import_module(f"memfs.doors.cli.{name}")
     verb: VerbDeclaration = getattr(imported, f"{name}_", None) or getattr(imported, name)
     given = verb.read(rest, asked)
     if given is None:

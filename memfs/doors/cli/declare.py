@@ -5,11 +5,10 @@ Whatever is more than plain, such as a mistake, help or completion, is for click
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from memfs.dataclass import NamedTuple
-from memfs.startup import TYPE_CHECKING, Any
+from memfs.startup import TYPE_CHECKING, Any, import_module
 
 PARAMETERS = "__click_params__"
 """Where decorators leave the parameters of a function, the last first, as click has it."""
@@ -30,7 +29,7 @@ class Sort(NamedTuple):
     def made(self) -> Any:
         """Click's type."""
         module, _, name = self.source.partition(":")
-        return getattr(importlib.import_module(module), name)(*self.given, **self.named)
+        return getattr(import_module(module), name)(*self.given, **self.named)
 
     def read(self, written: str) -> str | int | None:
         """The value that is plainly of this type; None where click must look."""
@@ -57,7 +56,7 @@ class Parameter:
     def made(self) -> Any:
         """Click's parameter."""
         given = {key: value.made() if isinstance(value, Sort) else value for key, value in self.given.items()}
-        return getattr(importlib.import_module("click"), self.sort)(list(self.names), **given)
+        return getattr(import_module("click"), self.sort)(list(self.names), **given)
 
     @property
     def usual(self) -> Any:
@@ -138,7 +137,7 @@ else:
         """Click as far as declarations need it; the rest of it is imported when it is used."""
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(importlib.import_module("click"), name)
+            return getattr(import_module("click"), name)
 
         def option(self, *names: str, **given: Any) -> Callable[[Any], Any]:
             return _declares(Parameter("Option", names, given))

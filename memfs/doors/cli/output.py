@@ -7,7 +7,6 @@ can rely on.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -18,7 +17,7 @@ from types import MappingProxyType
 from memfs.dataclass import NamedTuple, metadata_of
 from memfs.doors.cli.declare import click
 from memfs.errors import MemfsError, StorageIO
-from memfs.startup import TYPE_CHECKING, Any, regex
+from memfs.startup import TYPE_CHECKING, Any, json, regex
 
 if TYPE_CHECKING:
     from typing import TextIO, TypeAlias

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 
 from memfs import private as private_memories
@@ -55,6 +54,8 @@ class PrivateMemory:
 
     def report(self) -> None:
         """Remark what it holds, and what can be done with it."""
+        import shlex  # which 'status' does without
+
         remark(f"{self.held()}; readable by you alone, outside the repository")
         remark(f"to list it: memfs -C {shlex.quote(str(self.folder))} list")
         remark("'memfs share' lists what could be shared")
