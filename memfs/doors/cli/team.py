@@ -521,7 +521,16 @@ class AccessReport:
     kept: bool
 
 
-@verb("access", text=lambda record: output.document(record if record.served or not record.kept else ()))
+def _access_text(report: AccessReport) -> output.Text:
+    for one in report.served:
+        who = "".join(f", {word} {name}" for word, name in (("agent", one.agent), ("session", one.session)) if name)
+        yield f"{output.time_text(one.time)}  {one.way} through {one.door}{who}"
+        yield f"  {', '.join(one.ids)}"
+    kept = "" if report.kept else "; served.log is off: no more is written down"
+    yield output.Note(f"{output.count(report.total, 'answer')}{kept}")
+
+
+@verb("access", text=_access_text)
 @click.argument("id", required=False, metavar="[ID]", shell_complete=complete_ids)
 @click.option("--agent", default="", metavar="NAME", help="Only what this agent was given.")
 @click.option("--session", default="", metavar="NAME", help="Only what this session was given.")
