@@ -348,12 +348,14 @@ Together = Sequence[tuple[Candidate, Shares]]
 
 _JOINING = 50
 _LOOKED_AT = 1_000
-_NEIGHBOURS = 0.3
+_NEIGHBOURS: Sequence[float] = (0.3,)
+_WIDE_NEIGHBOURS = 0.6, 0.36
+"""What those right beside a turn of a talk lend of their nearness, and the next ones; and so of means of words."""
 _FLOOR = 0.05
 _SURE, _BOUND = 0.5, 0.5
 """Beside an embedder of less weight than the first, what words found gains or loses at most so much of that weight."""
-_KNOWS_SENSES, _IN_TRANSCRIPT = 0.15, 0.8
-"""From what weight on an embedder counts so much, at least, where a talk is the question."""
+_KNOWS_SENSES, _IN_TRANSCRIPT, _MEANS_IN_TRANSCRIPT = 0.15, 0.8, 1.5
+"""From what weight on an embedder counts so much, at least, where a talk is the question; and one that takes means."""
 _PATIENCE_SECONDS = 0.05
 _QUESTION_REST_SECONDS = 10.0
 _REMEMBERED = 64
@@ -379,6 +381,11 @@ class VectorSearch:
     def knows_senses(self) -> bool:
         """Whether the model distinguishes the senses of words, not their spelling alone."""
         return self.embeddings.embedder.weight >= _KNOWS_SENSES
+
+    @property
+    def _takes_means(self) -> bool:
+        """Whether the vector of a text is the mean of its words: all have much in common, and each is vague."""
+        return self.embeddings.embedder.light and self.knows_senses
 
     def prepare(self, queries: Iterable[Query]) -> None:
         """Do what may take a moment: see that new items get their vectors, and embed the questions."""
@@ -456,13 +463,17 @@ class VectorSearch:
             more = self._nearby(vector, query, {one.id for one, _ in together})
             everyone = [*together, *_in_their_sessions(more, together)]
             cosines = self.embeddings.vectors.similarities(vector, [one.id for one, _ in everyone])
+            nearness, lent = cosines, _NEIGHBOURS
+            if self._takes_means:
+                worth = {one.id: _text_score(one, shares) for one, shares in everyone if one.id in cosines}
+                nearness, lent = self.embeddings.vectors.contrasts(vector, worth), _WIDE_NEIGHBOURS
         except (MemfsError, OSError) as error:
             self._store.note_failure(error)
             return together
         weight = self.embeddings.embedder.weight
         if self.knows_senses and len(terms.turns(query.text)) > 1:
-            weight = max(weight, _IN_TRANSCRIPT)
-        return _weighed(everyone, cosines, weight) if cosines else together
+            weight = max(weight, _MEANS_IN_TRANSCRIPT if self._takes_means else _IN_TRANSCRIPT)
+        return _weighed(everyone, cosines, _smoothed(everyone, nearness, lent), weight) if cosines else together
 
     def _nearby(self, vector: Vector, query: Query, known: Collection[str]) -> list[Candidate]:
         """The nearest items that pass the query's filters and are not known yet."""
@@ -488,14 +499,19 @@ def _in_their_sessions(more: Iterable[Candidate], together: Together) -> list[tu
     ]
 
 
-def _weighed(everyone: Together, cosines: Mapping[str, float], weight: float) -> Together:
+def _text_score(candidate: Candidate, shares: Shares) -> float:
+    return candidate.similarity + shares.neighbours + shares.session
+
+
+def _weighed(
+    everyone: Together, cosines: Mapping[str, float], nearness: Mapping[str, float], weight: float
+) -> Together:
     """What each gains or loses by its meaning, in the unit of the text scores; none falls to nothing.
 
     One without a vector neither gains nor loses. A model that counts little moves what words found by a part of its
     text score at most: what has the words keeps its place beside what merely sounds like the question.
     """
-    nearness = _smoothed(everyone, cosines)
-    texts = [candidate.similarity + shares.neighbours + shares.session for candidate, shares in everyone]
+    texts = [_text_score(candidate, shares) for candidate, shares in everyone]
     unit = _spread(texts) or max(texts) or 1.0
     middle, spread = _mean(nearness.values()), _spread(nearness.values()) or 1.0
     judged = []
@@ -521,21 +537,20 @@ def _spread(values: Collection[float]) -> float:
     return sqrt(sum((value - middle) ** 2 for value in values) / len(values))
 
 
-def _smoothed(everyone: Together, cosines: Mapping[str, float]) -> dict[str, float]:
-    """Each nearness with a part of those right before and after it in the talk."""
+def _smoothed(everyone: Together, nearness: Mapping[str, float], lent: Sequence[float]) -> dict[str, float]:
+    """Each nearness with parts of those before and after it in the talk: what the next lend, then the next but one."""
     places = {
-        (candidate.session, candidate.sequence): cosines[candidate.id]
+        (candidate.session, candidate.sequence): nearness[candidate.id]
         for candidate, _ in everyone
-        if candidate.sequence is not None and candidate.id in cosines
+        if candidate.sequence is not None and candidate.id in nearness
     }
-    smoothed = {}
+    smoothed = dict(nearness)
     for candidate, _ in everyone:
-        if candidate.id not in cosines:
-            continue
-        lent = 0.0
-        if candidate.sequence is not None:
-            lent = sum(places.get((candidate.session, candidate.sequence + step), 0.0) for step in (-1, 1))
-        smoothed[candidate.id] = cosines[candidate.id] + _NEIGHBOURS * lent
+        session, at = candidate.session, candidate.sequence
+        if at is not None and candidate.id in nearness:
+            for step, share in enumerate(lent, 1):
+                beside = places.get((session, at - step), 0.0) + places.get((session, at + step), 0.0)
+                smoothed[candidate.id] += share * beside
     return smoothed
 
 

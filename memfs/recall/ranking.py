@@ -908,8 +908,9 @@ def _month_terms() -> frozenset[str]:
 def nothing_fits(text: str, asked: Asked, hits: Sequence[Hit], known: Mapping[str, Collection[str]]) -> bool:
     """Whether none of the best hits has enough of what was asked to be an answer, by the words alone.
 
-    Words count by what they are worth in the question and how rare they are. Numbers and months do not: they are seldom
-    written where something is told. The shares were chosen so that hardly any question that has an answer is said to
+    Words count by what they are worth in the question and how rare they are; one that is a tag of a memory counts as
+    the heaviest, however many have it. Numbers and months do not count: they are seldom written where something is
+    told. The shares were chosen so that hardly any question that has an answer is said to
     have none.
 
     Args:
@@ -919,13 +920,16 @@ def nothing_fits(text: str, asked: Asked, hits: Sequence[Hit], known: Mapping[st
         known: terms that they have, by id; there may be more.
     """
     weights = terms.rare(asked, lambda term: term.isdigit() or term in _month_terms())
-    heaviest = sum(sorted(weights.values(), reverse=True)[:_HEAVIEST])
+    heaviest = sorted(weights.values(), reverse=True)[:_HEAVIEST]
 
-    def fits(held: Collection[str]) -> bool:
+    def fits(held: Collection[str], tags: Collection[str] = ()) -> bool:
         shared = weights.keys() & held
         least = _ENOUGH[min(len(shared), len(_ENOUGH)) - 1]
-        return bool(shared) and sum(weights[term] for term in shared) >= heaviest * least
+        worth = sum(heaviest[0] if term in tags else weights[term] for term in shared)
+        return bool(shared) and worth >= sum(heaviest) * least
 
     best = hits[:_LOOKED_AT]
     enough = any(fits(known.get(hit.item.id, ())) for hit in best)  # mostly, and no text is cut into terms for it
-    return bool(weights) and not enough and not any(fits(terms.held_terms(text, hit.item)) for hit in best)
+    return bool(weights) and not (
+        enough or any(fits(terms.held_terms(text, hit.item), analyzer.terms(" ".join(hit.item.tags))) for hit in best)
+    )

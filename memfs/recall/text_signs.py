@@ -64,6 +64,23 @@ def _denials(text: str) -> frozenset[str]:
     return frozenset(word for code in ("en", *analyzer.text_languages(text)) for word in known.get(code, "").split())
 
 
+def _words(text: str) -> list[str]:
+    """The words of a text, folded; what denies in a script without spaces is a word of its own."""
+    text = text.casefold()
+    return _WORD.findall(text if text.isascii() else _apart().sub(_parted, text))
+
+
+def _parted(found: re.Match[str]) -> str:
+    return f" {found['denies']} " if found["denies"] else found[0]
+
+
+@cache
+def _apart() -> re.Pattern[str]:
+    signs = word_lists()["signs"]
+    words = (word for known in signs["denials"].values() for word in known.split() if analyzer.is_unspaced(word))
+    return re.compile(f"{signs['undenied']}|(?P<denies>{'|'.join(words)})")
+
+
 def asked_for(text: str) -> str:
     """A question without what it leaves out, as *besides basketball*; the whole where nothing else would remain."""
     if len(_WORD.findall(text)) > ONE_QUESTION or not _EXCEPT.search(text):
@@ -99,7 +116,7 @@ class TextSigns(NamedTuple):
             text: the question.
             talk: whether what was found comes from conversations.
         """
-        words = _WORD.findall(text.casefold())
+        words = _words(text)
         sought: dict[str, tuple[float, frozenset[str]]] = {}
         brief = len(words) <= ONE_QUESTION
         if brief and _asks_when(words):
@@ -139,7 +156,7 @@ class TextSigns(NamedTuple):
                     break
             else:
                 return {}  # mostly; cutting words is what takes time
-        tokens = _WORD.findall(text)
+        tokens = _words(text)
         found = {name: factor for name, (factor, words) in self.words.items() if not words.isdisjoint(tokens)}
         if "dated" in self.words and any(
             len(word) == 4 and word[:2] in _CENTURIES for word in tokens if word.isdecimal()

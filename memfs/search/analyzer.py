@@ -21,6 +21,7 @@ from memfs.resources import word_lists
 from memfs.startup import Any, import_module, regex, sha256
 
 LONGEST = 64
+_LEAST_AGAIN = 4
 _NAMES = {
     "en": "english", "de": "german", "fr": "french", "es": "spanish", "pt": "portuguese", "it": "italian",
     "nl": "dutch", "sv": "swedish", "da": "danish", "no": "norwegian", "fi": "finnish", "pl": "polish",
@@ -53,7 +54,13 @@ def language_of(word: str) -> str:
 
 def stem(word: str, code: str = "en") -> str:
     """The stem of a word in lower case, accents kept; the word itself where there are no rules for its language."""
-    return word if len(word) > LONGEST else str(_stemmer(code)(word)) or word
+    if len(word) > LONGEST:
+        return word
+    found = str(_stemmer(code)(word)) or word
+    # the rules for Turkish stop at another ending in each form: where they cut again, the forms of a word meet
+    while code == "tr" and len(shorter := str(_stemmer(code)(found))) >= _LEAST_AGAIN and shorter != found:
+        found = shorter
+    return found
 
 
 @cache
@@ -230,7 +237,7 @@ def _endings(code: str = "") -> tuple[str, ...]:
     return tuple((endings.get(code, "") if code else " ".join(endings.values())).split())
 
 
-VERSION = 7
+VERSION = 8
 TITLE_WEIGHT = 2.0
 BODY_WEIGHT = 1.0
 EXTRA_WEIGHT = 0.5
@@ -348,7 +355,7 @@ def in_languages(text: str, codes: Collection[str]) -> dict[str, tuple[str, ...]
     for token in _tokens(text):
         if not is_unspaced(token):
             own, others = _cut(token, tuple(codes))
-            found |= {token: own} if others else {}
+            found |= {token: own} if others or len(own) > 1 else {}  # one of them may leave a word as English does
     return found
 
 

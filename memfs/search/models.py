@@ -74,7 +74,7 @@ class WordLlamaEmbedder:
         self._folder = _place_of("wordllama", *_NEEDED)
         self.name = "wordllama-l2-supercat-256"
         self.dimensions = _DIMENSIONS
-        self.weight = 0.15
+        self.weight = 0.3
         self.least = 0.2
         self.light = True
         self._lock = threading.RLock()

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from heapq import nsmallest
 from math import isfinite, sqrt
-from operator import mul
+from operator import add, mul, sub
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,9 @@ _ROOM = 256
 _BYTES = 4
 _LARGEST, _LACKING = 127, -1.0
 _CLOSER, _RARE = 5, 10
+_PART, _LEAST = 256, 1e-9
+_BY_BEST = 0.3
+"""What nearness to the best counts beside that to what is asked."""
 _SIGN = b"1" * 128 + b"0" * 128
 """By the byte of a number below zero "0", else "1"."""
 
@@ -247,6 +250,46 @@ class VectorStore:
             _check(vector, self._all.length)
             return self._all.cosines(unit(vector), known)
 
+    def contrasts(self, vector: Vector, worth: Mapping[str, float]) -> dict[str, float]:
+        """How near each of these ids that has a vector is to another vector and, at less, to those of the best of them.
+
+        All vectors are taken less their mean, by which what most texts have in common does not count; the mean is that
+        of a part of them where there are many.
+
+        Args:
+            worth: what each is worth besides; those above their mean are the best.
+
+        Raises:
+            QueryInvalid: as ``search``.
+        """
+        with self._lock:
+            known = [key for key in worth if key in self._all]
+            if not known:
+                return {}
+            _check(vector, self._all.length)
+            every = [*self._all]
+            part = every[:: max(1, len(every) // _PART)]
+            middle = self._all.combined(dict.fromkeys(part, 1 / len(part)))
+            square = _product(middle, middle)
+            sides = {
+                key: sqrt(max(1 - 2 * near + square, _LEAST)) for key, near in self._all.cosines(middle, known).items()
+            }
+            first = self._contrast(list(map(sub, unit(vector), middle)), middle, sides)
+            usual = sum(worth[key] for key in known) / len(known)
+            best = {key: (worth[key] - usual) / sides[key] for key in known if worth[key] > usual}
+            total = sum(best.values())
+            theirs = map(sub, self._all.combined(best), [total * number for number in middle])
+            second = self._contrast(list(theirs), middle, sides)
+            return {key: first[key] + _BY_BEST * second[key] for key in known}
+
+    def _contrast(self, direction: Vector, middle: Vector, sides: Mapping[str, float]) -> dict[str, float]:
+        """The cosine of each vector less the middle, whose length ``sides`` has, to a direction."""
+        base, length = _product(middle, direction), sqrt(_product(direction, direction)) or 1.0
+        return {
+            key: (near - base) / (sides[key] * length)
+            for key, near in self._all.cosines(direction, list(sides)).items()
+        }
+
     @property
     def _all(self) -> FlatRows | MatrixRows:
         if self._rows is None:
@@ -371,6 +414,14 @@ class FlatRows(_NamedRows):
         sums = (sum(map(mul, self._row(place), query)) for place in places)
         return {key: found / (self._sizes[place] or 1.0) for key, place, found in zip(keys, places, sums, strict=True)}
 
+    def combined(self, shares: Mapping[str, float]) -> Vector:
+        """The sum of the directions of some vectors, each times its share."""
+        total: Vector = [0.0] * self.length
+        for key, share in shares.items():
+            place = self._places[key]
+            total = list(map(add, total, map((share / (self._sizes[place] or 1.0)).__mul__, self._row(place))))
+        return total
+
     # -- in one piece -----------------------------------------------------------------------------------------------
     def pack(self, ids: Sequence[str]) -> bytes:
         """How many brief ones these are, the lengths of their rows, below zero for what has none, and the rows."""
@@ -461,6 +512,16 @@ class MatrixRows(_NamedRows):
         rows = self._matrix[[self._places[key] for key in keys]]
         found = rows @ self._np.asarray(query, dtype=self._np.float32)
         return dict(zip(keys, found.tolist(), strict=True))
+
+    def combined(self, shares: Mapping[str, float]) -> Vector:
+        rows = self._matrix[[self._places[key] for key in shares]]
+        found: Vector = (self._np.fromiter(shares.values(), dtype=self._np.float32) @ rows).tolist()
+        return found
+
+
+def _product(one: Vector, other: Vector) -> float:
+    found: float = sum(map(mul, one, other))
+    return found
 
 
 def _check(vector: Vector, length: int) -> None:

@@ -215,6 +215,15 @@ def test_what_nothing_answers_is_said_so(filled: Memfs) -> None:
         assert "nothing_fits" not in filled("recall", question, "--json").json
 
 
+def test_a_tag_answers_what_a_word_that_many_have_does_not(memfs: Memfs) -> None:
+    """A tag says what a memory is about, however many have it; a word in their text alone is not enough."""
+    for number in range(12):
+        memfs("remember", f"Release {number} was late", "--tag", "database", "--id", f"tagged-{number}")
+        memfs("remember", f"The ferry {number} was late", "--id", f"told-{number}")
+    assert "nothing_fits" not in memfs("recall", "which database did Lisbon choose", "--json").json
+    assert memfs("recall", "which ferry did Lisbon choose", "--json").json["nothing_fits"] is True
+
+
 def test_a_word_in_another_form_of_its_language_counts_as_held(memfs: Memfs) -> None:
     """A few words without a language are held by a memory whose language has another form of them."""
     memfs("remember", "Die Verbindungen zum Server werden nach zehn Sekunden getrennt", "--id", "links")
@@ -222,6 +231,8 @@ def test_a_word_in_another_form_of_its_language_counts_as_held(memfs: Memfs) -> 
     assert "nothing_fits" not in answer
     assert answer["hits"][0]["relevance"] == 100
     assert memfs("recall", "Verbindung", "--why-not", "links", "--json").json["shared"] == ["Verbindung"]
+    memfs("remember", "Les sauvegardes sont faites chaque nuit", "--id", "autre")  # French leaves the word as it is
+    assert memfs("recall", "Verbindung", "--json").json["hits"][0]["id"] == "links"
 
 
 LOG = "Nothing is said here at all, and at some length,\nso that lines fill up. " * 40

@@ -198,6 +198,7 @@ def test_the_richest_sentence_holds_most_of_what_is_asked() -> None:
         ("fi", "Palvelimien asetukset ovat hakemistossa", "Missä palvelimen asetuksen?"),
         ("pl", "Połączenia z serwerem są zamknięte", "Które połączenie jest zamknięte?"),
         ("tr", "Ayarları bu dosyalar için değil", "Hangi ayar gibi dosya?"),
+        ("tr", "Bu veritabanları için yedek var", "Hangi veritabanı gibi?"),
         ("ru", "Подключения к серверу закрыты", "Какое подключение?"),
         ("el", "Οι συνδέσεις με τον διακομιστή είναι κλειστές", "Ποια σύνδεση;"),
     ],

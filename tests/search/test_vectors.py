@@ -145,6 +145,20 @@ def test_a_brief_store_finds_nearly_what_the_other_finds(store: VectorStore) -> 
     assert brief.count() == store.count() == len(known)
 
 
+@pytest.mark.parametrize("brief", [False, True], ids=["", "brief"])
+def test_what_all_vectors_have_in_common_does_not_count(store: VectorStore, brief: bool) -> None:
+    """Less their mean, what is near is told apart from what is far; what is like the best is a little nearer."""
+    known = {"a": [9.0, 1, 0, 0], "b": [9.0, 0, 1, 0], "c": [9.0, 0, -1, 0], "d": [9.0, -1, 0, 0]}
+    store = brief_store(known) if brief else store
+    store.take({key: array("f", vector).tobytes() for key, vector in known.items()})
+    assert min(store.similarities([9.0, 1, 0, 0], list(known)).values()) > 0.95
+    found = store.contrasts([9.0, 1, 0, 0], dict.fromkeys((*known, "nobody"), 1.0))
+    assert found == pytest.approx({"a": 1.0, "b": 0.0, "c": 0.0, "d": -1.0}, abs=0.05)
+    found = store.contrasts([9.0, 1, 0, 0], {"a": 0.0, "b": 2.0, "c": 0.0, "d": 0.0})
+    assert found == pytest.approx({"a": 1.0, "b": 0.3, "c": -0.3, "d": -1.0}, abs=0.05)
+    assert store.contrasts([9.0, 1, 0, 0], {"nobody": 1.0}) == {}
+
+
 def test_vectors_in_one_piece_are_those_that_were_packed() -> None:
     """But for the ids that had none; what has another length is not taken."""
     known = {"a": [1.0, 0.5, -0.25, 0.0], "b": [0.0, 0.0, 0.0, 0.0], "c": [0.0, 1.0, 1.0, -1.0]}
