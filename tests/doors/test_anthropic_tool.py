@@ -20,9 +20,8 @@ from anthropic.lib.tools import ToolError
 
 from kit.faults import DISK_FULL
 from memfs import MemoryItem, open_workspace
-from memfs.doors.anthropic import AsyncMemfsMemoryTool, MemfsMemoryTool
+from memfs.doors.anthropic import AsyncMemfsMemoryTool, MemfsMemoryTool, Pages
 from memfs.errors import ExtraMissing
-from memfs.facades.pages import Pages
 from memfs.fs import io
 from memfs.model import Query, RecordedConflict
 from memfs.workspace import Workspace

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memfs.doors.anthropic import clean, page_id, path_of
 from memfs.errors import IdInvalid, PathEscape
-from memfs.facades.pages import clean, page_id, path_of
 from memfs.model import MemoryItem
 from memfs.model.ids import check_id
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from memfs.doors.anthropic import Pages
 from memfs.doors.langgraph.store import Entries, Entry
 from memfs.errors import LockTimeout
 from memfs.facades.agent_tools import AgentMemory
 from memfs.facades.memory_context import MemoryContext, MultiLayeredMemorySystem
-from memfs.facades.pages import Pages
 from memfs.fs import append_log, io
 from memfs.model import MemoryItem, Origin, Query
 from memfs.model.episode import StateSnapshot
