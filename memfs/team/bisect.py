@@ -73,7 +73,9 @@ class FirstBadCommit:
     """The commit that did it.
 
     Attributes:
-        agents, sessions, sources: whose it is, of which sessions, and through which doors it was written.
+        agents: the agents whose writes it holds.
+        sessions: those it comes from.
+        sources: the doors it came through, such as ``cli`` or ``mcp``.
         revision: it does not hold there, and held at each parent that counts.
         or_earlier: commits that could not be tried; one of them may have done it instead.
         steps: how many commits were tried.
