@@ -149,7 +149,7 @@ def test_an_unknown_verb_names_the_nearest(bare: Memfs) -> None:
         (
             "undo",
             "what is to be taken back?",
-            "name --session, --agent or both; or else --commit HEAD, the newest commit",
+            "name --session, --agent or both; or --commit HEAD, the newest commit",
         ),
     ],
 )
