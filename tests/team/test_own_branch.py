@@ -248,7 +248,9 @@ def test_deinit_takes_out_the_place_and_the_links(code: Path, git: Git, memfs: S
     other = tmp_path / "other"
     git(code, "worktree", "add", "-q", str(other), "one")
     memfs(other, "list")
-    memfs(code, "deinit")
+    said = memfs(code, "deinit").splitlines()
+    assert f"  gone  the link {code}/ContextMemory" in said
+    assert not any(line.endswith(f" {code}") for line in said)  # nobody is to read that their code goes
     assert not os.path.lexists(code / LINK)
     assert not os.path.lexists(other / LINK)
     assert (code / ".git/info/exclude").read_bytes() == before

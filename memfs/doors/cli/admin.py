@@ -224,7 +224,7 @@ def _erase_text(erasure: Erasure, dry_run: bool) -> Text:
         proof = f"; no trace in {count(done.proof.objects, 'object')} of git and {count(done.proof.files, 'file')}"
     versions, commits = count(plan.versions, "version"), count(plan.commits, "commit")
     yield f"{'Would erase' if done is None else 'Erased'} {erasure.id}: {versions}, from {commits}{proof}"
-    yield from listed("goes ", [*plan.paths, *plan.copies])
+    yield from listed("goes " if done is None else "gone ", [*plan.paths, *plan.copies])
     yield from listed("stays", [f"{path}, which quotes it" for path in (done.proof if done else plan).quotes])
     yield from listed("left ", [*done.proof.hits, *map(str, done.backups_left)] if done else ())
     yield from listed("not reached:", plan.unreachable)

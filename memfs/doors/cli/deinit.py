@@ -19,7 +19,7 @@ from memfs.doors.cli.private import counts
 from memfs.doors.cli.team import block_of
 from memfs.doors.resident.place import stop as end_resident
 from memfs.errors import MemfsError
-from memfs.fs.workspace_location import code_trees
+from memfs.fs.workspace_location import MEMORY_FOLDER, code_trees
 
 if TYPE_CHECKING:
     from memfs.team.deinit import DeinitPlan
@@ -77,7 +77,8 @@ def _text(done: Deinitialization, dry_run: bool) -> Text:
     gone = [
         *(["the merge driver in .git/config"] if plan.merge_driver else []),
         *(["the entry in your list of trusted workspaces"] if plan.trusted else []),
-        *map(str, (plan.state, *plan.caches, *plan.links)),
+        *map(str, (plan.state, *plan.caches)),
+        *(f"the link {tree / MEMORY_FOLDER}" for tree in plan.links),
         *plan.refs,
         *([f"the branch {plan.branch}"] if plan.branch else []),
         *(f"what memfs put into {file}" for file in (*done.clients, *plan.blocks)),
@@ -89,7 +90,7 @@ def _text(done: Deinitialization, dry_run: bool) -> Text:
         used = f", which {', '.join(map(str, own.used_by))} uses, too" if own.used_by else ""
         (gone if own.goes else stays).append(f"your private memory, {count(own.items, 'item')} in {own.folder}{used}")
     yield f"{'Would take' if dry_run else 'Took'} memfs out of {plan.root}"
-    yield from listed("goes ", gone, _SHOWN)
+    yield from listed("goes " if dry_run else "gone ", gone, _SHOWN)
     yield from listed("stays", stays, _SHOWN)
     if done.commit:
         yield f"Committed {done.commit[:12]}"
