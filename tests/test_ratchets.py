@@ -285,6 +285,8 @@ SLOW = {
     "jsonschema",
     "jsonschema_rs",
     "logging",
+    "ntpath",
+    "shlex",
     "ssl",
     "tomllib",
     "typing",
@@ -295,7 +297,6 @@ SLOW = {
 NEEDED = {
     # what is written is checked by its schema, and committed
     "remember": {"email", "inspect", "jsonschema_rs", "typing", "urllib.parse", "yaml"},
-    "status": {"inspect", "yaml"},
 }
 
 

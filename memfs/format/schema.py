@@ -7,7 +7,6 @@ nothing is ever fetched. Schemas from a workspace are bounded in size, and so is
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -20,7 +19,7 @@ from memfs.format.plain import FieldPath, canonical
 from memfs.model.kinds import Kind, nearest
 from memfs.model.time import parse_time
 from memfs.resources import schema_names, schema_text
-from memfs.startup import Any
+from memfs.startup import Any, json
 
 
 def quick_check(

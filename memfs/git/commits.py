@@ -786,7 +786,9 @@ def build(
         tree = after or objects.add(made, "tree", b"")
         parents = [parent for parent in (commits[-1] if commits else tip, other) if parent]
         unsigned = commit_bytes(group, tree, parents, person)
-        commits.append(objects.add(made, "commit", repository.signing.signed(unsigned, group.writers, asked=asked)))
+        signs = asked or repository.sign != "off"  # else the import is spared
+        signed = repository.signing.signed(unsigned, group.writers, asked=asked) if signs else unsigned
+        commits.append(objects.add(made, "commit", signed))
     contents = _contents(changes for _, changes in named)
     return Chain(commits=tuple(commits), objects=made, editor=editor, root=root, contents=contents)
 

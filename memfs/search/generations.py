@@ -190,7 +190,7 @@ class Generations:
                 _settle(folder / name)
                 digests[name] = _digest(folder / name)
         io.sync_folder(folder / FILES)
-        manifest = json.dumps(self._marks(number) | {"files": digests}, indent=1, sort_keys=True).encode()
+        manifest = json.dumps(self._marks(number) | {"files": digests}, sort_keys=True).encode()
         io.write_file(folder / MANIFEST, manifest)
         io.sync_folder(self._folder)
         digest = sha256(manifest).hexdigest()
@@ -400,7 +400,7 @@ def recorded(record: Path) -> Iterator[tuple[Path, Path]]:
         record: as ``index_folder`` was given it.
     """
     with suppress(MemfsError, OSError):
-        for line in io.read_file(record / RECORD, _LARGEST).splitlines():
+        for line in filter(None, io.read_file(record / RECORD, _LARGEST).splitlines()):
             with suppress(ValueError, KeyError, TypeError, RecursionError):
                 row = json.loads(line)
                 yield Path(row["cache"]), Path(row["root"])

@@ -9,7 +9,6 @@ Its errors become ``IndexUnavailable``.
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from array import array
@@ -25,7 +24,7 @@ from memfs.fs import io
 from memfs.search.columns import DocumentColumns
 from memfs.search.engine import ColumnIndex
 from memfs.search.terms import Postings
-from memfs.startup import Any
+from memfs.startup import Any, json
 
 # Whoosh imports asyncio and a client of HTTP, which take longer than all of Whoosh, for one name each: a decorator that
 # ``functools`` has, and ``urlretrieve``, which it never calls. Another thread could take a substitute for the module.

@@ -108,7 +108,8 @@ class Committer:
         done.notes.extend(self._people.notice_locked(thorough=True))
         adopted = self._adopt(done, include_staged, quiet_seconds, message) if adopt else ()
         reasons = self._commit_waiting(done, message)
-        done.notes.extend(parts.repository.signing.take_notes())
+        if parts.repository.sign != "off":
+            done.notes.extend(parts.repository.signing.take_notes())
         if adopt and done.displaced:
             # While a write of theirs waited these removals were no edits of their own; now they are.
             adopted += self._adopt(done, include_staged, quiet_seconds, message)
