@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 
 import yaml
 from yaml.events import (
@@ -429,7 +429,7 @@ def entries(mapping: Mapping[str, Any], indent: int) -> list[str]:
 def entry(key: str, value: Any, indent: int) -> list[str]:
     """The lines of one ``key: value``."""
     head, body = parts(value, indent, indent)
-    return [f"{' ' * indent}{scalar(key, in_flow=False)}:{' ' if head else ''}{head}", *body]
+    return [f"{' ' * indent}{_key_text(key, False)}:{' ' if head else ''}{head}", *body]
 
 
 def element(value: Any, indent: int) -> list[str]:
@@ -514,12 +514,15 @@ def _text(text: str, in_flow: bool) -> str:
     return '"' + _ESCAPED.sub(_escape, text) + '"'
 
 
+_key_text = lru_cache(maxsize=1024)(_text)
+
+
 def _is_plain(text: str) -> bool:
     return (
         _SAFE_START.match(text) is not None
         and _UNSAFE.search(text) is None
         and text not in _PLAIN_WORDS
-        and _LIKE_NUMBER.fullmatch(text) is None
+        and (text[0] > "9" or _LIKE_NUMBER.fullmatch(text) is None)
     )
 
 

@@ -293,15 +293,13 @@ class FileLock:
         first = self._tried(self.path, waiting)
         if first < 0:
             return None
+        second = -1
         try:
             second = self._tried(self._second, waiting)
-        except BaseException:
-            _let_go(first)
-            raise
-        if second >= 0:
-            return first, second
-        _let_go(first)
-        return None
+        finally:
+            if second < 0:
+                _let_go(first)
+        return (first, second) if second >= 0 else None
 
     def _let_go(self, files: Mapping[Path, int]) -> None:
         """Unlock files, and close them unless the lock is taken often."""

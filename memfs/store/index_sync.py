@@ -355,13 +355,10 @@ class IndexSync:
         with self._lock:
             written, self._written = self._written, {}
         with suppress(MemfsError), self.files.holding_folders():  # they are made again by who needs them
-            self._items.keep([row for row in written.values() if self._is_as_written(*row[:2])])
+            entries = ((row, self.files.entry(path)) for path, row in written.items())
+            self._items.keep([row for row, entry in entries if entry is not None and entry[1:5] == row[1][:4]])
         if cut:
             self.index.cut()
-
-    def _is_as_written(self, item: MemoryItem, stamp: Stamp) -> bool:
-        entry = self.files.entry(item.path)
-        return entry is not None and entry[1:5] == stamp[:4]
 
     def catch_up(self, paths: Iterable[str] | None = None) -> SyncResult:
         """As ``refresh``, after a look at what other processes made of the index.

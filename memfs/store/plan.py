@@ -77,7 +77,6 @@ def _words(item: MemoryItem) -> tuple[object, ...]:
 
 
 _THERE = ("the document was removed since it was read", "there is such a document already")
-_IGNORED_IN_COMPARISON = {"updated": None, "path": "", "sha256": ""}
 
 
 class FilePlan(NamedTuple):
@@ -273,7 +272,7 @@ class Planner:
 
 
 def _same(item: MemoryItem, existing: MemoryItem) -> bool:
-    return item.replace(**_IGNORED_IN_COMPARISON) == existing.replace(**_IGNORED_IN_COMPARISON)
+    return item.replace(updated=existing.updated, path=existing.path, sha256=existing.sha256) == existing
 
 
 def index_plans(index_sync: IndexSync, plans: Sequence[FilePlan], stamps: Mapping[str, Stamp]) -> None:
