@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from memfs import errors
@@ -61,30 +61,14 @@ def secondary(checker: Checker) -> Iterator[Problem]:
 
 
 def clock(checker: Checker) -> Iterator[Problem]:
-    """A warning when what was written last is in the future."""
-    behind = max(_times(checker), default=checker.parts.clock()) - checker.parts.clock()
-    if behind > _TOLERATED:
-        message = f"this machine's clock is {_words(behind)} behind the newest version"
-        hint = "set the clock; the order of versions does not depend on it, but their dates and 'since' do"
-        yield Problem.warning("", "ClockBehind", message, hint)
-
-
-def _times(checker: Checker) -> Iterator[datetime]:
-    repository = checker.parts.repository
-    try:
-        head = repository.head_commit()
-        if head is not None:
-            yield repository.commit_object(head).time
-    except errors.MemfsError:
-        pass  # said by those who examine history
-    for operation in checker.parts.journal.operations():
-        yield datetime.fromtimestamp(operation.time, UTC)
-
-
-def _words(length: timedelta) -> str:
-    if length.days >= 730:
-        return f"{length.days // 365} years"
-    return f"{length.days} days" if length.days > 1 else f"{length.total_seconds() / 3600:.0f} hours"
+    """A warning when the last commit is of the future; where it cannot be read, those who examine history say so."""
+    with suppress(errors.MemfsError):
+        head = checker.parts.repository.head_commit()
+        ahead = checker.parts.repository.commit_object(head).time - checker.parts.clock() if head else timedelta()
+        if ahead > _TOLERATED:
+            message = f"this machine's clock is {ahead / timedelta(days=1):,.1f} days behind the last commit"
+            hint = "set the clock; the order of versions does not depend on it, but their dates and 'since' do"
+            yield Problem.warning("", "ClockBehind", message, hint)
 
 
 CHANGING = ("text", "eol", "filter", "ident", "working-tree-encoding")

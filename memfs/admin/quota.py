@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from memfs.config_names import SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import HistoryError, MemfsError, Problem, QuotaExceeded, StorageIO
 from memfs.fs import io
-from memfs.model.kinds import KindTable
 from memfs.startup import TYPE_CHECKING, Any, json
 from memfs.store.parts import CONTENT, Fire, Parts, QuotaGuard, below_content
 
@@ -130,22 +129,17 @@ def tally(store: Store, parts: Parts) -> MemoryTally:
 
 
 def numbers(store: Store, parts: Parts) -> MemoryTally:
-    """Count the items as the files are now, and weigh their files."""
+    """Count the items by type and layer as the files are now, most first, and weigh their files."""
     store.follow()
-    return tally_of(((path, stamp.size) for path, stamp in parts.index.stamps().items()), parts.kinds)
-
-
-def tally_of(files: Iterable[tuple[str, int]], kinds: KindTable) -> MemoryTally:
-    """Count items by type and layer, most first, and weigh them, by the paths and sizes of their files."""
     types: Counter[str] = Counter()
     layers: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
-    for path, size in files:
-        kind = kinds.at(below_content(path))
+    for path, stamp in parts.index.stamps().items():
+        kind = parts.kinds.at(below_content(path))
         if kind is not None:
             types[kind.name] += 1
             layers[kind.layer.value] += 1
-            sizes[kind.name] += size
+            sizes[kind.name] += stamp.size
     return MemoryTally(
         items=types.total(),
         types=dict(types.most_common()),

@@ -31,7 +31,7 @@ from memfs.model.item import object_id
 from memfs.model.state_facts import describe
 from memfs.state.metrics import slope
 from memfs.store.parts import READ_LIMIT, Parts
-from memfs.store.store import Store
+from memfs.store.store import Store, retry_on_conflict
 
 if TYPE_CHECKING:
     from memfs.state.reader import StateReader
@@ -282,7 +282,6 @@ def iterations_text(numbers: Iterable[int]) -> str:
     return f"iteration{'s' if len(found) > 1 else ''} {shortlist(map(str, found))}" if found else ""
 
 
-_TRIES = 5
 _MOST_BYTES = 1 << 30
 _MOST_DOCUMENTS = 20_000
 
@@ -531,16 +530,17 @@ class Archiver:
 
     def _remove_batch(self, members: Sequence[archive_file.ArchiveMember], message: str, left: dict[str, str]) -> int:
         archived = {member.path: member.sha256 for member in members}
-        for _ in range(_TRIES):
+
+        def removed() -> int:
             there = self._store.plan_restore({member.path: None for member in members})
-            same = {plan.path for plan in there if plan.old_sha == archived[plan.path]}
-            left |= {plan.path: "it changed after it was archived" for plan in there if plan.path not in same}
-            plans = [plan._replace(expected=plan.old_sha) for plan in there if plan.path in same]
-            with suppress(Conflict):  # another process wrote one of them: look again
-                if plans:
-                    self._store.carry_out(plans, message, source=SOURCE)
-                return len(plans)
-        return 0
+            same = [plan._replace(expected=plan.old_sha) for plan in there if plan.old_sha == archived[plan.path]]
+            changed = {plan.path for plan in there} - {plan.path for plan in same}
+            left.update(dict.fromkeys(changed, "it changed after it was archived"))
+            if same:
+                self._store.carry_out(same, message, source=SOURCE)
+            return len(same)
+
+        return retry_on_conflict(removed)
 
     # -- back, and for good --------------------------------------------------------------------------------------------
     def unpack(self, iteration: int) -> UnpackResult:

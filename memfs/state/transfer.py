@@ -524,11 +524,10 @@ class Exporter:
 
     # -- what -----------------------------------------------------------------------------------------------------
     def _item(self, path: str, query: StateQuery) -> ExportRecord | None:
-        for _ in range(_TRIES):
-            item, data = self._store.read(path), self._parts.seen.read(path, ITEM_LIMIT).data
-            if sha256(data) == item.sha256:
-                return record_of_item(item, data.decode()) if _wanted(item, query) else None
-        raise errors.ContentError("the file keeps changing while it is read", path=path, hint="export it again")
+        item, data = self._store.read(path), self._parts.seen.read(path, ITEM_LIMIT).data
+        if sha256(data) != item.sha256:
+            raise errors.ContentError("the file changed while it was read", path=path, hint="export it again")
+        return record_of_item(item, data.decode()) if _wanted(item, query) else None
 
 
 def _record(state: State) -> ExportRecord:

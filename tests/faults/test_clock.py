@@ -146,9 +146,7 @@ def test_31_the_clock_behind_the_newest_version_is_a_warning(opened: Opened, clo
     version(workspace, "from the future")
     clock.ahead = timedelta()
     found = [row for row in workspace.checker.check() if row.code == "ClockBehind"]
-    assert [(row.severity, "10 years" in row.message or "9 years" in row.message) for row in found] == [
-        ("warning", True)
-    ]
+    assert [(row.severity, " days behind" in row.message) for row in found] == [("warning", True)]
     done = subprocess.run(
         [sys.executable, "-m", "memfs", "-C", str(workspace.root), "check", "--json"],
         capture_output=True,
