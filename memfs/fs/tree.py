@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -171,6 +171,9 @@ _MOST_REMOVED = 100
 Made = TypeVar("Made")
 
 
+_check_folder = lru_cache(maxsize=4096)(check_path)
+
+
 def blob_id(data: bytes) -> str:
     """The id git gives to this content."""
     return object_id("blob", data)
@@ -298,8 +301,8 @@ class Tree:
                 continue
             try:
                 folder = path.rpartition("/")[0]
-                if folder not in devices:
-                    check_path(path)
+                if folder and folder not in devices:
+                    _check_folder(folder)
                 facts = os.stat(path, dir_fd=self._root_fd, follow_symlinks=False)
                 if (
                     facts.st_mtime_ns == mtime

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, cached_property
+from itertools import repeat
 from math import log1p
-from operator import attrgetter
+from operator import attrgetter, mul
 from types import MappingProxyType
 
 from memfs.dataclass import NamedTuple, dataclass, field, replace
@@ -427,18 +428,17 @@ class Ranking:
             for one in matches
         ]
 
-    def score(self, match: RankCandidate) -> float:
-        """The product of the factors, each to the power of its weight."""
-        product = 1.0
-        asked, now = self.asked, self._now
+    def _scores(self, matches: Sequence[RankCandidate]) -> Iterable[float]:
+        """For each match the product of the factors, each to the power of its weight."""
+        asked, now, scores = self.asked, self._now, [1.0] * len(matches)
         for _, factor, weight in self._factors:
-            value = factor(match, asked, now)
-            product *= value if weight == 1.0 else value**weight
-        if self._learned is not None:
-            factors = {name: factor(match, self.asked, self._now) ** weight for name, factor, weight in self._moved}
-            factors |= match.shares._asdict()
-            product *= self._learned.factor(match.candidate.id, factors)
-        return product
+            values = [factor(match, asked, now) for match in matches]
+            scores = [*map(mul, scores, values if weight == 1.0 else [value**weight for value in values])]
+        for match, score in zip(matches, scores, strict=True):
+            if self._learned is not None:
+                factors = {name: factor(match, asked, now) ** weight for name, factor, weight in self._moved}
+                score *= self._learned.factor(match.candidate.id, factors | match.shares._asdict())
+            yield score
 
     def reasons(self, match: RankCandidate) -> dict[str, float]:
         """The factors that matter, by name, each as it counted.
@@ -463,9 +463,11 @@ class Ranking:
         candidates = [row.candidate for row in rows]
         idle = {name for name, (held, value) in _IDLE.items() if {*map(held, candidates)} <= {value}}
         self._factors = [row for row in self._factors if row[0] not in idle]
-        found = [RankedCandidate(match, self.score(match), _NO_REASONS) for match in rows]
+        found = [*map(RankedCandidate, rows, self._scores(rows), repeat(_NO_REASONS))]
         if self.asked.text:
-            found.sort(key=lambda one: (-one.score, one.match.candidate.id))
+            if len({one.score for one in found}) < len(found):  # mostly some are worth the same
+                found.sort(key=lambda one: one.match.candidate.id)
+            found.sort(key=attrgetter("score"), reverse=True)
         order = self.asked.times.order if self.asked.times is not None else 0
         return _by_time(found, order) if order and found else found
 

@@ -58,10 +58,11 @@ def _lists(code: str) -> re.Pattern[str]:
     return re.compile(word_lists()["signs"]["lists"].get(code, r"(?!)"), re.IGNORECASE)
 
 
-def _denials(text: str) -> frozenset[str]:
-    """The words that deny what is near them, in English and the languages that a text is in."""
+@cache
+def _denials(languages: tuple[str, ...]) -> frozenset[str]:
+    """The words that deny what is near them, in English and some other languages."""
     known = word_lists()["signs"]["denials"]
-    return frozenset(word for code in ("en", *analyzer.text_languages(text)) for word in known.get(code, "").split())
+    return frozenset(word for code in ("en", *languages) for word in known.get(code, "").split())
 
 
 def _words(text: str) -> list[str]:
@@ -81,6 +82,7 @@ def _apart() -> re.Pattern[str]:
     return re.compile(f"{signs['undenied']}|(?P<denies>{'|'.join(words)})")
 
 
+@lru_cache(maxsize=64)
 def asked_for(text: str) -> str:
     """A question without what it leaves out, as *besides basketball*; the whole where nothing else would remain."""
     if len(_WORD.findall(text)) > ONE_QUESTION or not _EXCEPT.search(text):
@@ -128,7 +130,7 @@ class TextSigns(NamedTuple):
         if persons := terms.persons(text):
             sought["named"] = _NAMED, persons
         denied: frozenset[str] = frozenset()
-        if brief and not (denials := _denials(text)).isdisjoint(words):
+        if brief and not (denials := _denials(analyzer.text_languages(text))).isdisjoint(words):
             sought["denied"] = _DENIED, denials
             denied = frozenset(terms.weights(text)).difference(*map(analyzer.terms, denials.intersection(words)))
         phrases = _phrases(text, words)
@@ -138,8 +140,8 @@ class TextSigns(NamedTuple):
 
     def most(self, lacking: frozenset[str] = frozenset()) -> float:
         """The factor of a text without some terms that has all else that is looked for: no such text gets more."""
-        phrase = any(lacking.isdisjoint(needed) for needed in self.needed)
-        return prod((factor for factor, _ in self.words.values()), start=_PHRASE if phrase else 1.0)
+        start = _PHRASE if any(map(lacking.isdisjoint, self.needed)) else 1.0
+        return prod([factor for factor, _ in self.words.values()], start=start) if self.words else start
 
     def read(self, limit: int) -> int:
         """How many texts to look through for these hits."""

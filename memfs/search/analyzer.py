@@ -12,7 +12,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import chain
 
 from memfs.dataclass import NamedTuple
@@ -329,6 +329,7 @@ def words(text: str, languages: tuple[str, ...] | None = None) -> Iterator[Word]
             yield Word(token if token.isascii() else folded(token), _memo[token])
 
 
+@lru_cache(maxsize=4096)
 def certain_terms(word: str) -> frozenset[str]:
     """The terms that every text with a word has, in whatever language; none where that is not certain."""
     if not word.isascii() or word in _function_words():
@@ -336,6 +337,7 @@ def certain_terms(word: str) -> frozenset[str]:
     return frozenset(term for found in words(word, ()) for term in found.terms)
 
 
+@lru_cache(maxsize=64)  # several parts ask for those of one question
 def languages(text: str) -> tuple[str, ...]:
     """The languages, by code, whose rules cut the words of a text besides those of English; mostly none or one."""
     return _detect_languages(_tokens(text), text)
@@ -363,7 +365,7 @@ def has_no_language(text: str) -> bool:
     """Whether a text is a few words, none of which identifies a language: ``Verbindung``, ``connection pool``."""
     tokens = _tokens(text)
     few = 0 < len(tokens) <= _FEW and STOP_WORDS.isdisjoint(token.lower() for token in tokens)
-    return few and not _detect_languages(tokens, text)
+    return few and not languages(text)
 
 
 def text_languages(text: str) -> tuple[str, ...]:

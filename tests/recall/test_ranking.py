@@ -27,7 +27,7 @@ def match(use: Use | None = None, **fields: Any) -> RankCandidate:
 def value(factor: str, one: RankCandidate, query: Query | None = None) -> float:
     """What one factor says."""
     ranking = Ranking(query or Query(text="apple"), {factor: 1.0}, NOW, KindTable())
-    return ranking.score(ranking.completed([one], {one.candidate.id: one.use})[0])
+    return ranking.ranked(ranking.completed([one], {one.candidate.id: one.use}))[0].score
 
 
 @pytest.mark.parametrize(("uses", "expected"), [(0, 1.0), (1, 1 + log1p(1) / 10), (100, 1 + log1p(100) / 10)])
@@ -98,14 +98,14 @@ def test_reasons_tell_every_factor_that_matters_as_it_counted() -> None:
     product = 1.0
     for factor in told.values():
         product *= factor
-    assert ranking.score(one) == pytest.approx(product)
+    assert ranking.ranked([one])[0].score == pytest.approx(product)
 
 
 def test_no_share_takes_a_score_below_nothing() -> None:
     """An embedder that puts an item far away takes its score to nothing, whatever the weight, not below."""
     far = RankCandidate(match().candidate, Shares(meaning=-5.0))
     for weight in (1.0, 0.5):
-        assert 0 < Ranking(Query(text="apple"), {"text": weight}, NOW).score(far) < 1e-3
+        assert 0 < Ranking(Query(text="apple"), {"text": weight}, NOW).ranked([far])[0].score < 1e-3
 
 
 def test_only_presets_that_need_uses_ask_for_them() -> None:

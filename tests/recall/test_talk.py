@@ -97,7 +97,7 @@ def test_each_factor_says_what_it_is_for(
     """A factor raises, lowers, or leaves the score; where it leaves it, the explanation does not name it."""
     one = said("one", 1.0, candidate.pop("sequence", 1), **candidate)  # type: ignore[arg-type]
     ranking = Ranking(Query(text=question), PRESETS["default"], NOW)
-    points, reasons = ranking.score(RankCandidate(one)), ranking.reasons(RankCandidate(one))
+    points, reasons = ranking.ranked([RankCandidate(one)])[0].score, ranking.reasons(RankCandidate(one))
     assert (factor in reasons) == (larger is not None)
     if larger is not None:
         assert (points > 1.0) == larger
