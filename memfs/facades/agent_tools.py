@@ -38,20 +38,8 @@ if TYPE_CHECKING:
     from memfs.workspace import ForgetResult
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
-    """Who uses the tools: the agent's name, its session, and the door it came through."""
-
-    agent: str = ""
-    session: str = ""
-    source: str = "agent"
-
-    @property
-    def origin(self) -> Origin:
-        """What each item says of it."""
-        return Origin(agent=self.agent, session=self.session, role="assistant")
-
-
+SOURCE = "mcp"
+"""The name in commit trailers of the door that agents' tools are behind."""
 UNBOUNDED = 8000
 """The budget of an answer, in tokens, where the settings name none: a tool's answer is always bounded."""
 _UNSEEN = frozenset({"tags", "expires"})
@@ -124,7 +112,7 @@ class AgentMemory(Facade):
         self.workspace.usage.served.note("read", ids, self.workspace.parts.clock())
 
     # -- writing ----------------------------------------------------------------------------------------------------
-    def store(self, draft: MemoryItem, caller: Caller) -> StoreResult:
+    def store(self, draft: MemoryItem, caller: Origin) -> StoreResult:
         """Keep what an agent says, durable on return; what is known already is united with it.
 
         Raises:
@@ -132,14 +120,14 @@ class AgentMemory(Facade):
             ContentError (``SecretDetected``, too), StorageIO: nothing was stored.
         """
         self.workspace.kinds.get(draft.type)
-        owned = draft.replace(trust=Trust.AGENT.value, origin=caller.origin)
+        owned = draft.replace(trust=Trust.AGENT.value, origin=caller)
         if owned.type == CONVENTION:
             owned = owned.replace(status=PROPOSED)  # a team agrees, an agent does not
-        with signed_by(caller.origin):
-            return self.workspace.intake.store(owned, review=False, source=caller.source)
+        with signed_by(caller):
+            return self.workspace.intake.store(owned, review=False, source=SOURCE)
 
     def update(
-        self, item_id: str, changes: Mapping[str, Any], caller: Caller, expected: str | None = None
+        self, item_id: str, changes: Mapping[str, Any], caller: Origin, expected: str | None = None
     ) -> tuple[MemoryItem, MemoryItem]:
         """Change fields of an item; return it as it was and as it is.
 
@@ -162,18 +150,18 @@ class AgentMemory(Facade):
             if after == before and expected in (None, before.sha256):
                 return before, before
             read = before.sha256 if expected is None else expected
-            with signed_by(caller.origin):
-                return before, self.workspace.store.put(after, read, source=caller.source)
+            with signed_by(caller):
+                return before, self.workspace.store.put(after, read, source=SOURCE)
 
         done = updated() if expected is not None else retry_on_conflict(updated, tries=_TRIES)
         if done[0] != done[1]:
             self.workspace.usage.served.mark(CORRECTED, done[1].id, self.workspace.parts.clock())
         return done
 
-    def feedback(self, item_id: str, helpful: bool, reason: str, caller: Caller) -> MemoryItem:
+    def feedback(self, item_id: str, helpful: bool, reason: str, caller: Origin) -> MemoryItem:
         """Let an item count for more or less; see ``Feedback.give``."""
-        with signed_by(caller.origin):
-            return self.workspace.feedback.give(self.exactly(item_id).id, helpful, reason, source=caller.source)
+        with signed_by(caller):
+            return self.workspace.feedback.give(self.exactly(item_id).id, helpful, reason, source=SOURCE)
 
     def end_session(self, session: str) -> None:
         """Clear a session's working memory; what matters of it is kept, or suggested, as the settings say.
@@ -293,19 +281,19 @@ class AgentMemory(Facade):
         return self.workspace.history.log(target, limit=limit, since=since)
 
     # -- taking away and bringing back --------------------------------------------------------------------------------
-    def delete(self, item_id: str, reason: str, caller: Caller, expected: str | None = None) -> ForgetResult:
+    def delete(self, item_id: str, reason: str, caller: Origin, expected: str | None = None) -> ForgetResult:
         """Take an item out of the files and out of recall; history holds it.
 
         Raises:
             ItemNotFound, Conflict, StorageIO: nothing was changed.
         """
         self.require_own(item_id)
-        with signed_by(caller.origin):
-            gone = self.workspace.forget(item_id, reason, expected=expected, source=caller.source)
+        with signed_by(caller):
+            gone = self.workspace.forget(item_id, reason, expected=expected, source=SOURCE)
         self._settle()
         return gone
 
-    def restore(self, item_id: str, revision: str, caller: Caller) -> RestoredItem:
+    def restore(self, item_id: str, revision: str, caller: Origin) -> RestoredItem:
         """Bring an item back: as it was at a revision, what was displaced before a commit, or else its version before.
 
         Args:
@@ -316,10 +304,10 @@ class AgentMemory(Facade):
             IdInvalid, ItemNotFound, HistoryUnavailable: there is no such version.
             Conflict: the file holds an edit that no commit holds.
         """
-        with signed_by(caller.origin):
-            return self._restored(self._named(item_id), revision, caller)
+        with signed_by(caller):
+            return self._restored(self._named(item_id), revision)
 
-    def _restored(self, name: str, revision: str, caller: Caller) -> RestoredItem:
+    def _restored(self, name: str, revision: str) -> RestoredItem:
         displaced = [row for row in self.workspace.recovered.list() if stem_of(row.path) == name]
         gone = not (revision or self.workspace.store.locate(name))
         if revision == RECOVERED or (gone and displaced):
@@ -331,7 +319,7 @@ class AgentMemory(Facade):
         self._settle()
         chosen = self.workspace.repository.resolve(revision) if revision else self._version_before(name)
         self.workspace.history.found_at(chosen, name)  # what is not there is not brought back by taking away
-        done = self.workspace.history.restore(chosen, name, source=caller.source)
+        done = self.workspace.history.restore(chosen, name, source=SOURCE)
         return RestoredItem(item=self.exactly(name), origin=chosen[:12], changed=bool(done.restored))
 
     # -- inside -------------------------------------------------------------------------------------------------------
@@ -363,10 +351,10 @@ class AgentMemory(Facade):
 
 
 # -- changes --------------------------------------------------------------------------------------------------------
-def _changed(before: MemoryItem, changes: Mapping[str, Any], caller: Caller) -> MemoryItem:
+def _changed(before: MemoryItem, changes: Mapping[str, Any], caller: Origin) -> MemoryItem:
     after = before.replace(**changes)
     if (after.content, after.title) != (before.content, before.title):
-        after = after.replace(origin=caller.origin)  # it is the agent that says so
+        after = after.replace(origin=caller)  # it is the agent that says so
     done = {name for name in changes if getattr(after, name) != getattr(before, name)}
     unseen = _UNSEEN | ({"status"} if before.type == "prospective" else set())
     if done <= unseen or before.trust not in BY_TRUST:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from memfs.errors import Conflict, HistoryUnavailable, IdInvalid, ItemNotFound, SettingInvalid
-from memfs.facades.agent_tools import AgentMemory, Caller
-from memfs.model import MemoryItem, Query
+from memfs.facades.agent_tools import AgentMemory
+from memfs.model import MemoryItem, Origin, Query
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
-CODER = Caller(agent="coder", session="s42", source="test")
+CODER = Origin(agent="coder", session="s42", role="assistant")
 
 
 def test_a_list_has_the_newest_that_pass_its_filters(opened: Opened) -> None:

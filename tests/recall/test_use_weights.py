@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfs import MemoryItem, Query, Workspace
-from memfs.facades.agent_tools import AgentMemory, Caller
+from memfs.facades.agent_tools import AgentMemory
+from memfs.model import Origin
 from memfs.recall.use_weights import UseWeights, learned
 from memfs.store.access_log import FOLDER, HELPED, REFUSED, AccessRecord, ServedLog, served_to
 
@@ -215,7 +216,7 @@ def test_switched_off_the_order_is_what_it_was(workspace: Workspace, opened: Ope
 def test_feedback_and_corrections_are_no_handing_out(workspace: Workspace) -> None:
     """They stand in the record, for learning alone: who was given what is reported as before."""
     memory = AgentMemory(workspace=workspace)
-    caller = Caller(agent="scout")
+    caller = Origin(agent="scout", role="assistant")
     memory.search("staging server", 3)
     memory.feedback("server-00", True, "", caller)
     memory.feedback("server-01", False, "", caller)

@@ -10,12 +10,12 @@ import pytest
 
 from memfs import MemoryItem, Workspace
 from memfs.doors.mcp import memory_tools
-from memfs.facades.agent_tools import AgentMemory, Caller
+from memfs.facades.agent_tools import AgentMemory
 from memfs.facades.memory_context import MemoryContext
 from memfs.facades.memory_layer import MemoryLayer
 from memfs.facades.pipelines import RetrievalPipeline, TimeWeightedRetrieval
 from memfs.learning.consolidation import relevant
-from memfs.model import Query
+from memfs.model import Origin, Query
 from memfs.sessions.respond import Responder
 from memfs.sessions.spool import SessionLocation, parse
 
@@ -81,7 +81,7 @@ def test_an_agent_finds_its_own_proposal_where_it_asks_for_conventions(workspace
     listed = memory.listed(Query(types=frozenset({"convention"})), 10)
     assert {item.status for item in listed} == {"accepted", "proposed", "retired", ""}
     assert memory.get("naming-1").status == "proposed"
-    changed = memory.update("naming-1", {"status": "accepted"}, Caller(agent="coder"))[1]
+    changed = memory.update("naming-1", {"status": "accepted"}, Origin(agent="coder", role="assistant"))[1]
     assert (changed.status, changed.trust) == ("accepted", "agent")
     assert NOT[0] not in memory.search(QUESTION, 10).text
     workspace.sources.agreements.decide(["naming-1"], "accepted")

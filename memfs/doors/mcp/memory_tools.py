@@ -11,7 +11,7 @@ from memfs.admin.history import RECOVERED
 from memfs.dataclass import dataclass, field
 from memfs.errors import Conflict, MemfsError, QueryInvalid, SecretDetected
 from memfs.format.text import shortened, shown, shown_line
-from memfs.model import Hit, MemoryItem, Query
+from memfs.model import Hit, MemoryItem, Origin, Query
 from memfs.model.item import VOUCHED
 from memfs.model.kinds import nearest
 from memfs.model.query import moment
@@ -25,7 +25,6 @@ from memfs.version import __version__
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
     from memfs.doors.mcp.server import WorkspaceSession
-    from memfs.facades.agent_tools import Caller
     from memfs.git.log import Revision
     from memfs.model import Problem
     from memfs.model.state_documents import Acknowledgement
@@ -136,7 +135,7 @@ _TO_DO = "Not done yet:"
 
 
 # -- finding --------------------------------------------------------------------------------------------------------
-def memory_search(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
+def memory_search(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``memory_search``."""
     if revision := given.get("as_of", ""):
         return _searched_at(opened, given, revision)
@@ -184,7 +183,7 @@ def filters(given: Given) -> Query | None:
     return Query(types=types, tags=tags, since=since, until=until) if types or tags or since or until else None
 
 
-def memory_get(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult:
+def memory_get(opened: WorkspaceSession, _: Origin, given: Given) -> ToolResult:
     """``memory_get``."""
     revision, offset = given.get("revision", ""), given.get("offset", 0)
     item = opened.memory.at(given["id"], revision) if revision else opened.memory.get(given["id"])
@@ -203,7 +202,7 @@ def fenced_item(item: MemoryItem, offset: int = 0) -> str:
     return f"{text}\n\nsha256: {item.sha256}" if item.sha256 else text
 
 
-def memory_list(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult:
+def memory_list(opened: WorkspaceSession, _: Origin, given: Given) -> ToolResult:
     """``memory_list``."""
     for name in given.get("types", ()):
         opened.memory.workspace.kinds.get(name)
@@ -224,7 +223,7 @@ def _row(row: Mapping[str, Any]) -> str:
 
 
 # -- history --------------------------------------------------------------------------------------------------------
-def memory_history(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult:
+def memory_history(opened: WorkspaceSession, _: Origin, given: Given) -> ToolResult:
     """``memory_history``."""
     revisions = opened.memory.log(given.get("id"), given["limit"], moment("since", given.get("since")))
     rows = [_revision(one) for one in revisions]
@@ -250,7 +249,7 @@ def _revision(one: Revision) -> dict[str, Any]:
 
 
 # -- what is delivered---------------------------------------------------------------------------------------------
-def memory_context(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
+def memory_context(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``memory_context``: the start of a task, unless files or a tool say that this is a step of one."""
     beginning = not (given.get("files") or given.get("tool"))
     parts: list[str] = []
@@ -275,7 +274,7 @@ def _nothing(opened: WorkspaceSession) -> str:
     return f"No preference, warning or rule matters here{more}."
 
 
-def _before_step(opened: WorkspaceSession, caller: Caller, given: Given) -> DeliveryResult:
+def _before_step(opened: WorkspaceSession, caller: Origin, given: Given) -> DeliveryResult:
     from memfs.model.episode import StateSnapshot  # connecting does without it
 
     situation, files = given.get("situation", ""), given.get("files", ())
@@ -297,7 +296,7 @@ def _notes(opened: WorkspaceSession, result: DeliveryResult) -> list[str]:
 
 
 # -- status ---------------------------------------------------------------------------------------------------------
-def memory_status(opened: WorkspaceSession, caller: Caller, _: Given) -> ToolResult:
+def memory_status(opened: WorkspaceSession, caller: Origin, _: Given) -> ToolResult:
     """``memory_status``."""
     found = opened.memory.status()
     problems: Sequence[Problem] = found.pop("problems")
@@ -318,7 +317,7 @@ WORKING = "working"
 _FIELDS = {"content": "content", "title": "title", "type": "memory_type", "status": "status"}
 
 
-def memory_store(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
+def memory_store(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``memory_store``."""
     draft = MemoryItem(
         given["content"],
@@ -353,7 +352,7 @@ def _stored(data: dict[str, Any]) -> list[str]:
     return lines
 
 
-def memory_update(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
+def memory_update(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``memory_update``."""
     changes: dict[str, Any] = {field: given[name] for name, field in _FIELDS.items() if name in given}
     changes |= {name: given[name] for name in ("tags", "context") if name in given}
@@ -371,7 +370,7 @@ def memory_update(opened: WorkspaceSession, caller: Caller, given: Given) -> Too
     return ToolResult("\n".join(lines), data)
 
 
-def memory_delete(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
+def memory_delete(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``memory_delete``."""
     gone = opened.memory.delete(given["id"], given.get("reason", ""), caller, given.get("expected"))
     revision, uncommitted = gone.revision[:12], gone.revision == RECOVERED
@@ -385,7 +384,7 @@ def memory_delete(opened: WorkspaceSession, caller: Caller, given: Given) -> Too
     return ToolResult("\n".join(lines), {"id": gone.item.id, "revision": revision, "restore": way_back})
 
 
-def memory_restore(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
+def memory_restore(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``memory_restore``."""
     back = opened.memory.restore(given["id"], given.get("revision", ""), caller)
     text = f"Restored {back.item.id} from {back.origin}." if back.changed else f"{back.item.id} says so already."
@@ -393,7 +392,7 @@ def memory_restore(opened: WorkspaceSession, caller: Caller, given: Given) -> To
     return ToolResult(text, data)
 
 
-def memory_feedback(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
+def memory_feedback(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``memory_feedback``."""
     item = opened.memory.feedback(given["id"], given["helpful"], given.get("reason", ""), caller)
     way = "more" if given["helpful"] else "less"
@@ -408,7 +407,7 @@ _NAMED = ("agents", "components", "hypotheses", "iterations", "metrics")
 _KINDS = ("agent_output", "state_update", "meta_review", "hypothesis", "tournament_result")
 
 
-def state_store(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
+def state_store(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``state_store``."""
     kind = given["kind"]
     if kind not in _KINDS:
@@ -421,7 +420,7 @@ def state_store(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolR
     if base is not None and kind != "hypothesis":
         raise QueryInvalid("only a hypothesis has one", field="base", hint="leave it out")
     states = opened.states
-    with signed_by(caller.origin):
+    with signed_by(caller):
         ack: Acknowledgement = getattr(states, f"store_{kind}")(document, **({} if base is None else {"base": base}))
     names = ("path", "sha256", "continuation_token", "checkpoint_id", "checkpoint_problem", "conflicts")
     data = {name: plain(value) for name in names if (value := getattr(ack, name))}
@@ -437,7 +436,7 @@ def state_store(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolR
     return ToolResult("\n".join(lines), data)
 
 
-def state_get(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult:
+def state_get(opened: WorkspaceSession, _: Origin, given: Given) -> ToolResult:
     """``state_get``."""
     named = {name: given[name] for name in _NAMED if given.get(name)}
     if "iterations" in named:
@@ -456,29 +455,29 @@ def state_get(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult:
     return ToolResult(quoted(text.split("\n")), data)
 
 
-def state_save(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
+def state_save(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``state_save``."""
     agent = given.get("agent") or caller.agent
-    with signed_by(caller.origin):
+    with signed_by(caller):
         token = opened.states.save_continuation(agent, given["task"], given["state"])
     return ToolResult(f"Kept under {token}: state_resume gives it back.", {"token": token})
 
 
-def state_resume(opened: WorkspaceSession, _: Caller, given: Given) -> ToolResult:
+def state_resume(opened: WorkspaceSession, _: Origin, given: Given) -> ToolResult:
     """``state_resume``."""
     state = plain(opened.states.resume(given["token"]))
     text = json.dumps(state, indent=1, ensure_ascii=False)
     return ToolResult(quoted(text.split("\n")), {"token": given["token"], "state": state})
 
 
-def state_feedback(opened: WorkspaceSession, caller: Caller, given: Given) -> ToolResult:
+def state_feedback(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``state_feedback``."""
     agent = given.get("agent") or caller.agent
     states = opened.states
     if opened.read_only:  # that it was given is not recorded
         found = states.workspace.states.feedback.for_agent(agent, record=False)
     else:
-        with signed_by(caller.origin):
+        with signed_by(caller):
             found = states.feedback_for(agent)
     data = {"agent": found.agent, "text": found.text, "version": found.version, "from_iteration": found.from_iteration}
     text = found.text or "\n".join([f"There is no feedback for {found.agent}.", *found.remarks])

@@ -23,7 +23,7 @@ from memfs.model.kinds import nearest
 
 if TYPE_CHECKING:
     from memfs.doors.mcp.server import WorkspaceSession
-    from memfs.facades.agent_tools import Caller
+    from memfs.model import Origin
 
 
 _TEXT = 2_000
@@ -186,7 +186,7 @@ class ToolRow:
     about: str
     arguments: Sequence[Argument] = ()
     gives: Mapping[str, str]
-    run: Callable[[WorkspaceSession, Caller, Mapping[str, Any]], ToolResult]
+    run: Callable[[WorkspaceSession, Origin, Mapping[str, Any]], ToolResult]
     writes: bool = False
     takes_away: bool = False
     repeatable: bool = False
