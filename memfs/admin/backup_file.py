@@ -239,6 +239,16 @@ class BackupManifest:
     left_out: tuple[str, ...] = ()
     whole: bool = True
 
+    @property
+    def count(self) -> int:
+        """How many files it holds."""
+        return len(self.files)
+
+    @property
+    def tip(self) -> str | None:
+        """The commit that HEAD was at; None where there was none."""
+        return self.refs.get(self.head) or self.refs.get("HEAD")
+
     def encode(self) -> bytes:
         """As it is in the archive."""
         from dataclasses import asdict

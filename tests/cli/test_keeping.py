@@ -14,7 +14,7 @@ def test_a_backup_is_made_listed_and_restored(root: Path, memfs: Memfs, bare: Me
     place = str(tmp_path / "backups")
     made = memfs("admin", "backup", "create", "--to", place, "--json").json["backups"]
     assert len(made) == 1
-    assert made[0]["verified"]
+    assert made[0]["whole"]
     assert made[0]["head"] == git(root, "rev-parse", "HEAD").strip()
     assert made[0]["files"] > 3
     assert place in memfs("admin", "backup", "create", "--to", place).out
@@ -33,7 +33,7 @@ def test_a_backup_is_made_listed_and_restored(root: Path, memfs: Memfs, bare: Me
 def test_a_backup_is_checked_without_being_restored(memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
     """--check says whether a backup is sound; a damaged one is refused by name with exit code 1 and no traceback."""
     made = memfs("admin", "backup", "create", "--to", str(tmp_path / "b"), "--json").json["backups"][0]["path"]
-    assert bare("admin", "backup", "verify", made, "--json").json["sound"]
+    assert bare("admin", "backup", "verify", made, "--json").json["files"]
     assert "as it was written" in bare("admin", "backup", "verify", made).out
     data = bytearray(Path(made).read_bytes())
     data[len(data) // 2] ^= 1

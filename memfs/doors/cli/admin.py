@@ -230,9 +230,9 @@ def _erase_text(erasure: Erasure, dry_run: bool) -> Text:
     yield from listed("not reached:", plan.unreachable)
     if done is None:
         yield from listed("backup from before:", map(str, plan.backups))
-        shared = "others may rely on this history: it takes --rewrite-shared-history" if plan.shared else ""
-        unchanged = "a dry run: nothing was changed" if dry_run else ""
-        yield from map(Note, filter(None, (plan.refused, shared, unchanged)))
+        shared = ["others may rely on this history: it takes --rewrite-shared-history"] * plan.shared
+        refused, unchanged = [plan.refused] * bool(plan.refused), ["a dry run: nothing was changed"] * dry_run
+        yield from map(Note, (*refused, *shared, *unchanged))
 
 
 @verb("erase", text=_erase_text, exit_code=_erase_code)

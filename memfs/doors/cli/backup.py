@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs.dataclass import dataclass, field
+from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, remark, verb
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.output import Text, count, merge, problems_note, size
+from memfs.doors.cli.output import Text, count, problems_note, size
 from memfs.doors.cli.parser import Actions
 from memfs.git.log import OWN_PATHS
 from memfs.model import Problem
@@ -33,44 +33,18 @@ _TO = click.option("--to", metavar="DIR", type=click.Path(file_okay=False), call
 
 
 # -- create -------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class NewBackup:
-    """A backup that was written.
-
-    Attributes:
-        made: of which these fields are inlined.
-        files: how many files it holds.
-        head: the commit that HEAD is at; null where there is none.
-        verified: whether it was read back and compared; always so.
-    """
-
-    made: BackupResult = field(
-        metadata=merge("path bytes waiting=manifest.waiting left_out=manifest.left_out removed whole")
-    )
-    files: int
-    head: str | None
-    verified: bool = True
-
-    @classmethod
-    def of(cls, made: BackupResult) -> NewBackup:
-        """What is reported of a backup."""
-        manifest = made.manifest
-        return cls(made, len(manifest.files), manifest.refs.get(manifest.head) or manifest.refs.get("HEAD"))
-
-
-def _created_text(report: tuple[NewBackup, ...]) -> Text:
-    for one in report:
-        made = one.made
+def _created_text(report: tuple[BackupResult, ...]) -> Text:
+    for made in report:
         waiting = f", {count(made.manifest.waiting, 'write')} to commit" if made.manifest.waiting else ""
         yield f"Wrote {made.path}"
-        yield f"  {size(made.bytes)}, {count(one.files, 'file')}{waiting}; read back and compared"
+        yield f"  {size(made.bytes)}, {count(made.manifest.count, 'file')}{waiting}; read back and compared"
         yield from (f"  without {row}" for row in made.manifest.left_out)
         yield from (f"  removed {path}" for path in made.removed)
 
 
-@verb("create", text=_created_text, key="backups", exit_code=lambda report: not all(one.made.whole for one in report))
+@verb("create", text=_created_text, key="backups", exit_code=lambda report: not all(made.whole for made in report))
 @_TO
-def _create(workspace: Workspace, to: Path | None) -> tuple[NewBackup, ...]:
+def _create(workspace: Workspace, to: Path | None) -> tuple[BackupResult, ...]:
     """Write one verified file with all files, the whole history and what waits for its commit.
 
     It goes to the folders of backup.targets, or to a folder of your own, and backup.copies of them are kept in each.
@@ -82,33 +56,18 @@ def _create(workspace: Workspace, to: Path | None) -> tuple[NewBackup, ...]:
         memfs admin backup create
         memfs admin backup create --to /mnt/disk/backups
     """
-    return tuple(map(NewBackup.of, workspace.backups.make(to)))
+    return tuple(workspace.backups.make(to))
 
 
 # -- verify -------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class BackupProof:
-    """A backup that is whole.
-
-    Attributes:
-        manifest: what it says of itself; of which these fields are inlined.
-        files: how many files it holds.
-        sound: whether it is; always so, since one that is not is refused.
-    """
-
-    manifest: BackupManifest = field(metadata=merge("created waiting left_out"))
-    files: int
-    sound: bool = True
-
-
-def _proof_text(proof: BackupProof) -> Text:
-    yield f"Every byte is as it was written: {count(proof.files, 'file')}, {proof.manifest.created}"
-    yield from (f"  made without {row}" for row in proof.manifest.left_out)
+def _proof_text(proved: BackupManifest) -> Text:
+    yield f"Every byte is as it was written: {count(proved.count, 'file')}, {proved.created}"
+    yield from (f"  made without {row}" for row in proved.left_out)
 
 
 @verb("verify", text=_proof_text)
 @_FILE
-def _verify(file: Path) -> BackupProof:
+def _verify(file: Path) -> BackupManifest:
     """Read a whole backup, and say whether each byte is as it was written; its history was taken on trial then.
 
     Exit code 1: it is not.
@@ -118,8 +77,7 @@ def _verify(file: Path) -> BackupProof:
     """
     from memfs.admin.backup_file import verify
 
-    manifest = verify(file)
-    return BackupProof(manifest, len(manifest.files))
+    return verify(file)
 
 
 # -- restore ------------------------------------------------------------------------------------------------------

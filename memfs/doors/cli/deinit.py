@@ -74,16 +74,11 @@ _SHOWN = 20
 
 def _text(done: Deinitialization, dry_run: bool) -> Text:
     plan, own = done.plan, done.private
-    gone = [
-        *(["the merge driver in .git/config"] if plan.merge_driver else []),
-        *(["the entry in your list of trusted workspaces"] if plan.trusted else []),
-        *map(str, (plan.state, *plan.caches)),
-        *(f"the link {tree / MEMORY_FOLDER}" for tree in plan.links),
-        *plan.refs,
-        *([f"the branch {plan.branch}"] if plan.branch else []),
-        *(f"what memfs put into {file}" for file in (*done.clients, *plan.blocks)),
-        *plan.files,
-    ]
+    gone = [*map(str, (plan.state, *plan.caches)), *plan.refs, *plan.files]
+    gone += [f"the link {tree / MEMORY_FOLDER}" for tree in plan.links]
+    gone += [f"what memfs put into {file}" for file in (*done.clients, *plan.blocks)]
+    gone += ["the merge driver in .git/config"] * plan.merge_driver + [f"the branch {plan.branch}"] * bool(plan.branch)
+    gone += ["the entry in your list of trusted workspaces"] * plan.trusted
     stays = [*plan.leaves, *(f"the backup {file}" for file in done.backups)]
     stays += [f"what you installed for all projects ('{command}')" for command in done.installed_for_all]
     if own is not None:

@@ -287,6 +287,9 @@ ATTRIBUTES: Mapping[str, str] = {
     "DeliveryResult": "text texts ids repeated left_out problems",
     "MountState": "path folder items unread problem=problem.message hint=problem.hint",
     "Storage": "state reason free secondary secondary_reason waiting",
+    "BackupManifest": "created waiting left_out files=count",
+    "BackupResult": "path bytes waiting=manifest.waiting left_out=manifest.left_out removed whole "
+    "files=manifest.count head=manifest.tip",
     "BackupState": "last age_seconds=age path interval_hours overdue=due error",
     "CheckpointStatus": "last age_seconds=age count damaged due update_late_seconds=update_late",
     "Weak": "id=item.id path=item.path importance reason",
