@@ -274,21 +274,14 @@ class VectorStore:
             sides = {
                 key: sqrt(max(1 - 2 * near + square, _LEAST)) for key, near in self._all.cosines(middle, known).items()
             }
-            first = self._contrast(list(map(sub, unit(vector), middle)), middle, sides)
             usual = sum(worth[key] for key in known) / len(known)
             best = {key: (worth[key] - usual) / sides[key] for key in known if worth[key] > usual}
             total = sum(best.values())
-            theirs = map(sub, self._all.combined(best), [total * number for number in middle])
-            second = self._contrast(list(theirs), middle, sides)
-            return {key: first[key] + _BY_BEST * second[key] for key in known}
-
-    def _contrast(self, direction: Vector, middle: Vector, sides: Mapping[str, float]) -> dict[str, float]:
-        """The cosine of each vector less the middle, whose length ``sides`` has, to a direction."""
-        base, length = _product(middle, direction), sqrt(_product(direction, direction)) or 1.0
-        return {
-            key: (near - base) / (sides[key] * length)
-            for key, near in self._all.cosines(direction, list(sides)).items()
-        }
+            theirs = unit([one - total * other for one, other in zip(self._all.combined(best), middle, strict=True)])
+            asked = unit(list(map(sub, unit(vector), middle)))
+            direction = [one + _BY_BEST * other for one, other in zip(asked, theirs, strict=True)]
+            base = _product(middle, direction)
+            return {key: (near - base) / sides[key] for key, near in self._all.cosines(direction, known).items()}
 
     @property
     def _all(self) -> FlatRows | MatrixRows:
