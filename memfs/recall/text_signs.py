@@ -68,18 +68,16 @@ def _denials(languages: tuple[str, ...]) -> frozenset[str]:
 def _words(text: str) -> list[str]:
     """The words of a text, folded; what denies in a script without spaces is a word of its own."""
     text = text.casefold()
-    return _WORD.findall(text if text.isascii() else _apart().sub(_parted, text))
-
-
-def _parted(found: re.Match[str]) -> str:
-    return f" {found['denies']} " if found["denies"] else found[0]
+    return _WORD.findall(
+        text if text.isascii() else _apart().sub(lambda one: f" {one[2]} " if one[2] else one[0], text)
+    )
 
 
 @cache
 def _apart() -> re.Pattern[str]:
     signs = word_lists()["signs"]
     words = (word for known in signs["denials"].values() for word in known.split() if analyzer.is_unspaced(word))
-    return re.compile(f"{signs['undenied']}|(?P<denies>{'|'.join(words)})")
+    return re.compile(f"{signs['undenied']}|({'|'.join(words)})")
 
 
 @lru_cache(maxsize=64)
