@@ -912,8 +912,7 @@ def nothing_fits(text: str, asked: Asked, hits: Sequence[Hit], known: Mapping[st
 
     Words count by what they are worth in the question and how rare they are; one that is a tag of a memory counts as
     the heaviest, however many have it. Numbers and months do not count: they are seldom written where something is
-    told. The shares were chosen so that hardly any question that has an answer is said to
-    have none.
+    told. The shares were chosen so that hardly any question that has an answer is said to have none.
 
     Args:
         text: the question.

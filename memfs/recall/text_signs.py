@@ -156,7 +156,7 @@ class TextSigns(NamedTuple):
                     break
             else:
                 return {}  # mostly; cutting words is what takes time
-        tokens = _words(text)
+        tokens = _words(text) if "denied" in self.words else _WORD.findall(text)
         found = {name: factor for name, (factor, words) in self.words.items() if not words.isdisjoint(tokens)}
         if "dated" in self.words and any(
             len(word) == 4 and word[:2] in _CENTURIES for word in tokens if word.isdecimal()
