@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memfs import private, trust
-from memfs.admin.store_builder import DRIVER, uninstall_driver
+from memfs.admin.store_builder import uninstall_driver
 from memfs.config_names import SETTINGS_FILE
 from memfs.context.agents_md import FILE, AgentsBlock, BlockResult, BlockStatus
 from memfs.dataclass import dataclass
@@ -25,12 +25,12 @@ from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import BRANCH, is_workspace, place_in
 from memfs.git.busy import BusyProcess, users_of
-from memfs.git.layout import HEADS, discover, read_config, state_path
+from memfs.git.layout import HEADS, discover, state_path
 from memfs.git.log import OUTSIDE_GIT
 from memfs.git.process import wait_for_children
 from memfs.git.repository import Repository, blobs_in_history
 from memfs.model.state_paths import document_of_sidecar
-from memfs.search.generations import cache_home, caches, drop, recorded
+from memfs.search.generations import cache_home, drop, recorded
 from memfs.store.parts import CONTENT, RECOVERED_FOLDER
 from memfs.store.plan import FilePlan
 from memfs.store.recovery import all_aside
@@ -53,43 +53,29 @@ _LARGEST = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeinitPlan:
-    """What a deinit takes away, and what prevents it.
+    """What a deinit takes away beside memfs's own parts of the repository and the cache, and what prevents it.
 
     Attributes:
         root: the workspace.
-        others: further workspaces of the repository: what all share stays for them.
         files: with ``purge``, the workspace's own files.
         blocks: with it, the agents' files out of which a block of memfs is taken.
-        commits: whether the removal of the files is committed; else the person does that.
         branch: with it, the memory's own branch; "" where it has none.
-        links: the working trees of code whose link to the memory's own branch goes, with the place it is checked out.
-        refs: refs of memfs.
-        merge_driver: whether the repository's configuration names the merge driver.
-        state: the folder with memfs's own records.
-        caches: what the user's cache holds of it.
+        links: the working trees of code whose link to the memory's own branch goes.
         losses: what nothing else holds, in words; it goes only by force.
         remedies: what to do about them, in words.
         processes: who is at work in the workspace.
         refused: why it would be refused without force, "" where it would not.
-        trusted: whether the user's list of trusted workspaces has it.
         leaves: what stays and memfs does not take away, in words.
     """
 
     root: Path
-    others: tuple[Path, ...] = ()
     files: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
-    commits: bool = False
     branch: str = ""
     links: tuple[Path, ...] = ()
-    refs: tuple[str, ...] = ()
-    merge_driver: bool = False
-    state: Path
-    caches: tuple[Path, ...] = ()
     losses: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
     processes: tuple[BusyProcess, ...] = ()
-    trusted: bool = False
     leaves: tuple[str, ...] = ()
 
     @property
@@ -139,28 +125,18 @@ class Deinit:
         Raises:
             GitBusy: a person is in the middle of something.
         """
-        repository = self._repository
-        if busy := repository.busy():
+        if busy := self._repository.busy():
             raise GitBusy(busy, hint=_LATER)
-        roots = _cached_roots(self._record, self._root, alone=not self._others)
-        config = read_config(repository.common_dir / "config")
         losses = [*self._losses(), *self._also]
         return DeinitPlan(
             root=self._root,
-            others=self._others,
             files=tuple(filter(self._is_own, _memory_files(self._parts.tree))) if self._purge else (),
             blocks=tuple(self._blocks()),
-            commits=self._purge and self._commits() and bool(self._store.edit_finder.committed()),
             branch=BRANCH if self._own and self._purge else "",
-            links=tuple(own_branch.linked(repository)) if self._own else (),
-            refs=_refs(repository) if not self._others else (),
-            merge_driver=not self._others and f"merge.{DRIVER}.driver" in config,
-            state=repository.state if self._others else self._record,
-            caches=tuple(one.folder for one in caches(self._record) if one.root in roots),
+            links=tuple(own_branch.linked(self._repository)) if self._own else (),
             losses=tuple(loss for loss, _ in losses),
             remedies=tuple(dict.fromkeys(remedy for _, remedy in losses)),
             processes=tuple(self._processes()),
-            trusted=trust.is_trusted(self._root),
             leaves=tuple(self._leaves()),
         )
 

@@ -56,12 +56,7 @@ class Deinitialization:
         installed_for_all: commands that take out what you installed for all projects.
     """
 
-    plan: DeinitPlan = field(
-        metadata=merge(
-            "workspace=root files blocks commits branch links refs merge_driver state trusted caches losses "
-            "processes leaves refused"
-        )
-    )
+    plan: DeinitPlan = field(metadata=merge("workspace=root files blocks branch links losses processes leaves refused"))
     commit: str | None
     clients: tuple[str, ...]
     private: PrivateFate | None
@@ -74,11 +69,13 @@ _SHOWN = 20
 
 def _text(done: Deinitialization, dry_run: bool) -> Text:
     plan, own = done.plan, done.private
-    gone = [*map(str, (plan.state, *plan.caches)), *plan.refs, *plan.files]
-    gone += [f"the link {tree / MEMORY_FOLDER}" for tree in plan.links]
-    gone += [f"what memfs put into {file}" for file in (*done.clients, *plan.blocks)]
-    gone += ["the merge driver in .git/config"] * plan.merge_driver + [f"the branch {plan.branch}"] * bool(plan.branch)
-    gone += ["the entry in your list of trusted workspaces"] * plan.trusted
+    gone = [
+        "merge driver, refs, state, caches and trust of memfs",
+        *(f"the link {tree / MEMORY_FOLDER}" for tree in plan.links),
+        *([f"the branch {plan.branch}"] if plan.branch else []),
+        *(f"what memfs put into {file}" for file in (*done.clients, *plan.blocks)),
+        *plan.files,
+    ]
     stays = [*plan.leaves, *(f"the backup {file}" for file in done.backups)]
     stays += [f"what you installed for all projects ('{command}')" for command in done.installed_for_all]
     if own is not None:
