@@ -199,7 +199,7 @@ def _states(workspace: Workspace) -> Iterator[StatusPart]:
     yield StatusPart("states", value, {"iterations": f"{text}; {output.count(documents, 'document')}"})
     parts = [f"{output.count(late.count, 'checkpoint')}, the last {late.last}" if late.last else "none yet"]
     if late.damaged:
-        parts.append(f"{late.damaged} cannot be used, see 'memfs check --integrity'")
+        parts.append(f"{late.damaged} cannot be used: 'memfs state checkpoint recover' says why")
     if late.due:
         parts.append(f"one is due by {late.due}")
     if late.update_late:
