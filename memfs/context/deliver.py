@@ -302,8 +302,11 @@ def _spent(replies: Sequence[SourceReply], room: Room) -> list[dict[int, Context
         return [dict(enumerate(one.selection.entries)) for one in replies]
     taken: list[dict[int, ContextEntry]] = [{} for _ in replies]
     left = room.tokens - room.once
-    alone = sum(len(one.selection.entries) for one in replies) == 1
-    for place, number in _turns(replies):
+    turns = list(_turns(replies))
+    alone = len(turns) == 1
+    for turn, (place, number) in enumerate(turns, 1):
+        if room.once and turn == len(turns) == 1 + sum(map(len, taken)):
+            left += cost_of(MISSING.format(1_000))  # nothing will be missing
         heading, entry = replies[number].selection.heading, replies[number].selection.entries[place]
         first = 0 if taken[number] else room.each + cost_of(heading)
         entry = _shortened(entry, left - first if alone else room.tokens // _LONGEST_SHARE)

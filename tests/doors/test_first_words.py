@@ -162,7 +162,9 @@ def test_wishes_have_the_room_that_reminders_leave(opened: Callable[..., Workspa
     workspace = opened()
     for number in range(6):
         workspace.sources.preferences.record(f"Always use tool {number} for job {number}.", session="s0" * 18)
-    workspace.store.put(MemoryItem("Rotate the keys later.", memory_type="prospective", status="pending"))
+    workspace.store.put(
+        MemoryItem("Rotate the keys later.", memory_type="prospective", status="pending", id="rotate-keys")
+    )
     told = Responder(
         workspace,
         parse(b'{"hook_event_name": "SessionStart", "session_id": "s1"}'),
