@@ -19,6 +19,7 @@ from memfs import MemoryItem
 from memfs.admin import backup as backup_make
 from memfs.admin.backup_file import restore, verify
 from memfs.errors import BackupInvalid, MemfsError
+from memfs.fs import io
 from memfs.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.faults
@@ -255,12 +256,12 @@ def test_the_check_catches_a_backup_that_is_written_under_its_own_name(
     folder.mkdir()
     target = folder / "memfs-x.tar"
 
-    write = backup_make._write
+    write = io.write_new
 
     def straight(path: Path, chunks: Iterable[bytes]) -> None:
         write(target if path.name == "whole" else path, chunks)
 
-    monkeypatch.setattr(backup_make, "_write", straight)
+    monkeypatch.setattr(io, "write_new", straight)
     monkeypatch.setattr(backup_make, "verify", lambda _: verify(target))
     monkeypatch.setattr(backup_make, "_give_name", lambda temporary, target: None)
     with injected(Fault()) as counted:
