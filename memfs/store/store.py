@@ -465,6 +465,7 @@ class Store(FolderReader):
             below: where the person commits, only what was written below these folders; whatever else waits, waits on.
         """
         self._parts.require_open()
+        self.index_sync.settle()
         adopting = self._parts.policy.adopt == "auto" if adopt is None else adopt
         flushed = self._committer.flush(
             adopt=adopting,
