@@ -383,11 +383,11 @@ def counted_updates(workspace: Workspace, path: str) -> Iterator[list[str]]:
     index = workspace.parts.index
     update = index.update
 
-    def telling(added=(), removed=()) -> None:  # type: ignore[no-untyped-def]
+    def telling(added=(), removed=(), *, later=False) -> None:  # type: ignore[no-untyped-def]
         rows, gone = list(added), list(removed)
         told.extend("-" for name in gone if name == path)
         told.extend("+" for item, _ in rows if item.path == path)
-        update(rows, gone)
+        update(rows, gone, later=later)
 
     index.update = telling  # type: ignore[method-assign]
     try:
