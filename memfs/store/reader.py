@@ -191,11 +191,11 @@ class Reader:
 
     def paths_named(self, folder: str, begins: str) -> Iterator[str]:
         """Paths of the files in a kind's folder, and in its months, whose names begin so; nothing else is looked at."""
+        self.require_open()
         within = self.files.root / CONTENT / folder
-        names = io.listed(within)
-        for place in ("", *(f"{name}/" for name in names if not name.endswith(ITEM_SUFFIXES))):
-            found = io.listed(within / place) if place else names
-            yield from (f"{CONTENT}/{folder}/{place}{name}" for name in found if name.startswith(begins))
+        months = (f"{name}/" for name in io.listed(within) if not name.endswith(ITEM_SUFFIXES))
+        places = ((place, name) for place in ("", *months) for name in io.listed(within / place))
+        return (f"{CONTENT}/{folder}/{place}{name}" for place, name in places if name.startswith(begins))
 
     def read(self, path: str) -> MemoryItem:
         """The item in the file at ``path``, below the workspace.

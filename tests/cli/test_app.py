@@ -278,7 +278,7 @@ def test_recall_imports_no_validator_and_no_git(
     memfs("admin", "reindex")
     names = imported("recall", "postgres", "-C", str(root), cwd=root)
     assert "memfs.recall.recaller" in names
-    heavy = {"httpx", "numpy", "onnxruntime", "tokenizers", "memfs.recall.text_features"}
+    heavy = {"httpx", "numpy", "onnxruntime", "tokenizers", "memfs.recall.reviewers"}
     assert names.isdisjoint({"jsonschema", "git", "watchdog", *heavy, *needless})
 
 

@@ -23,8 +23,8 @@ from memfs.recall.reviewers import (
     register_reviewer,
     reviewers_named,
     reviewers_of,
+    traits,
 )
-from memfs.recall.text_features import traits
 from memfs.settings import ReviewSettings
 
 DRAFTS = Path(__file__).parents[1] / "intake/drafts"

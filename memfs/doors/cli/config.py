@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs import trust
-from memfs.config import changed, is_of_the_process, own_file
+from memfs.config import changed, own_file
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_settings, invocation, opened, remark, verb, wants_json
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.options import land
+from memfs.doors.cli.options import refuse_overruled, write_setting
 from memfs.doors.cli.output import MERGE, OMIT, Table, Text, count, note
-from memfs.errors import MemfsError, SettingInvalid
+from memfs.errors import MemfsError
 from memfs.settings import SPECS, from_text, spec_of, toml
 
 if TYPE_CHECKING:
@@ -154,27 +154,6 @@ def _change(key: str, value: Any) -> Configuration:
             refuse_overruled(key, origin)
         found = _named(workspace, key) if key in workspace.settings.origins else _own(key, value, origin)
     return Configuration(setting=found, file=SETTINGS_FILE)
-
-
-def write_setting(workspace: Workspace, key: str, value: Any, message: str) -> bool:
-    """Write a setting into ``memfs.toml``, None to take it out, as a separate change; whether the file changed."""
-    plans = workspace.store.plan_restore({SETTINGS_FILE: changed(workspace.root, key, value) or None})
-    if plans:
-        own = [plan._replace(expected=plan.old_sha) for plan in plans]
-        workspace.store.carry_out(own, message, source="config")
-        land(workspace)
-    return bool(plans)
-
-
-def refuse_overruled(key: str, origin: str) -> None:
-    """Refuse where a variable or an argument goes before the file.
-
-    Raises:
-        SettingInvalid: naming it.
-    """
-    if is_of_the_process(origin):
-        message = f"{SETTINGS_FILE} was changed, but {origin} goes before it"
-        raise SettingInvalid(message, path=SETTINGS_FILE, field=key, hint="take that away")
 
 
 def _change_own(key: str, value: Any) -> Configuration:

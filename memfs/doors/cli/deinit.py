@@ -14,9 +14,9 @@ from memfs.dataclass import dataclass, field, replace
 from memfs.doors.claude_code.installer import uninstall
 from memfs.doors.claude_code.settings_file import FileResult, InstallScope, SettingsChange
 from memfs.doors.cli.command import invocation, verb
+from memfs.doors.cli.options import block_of
 from memfs.doors.cli.output import Note, Text, count, listed, merge
 from memfs.doors.cli.private import counts
-from memfs.doors.cli.team import block_of
 from memfs.doors.resident.place import stop as end_resident
 from memfs.errors import MemfsError
 from memfs.fs.workspace_location import MEMORY_FOLDER, code_trees

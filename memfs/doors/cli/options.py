@@ -29,8 +29,8 @@ from memfs.doors.cli.output import (
     render,
     styled,
 )
-from memfs.errors import ContentError, EraseRefused, ItemNotFound, ItemSyntaxError, PathEscape
-from memfs.fs.workspace_location import named_workspace
+from memfs.errors import ContentError, EraseRefused, ItemNotFound, ItemSyntaxError, PathEscape, SettingInvalid
+from memfs.fs.workspace_location import code_of, named_workspace
 from memfs.model import Layer, Phase, Query
 from memfs.model.ids import of_mount, without_mount
 from memfs.model.query import moment
@@ -40,6 +40,7 @@ from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 if TYPE_CHECKING:
     from typing import overload
 
+    from memfs.context.agents_md import AgentsBlock
     from memfs.model import MemoryItem
     from memfs.state.parts import States
     from memfs.team.asof import Past
@@ -278,6 +279,39 @@ def _is_above(root: Path) -> bool:
 def note_waiting(reason: str) -> None:
     """Let the command say at its end why the commit of what it wrote waits; nothing where there is no reason."""
     remark(f"stored; its commit waits: {reason}" if reason else "")
+
+
+# -- files of the workspace -------------------------------------------------------------------------------------------
+def write_setting(workspace: Workspace, key: str, value: Any, message: str) -> bool:
+    """Write a setting into ``memfs.toml``, None to take it out, as a separate change; whether the file changed."""
+    from memfs.config import changed  # few verbs change settings
+
+    plans = workspace.store.plan_restore({SETTINGS_FILE: changed(workspace.root, key, value) or None})
+    if plans:
+        own = [plan._replace(expected=plan.old_sha) for plan in plans]
+        workspace.store.carry_out(own, message, source="config")
+        land(workspace)
+    return bool(plans)
+
+
+def refuse_overruled(key: str, origin: str) -> None:
+    """Refuse where a variable or an argument goes before the file.
+
+    Raises:
+        SettingInvalid: naming it.
+    """
+    from memfs.config import is_of_the_process  # as above
+
+    if is_of_the_process(origin):
+        message = f"{SETTINGS_FILE} was changed, but {origin} goes before it"
+        raise SettingInvalid(message, path=SETTINGS_FILE, field=key, hint="take that away")
+
+
+def block_of(workspace: Workspace) -> AgentsBlock:
+    """The block beside the code: with a memory on its own branch, in the working tree in which memfs was called."""
+    block = workspace.sources.agents_block
+    code = code_of(workspace.root, Path(invocation().workspace or "."))
+    return block if code == workspace.root else block.beside(code)
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from memfs.config_names import OFF, VECTOR_DB
 from memfs.dataclass import dataclass, field, replace
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.config import refuse_overruled, write_setting
 from memfs.doors.cli.declare import click
+from memfs.doors.cli.options import refuse_overruled, write_setting
 from memfs.doors.cli.output import MERGE, OMIT, Text, count, progress, size, styled
 from memfs.errors import MemfsError, SettingInvalid
 

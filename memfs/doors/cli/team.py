@@ -10,10 +10,9 @@ import click
 
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli import output
-from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb
-from memfs.doors.cli.options import SOURCE, as_of, land, named, past_at, since, when
+from memfs.doors.cli.command import Unclear, complete_ids, opened, remark, verb
+from memfs.doors.cli.options import SOURCE, as_of, block_of, land, named, past_at, since, when
 from memfs.doors.cli.parser import Actions
-from memfs.fs.workspace_location import code_of
 from memfs.model import Query
 from memfs.model.item import VOUCHED
 from memfs.model.query import MOST
@@ -359,13 +358,6 @@ _file = click.option(
     "--file", metavar="FILE", type=click.Path(dir_okay=False), help="By default AGENTS.md here, beside the code."
 )
 _force = click.option("--force", is_flag=True, help="Even if somebody edited the block.")
-
-
-def block_of(workspace: Workspace) -> AgentsBlock:
-    """The block beside the code: with a memory on its own branch, in the working tree in which memfs was called."""
-    block = workspace.sources.agents_block
-    code = code_of(workspace.root, Path(invocation().workspace or "."))
-    return block if code == workspace.root else block.beside(code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
