@@ -22,6 +22,8 @@ from memfs.startup import regex
 _LOOKED_AT = 200_000
 _LONGEST_TEXT = 20_000
 _MOST_PARTS = 20
+# What no text without Markdown has, but for numbered lists of one line.
+_MARKS = frozenset("\n-*+>\u2022#[|_`~\\<&")
 _MARKUP = regex(r"^[ \t]*(?:(?:[-*+>\u2022]|\d{1,3}[.)]|#{1,6}|\[[ xX]\])[ \t]+)+|^[ \t]*\||\|[ \t]*$", re.M)
 _EMPHASIS = regex(r"\*\*|__|``?|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|~~")
 _LINK = regex(r"!?\[([^\[\]\n]{1,300})\]\([^()\n]{0,1000}\)")
@@ -65,7 +67,7 @@ class KnownText:
         plain = bare(text)
         if any(f"\n{text.strip()}\n" in one for one in self._texts):  # whole lines, as they are
             return True
-        if self._occurs(plain) or self._occurs(_SCOPE.sub("", plain)):
+        if self._occurs(plain) or (plain.endswith(")") and self._occurs(_SCOPE.sub("", plain))):
             return True
         parts = [part for block in _blocks(text) for part in (list(_sentences(block)) or [block])]
         return 1 < len(parts) <= _MOST_PARTS and all(map(self._occurs, parts))
@@ -77,6 +79,8 @@ class KnownText:
 
 def bare(text: str) -> str:
     """A text without its Markdown."""
+    if _MARKS.isdisjoint(text) and not text.lstrip()[:1].isdigit():
+        return text.strip()
     plain = _EMPHASIS.sub("", _LINK.sub(r"\1", _COMMENT.sub("\n\n", _MARKUP.sub("", text))))
     return _ESCAPE.sub(r"\1", plain).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").strip()
 
@@ -85,7 +89,7 @@ def _passages(text: str) -> Iterator[str]:
     """Paragraphs, lines and sentences, without Markdown; each also without a label before it: ``Style: use tabs``."""
     for part in _parts(text):
         yield part
-        if label := _LABEL.match(part):
+        if ": " in part and (label := _LABEL.match(part)):
             yield part[label.end() :]
 
 
@@ -98,7 +102,9 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    return filter(None, map(bare, _BREAK.split(_COMMENT.sub("\n\n", text))))
+    commented = "<!--" in text or "-->" in text
+    parts = _BREAK.split(_COMMENT.sub("\n\n", text)) if commented or "\n" in text else [text]
+    return filter(None, map(bare, parts))
 
 
 def _sentences(block: str) -> Iterator[str]:

@@ -123,10 +123,13 @@ _LONGEST = 200
 _FEWEST_LETTERS = 4
 _FEWEST_WORDS = 2
 
-_COMMANDS = (
-    r"cd|ls|ll|pwd|clear|exit|quit|whoami|date|history|top|htop|df|du|ps|jobs|fg|bg|reset|"
-    r"git (?:status|log|diff|pull|push|fetch|add|stash|branch|show)"
-)
+_PROGRAMS = (
+    "cd", "ls", "ll", "pwd", "clear", "exit", "quit", "whoami", "date", "history", "top", "htop",
+    "df", "du", "ps", "jobs", "fg", "bg", "reset",
+)  # fmt: skip
+_COMMANDS = rf"{'|'.join(_PROGRAMS)}|git (?:status|log|diff|pull|push|fetch|add|stash|branch|show)"
+_BEGINNINGS = ("$", "%", "❯", "➜", "/", "git ", *_PROGRAMS)
+"""How every command begins."""
 _ARGUMENT = r"(?:-\S+|[\w.~*-]*[/.~*][\w./~*-]*)"
 _COMMAND = regex(rf"[$%❯➜]\s+\S.{{0,38}}|(?:{_COMMANDS})(?:\s+{_ARGUMENT})*|/[a-z][\w-]*")
 _WORD = regex(r"[^\W_]+(?:['\u2019][^\W\d_]+)*")
@@ -172,7 +175,7 @@ class TrivialFilter:
             return "" if any(character.isalpha() for character in text) else _without_letters(text)
         if not any(character.isalpha() for character in text):
             return _without_letters(text)
-        if _COMMAND.fullmatch(text):
+        if text.startswith(_BEGINNINGS) and _COMMAND.fullmatch(text):
             return "an echo of a command"
         words = _words(text)
         return self._small_talk(words, text) or _fragment(words, text)

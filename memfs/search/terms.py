@@ -178,7 +178,7 @@ class Turn(NamedTuple):
 
 def turns(text: str) -> Sequence[Turn]:
     """The turns of a transcript, in which someone speaks more than once, or an assistant; any other text as one."""
-    found = list(_SPEAKER.finditer(text))
+    found = list(_SPEAKER.finditer(text)) if ":" in text else []
     speakers = [one[1].casefold() for one in found]
     if len(found) < 2 or (len({*speakers}) == len(found) and _ASSISTANTS.isdisjoint(speakers)):
         return [Turn(text)]

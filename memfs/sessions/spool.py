@@ -224,14 +224,14 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-_COMMAND = regex(r"\s*/[A-Za-z][\w:-]*(?:\s|$)")
+_COMMAND = regex(r"/[A-Za-z][\w:-]*(?:\s|$)")
 _MARKUP = regex(r"<(?:command-(?:name|message|args)|local-command-\w+|system-reminder|task-notification)>")
 
 
 def own_words(event: SessionEvent) -> str:
     """What a person said in a prompt; "" where a program said it, or it is a command to the program."""
     text = event.text("prompt").strip()
-    if _COMMAND.match(text) or _MARKUP.match(text):
+    if (text[0:1] == "/" and _COMMAND.match(text)) or (text[0:1] == "<" and _MARKUP.match(text)):
         return ""
     return text if event.text("source") in ("", "user", "sdk") else ""
 
