@@ -27,6 +27,7 @@ from benchmarks.starting import compile_all
 from benchmarks.surroundings import facts, hermetic, memfs_command
 from benchmarks.yardsticks import PYTHON
 from memfs.intake.episode_item import item_of
+from memfs.model import MemoryItem
 from memfs.workspace import open_workspace
 
 KEPT = ("PostToolUse", "PostToolUseFailure", "TaskCompleted", "SessionEnd")
@@ -126,7 +127,7 @@ def _hook(root: Path, event: dict[str, Any], switch: str = "off") -> None:
 def _build(root: Path, size: int, engine: str) -> None:
     """Memories of texts, and episodes among them, written as a checkout does."""
     work, texts = Work(1, size), corpus.read(size, 1).texts
-    items = (text.item() if number % _EPISODE_EVERY else item_of(work.episode()) for number, text in enumerate(texts))
+    items = (text.item() if number % _EPISODE_EVERY else _recorded(work) for number, text in enumerate(texts))
     open_workspace(root, create=True, watch=False, settings={"history.commit": "manual"}).close()
     (root / "memfs.toml").write_text(
         f'[index]\nengine = "{engine}"\n[history]\ncommit = "interval"\n', encoding="utf-8"
@@ -134,6 +135,13 @@ def _build(root: Path, size: int, engine: str) -> None:
     with open_workspace(root, watch=False, settings={"history.commit": "manual"}) as workspace:
         lay(workspace, items)
         workspace.sources.preferences.record("Always use spaces, never tabs.")
+        workspace.learner.run()  # else each start of a session learns for a second
+
+
+def _recorded(work: Work) -> MemoryItem:
+    """An episode as the store writes it."""
+    item = item_of(work.episode())
+    return item.replace(created=item.timestamp)
 
 
 def _told(row: Row) -> str:
