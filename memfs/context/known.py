@@ -22,8 +22,6 @@ from memfs.startup import regex
 _LOOKED_AT = 200_000
 _LONGEST_TEXT = 20_000
 _MOST_PARTS = 20
-# What no text without Markdown has, but for numbered lists of one line.
-_MARKS = frozenset("\n-*+>\u2022#[|_`~\\<&")
 _MARKUP = regex(r"^[ \t]*(?:(?:[-*+>\u2022]|\d{1,3}[.)]|#{1,6}|\[[ xX]\])[ \t]+)+|^[ \t]*\||\|[ \t]*$", re.M)
 _EMPHASIS = regex(r"\*\*|__|``?|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|~~")
 _LINK = regex(r"!?\[([^\[\]\n]{1,300})\]\([^()\n]{0,1000}\)")
@@ -79,8 +77,6 @@ class KnownText:
 
 def bare(text: str) -> str:
     """A text without its Markdown."""
-    if _MARKS.isdisjoint(text) and not text.lstrip()[:1].isdigit():
-        return text.strip()
     plain = _EMPHASIS.sub("", _LINK.sub(r"\1", _COMMENT.sub("\n\n", _MARKUP.sub("", text))))
     return _ESCAPE.sub(r"\1", plain).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").strip()
 
@@ -102,9 +98,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    commented = "<!--" in text or "-->" in text
-    parts = _BREAK.split(_COMMENT.sub("\n\n", text)) if commented or "\n" in text else [text]
-    return filter(None, map(bare, parts))
+    return filter(None, map(bare, _BREAK.split(_COMMENT.sub("\n\n", text)) if "\n" in text or "--" in text else [text]))
 
 
 def _sentences(block: str) -> Iterator[str]:

@@ -123,12 +123,9 @@ _LONGEST = 200
 _FEWEST_LETTERS = 4
 _FEWEST_WORDS = 2
 
-_PROGRAMS = (
-    "cd", "ls", "ll", "pwd", "clear", "exit", "quit", "whoami", "date", "history", "top", "htop",
-    "df", "du", "ps", "jobs", "fg", "bg", "reset",
-)  # fmt: skip
-_COMMANDS = rf"{'|'.join(_PROGRAMS)}|git (?:status|log|diff|pull|push|fetch|add|stash|branch|show)"
-_BEGINNINGS = ("$", "%", "❯", "➜", "/", "git ", *_PROGRAMS)
+_PROGRAMS = "cd|ls|ll|pwd|clear|exit|quit|whoami|date|history|top|htop|df|du|ps|jobs|fg|bg|reset"
+_COMMANDS = rf"{_PROGRAMS}|git (?:status|log|diff|pull|push|fetch|add|stash|branch|show)"
+_BEGINNINGS = ("$", "%", "❯", "➜", "/", "git ", *_PROGRAMS.split("|"))
 """How every command begins."""
 _ARGUMENT = r"(?:-\S+|[\w.~*-]*[/.~*][\w./~*-]*)"
 _COMMAND = regex(rf"[$%❯➜]\s+\S.{{0,38}}|(?:{_COMMANDS})(?:\s+{_ARGUMENT})*|/[a-z][\w-]*")

@@ -36,9 +36,8 @@ _READ, _READ_FOR_ADVICE = 2, 4
 _I = frozenset(("i", "me", "mine", "my", "our", "us", "we"))
 _DATES, _ADVICE = (frozenset(word_lists()["signs"][name].split()) for name in ("dates", "advice"))
 _NEAR = 4
-_EXCLUSIONS = ("besides", "other than", "except", "apart from", "aside from", "excluding", ", not")
 _EXCEPT = regex(
-    rf"(?:\b(?:except for|{'|'.join(_EXCLUSIONS[:-1])})\b|, not\b)"
+    r"(?:\b(?:besides|other than|except(?: for)?|apart from|aside from|excluding)\b|, not\b)"
     r"(?:(?!\b(?:do|does|did|has|have|had|is|are|was|were|can|could|will|would|should)\b)[^?.,;!])*",
     re.IGNORECASE,
 )
@@ -84,12 +83,7 @@ def _apart() -> re.Pattern[str]:
 @lru_cache(maxsize=64)
 def asked_for(text: str) -> str:
     """A question without what it leaves out, as *besides basketball*; the whole where nothing else would remain."""
-    lower = text.lower()
-    if (
-        not any(one in lower for one in _EXCLUSIONS)
-        or len(_WORD.findall(text)) > ONE_QUESTION
-        or not _EXCEPT.search(text)
-    ):
+    if len(_WORD.findall(text)) > ONE_QUESTION or not _EXCEPT.search(text):
         return text
     rest = _EXCEPT.sub(" ", text)
     return text if analyzer.STOP_WORDS.issuperset(terms.weights(rest)) else rest
