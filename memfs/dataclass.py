@@ -332,7 +332,7 @@ def _refuse_deletion(_: object, name: str) -> None:
 
 # -- named tuples -----------------------------------------------------------------------------------------------------
 _MANY = 64
-"""How many tuples of a class are made before the same pays."""
+"""How many tuples of a class are made before compiling its ``__new__`` pays."""
 
 
 class _New:

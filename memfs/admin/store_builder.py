@@ -181,7 +181,7 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
         return Parts(
             tree=tree,
             journal=journal,
-            lock=FileLock(state / "lock", root=repository.common_dir, often=True),
+            lock=FileLock(state / "lock", root=repository.common_dir, keep_open=True),
             commit_lock=FileLock(state.parent / "commit.lock", root=repository.common_dir),
             repository=repository,
             codec=codec,

@@ -218,14 +218,14 @@ _AFTERLIFE = 1.0
 class FileLock:
     """One lock of a workspace or repository, shared by every process that opens the same path."""
 
-    def __init__(self, path: Path, root: Path | None = None, *, often: bool = False) -> None:
+    def __init__(self, path: Path, root: Path | None = None, *, keep_open: bool = False) -> None:
         """
         Args:
             root: a folder above it; while that is there, folders that are missing in between are made again.
-            often: keep its files open, until ``close``, for who takes it again and again.
+            keep_open: leave its files open until ``close``: for a lock that is taken again and again.
         """
-        self.path, self._root, self._often = path, root, often
-        self._rested: dict[Path, int] = {}
+        self.path, self._root, self._keep_open = path, root, keep_open
+        self._idle: dict[Path, int] = {}
         self._second = path.with_name(f".{path.name}.second")
         self._queue = path.with_name(f".{path.name}.queue")
         self._threads = threading.Lock()
@@ -261,7 +261,7 @@ class FileLock:
 
     def _acquire(self, began: float, timeout: float | None) -> tuple[int, int]:
         now, head, tries, signed = began, -1, 0, b""
-        waiting, self._rested = self._rested, {}
+        waiting, self._idle = self._idle, {}
         deadline = began + (_STUCK if timeout is None else timeout)
         try:
             while True:
@@ -302,25 +302,25 @@ class FileLock:
         return (first, second) if second >= 0 else None
 
     def _let_go(self, files: Mapping[Path, int]) -> None:
-        """Unlock files, and close them unless the lock is taken often."""
-        if not self._often:
+        """Unlock files, and close them unless they are kept open."""
+        if not self._keep_open:
             _let_go(*files.values())
             return
         for path, fd in files.items():
             fcntl.flock(fd, fcntl.LOCK_UN)
-            self._rested[path] = fd
+            self._idle[path] = fd
 
     def close(self) -> None:
         """Close its files; who has it now does so at the end. It can be taken as before."""
-        self._often = False
+        self._keep_open = False
         if self._threads.acquire(blocking=False):
-            rested, self._rested = self._rested, {}
-            _let_go(*rested.values())
+            idle, self._idle = self._idle, {}
+            _let_go(*idle.values())
             self._threads.release()
 
     def after_fork(self) -> None:
         """Its files are closed in a child."""
-        self._rested = {}
+        self._idle = {}
 
     def _tried(self, path: Path, waiting: dict[Path, int]) -> int:
         """The locked file at a path, or -1 where another process has locked it; that stays open in ``waiting``."""

@@ -245,7 +245,7 @@ class IndexSync:
 
     def stamps_of(self, paths: Iterable[str]) -> dict[str, Stamp]:
         """Of those files that are known, the stamps."""
-        self.settle()
+        self.flush()
         return self.index.stamps().stamps(list(paths))
 
     def blobs_of(self, ids: Iterable[str], paths: Mapping[str, str]) -> list[str]:
@@ -329,7 +329,7 @@ class IndexSync:
 
     # -- learning -------------------------------------------------------------------------------------------------
     def learn(self, written: Iterable[WrittenItem], removed: Iterable[str]) -> None:
-        """Take in what this process wrote itself; what other processes, or questions, gain by is left to ``settle``."""
+        """Take in what this process wrote itself; what other processes, or questions, gain by is left to ``flush``."""
         rows, gone = list(written), list(removed)
         with self._lock:
             self._update([row[:2] for row in rows], gone, later=True)
@@ -344,7 +344,7 @@ class IndexSync:
             if gone:
                 self._look_at({path: self.files.entry(path) for path in self._twins()}, None)
 
-    def settle(self, *, cut: bool = False) -> None:
+    def flush(self, *, cut: bool = False) -> None:
         """Make facts of what this process wrote, as far as the files still hold it: an erase may have been there.
 
         Args:
@@ -438,7 +438,7 @@ class IndexSync:
 
         Files that were very young when read are looked at again first, so that their stamps can be trusted.
         """
-        self.settle()
+        self.flush()
         living = self._living() if self.index.worn else ()
         with self._lock:
             fresh = sorted(path for path, stamp in self.index.overlay_stamps().items() if stamp.racy)

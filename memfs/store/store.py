@@ -399,7 +399,7 @@ class Store(FolderReader):
 
     def release(self) -> None:
         """See ``FolderReader.release``."""
-        self.index_sync.settle()
+        self.index_sync.flush()
         super().release()
         self._parts.repository.git.close()
 
@@ -465,7 +465,7 @@ class Store(FolderReader):
             below: where the person commits, only what was written below these folders; whatever else waits, waits on.
         """
         self._parts.require_open()
-        self.index_sync.settle()
+        self.index_sync.flush()
         adopting = self._parts.policy.adopt == "auto" if adopt is None else adopt
         flushed = self._committer.flush(
             adopt=adopting,
@@ -569,7 +569,7 @@ class Store(FolderReader):
                 self.notes.extend(note for note in found if note not in self.notes)
 
     def _flush_window(self) -> bool:
-        self.index_sync.settle(cut=True)
+        self.index_sync.flush(cut=True)
         returned = self.fail_back()
         policy = self._parts.policy.commit
         if policy not in _COMMITTING or (policy != "interval" and not returned):
@@ -623,7 +623,7 @@ class Store(FolderReader):
                     release.callback(part.close)
             self._window.close()
             self.change_detector.close()
-            self.index_sync.settle()
+            self.index_sync.flush()
             if self.backlog.waiting():
                 self.writing.fail_back()
             if self.wrote and parts.policy.commit in _COMMITTING and not self.commits_later:

@@ -173,7 +173,7 @@ def test_22_a_full_disk_does_not_keep_the_lock_from_being_had(
 def test_a_lock_that_is_taken_often_keeps_its_files_until_it_is_closed(tmp_path: Path) -> None:
     """Between two turns nobody is kept out, a deleted file is made again, and nothing stays open at the end."""
     lock, other, before = (
-        FileLock(tmp_path / "lock", often=True),
+        FileLock(tmp_path / "lock", keep_open=True),
         FileLock(tmp_path / "lock"),
         len(os.listdir("/dev/fd")),
     )
