@@ -115,9 +115,9 @@ class Usage:
     # -- counting -----------------------------------------------------------------------------------------------------
     def hand_out(self, answer: Recall, now: datetime) -> None:
         """Note that the hits of an answer were handed out, and count one use of each."""
-        places = {hit.item.id: hit.item.path for hit in answer.hits}
-        self.served.note("recall", places, now, question=answer.query.text, paths=places, hits=answer.hits)
-        self.touch(places, now)
+        ids = [hit.item.id for hit in answer.hits]
+        self.served.note("recall", ids, now, question=answer.query.text, hits=answer.hits)
+        self.touch(ids, now)
 
     def touch(self, ids: Iterable[str], now: datetime) -> None:
         """Count one use of each item, without waiting for the disk: a thread that ends by itself writes down together

@@ -825,7 +825,7 @@ def _opened(
             parts=parts,
             behaviours=behaviours,
             quota_of=quota_of,
-            usage=usage_of(parts, store, chosen, notes or repository.state),
+            usage=usage_of(parts, chosen, notes or repository.state),
             memory_values=checked_values(memory) if memory else {},
             created=lay_out(store, repository, on.repository_made) if on.create else None,
             one_shot=one_shot,

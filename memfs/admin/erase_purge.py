@@ -39,7 +39,6 @@ from memfs.model.state_paths import ARCHIVE, CHECKPOINTS, MERGES, PAYLOAD, docum
 from memfs.model.time import utc_now
 from memfs.search.generations import Cache, caches, empty, recorded
 from memfs.store.access_log import FOLDER as SERVED
-from memfs.store.access_log import ServedLog
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, RECOVERED_FOLDER, Parts, content_at
 from memfs.store.plan import excerpt
 from memfs.store.recovery import DAMAGED_SUFFIX, all_aside, read_aside
@@ -365,16 +364,6 @@ def _suggestions(parts: Parts, target: Target) -> None:
                 io.unlink(path, missing_ok=True)
 
 
-def _served(parts: Parts, target: Target) -> None:
-    """When the item was handed out, and questions that quote it."""
-
-    def quotes(text: str) -> bool:
-        return target.traces.quoted_in(text.encode("utf-8", "replace"))
-
-    for folder in _of_states(parts, SERVED):
-        ServedLog(folder).forget(target.ids, quotes)
-
-
 def _events(parts: Parts, target: Target) -> None:
     """Pending events of sessions."""
     for spool in _of_states(parts, append_log.FOLDER):
@@ -418,8 +407,8 @@ def _records(parts: Parts) -> Iterator[tuple[Path, tuple[str, ...]]]:
 
 
 def _goes(path: Path, within: tuple[str, ...], target: Target) -> bool:
-    """Whether a record mentions the item, or cannot be read, or is short and holds nothing but ids."""
-    if path.name == WARNINGS or within == (TOLD,):
+    """Whether a record mentions the item, or cannot be read, or holds little but ids."""
+    if path.name == WARNINGS or within in ((TOLD,), (SERVED,)):
         return True
     if within == (RECOVERED_FOLDER,) and (path.name.endswith(DAMAGED_SUFFIX) or _is_version(path, target)):
         return True
@@ -490,7 +479,7 @@ def _packed_in(parts: Parts, path: str, target: Target) -> bool:
 
 
 PLACES: tuple[Callable[[Parts, Target], None], ...] = (
-    _journals, _uses, _served, _events, _suggestions, _archives, _sidecars, _checkpoints,
+    _journals, _uses, _events, _suggestions, _archives, _sidecars, _checkpoints,
 )  # fmt: skip
 
 

@@ -204,12 +204,12 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
         raise
 
 
-def usage_of(parts: Parts, store: Store, settings: Settings, notes: Path) -> Usage:
+def usage_of(parts: Parts, settings: Settings, notes: Path) -> Usage:
     """Where uses are counted and it is noted who was given what: in the folder ``notes``. In a repository nothing of
     private memory is written down: its ids begin as a person's words do.
     """
-    repository, chosen = parts.repository, settings.served
-    unnamed = in_mount(private.NAME, "") if notes == repository.state else ""
+    chosen = settings.served
+    unnamed = in_mount(private.NAME, "") if notes == parts.repository.state else ""
     served = ServedLog(
         notes / SERVED_FOLDER,
         on=chosen.log,
@@ -217,8 +217,6 @@ def usage_of(parts: Parts, store: Store, settings: Settings, notes: Path) -> Usa
         reasons=settings.recall.learn,
         days=chosen.days,
         megabytes=chosen.megabytes,
-        head=lambda: repository.head().commit or "",
-        versions=store.index_sync.blobs_of,
         unnamed=unnamed,
     )
     return Usage(notes / USAGE_FILE, served, unnamed)

@@ -321,8 +321,7 @@ class MultiLayeredMemorySystem(Facade):
 
     def _served(self, items: Sequence[MemoryItem]) -> None:
         """Note which items were handed out."""
-        paths = {item.id: item.path for item in items}
-        self.workspace.usage.served.note("read", paths, self.workspace.parts.clock(), paths=paths)
+        self.workspace.usage.served.note("read", [item.id for item in items], self.workspace.parts.clock())
 
     def layer_of(self, item: MemoryItem) -> Layer:
         """The layer an item belongs to.

@@ -124,7 +124,7 @@ def _answers(rows: Iterable[AccessRecord]) -> list[_Answer]:
     for row in rows:
         if row.way == "recall":
             found.append(_Answer(row, {}))
-        elif row.way in MARKS or (row.way == "read" and len(row.items) == 1):
+        elif row.way in MARKS or (row.way == "read" and len(row.ids) == 1):
             meant = next((one for one in found[: -_BACK - 1 : -1] if _concerns(row, one.row)), None)
             if meant is not None and row.way in MARKS:
                 meant.marks[row.ids[0]] = -1 if row.way == REFUSED else 1

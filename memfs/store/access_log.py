@@ -1,4 +1,4 @@
-"""Records what was handed out: when, to whom, and in which version.
+"""Records what was handed out: when, and to whom.
 
 The files are private to this user, in the workspace's state folder, bounded by size and age. Deleting them loses the
 record and nothing else, and a disk that takes no writes costs lines, never answers.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
@@ -20,19 +20,10 @@ from memfs.dataclass import NamedTuple
 from memfs.errors import LockTimeout, MemfsError, WorkspaceClosed
 from memfs.fs import append_log, io
 from memfs.model import Hit
-from memfs.model.ids import of_mount
 from memfs.model.time import given_time
 from memfs.startup import Any, json
 
-_TEXTS = {
-    "way": "way",
-    "door": "door",
-    "agent": "agent",
-    "session": "session",
-    "commit": "head",
-    "question": "question",
-}
-"""The texts of a record, each with the key that its line has for it."""
+_TEXTS = ("way", "door", "agent", "session", "question")
 _ENCODE = partial(json.dumps, separators=(",", ":"))
 
 
@@ -44,8 +35,7 @@ class AccessRecord(NamedTuple):
         way: ``recall``, ``automatic``, ``triggered`` or ``read``.
         door: what they went through, such as ``cli``, ``mcp``, ``hook`` or ``python``.
         agent, session: who received them, "" where it is unknown.
-        commit: HEAD's commit then, "" where there was none.
-        items: id and blob id of each; "" where a version is not known, as of items of mounted workspaces.
+        ids: the items.
         question: what was asked, where the settings keep that.
         reasons: the score and the factors of each hit, by id, where the settings keep that.
     """
@@ -55,36 +45,23 @@ class AccessRecord(NamedTuple):
     door: str
     agent: str
     session: str
-    commit: str
-    items: tuple[tuple[str, str], ...]
+    ids: tuple[str, ...]
     question: str = ""
     reasons: Mapping[str, Mapping[str, float]] = MappingProxyType({})
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The ids of the items."""
-        return tuple(item_id for item_id, _ in self.items)
 
-    @property
-    def blobs(self) -> Mapping[str, str]:
-        """Git's id of each item's version, by the item's id."""
-        return dict(self.items)
-
-
-def reduced(row: AccessRecord, gone: frozenset[str], quotes: Callable[[str], bool] = lambda _: False) -> AccessRecord:
-    """A line without some items; the question that brought one of them goes with it."""
-    items = tuple(item for item in row.items if item[0].casefold() not in gone)
-    left_out = len(items) < len(row.items) or (row.question != "" and quotes(row.question))
+def reduced(row: AccessRecord, gone: frozenset[str]) -> AccessRecord:
+    """A line without some items."""
     reasons = {key: value for key, value in row.reasons.items() if key.casefold() not in gone}
-    return row._replace(items=items, question="" if left_out else row.question, reasons=reasons)
+    return row._replace(ids=tuple(one for one in row.ids if one.casefold() not in gone), reasons=reasons)
 
 
 def line_of(row: AccessRecord) -> bytes:
     """A line of the record."""
     given = {"at": row.time.isoformat(timespec="microseconds")}
-    given |= {key: value for name, key in _TEXTS.items() if (value := getattr(row, name))}
+    given |= {name: value for name in _TEXTS if (value := getattr(row, name))}
     more = {"reasons": row.reasons} if row.reasons else {}
-    return _ENCODE(given | {"items": row.items} | more).encode()
+    return _ENCODE(given | {"items": row.ids} | more).encode()
 
 
 def rows_in(data: bytes) -> Iterator[AccessRecord]:
@@ -95,26 +72,21 @@ def rows_in(data: bytes) -> Iterator[AccessRecord]:
                 yield _handed(json.loads(line))
 
 
-def _text(rows: Iterable[AccessRecord]) -> bytes:
-    return b"".join(line_of(row) + b"\n" for row in rows)
-
-
 def _since(oldest: datetime, data: bytes) -> bytes:
-    return _text(row for row in rows_in(data) if row.time >= oldest)
+    return b"".join(line_of(row) + b"\n" for row in rows_in(data) if row.time >= oldest)
 
 
 def _handed(row: Mapping[str, Any]) -> AccessRecord:
-    texts = {name: row.get(key, "") for name, key in _TEXTS.items()}
-    pairs: Sequence[Any] = row["items"]
-    strings = [*texts.values(), *(part for pair in pairs for part in pair)]
-    if not pairs or not all(isinstance(text, str) for text in strings):
+    texts = {name: row.get(name, "") for name in _TEXTS}
+    ids = tuple(one[0] if isinstance(one, list) else one for one in row["items"])  # once with its version
+    if not ids or not all(isinstance(text, str) for text in (*texts.values(), *ids)):
         raise TypeError("not what memfs writes")
     moment = datetime.fromisoformat(row["at"])
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     reasons = {
         key: {name: float(value) for name, value in factors.items()} for key, factors in row.get("reasons", {}).items()
     }
-    return AccessRecord(time=moment, items=tuple((one, blob) for one, blob in pairs), reasons=reasons, **texts)
+    return AccessRecord(time=moment, ids=ids, reasons=reasons, **texts)
 
 
 def _explained(hits: Iterable[Hit], ids: Collection[str]) -> dict[str, dict[str, float]]:
@@ -174,18 +146,12 @@ _FILE = "log.jsonl"
 _MEGABYTE, _MOST = 1 << 20, 1 << 30
 _SLACK = 1.125
 """Lines are removed once they exceed their age by this factor: not every day again."""
-_A_LINE = 500
 _EXPLAINED = 20
 """So many hits of an answer are noted with what made their scores."""
 _ABOVE = 2  # the folder of the repository, which is never made, above that of its workspaces and that of this one
 _LONGEST_NAME = 200
 _LONGEST_QUESTION = 500
 _WAIT = 0.05
-_LONG_WAIT = 10.0
-_NO_PATHS: Mapping[str, str] = MappingProxyType({})
-
-Versions = Callable[[Sequence[str], Mapping[str, str]], Sequence[str]]
-"""The blob id of the file that each item has at present, given their paths by id, if known; "" for unknown."""
 
 
 def named(ids: Iterable[str], unnamed: str) -> Iterator[str]:
@@ -196,7 +162,7 @@ def named(ids: Iterable[str], unnamed: str) -> Iterator[str]:
 class ServedLog:
     """The record of one workspace. May be used from several threads and processes.
 
-    No method but ``forget`` raises because of the disk: ``problem`` says why lines were lost, "" while none were.
+    No method raises because of the disk: ``problem`` says why lines were lost, "" while none were.
     """
 
     def __init__(
@@ -208,8 +174,6 @@ class ServedLog:
         reasons: bool = False,
         days: int = 90,
         megabytes: int = 16,
-        head: Callable[[], str] = str,
-        versions: Versions = lambda ids, _: [""] * len(ids),
         unnamed: str = "",
     ) -> None:
         """
@@ -219,14 +183,12 @@ class ServedLog:
             questions: whether questions are written down, too.
             reasons: whether it is written down what made the scores of hits, and what was said of items.
             days, megabytes: how long lines are kept, and how much of them.
-            head: HEAD's commit, "" where there is none.
-            versions: the blob ids of items' files.
             unnamed: what ids begin with that are not written down here; "" for none.
         """
         self._folder, self._path = folder, folder / _FILE
         self._on, self._questions, self._reasons = on, questions, reasons
         self._age, self._room = timedelta(days=days), min(megabytes * _MEGABYTE, _MOST)
-        self._head, self._versions, self._unnamed = head, versions, unnamed
+        self._unnamed = unnamed
         self._first: tuple[int, datetime] | None = None
         self.closed = False
         self.problem = ""
@@ -250,7 +212,6 @@ class ServedLog:
         agent: str = "",
         session: str = "",
         question: str = "",
-        paths: Mapping[str, str] = _NO_PATHS,
         hits: Sequence[Hit] = (),
     ) -> None:
         """Write down that items were handed out, in the order given.
@@ -260,33 +221,25 @@ class ServedLog:
         Args:
             agent, session: to whom, where the door did not say.
             question: what was asked; written down only where the settings say so.
-            paths: where the files of items are, by id, as far as that is known.
             hits: what they were as answers to the question; written down only where the settings say so.
         """
         self._require_open()
         to = recipient() if self._on else None
-        chosen = list(named(dict.fromkeys(ids), self._unnamed)) if to is not None else []
+        chosen = tuple(named(dict.fromkeys(ids), self._unnamed)) if to is not None else ()
         if to is None or not chosen:
             return
-        commit, blobs = "", dict[str, str]()
-        with suppress(MemfsError, OSError):  # items that cannot be looked at were handed out all the same
-            commit, own = self._head(), [one for one in chosen if not of_mount(one)]
-            blobs = dict(zip(own, self._versions(own, paths), strict=True))
         row = AccessRecord(
             time=now.astimezone(UTC),
             way=way,
             door=to.door or "python",
             agent=(to.agent or agent)[:_LONGEST_NAME],
             session=(to.session or session)[:_LONGEST_NAME],
-            commit=commit,
-            items=tuple((one, blobs.get(one, "")) for one in chosen),
+            ids=chosen,
             question=question[:_LONGEST_QUESTION] if self._questions else "",
+            reasons=_explained(hits, chosen) if self._reasons else {},
         )
-        pieces = [row._replace(items=row.items[at : at + _A_LINE]) for at in range(0, len(row.items), _A_LINE)]
-        if self._reasons:
-            pieces = [piece._replace(reasons=_explained(hits, piece.ids)) for piece in pieces]
         try:
-            self._append(_text(pieces), row.time)
+            self._append(line_of(row), row.time)
         except (MemfsError, OSError) as error:
             self.problem = f"it was not noted which items were handed out: {error}"
 
@@ -369,32 +322,6 @@ class ServedLog:
         except (MemfsError, OSError) as error:
             self.problem = f"it cannot be read which items were handed out: {error}"
             return ()
-
-    # -- forgetting ---------------------------------------------------------------------------------------------------
-    def forget(self, ids: Collection[str], quotes: Callable[[str], bool] = lambda _: False) -> int:
-        """Take some items out of the record, from the files' bytes too; return from how many lines.
-
-        Args:
-            quotes: whether a question mentions them: it goes, too.
-
-        Raises:
-            StorageIO, LockTimeout: a file cannot be replaced.
-        """
-        self._require_open()
-        gone = frozenset(one.casefold() for one in ids)
-        touched = 0
-
-        def without(data: bytes) -> bytes:
-            nonlocal touched
-            rows = list(rows_in(data))
-            kept = [reduced(row, gone, quotes) for row in rows]
-            touched = sum(one != row for one, row in zip(kept, rows, strict=True))
-            return _text(row for row in kept if row.items) if touched else data
-
-        if self._folder.is_dir():
-            append_log.rewrite(self._path, without, wait=_LONG_WAIT)
-            io.sweep(self._folder)
-        return touched
 
 
 OFF = ServedLog(Path(os.devnull), on=False)

@@ -248,15 +248,6 @@ class IndexSync:
         self.flush()
         return self.index.stamps().stamps(list(paths))
 
-    def blobs_of(self, ids: Iterable[str], paths: Mapping[str, str]) -> list[str]:
-        """The blob id of the file that the index has for each id; "" where it has none. Looks at no file.
-
-        ``paths``: where files are, by id, as far as that is known: those need not be looked for.
-        """
-        stamps = self.index.stamps()
-        places = (paths.get(item_id) or self._ids().get(item_id) for item_id in ids)
-        return list(map(stamps.blob, places))
-
     def rejected(self, path: str) -> bool:
         """Whether the file is invalid at present."""
         return path in self._rejected

@@ -29,8 +29,7 @@ MOST, LEAST = 1.5, 0.66
 
 def row(way: str, *ids: str, at: float = 0, agent: str = "scout", session: str = "s", **more: Any) -> AccessRecord:
     """A line of the record, so many minutes after noon."""
-    items = tuple((one, "") for one in ids)
-    told = AccessRecord(NOON + timedelta(minutes=at), way, "mcp", agent, session, "", items)
+    told = AccessRecord(NOON + timedelta(minutes=at), way, "mcp", agent, session, ids)
     return told._replace(**more)
 
 
@@ -239,14 +238,12 @@ def test_each_way_to_an_answer_notes_what_made_its_scores(workspace: Workspace) 
         assert all({"score", "text"} <= one.keys() for one in line.reasons.values())
 
 
-def test_an_erased_item_goes_out_of_what_was_noted(workspace: Workspace) -> None:
-    """Neither its id nor its scores stay in the record, and nothing is learned of it any more."""
+def test_after_an_erase_nothing_is_learned_of_what_was_noted_before(workspace: Workspace) -> None:
+    """Neither its id nor its scores stay in the record, which goes as a whole."""
     use(workspace, "server-07")
     assert workspace.learned() != UseWeights()
-    workspace.usage.served.forget(["server-07"])
-    record = (workspace.repository.state / FOLDER / "log.jsonl").read_text(encoding="utf-8")
-    assert "server-07" not in record
-    assert "server-06" in record
+    workspace.eraser.erase("server-07")
+    assert not (workspace.repository.state / FOLDER / "log.jsonl").exists()
     assert workspace.learned() == UseWeights()
 
 

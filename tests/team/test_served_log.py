@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import os
 import stat
 import subprocess
@@ -43,11 +42,7 @@ def workspace(opened: Callable[..., Workspace]) -> Workspace:
 @pytest.fixture
 def log(tmp_path: Path) -> ServedLog:
     """A record of its own."""
-    return ServedLog(
-        tmp_path / "git" / "memfs" / "key" / FOLDER,
-        head=lambda: "c" * 40,
-        versions=lambda ids, _: [f"blob {one}" for one in ids],
-    )
+    return ServedLog(tmp_path / "git" / "memfs" / "key" / FOLDER)
 
 
 @pytest.fixture(autouse=True)
@@ -56,8 +51,8 @@ def _git_folder(tmp_path: Path) -> None:
 
 
 # -- what is noted ------------------------------------------------------------------------------------------------
-def test_a_recall_is_on_record_with_version_and_commit(workspace: Workspace) -> None:
-    """Each time items are handed out, it is known when, which, in which version, and what HEAD was (B2)."""
+def test_a_recall_is_on_record(workspace: Workspace) -> None:
+    """Each time items are handed out, it is known when, which, and to whom (B2)."""
     before = datetime.now(UTC)
     with served_to("a door", "scout", "s-1"):
         hits = workspace.recaller.search(Query(text="apple", limit=2)).hits
@@ -65,9 +60,6 @@ def test_a_recall_is_on_record_with_version_and_commit(workspace: Workspace) -> 
     assert row.ids == tuple(hit.item.id for hit in hits)
     assert (row.way, row.door, row.agent, row.session) == ("recall", "a door", "scout", "s-1")
     assert before <= row.time <= datetime.now(UTC)
-    assert row.commit == workspace.repository.head_commit()
-    head = workspace.repository.tree("HEAD")
-    assert dict(row.items) == {hit.item.id: head[hit.item.path] for hit in hits}
 
 
 def test_every_way_out_is_on_record(workspace: Workspace) -> None:
@@ -331,29 +323,22 @@ def test_processes_share_it(tmp_path: Path) -> None:
 
 # -- forgetting ---------------------------------------------------------------------------------------------------
 def test_an_erase_takes_the_record_along(workspace: Workspace) -> None:
-    """An erased item's id is in no line, nor is a question that quotes it (B6)."""
-    for _ in range(2):
-        workspace.recaller.search(Query(text="apple", limit=3))
-    log = ServedLog(workspace.repository.state / FOLDER, questions=True)
+    """Neither an erased item's id nor a question that quotes it is in any file, half-written ones included (B6)."""
+    workspace.recaller.search(Query(text="apple", limit=3))
+    folder = workspace.repository.state / FOLDER
+    log = ServedLog(folder, questions=True)
     log.note("recall", ["b"], datetime.now(UTC), question="is it an apple called a")
+    (folder / ".log.jsonl.1.tmp").write_bytes((folder / "log.jsonl").read_bytes())
     workspace.eraser.erase("a")
-    rows = workspace.usage.served.find()
-    assert {one for row in rows for one in row.ids} == {"b", "c"}
-    assert {row.question for row in rows} == {""}
-    log.note("recall", ["b", "c"], datetime.now(UTC), question="what else is there")
-    assert log.forget(["c"]) > 0
-    assert ("b",) in {row.ids for row in log.find()}
-    assert {row.question for row in log.find()} == {""}, "a question that brought what is gone tells of it"
-    data = (workspace.repository.state / FOLDER / "log.jsonl").read_bytes()
-    assert all(pair[0] != "a" for line in data.split(b"\n") if line for pair in json.loads(line)["items"])
+    assert workspace.usage.served.find() == []
+    assert list(folder.iterdir()) == []
+    log.note("recall", ["b", "c"], datetime.now(UTC))
+    assert [row.ids for row in log.find()] == [("b", "c")]
 
 
-def test_an_erase_takes_what_a_killed_one_left(log: ServedLog) -> None:
-    """The half-written file of a process that has ended goes, too (B6)."""
-    log.note("recall", ["a", "b"], NOON)
-    ended = subprocess.Popen(["true"])
-    assert ended.wait(60) == 0
-    left = log._folder / f".log.jsonl.{ended.pid}.tmp"
-    left.write_bytes((log._folder / "log.jsonl").read_bytes())
-    log.forget(["a"])
-    assert not left.exists()
+def test_a_record_of_an_earlier_version_is_read(log: ServedLog, tmp_path: Path) -> None:
+    """Once the version of each item stood beside its id."""
+    log.note("recall", ["a"], NOON)
+    with (tmp_path / "git/memfs/key" / FOLDER / "log.jsonl").open("ab") as file:
+        file.write(b'\n{"at": "2026-03-01T12:00:01+00:00", "way": "read", "head": "c0", "items": [["b", "b10b"]]}\n')
+    assert [row.ids for row in log.find(now=NOON)] == [("b",), ("a",)]

@@ -345,8 +345,7 @@ def decoded(data: bytes, name: str) -> str:
 # -- items --------------------------------------------------------------------------------------------------------
 def note_served(workspace: Workspace, items: Iterable[MemoryItem]) -> None:
     """Note that items were handed out: the reader of what is printed may be an agent."""
-    paths = {item.id: item.path for item in items}
-    workspace.usage.served.note("read", paths, workspace.parts.clock(), paths=paths)
+    workspace.usage.served.note("read", [item.id for item in items], workspace.parts.clock())
 
 
 def waiting_text(found: Sequence[MemoryItem], number: int) -> Text:

@@ -256,7 +256,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "MemoryItem": "id type title content tags timestamp created updated origin trust importance pinned status expires "
     "supersedes links context metadata data conflicts path sha256",
     "Origin": "speaker? role? agent? session? sequence? task? tool? phase?",
-    "AccessRecord": "time way door agent session commit question? items=blobs",
+    "AccessRecord": "time way door agent session ids question?",
     "Problem": "path line code message hint severity",
     "RecordedConflict": "field kept lost part? lost_sha256? by? time?",
     "Revision": "commit author email committer time subject body trailers paths",
