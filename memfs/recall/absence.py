@@ -45,7 +45,7 @@ class WhyNot:
         shared, lacking: words of the question that it has, and has not, as they were asked.
         filters: the filters that it does not pass.
         repeats: the id of the hit that says the same, or says it later.
-        notes: what else is to be known of it: that it was superseded, or has expired.
+        notes: what else is to be known of it: that it was superseded, has expired, or is in another language.
     """
 
     id: str
@@ -123,14 +123,24 @@ def judged(miss: WhyNot, chosen: HitSelection, query: Query) -> WhyNot:
     return replace(miss, reason="rank", explanation=why)
 
 
-def unfound(miss: WhyNot, *, semantic: bool) -> WhyNot:
-    """What became of a memory that was not found, by its words."""
+def unfound(miss: WhyNot, text: str, content: str, *, semantic: bool) -> WhyNot:
+    """What became of a memory of that content that was not found, by its words and those of the question's text."""
     if miss.shared:
         why = f"the index does not have it as it is now, with {listed(miss.shared)}; memfs check says more"
         return replace(miss, reason="unindexed", explanation=why)
     words = f"it has none of {listed(miss.lacking)}" if miss.lacking else "the question has no word to look for"
     meaning = ", and others are nearer to what the question means" if semantic else ""
-    return replace(miss, reason="words", explanation=f"{words}{meaning}")
+    notes = (*miss.notes, *_language_note(text, content))
+    return replace(miss, reason="words", explanation=f"{words}{meaning}", notes=notes)
+
+
+def _language_note(text: str, content: str) -> tuple[str, ...]:
+    """That a question is in another language than a content, as far as both show one."""
+    if analyzer.has_no_language(text) and not analyzer.text_languages(text):
+        return ()
+    asked, said = (analyzer.text_languages(one) or ("en",) for one in (text, content))
+    names = ("/".join(one) for one in (said, asked))
+    return () if {*asked} & {*said} else ("it is in {}, the question in {}: no word is translated".format(*names),)
 
 
 def listed(words: Sequence[str]) -> str:

@@ -68,7 +68,7 @@ _GRAMMAR = regex(
     rf"(?P<ago>[KV]{_COUNT}o?U|(?<!e){_COUNT}o?U[AQ])|(?P<turned>e?[FQB]e?{_SOME}U)|"
     rf"(?P<relation>e?(?:[LT]?t?{_SOME}o?[UW]o?)?[BVFSPQ][ot]*+{_SPOKEN_FOR}{_DAY}?)|(?P<bound>[pR][ot]*{_DAY})|"
     rf"(?P<last>[LT](?:{_SOME}o?[UW]|M|s)|{_COUNT}[LT]U|{_SOME}[UW]o?G|[Ms]o?G)|(?P<yesterday>E)|"
-    rf"(?P<day>{_DAY})|(?P<month>M)|(?P<season>(?<=[ILTUSBFVPo])s|(?<=[ISBFVP]t)s|s(?=o*y))|(?P<year>y)|(?P<order>[19])"
+    rf"(?P<day>{_DAY})|(?P<month>M)|(?P<season>(?<=[ILTUSBFVPo])s|(?<=[ISBFVP]t)s|s(?=o*y))|(?P<year>y)|(?P<order>[19]|(?<=\.)L(?=\.))"
 )
 _EARLIER = frozenset("BVPpQ")
 _OF_ASKING = frozenset("h?TIeotG|")
@@ -150,7 +150,8 @@ class NamedTimes(NamedTuple):
         distance: how far from it.
         order: -1 where it asks for the first time, 1 for the last one, else 0.
         rest: the question without the words of days; "" where it asks for nothing more than what was then.
-        literal: the same days as memories may write them.
+        literal: the same days, and how they count from an event, as memories may write them.
+        beside: the rest without the words of the event, which is what is asked for where the event has a day.
     """
 
     days: Sequence[NamedDay] = ()
@@ -161,6 +162,7 @@ class NamedTimes(NamedTuple):
     order: int = 0
     rest: str = ""
     literal: Sequence[str] = ()
+    beside: str | None = None
 
     @property
     def dated(self) -> bool:
@@ -169,7 +171,8 @@ class NamedTimes(NamedTuple):
 
     def counted_from(self, day: date) -> NamedTimes:
         """These, where the event was on a day."""
-        return self._replace(days=(*self.days, *(self.distance or Distance()).days(day)))
+        days = (*self.days, *(self.distance or Distance()).days(day))
+        return self._replace(days=days, rest=self.rest if self.beside is None else self.beside)
 
     def spans(self, now: date) -> list[tuple[date, date]]:
         """The first and the last day of each time, in order; without a year, of this year and the last."""
@@ -224,6 +227,7 @@ class _Sentence:
         self._months, self._years = set[int](), set[int]()
         self._event, self._order = "", 0
         self._distance: Distance | None = None
+        self._beside = list[int]()
         days: list[NamedDay] = []
         literal: list[str] = []
         rest, asks = text, [self._asks(word, language) for word in self._words]
@@ -242,7 +246,8 @@ class _Sentence:
             elif name in ("ago", "last", "yesterday"):
                 days += self._from_now(name, here)
             elif name == "order":
-                self._order = -1 if here[0].letter == "1" else 1
+                named = here[0].letter != "L" or self._text[here[0].start : here[0].end].lower() == "last"
+                self._order = (-1 if here[0].letter == "1" else 1) if named else self._order
             if len(days) > count or name in ("last", "month", "season", "year"):
                 asks[match.start() : match.end()] = [True] * len(here)
             start, end = here[0].start, here[-1].end
@@ -251,10 +256,20 @@ class _Sentence:
             if len(days) > count and (day := _day_in(here)):
                 written = _date(*day) if day[0] else None
                 literal += [text[start:end], *([written.isoformat()] if written else [])]
-        if brief and not (self._event or self._order) and all(asks):
+        left = [place for place, asking in enumerate(asks) if not asking]
+        beside = self._without_event(rest, left) if self._beside else None
+        if self._beside:
+            literal.append(text[self._words[self._beside[0]].start : self._words[self._beside[-1]].end])
+        if brief and not (self._event or self._order or left):
             rest = ""
         months, years = frozenset(self._months), frozenset(self._years)
-        self.times = NamedTimes(days, months, years, self._event, self._distance, self._order, rest, literal)
+        self.times = NamedTimes(days, months, years, self._event, self._distance, self._order, rest, literal, beside)
+
+    def _without_event(self, rest: str, left: Sequence[int]) -> str:
+        """What remains without the words of the event and how far from it; "" where no word but those is ``left``."""
+        for word in (self._words[place] for place in self._beside):
+            rest = rest[: word.start] + " " * (word.end - word.start) + rest[word.end :]
+        return rest if self._order or not {*self._beside}.issuperset(left) else ""
 
     def _asks(self, word: _Word, language: str) -> bool:
         """Whether a word adds nothing to a time, as those of *what happened*."""
@@ -274,19 +289,24 @@ class _Sentence:
                 day, yearly = _date(*named), not named[0]
                 yield from distance.days(day, yearly=yearly) if day is not None else ()
         elif relation == "S" or distance.length or distance.weekday:  # *after lunch* seldom says when
-            event = self._event_beside(start, end, letters, unspaced=any(word.unspaced for word in here))
+            first, last = self._event_beside(start, end, letters, unspaced=any(word.unspaced for word in here))
+            event = self._text[self._words[first].start : self._words[last - 1].end] if last > first else ""
             if analyzer.terms(event) and not analyzer.STOP_WORDS.issuperset(analyzer.terms(event)):
                 self._event, self._distance = event, distance
+                # where it is certain that the time is meant, and where its words end
+                certain = distance.number or distance.weekday or here[0 if distance.length else -1].letter == "t"
+                self._beside = [*range(min(start, first), max(end, last))] if certain else []
 
-    def _event_beside(self, start: int, end: int, letters: str, *, unspaced: bool) -> str:
-        """The words that follow, up to the end of the clause; those before, where the verb comes last."""
+    def _event_beside(self, start: int, end: int, letters: str, *, unspaced: bool) -> tuple[int, int]:
+        """The first and last of the words that follow, up to the end of the clause; of those before, where the verb
+        comes last.
+        """
         if unspaced and start and letters[start - 1] not in "|?I":
-            first = max(letters.rfind(sign, 0, start) for sign in "|?I") + 1
-            return self._text[self._words[first].start : self._words[start].start]
+            return max(letters.rfind(sign, 0, start) for sign in "|?I") + 1, start
         last = min((place for sign in "|?BFS" if (place := letters.find(sign, end)) >= 0), default=len(letters))
         if last > end + 1 and self._tail.fullmatch(self._text, self._words[last - 1].start, self._words[last - 1].end):
             last -= 1  # the verb of the clause around it
-        return self._text[self._words[end].start : self._words[last - 1].end] if last > end else ""
+        return end, last
 
     def _from_now(self, name: str, here: Sequence[_Word]) -> Iterator[NamedDay]:
         """Days counted from now; months and years are kept."""

@@ -523,7 +523,7 @@ class Recaller:
             found = len(wide.matches)
         place = next((place for place, hit in enumerate(every) if hit.item.id == item.id), None)
         if place is None:
-            return absence.unfound(miss, semantic=self._helpers.meaning() is not None)
+            return absence.unfound(miss, asked.text, item.content, semantic=self._helpers.meaning() is not None)
         hit, last = every[place], chosen.hits[-1].score if chosen.hits else None
         relevance = self._helpers.relevance() if asked.text else None
         if relevance is not None and reviewed_relevance(hit.reasons) is None:  # else its score were another measure

@@ -233,7 +233,8 @@ _CHANGES = (
     "postponed|rescheduled|renamed"
 )
 _FROM = r"(?:\s+from\s+[^,.;]{1,40}?)?"
-# What says a change as what holds since: "X moved from A to B" and "we moved X to B" as "X is B".
+# What says a change as what holds since: "X moved from A to B" and "we moved X to B" as "X is B", "we moved to B for Y"
+# as "we use B for Y".
 _PASSIVE = regex(
     rf"\s+(?:(?:has|have|had|was|were|is|are|been|got|just|now|recently)\s+)*(?:{_CHANGES}){_FROM}\s+to\s+", re.I
 )
@@ -242,6 +243,12 @@ _ACTIVE = regex(
     rf"((?:the|our|my|its|their)\s+[^,.;]{{2,60}}?){_FROM}\s+to\s+",
     re.I,
 )
+_ADOPTED = regex(
+    rf"^((?:we|i|they|he|she|you)\s+)(?:(?:have|has|just|now|recently)\s+)*(?:{_CHANGES}|migrated){_FROM}\s+to"
+    r"(?=\s+[^,.;]{2,60}?\s(?:as|for)\s)",
+    re.I,
+)
+_AT = regex(r"\b(is|are|was|were)\s+(?:at|in|on)\s+", re.I)
 _PAST = regex(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|earlier|past|history|used to|at first|"
     r"chang(?:e|es|ed)|old(?:er)?|prior|back then|at the time|until|previo\w*|anterior\w*|avant|antes|prima|eerder|"
@@ -331,8 +338,8 @@ def _replaces(newer: str, older: str) -> bool:
 
 def _as_it_is(text: str) -> str:
     """A text about what holds in place of one about how that changed."""
-    parts = (_ACTIVE.sub(r"\1 is ", part) for part in _SENTENCE.split(text))
-    return "\n".join(_PASSIVE.sub(" is ", part) for part in parts)
+    parts = (_ADOPTED.sub(r"\1use", _ACTIVE.sub(r"\1 is ", part)) for part in _SENTENCE.split(text))
+    return _AT.sub(r"\1 ", "\n".join(_PASSIVE.sub(" is ", part) for part in parts))
 
 
 def project_of(item: MemoryItem) -> str:

@@ -231,6 +231,8 @@ def test_a_word_in_another_form_of_its_language_counts_as_held(memfs: Memfs) -> 
     assert "nothing_fits" not in answer
     assert answer["hits"][0]["relevance"] == 100
     assert memfs("recall", "Verbindung", "--why-not", "links", "--json").json["shared"] == ["Verbindung"]
+    notes = memfs("recall", "when is the connection closed", "--why-not", "links", "--json").json["notes"]
+    assert notes == ["it is in de, the question in en: no word is translated"]
     memfs("remember", "Les sauvegardes sont faites chaque nuit", "--id", "autre")  # French leaves the word as it is
     assert memfs("recall", "Verbindung", "--json").json["hits"][0]["id"] == "links"
 

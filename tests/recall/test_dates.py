@@ -43,6 +43,8 @@ TABLE = {
         "Where did she go on the Sunday before May 9, 2023?": "2023-05-09 -10..0, 2023-05-09 -2..-1, 2023-05-09 -3..5",
         "When did we deploy for the first time?": "oldest first",
         "When did we last deploy?": "newest first",
+        "When was the shop last deployed?": "newest first",
+        "What did the last speaker say?": "",
         "What do we do after lunch?": "",
         "Have I ever met a hot spring before?": "",
         "What follows after two weeks?": "",
@@ -267,6 +269,28 @@ def best(workspace: Workspace, question: str) -> tuple[str, set[str]]:
 def test_a_time_counts_from_a_remembered_event(shop: Workspace, question: str, anchor: str, logos: set[str]) -> None:
     """The event is looked up; the day that its memory names counts, or its own; where none fits, nothing changes."""
     assert best(shop, question) == (anchor, logos)
+
+
+@pytest.mark.parametrize(
+    ("question", "sought"),
+    [
+        ("what happened two weeks after the launch", ""),
+        ("what did we do the day after the launch", ""),
+        ("which logo did we have two weeks after the launch", "which logo did we have"),
+        ("which bugs came since the launch?", "which bugs came ?"),
+        ("how many weeks after the launch did we change it", "how many weeks after the launch did we change it"),
+    ],
+)
+def test_the_words_of_an_event_are_not_what_is_asked_for(question: str, sought: str) -> None:
+    """Where the day of an event is found, the rest of the question is searched; where nothing remains, that time is."""
+    times = times_in(question, TODAY)
+    assert times is not None
+    assert " ".join(times.counted_from(TODAY).rest.split()) == sought
+
+
+def test_what_happened_some_time_after_an_event_is_the_answer(shop: Workspace) -> None:
+    """Nothing but a time is asked for: what was then comes before the memory of the event itself."""
+    assert shop.recall("what happened two weeks after the launch").hits[0].item.id == "tired"
 
 
 @pytest.mark.parametrize("day", ["the day before 0001-01-01", "the day after 9999-12-31", "9999-12-31", "0001-01-01"])

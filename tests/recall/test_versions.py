@@ -48,6 +48,10 @@ def shown(answer: Recall) -> dict[str, list[str]]:
         ("The build uses caching.", "The build does not use caching any more."),
         ("Our main database is MySQL.", "Our main database is PostgreSQL."),
         ("The backup happens weekly. Ask Ana.", "The backup happens monthly. Ask Ana."),
+        ("We use MySQL as the database of billing", "We moved to PostgreSQL as the database of billing"),
+        ("We use Jenkins for CI.", "We have migrated from Jenkins to GitLab for CI."),
+        ("The standup is at 9:30.", "We moved the standup to 10:00."),
+        ("The office is in Munich.", "The office moved to Berlin."),
     ],
 )
 def test_another_value_of_the_same_thing_is_a_later_version(older: str, newer: str) -> None:
@@ -67,6 +71,8 @@ def test_another_value_of_the_same_thing_is_a_later_version(older: str, newer: s
         ("We deployed on Tuesday.", "We deployed on Thursday."),
         ("Ana likes tea.", "Bob likes coffee."),
         ("The team uses Python.", "The team uses Rust."),
+        ("Ana spoke at PyCon about typing.", "Ana spoke at FOSDEM about packaging."),
+        ("We use Jenkins for CI.", "We moved to Berlin for the summer."),
     ],
 )
 def test_distinct_facts_are_no_versions(older: str, newer: str) -> None:
