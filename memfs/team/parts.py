@@ -98,7 +98,7 @@ class Teams:
         """Traces who taught each field of an item."""
         from memfs.team.blame import Blame
 
-        return Blame(self.store, self.parts, self.history())
+        return Blame(self.parts, self.history())
 
     @shared_property
     def undo(self) -> Undo:

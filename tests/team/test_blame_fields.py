@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memfs.errors import ContentError, HistoryUnavailable, ItemNotFound
+from memfs.errors import ContentError, HistoryUnavailable
 from memfs.model import Link, MemoryItem, Origin
 from memfs.store.plan import signed_by
 from memfs.team.blame import LearnedFrom
@@ -36,7 +34,7 @@ def put(workspace: Workspace, by: Origin = ADA, *, waits: bool = False, source: 
     return workspace.repository.head_commit() or ""
 
 
-def blame(workspace: Workspace, field: str = "", revision: str | None = None) -> dict[str, LearnedFrom]:
+def blame(workspace: Workspace, field: str = "", revision: str = "HEAD") -> dict[str, LearnedFrom]:
     """What x says by field and value."""
     return {f"{one.field}={one.value}": one for one in workspace.teams.blame.fields("x", field, revision)}
 
@@ -111,8 +109,6 @@ def test_through_a_change_of_type_and_a_move_by_hand(workspace: Workspace, git: 
     (root / "ContextMemory/memories/procedural/own").mkdir()
     (root / path).rename(root / "ContextMemory/memories/procedural/own/x.yaml")
     workspace.store.refresh()
-    uncommitted = blame(workspace)
-    assert (uncommitted["title=A title"].commit, uncommitted["type=procedural"].commit) == (first, moved)
     workspace.store.flush(adopt=True)
     found = blame(workspace)
     assert (found["title=A title"].commit, found["type=procedural"].commit) == (first, moved)
@@ -134,26 +130,6 @@ def test_past_a_version_that_could_not_be_read(workspace: Workspace, git: Any) -
     assert found["status=pending"].subject == "Mend"
     with pytest.raises(ContentError):
         blame(workspace, revision="HEAD~1")
-
-
-def test_what_waits_and_what_is_edited_by_hand_is_told_as_such(workspace: Workspace) -> None:
-    """A write without a commit has its writer, an edit by hand has nobody yet (B2)."""
-    first = put(workspace, title="A title")
-    put(workspace, SCOUT, waits=True, source="mcp", tags=("waits",))
-    path = workspace.root / workspace.store.locate("x")
-    path.write_text(path.read_text() + "status: pending\n")
-    found = blame(workspace)
-    assert found["title=A title"].commit == first
-    waits, edited = found["tags=waits"], found["status=pending"]
-    assert (waits.commit, waits.waiting, waits.agent, waits.session, waits.source) == (
-        "",
-        "memfs",
-        "scout",
-        "s-2",
-        "mcp",
-    )
-    assert (edited.commit, edited.waiting, edited.time) == ("", "hand", None)
-    assert "tags=waits" not in blame(workspace, revision="HEAD")
 
 
 def test_at_a_revision_or_a_date(workspace: Workspace) -> None:
@@ -197,24 +173,6 @@ def test_a_writer_who_is_named_by_nobody_stays_unnamed(workspace: Workspace) -> 
     }
 
 
-@pytest.mark.parametrize(("before", "after"), [("semantic", "procedural"), ("procedural", "semantic")])
-def test_a_change_of_type_that_waits_is_the_writers(workspace: Workspace, before: str, after: str) -> None:
-    """Of a move that waits for its commit, only the type is new (B2)."""
-    first = put(workspace, memory_type=before)
-    put(workspace, SCOUT, waits=True, memory_type=after)
-    found = blame(workspace)
-    assert (found["content=text"].commit, found[f"type={after}"].agent) == (first, "scout")
-
-
-def test_what_waits_for_another_branch_is_not_told_of_this_one(workspace: Workspace, git: Any) -> None:
-    """A file that a person took along to a branch is an edit by hand there (B2, row 36)."""
-    put(workspace)
-    put(workspace, SCOUT, waits=True, tags=("waits",))
-    git(workspace.root, "switch", "-qc", "other")
-    found = blame(workspace)
-    assert (found["tags=waits"].waiting, found["tags=waits"].agent) == ("hand", "")
-
-
 def test_documents_have_fields_too(workspace: Workspace) -> None:
     """A state document is blamed by its path; a file without fields is refused with the way out (B2)."""
     states = workspace.states
@@ -236,16 +194,18 @@ def test_unknown_items_and_fields_are_told(workspace: Workspace) -> None:
     with pytest.raises(ContentError) as refused:
         blame(workspace, "titel")
     assert "title" in str(refused.value.hint)
-    with pytest.raises((ItemNotFound, HistoryUnavailable)):
+    with pytest.raises(HistoryUnavailable):
         workspace.teams.blame.fields("nobody")
 
 
-def test_an_item_that_was_never_committed(opened: Callable[..., Workspace], tmp_path: Path) -> None:
-    """Before the first commit everything waits (B2)."""
-    root = tmp_path / "fresh"
-    root.mkdir()
-    subprocess.run(["git", "init", "-q", str(root)], check=True)
-    (root / "memfs.toml").write_text("")
-    workspace = opened(root)
-    put(workspace, SCOUT, waits=True)
-    assert {one.waiting for one in blame(workspace).values()} == {"memfs"}
+def test_what_is_in_no_commit_is_nobodys(workspace: Workspace) -> None:
+    """A write that waits and an edit by hand are not shown; an item that was never committed says what commits it."""
+    first = put(workspace, title="A title")
+    put(workspace, SCOUT, waits=True, tags=("waits",))
+    path = workspace.root / workspace.store.locate("x")
+    path.write_text(path.read_text() + "status: pending\n")
+    assert {one.commit for one in blame(workspace).values()} == {first}
+    workspace.store.put(MemoryItem("text", id="new"))
+    with pytest.raises(HistoryUnavailable) as refused:
+        workspace.teams.blame.fields("new")
+    assert "memfs commit" in str(refused.value.hint)

@@ -270,7 +270,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "FieldConflict": "field kept lost",
     "BisectResult": "good bad steps=culprit.steps commit=culprit.revision or_earlier=culprit.or_earlier expect before "
     "after agents=culprit.agents sessions=culprit.sessions sources=culprit.sources changes",
-    "LearnedFrom": "author agent session time commit field value source tool subject path waiting",
+    "LearnedFrom": "author agent session time commit field value source tool subject path",
     "MergeOutcome": "path=open.path what=open.what outcome reason=undecided conflicts",
     "Open": "path what",
     "Convention": "id status title content=item.content owner scope supersedes trust pinned=item.pinned path=item.path "

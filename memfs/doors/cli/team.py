@@ -174,29 +174,23 @@ convention = Actions(
 
 
 # -- blame --------------------------------------------------------------------------------------------------------
-_WAITING = {"memfs": "uncommitted", "hand": "by hand"}
 _LEAST = 20
 
 
 def _blame_text(found: tuple[LearnedFrom, ...]) -> output.Text:
-    rows = [(one.commit[:_SHORT] or _WAITING[one.waiting], _day(one), written_by(one), one) for one in found]
-    commits = max((len(commit) for commit, *_ in rows), default=0)
+    rows = [(one.commit[:_SHORT], f"{one.time:%Y-%m-%d}", written_by(one), one) for one in found]
     names = max((len(who) for _, _, who, _ in rows), default=0)
     for commit, day, who, one in rows:
-        head = f"{commit.ljust(commits)} {day} {who.ljust(names)}  {output.clean(one.field)}: "
+        head = f"{commit} {day} {who.ljust(names)}  {output.clean(one.field)}: "
         room = max(output.width() - len(head), _LEAST) if output.width() else 0
-        place = f"{output.styled(commit.ljust(commits), fg='yellow')} {output.styled(day, dim=True)} {who.ljust(names)}"
+        place = f"{output.styled(commit, fg='yellow')} {output.styled(day, dim=True)} {who.ljust(names)}"
         value = output.one_line(output.readable(one.value), room)
         yield f"{place}  {output.styled(output.clean(one.field), bold=True)}: {value}"
 
 
-def _day(one: LearnedFrom) -> str:
-    return f"{one.time:%Y-%m-%d}" if one.time is not None else " " * 10
-
-
 def written_by(one: LearnedFrom) -> str:
     """Who wrote it, in the fewest words: the agent with its session, else the author; then door and tool."""
-    who = one.agent or one.author or "you"
+    who = one.agent or one.author
     session = f"session {one.session}" if one.session else ""
     through = f"via {one.source}" if one.source else ""
     tool = f"with {one.tool}" if one.tool and one.tool != one.source else ""
@@ -206,12 +200,14 @@ def written_by(one: LearnedFrom) -> str:
 @verb("blame", text=_blame_text, key="fields")
 @click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
 @click.argument("field", required=False, default="", metavar="[FIELD]")
-@click.option("--as-of", "as_of", metavar="REV", help="The version at this revision or date.")
-def blame(workspace: Workspace, id: str, field: str, as_of: str | None) -> tuple[LearnedFrom, ...]:
+@click.option(
+    "--as-of", "as_of", metavar="REV", default="HEAD", show_default=True, help="The version at this revision or date."
+)
+def blame(workspace: Workspace, id: str, field: str, as_of: str) -> tuple[LearnedFrom, ...]:
     """Show for each field of an item which commit brought it, when, and who: agent, session, door and tool.
 
     Each element of a list counts by itself. With FIELD only that one and what is below it, such as content, tags or
-    origin. Without --as-of, what waits for its commit and edits by hand are shown as such.
+    origin. What is not committed yet is nobody's.
 
     Examples:
         memfs team blame use-postgresql-for-transactions-7h2k9q
