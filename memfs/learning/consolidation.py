@@ -212,7 +212,6 @@ class ConsolidationResult:
         cleared: ids of the working memories that were removed.
         pinned: ids of those that are pinned, which were not touched.
         left: ids of those that stay because they could not be kept, with why.
-        dry_run: whether nothing was changed.
     """
 
     session: str
@@ -221,7 +220,6 @@ class ConsolidationResult:
     cleared: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
     left: Mapping[str, str] = field(default_factory=dict)
-    dry_run: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -245,7 +243,7 @@ class Consolidation:
     fire: Fire
     inbox: Callable[[], Inbox]
 
-    def run(self, session: str, dry_run: bool = False, *, suggest: bool = False) -> ConsolidationResult:
+    def run(self, session: str, *, suggest: bool = False) -> ConsolidationResult:
         """Promote what is significant in a session's working memory, and clear the rest of it with that, in one commit.
 
         Kept is what states a decision, a lesson or an outcome, what is important with its uses folded in, what was said
@@ -254,7 +252,6 @@ class Consolidation:
 
         Args:
             session: its name.
-            dry_run: only say what would be done.
             suggest: what matters goes to the inbox, and waits there for somebody to accept it.
 
         Raises:
@@ -262,9 +259,8 @@ class Consolidation:
             Conflict: the files kept changing; nothing was changed.
             StorageIO: nothing was changed.
         """
-        done = self._tried(session, partial(self._run, session, dry_run, suggest))
-        if not dry_run:
-            self.fire("session_ended", {"session": session})
+        done = self._tried(session, partial(self._run, session, suggest))
+        self.fire("session_ended", {"session": session})
         return done
 
     def clear(self, session: str) -> int:
@@ -283,17 +279,14 @@ class Consolidation:
             raise QueryInvalid("no session is named", field="session", hint="name the session that ended")
         self.patterns.settle(_SETTLE_SECONDS)
         done = retry_on_conflict(act, tries=_TRIES, on=(Conflict, ItemNotFound))
-        if not done.dry_run:
-            self.usage.forget(done.cleared)
+        self.usage.forget(done.cleared)
         return done
 
-    def _run(
-        self, session: str, dry_run: bool = False, suggest: bool = False, *, keep: bool = True
-    ) -> ConsolidationResult:
+    def _run(self, session: str, suggest: bool = False, *, keep: bool = True) -> ConsolidationResult:
         items, left = self._working(session)
         free = [item for item in items if not item.pinned]
         found = list(self._significant(free)) if keep else []
-        if suggest and not dry_run:  # first: what is cleared is gone
+        if suggest:  # first: what is cleared is gone
             left |= self._suggest(found, session, free)
             free, found = [item for item in free if item.id not in left], []
         noun = "memory" if len(free) == 1 else "memories"
@@ -305,8 +298,6 @@ class Consolidation:
             cleared = [item for item in free if item.id not in refused]
             for item in cleared:
                 batch.delete(item.id, expected=item.sha256)
-            if dry_run:
-                batch.plans.clear()
         return ConsolidationResult(
             session=session,
             read=len(items),
@@ -314,7 +305,6 @@ class Consolidation:
             cleared=_ids(cleared),
             pinned=_ids(item for item in items if item.pinned),
             left=left | refused,
-            dry_run=dry_run,
         )
 
     # -- reading ----------------------------------------------------------------------------------------------------

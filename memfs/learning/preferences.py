@@ -178,7 +178,6 @@ class Preferences:
         agent: str = "",
         task: str = "",
         context: Mapping[str, Any] | None = None,
-        whole: bool = True,
         source: str = _SOURCE,
         allow_secret: str = "",
     ) -> list[MemoryItem]:
@@ -191,7 +190,6 @@ class Preferences:
             text: the message.
             speaker, session, agent, task: who said it, in which session, to which agent, at which task.
             context: circumstances in which it holds, such as ``{"project": "shop"}``.
-            whole: whether a message without a recognised correction is one as a whole.
             source: which door it came through, for the commit's trailers.
             allow_secret: why what looks like a secret may stay, as for ``Store.put``.
 
@@ -207,7 +205,7 @@ class Preferences:
         origin = Origin(speaker=speaker, role="user", agent=agent, session=session, task=task)
         stored: list[MemoryItem] = []
         refused: ContentError | None = None
-        for draft in self._drafts(text, origin, context or {}, whole):
+        for draft in self._drafts(text, origin, context or {}):
             try:
                 stored.append(self._recorded(draft, source, allow_secret))
             except ContentError as error:
@@ -229,7 +227,7 @@ class Preferences:
             CorruptRecord, FormatUnsupported, LockTimeout, StorageIO: none is suggested.
         """
         now, origin = self._clock(), Origin(role="user", agent=agent, session=session)
-        drafts = self._drafts(text, origin, context or {}, whole=True)
+        drafts = self._drafts(text, origin, context or {})
         fresh = [draft for draft in drafts if self._neighbourhood.of(draft, now).repeated is None]
         return inbox.add(
             Suggestion(
@@ -241,9 +239,9 @@ class Preferences:
             for draft in fresh
         )
 
-    def _drafts(self, text: str, origin: Origin, context: Mapping[str, Any], whole: bool) -> list[MemoryItem]:
-        """What a message corrects or prefers, as items that are not stored; ``whole``: all of it where no part does."""
-        said = corrections(text) or ((text.strip(),) if whole else ())
+    def _drafts(self, text: str, origin: Origin, context: Mapping[str, Any]) -> list[MemoryItem]:
+        """What a message corrects or prefers, as items that are not stored; all of it where no part does."""
+        said = corrections(text) or (text.strip(),)
         now, human = self._clock(), Trust.HUMAN.value
         return [MemoryItem(one, KIND, origin=origin, trust=human, timestamp=now, context=dict(context)) for one in said]
 

@@ -114,16 +114,16 @@ def test_options_belong_to_their_action(memfs: Memfs) -> None:
     assert memfs("team", "convention", "accept", "nobody").code == 1
 
 
-def test_agents_md_is_written_checked_and_removed(memfs: Memfs, accepted: Path, root: Path) -> None:
+def test_agents_md_is_written_and_checked(memfs: Memfs, accepted: Path, root: Path) -> None:
     """``check`` fails until the block says what is agreed on; memfs does not commit the file (P6)."""
     file = root / "AGENTS.md"
     file.write_text("# Agents\n")
     stale = memfs("team", "agents-md", "check")
     assert (stale.code, "missing  AGENTS.md" in stale.out) == (1, True)
-    assert "**Store times in UTC**: Columns hold UTC." in memfs("team", "agents-md", "show").out
-    assert memfs("team", "agents-md", "show", "--json").json["tokens"] > 10
+    assert memfs("team", "agents-md", "check", "--json").json["tokens"] > 10
 
     assert "written  AGENTS.md" in memfs("team", "agents-md", "write").out
+    assert "**Store times in UTC**: Columns hold UTC." in file.read_text()
     assert memfs("team", "agents-md", "check").code == 0
     assert memfs("team", "agents-md", "check", "--json").json["standing"] == "current"
     assert git(root, "ls-files", "AGENTS.md") == ""
@@ -135,11 +135,8 @@ def test_agents_md_is_written_checked_and_removed(memfs: Memfs, accepted: Path, 
     refused = memfs("team", "agents-md", "write")
     assert (refused.code, "AGENTS.md:3" in refused.err, "--force" in refused.err) == (1, True, True)
     assert memfs("team", "agents-md", "write", "--force").code == 0
-    assert memfs("team", "agents-md", "remove", "--json").json["done"] == "removed"
-    assert file.read_text() == "# Agents\n"
     assert memfs("team", "agents-md", "write", "--file", str(root / "CLAUDE.md")).code == 0
-    assert "deleted" in memfs("team", "agents-md", "remove", "--file", str(root / "CLAUDE.md")).out
-    assert memfs("team", "agents-md", "show", "--force").code == 2
+    assert memfs("team", "agents-md", "check", "--force").code == 2
 
 
 def test_what_nobody_stands_behind_is_named(memfs: Memfs, root: Path) -> None:
@@ -147,9 +144,10 @@ def test_what_nobody_stands_behind_is_named(memfs: Memfs, root: Path) -> None:
     folder = root / "ContextMemory" / "conventions"
     folder.mkdir(exist_ok=True)
     (folder / "tabs.yaml").write_text("content: Use tabs.\nstatus: accepted\ntrust: agent\n")
-    shown = memfs("team", "agents-md", "show")
-    assert "nothing is agreed on yet" in shown.err
-    assert "left out, as no person vouches for it: tabs" in shown.err
+    wrote = memfs("team", "agents-md", "write")
+    assert "nothing is agreed on yet" in wrote.err
+    assert "left out, as no person vouches for it: tabs" in wrote.err
     assert memfs("team", "agents-md", "check").code == 0
     memfs("team", "convention", "accept", "tabs")
-    assert "Use tabs." in memfs("team", "agents-md", "show").out
+    assert memfs("team", "agents-md", "write").code == 0
+    assert "Use tabs." in (root / "AGENTS.md").read_text()

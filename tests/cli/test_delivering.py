@@ -89,9 +89,6 @@ def test_p4_corrections_become_preferences_that_are_injected(memfs: Memfs) -> No
     assert sorted(injected["ids"]) == sorted(one["id"] for one in kept.json["preferences"])
     assert "from speaker Ada]" in injected["text"]
     assert memfs("agent", "inject").out == injected["text"] + "\n"
-    nothing = memfs("agent", "correct", "the sky is blue today", "--only-corrections")
-    assert (nothing.code, nothing.out) == (0, "")
-    assert "nothing was kept" in nothing.err
 
 
 def test_s5_an_agent_that_is_named_gets_its_feedback_and_history_says_so(memfs: Memfs, root: Path) -> None:

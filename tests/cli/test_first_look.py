@@ -73,18 +73,14 @@ def test_p5_bounds_are_written_out(memfs: Memfs) -> None:
     assert "a number from 0.05 to 60" in memfs("--set", "memory.source_seconds=0", "agent", "inject").err
 
 
-def test_p4_what_a_correction_left_out_and_contradicts_is_told(memfs: Memfs) -> None:
-    """Nothing a person says is lost without a word, and two wishes that exclude each other are named."""
-    first = memfs("agent", "correct", "Always use tabs for indentation in Python.", "--json").json["preferences"][0][
-        "id"
-    ]
+def test_p4_what_a_correction_contradicts_is_told(memfs: Memfs) -> None:
+    """Two wishes that exclude each other are named; without a correction the whole message is one."""
+    tabs = memfs("agent", "correct", "Always use tabs for indentation in Python.", "--json").json
+    first = tabs["preferences"][0]["id"]
     ran = memfs("agent", "correct", "Never use tabs for indentation in Python. The weather is nice.")
     assert f"  contradicts {first}: this one is given; 'memfs team conflicts' settles it" in ran.out
-    assert "not kept, as it neither corrects nor prefers: The weather is nice." in ran.err
-    told = memfs("agent", "correct", "Never use tabs for indentation in Python. The weather is nice.", "--json").json
-    assert (told["preferences"][0]["contradicts"], told["passed_over"]) == ([first], ["The weather is nice."])
     whole = memfs("agent", "correct", "British spelling in all texts. Thank you.", "--json").json
-    assert (len(whole["preferences"]), whole["passed_over"]) == (1, [])
+    assert [one["content"] for one in whole["preferences"]] == ["British spelling in all texts. Thank you."]
     assert passed_over("> Never do that.\nUse pnpm instead of npm. Hello there, all.") == ("Hello there, all.",)
 
 
@@ -137,7 +133,6 @@ def test_p7_conventions_say_what_is_missing_for_agents_to_be_told(memfs: Memfs, 
     assert "nothing is agreed on yet" in memfs("team", "agents-md", "check").err
     wrote = memfs("team", "agents-md", "write")
     assert (wrote.code, "nothing is agreed on yet" in wrote.err) == (0, True)
-    assert "accepted" not in memfs("team", "agents-md", "remove").err
     memfs("remember", "Times are UTC", "--type", "convention", "--id", "utc")
     assert "'memfs team convention accept ID' decides" in memfs("team", "convention").err
     accepted = memfs("team", "convention", "accept", "utc")

@@ -33,23 +33,19 @@ def test_accepted_patterns_are_listed(memfs: Memfs) -> None:
 
 
 def test_a_session_is_consolidated(memfs: Memfs, root: Path) -> None:
-    """A dry run tells, a run keeps and clears in one commit, and says how to take it back (C7)."""
+    """A run keeps and clears in one commit, and says how to take it back (C7)."""
     for text in ("We decided to use PostgreSQL", "looked around"):
         memfs("remember", text, "--type", "working", "--session", "s1")
 
-    dry = memfs("agent", "consolidate", "--session", "s1", "--dry-run", "--json").json
     before = git(root, "rev-parse", "HEAD").strip()
     told = memfs("agent", "consolidate", "--session", "s1")
 
-    assert dry["dry_run"]
-    assert (dry["read"], len(dry["cleared"]), dry["promoted"][0]["why"]) == (2, 2, "decision")
-    assert dry["revision"] is None
     assert "2 working memories of s1: 1 kept, 2 cleared\n" in told.out
     assert f"'memfs undo --commit {git(root, 'rev-parse', '--short=12', 'HEAD').strip()}'" in told.err
     assert git(root, "rev-parse", "HEAD~1").strip() == before
     assert memfs("list", "--type", "working", "--json").json["items"] == []
     (item,) = memfs("list", "--type", "semantic", "--json").json["items"]
-    assert (item["id"], item["metadata"]["promoted_from"]) == (dry["promoted"][0]["id"], "working")
+    assert (item["metadata"]["promoted_as"], item["metadata"]["promoted_from"]) == ("decision", "working")
 
 
 def test_nothing_is_left_to_consolidate(memfs: Memfs, root: Path) -> None:

@@ -91,19 +91,6 @@ def test_a_second_run_changes_nothing(workspace: Workspace) -> None:
     assert workspace.store.count() == count
 
 
-def test_a_dry_run_says_what_would_be_done(workspace: Workspace) -> None:
-    """A dry run promises exactly what a run does, and changes nothing (C7)."""
-    work(workspace, "We decided to use PostgreSQL", "looked around")
-
-    told = workspace.consolidation.run("s1", dry_run=True)
-
-    assert told.dry_run
-    assert len(left(workspace)) == 2
-    done = workspace.consolidation.run("s1")
-    assert [one.item.id for one in told.promoted] == [one.item.id for one in done.promoted]
-    assert told.cleared == done.cleared
-
-
 def test_one_commit_that_can_be_taken_back(opened: Opened, git: Callable[..., str]) -> None:
     """With working memory in git, promoting and clearing is one commit, which ``git revert`` takes back whole (C7)."""
     workspace = opened(**{"working.in_git": True})
@@ -276,13 +263,11 @@ def test_others_that_write_meanwhile(workspace: Workspace, monkeypatch: pytest.M
 
 
 def test_the_end_of_a_session_is_told_once_and_only_when_something_was_done(workspace: Workspace) -> None:
-    """The occasion ``session_ended`` follows a consolidation, which a dry run is not (C7)."""
+    """The occasion ``session_ended`` follows a consolidation (C7)."""
     told: list[str] = []
     workspace.behaviours.on("session_ended", lambda facts: told.append(facts["session"]))
     work(workspace, "We decided to use PostgreSQL")
 
-    workspace.consolidation.run("s1", dry_run=True)
-    assert told == []
     workspace.consolidation.run("s1")
     assert told == ["s1"]
 

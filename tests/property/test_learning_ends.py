@@ -161,12 +161,9 @@ def test_ending_a_session_ends_and_loses_nothing_silently(fresh: Fresh, notes: l
         for text, pinned, importance in notes
     ]
 
-    told = workspace.consolidation.run("s", dry_run=True)
     done = workspace.consolidation.run("s")
 
     assert set(done.cleared) | set(done.pinned) == {item.id for item in stored}
-    assert set(told.cleared) == set(done.cleared)
-    assert [one.item.content for one in told.promoted] == [one.item.content for one in done.promoted]
     assert {item.id for item in workspace.store.select(Query(types=frozenset({"working"}), limit=99))} == set(
         done.pinned
     )

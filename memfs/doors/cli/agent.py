@@ -23,7 +23,6 @@ from memfs.doors.cli.output import (
     Note,
     Text,
     count,
-    listed,
     merge,
     one_line,
     styled,
@@ -34,7 +33,7 @@ from memfs.errors import MemfsError
 from memfs.fs.workspace_location import find_workspace, is_workspace
 from memfs.model.episode import Action, Episode, StateSnapshot
 from memfs.model.ids import of_mount
-from memfs.recall.conflict_notes import CONTRADICTS
+from memfs.recall.conflict_notes import contradicted
 from memfs.store.parts import FlushResult
 
 if TYPE_CHECKING:
@@ -335,44 +334,22 @@ episode = Actions(
 
 
 # -- correct ------------------------------------------------------------------------------------------------------
-_PASSED_SHOWN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class KeptPreference:
-    """A preference that was kept, or made stronger.
-
-    Attributes:
-        item: of which these fields are inlined.
-        contradicts: ids of the items that say otherwise.
-    """
-
-    item: MemoryItem = field(metadata=merge("id content path"))
-    contradicts: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class CorrectionReport:
     """What was kept of what a person said.
 
     Attributes:
-        preferences: what agents are given from now on.
-        passed_over: sentences that were not kept, as they neither correct nor prefer.
+        preferences: what agents are given from now on, as `show` has them.
     """
 
-    preferences: tuple[KeptPreference, ...]
-    passed_over: tuple[str, ...]
+    preferences: tuple[MemoryItem, ...]
 
 
 def _correct_text(done: CorrectionReport) -> Text:
-    for one in done.preferences:
-        yield f"{styled(one.item.id, fg='green', bold=True)}  {one_line(one.item.content, 100)}"
-        for other in one.contradicts:
+    for item in done.preferences:
+        yield f"{styled(item.id, fg='green', bold=True)}  {one_line(item.content, 100)}"
+        for other in contradicted(item):
             yield f"  contradicts {other}: this one is given; 'memfs team conflicts' settles it"
-    if not done.preferences:
-        yield Note("no sentence corrects or prefers: nothing was kept")
-    passed = listed("not kept, as it neither corrects nor prefers:", map(one_line, done.passed_over), _PASSED_SHOWN)
-    yield from (Note(one_line(line, 120)) for line in passed)
 
 
 @verb("correct", text=_correct_text, lands=True)
@@ -382,9 +359,8 @@ def _correct_text(done: CorrectionReport) -> Text:
 @click.option("--session", default="", metavar="NAME", help="The session it is said in.")
 @click.option("--task", default="", metavar="NAME", help="The task it is said at.")
 @click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance in which it holds; repeatable.")
-@click.option("--only-corrections", is_flag=True, help="Keep nothing where no sentence corrects or prefers.")
 @allow_secret_option
-def correct(text: tuple[str, ...], context: tuple[str, ...], only_corrections: bool, **known: str) -> CorrectionReport:
+def correct(workspace: Workspace, text: tuple[str, ...], context: tuple[str, ...], **known: str) -> CorrectionReport:
     """Keep what a person corrects or prefers; agents are given it from then on.
 
     Each sentence of TEXT that corrects or prefers becomes a preference of trust 'human', or else TEXT as a whole. What
@@ -394,17 +370,10 @@ def correct(text: tuple[str, ...], context: tuple[str, ...], only_corrections: b
         memfs agent correct "Don't use print for logging"
         memfs agent correct "No, always run the tests with -x" --speaker Ada --session s42
     """
-    from memfs.learning.preferences import corrections, passed_over  # --help does without it
-
-    message, circumstances = spoken(text), dict(pair(written) for written in context)
-    with opened() as workspace:
-        preferences = workspace.sources.preferences
-        items = preferences.record(message, context=circumstances, whole=not only_corrections, source=SOURCE, **known)
-        land(workspace, items[-1] if items else None)
-    against = [tuple(link.to for link in item.links if link.relation == CONTRADICTS) for item in items]
-    kept = tuple(map(KeptPreference, items, against))
-    # where nothing was kept, or the message as a whole, no sentence was passed over
-    return CorrectionReport(kept, tuple(passed_over(message)) if items and corrections(message) else ())
+    circumstances = dict(pair(written) for written in context)
+    items = workspace.sources.preferences.record(spoken(text), context=circumstances, source=SOURCE, **known)
+    land(workspace, items[-1])
+    return CorrectionReport(tuple(items))
 
 
 # -- feedback -----------------------------------------------------------------------------------------------------
@@ -469,12 +438,12 @@ class ConsolidatedSession:
     revision: str | None
 
 
-def _consolidated_text(ended: ConsolidatedSession, dry_run: bool) -> Text:
-    done, would = ended.done, "would be " if dry_run else ""
+def _consolidated_text(ended: ConsolidatedSession) -> Text:
+    done = ended.done
     if not done.read:
         yield f"The session {done.session} has no working memory"
         return
-    kept = f"{len(done.promoted):,} {would}kept, {len(done.cleared):,} {would}cleared"
+    kept = f"{len(done.promoted):,} kept, {len(done.cleared):,} cleared"
     yield f"{count(done.read, 'working memory', 'working memories')} of {done.session}: {kept}"
     yield from (f"  {one.item.id}  {one_line(one.item.content, 100)}" for one in done.promoted)
     yield from (f"  {name} is pinned, and stays" for name in done.pinned)
@@ -483,8 +452,7 @@ def _consolidated_text(ended: ConsolidatedSession, dry_run: bool) -> Text:
 
 @verb("consolidate", text=_consolidated_text)
 @click.option("--session", required=True, metavar="NAME", help="Which session ended.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be kept and cleared.")
-def consolidate(workspace: Workspace, session: str, dry_run: bool) -> ConsolidatedSession:
+def consolidate(workspace: Workspace, session: str) -> ConsolidatedSession:
     """End a session: keep what matters of its working memory as knowledge, and clear the rest, in one commit.
 
     Kept are decisions, lessons and outcomes, what is important or was recalled often, what was said repeatedly, and
@@ -492,12 +460,12 @@ def consolidate(workspace: Workspace, session: str, dry_run: bool) -> Consolidat
     all back is printed. With history.commit = "manual" nothing is committed.
 
     Examples:
-        memfs agent consolidate --session 2026-03-01-morning --dry-run
+        memfs agent consolidate --session 2026-03-01-morning
     """
-    commits = not dry_run and not workspace.store.by_hand
+    commits = not workspace.store.by_hand
     if commits:
         workspace.store.flush(adopt=False)  # else the commit would hold more than can be taken back together
-    done = workspace.consolidation.run(session, dry_run=dry_run)
+    done = workspace.consolidation.run(session)
     flushed = workspace.store.flush(adopt=False) if done.cleared and commits else FlushResult()
     note_waiting(flushed.reason)
     revision = flushed.commits[-1] if flushed.commits else None

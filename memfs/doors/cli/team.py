@@ -347,13 +347,9 @@ def verify(workspace: Workspace, range: str, allowed_signers: str | None, bad: b
 
 
 # -- agents-md ----------------------------------------------------------------------------------------------------
-_NOTHING = "nothing is agreed on yet; 'memfs team convention' shows what could be"
-
-
 _file = click.option(
     "--file", metavar="FILE", type=click.Path(dir_okay=False), help="By default AGENTS.md here, beside the code."
 )
-_force = click.option("--force", is_flag=True, help="Even if somebody edited the block.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,12 +393,6 @@ def _report(block: AgentsBlock, file: str | None, done: BlockResult | None = Non
     )
 
 
-def _left_out_note(ids: tuple[str, ...]) -> output.Text:
-    if ids:
-        names = ", ".join(ids[:5]) + (" and others" if len(ids) > 5 else "")
-        yield output.Note(f"left out, as no person vouches for it: {names}; 'memfs team convention accept ID' does")
-
-
 # -- agents-md check ----------------------------------------------------------------------------------------------
 def _standing_text(found: BlockReport) -> output.Text:
     """What became of the block, or its state, and what to do about it."""
@@ -415,9 +405,10 @@ def _standing_text(found: BlockReport) -> output.Text:
     elif found.done is not None and found.done.value in ("created", "written", "updated"):
         yield output.Note(f"about {output.count(found.tokens, 'token')}; commit the file yourself")
     if not found.text:
-        yield output.Note(_NOTHING)
-    if found.done is not None:
-        yield from _left_out_note(found.left_out)
+        yield output.Note("nothing is agreed on yet; 'memfs team convention' shows what could be")
+    if found.done is not None and found.left_out:
+        names = ", ".join(found.left_out[:5]) + (" and others" if len(found.left_out) > 5 else "")
+        yield output.Note(f"left out, as no person vouches for it: {names}; 'memfs team convention accept ID' does")
 
 
 @verb("check", text=_standing_text, exit_code=lambda found: found.standing.value != "current")
@@ -431,29 +422,10 @@ def _agents_md_check(workspace: Workspace, file: str | None) -> BlockReport:
     return _report(block_of(workspace), file)
 
 
-# -- agents-md show -----------------------------------------------------------------------------------------------
-def _show_text(shown: BlockReport) -> output.Text:
-    if shown.text:
-        yield output.Block(shown.text.rstrip("\n"))
-    yield from _left_out_note(shown.left_out)
-    yield output.Note(f"about {output.count(shown.tokens, 'token')}" if shown.text else _NOTHING)
-
-
-@verb("show", text=_show_text)
-@_file
-def _agents_md_show(workspace: Workspace, file: str | None) -> BlockReport:
-    """Print what the block is to say.
-
-    Examples:
-        memfs team agents-md show
-    """
-    return _report(block_of(workspace), file)
-
-
-# -- agents-md write, remove --------------------------------------------------------------------------------------
+# -- agents-md write ----------------------------------------------------------------------------------------------
 @verb("write", text=_standing_text)
 @_file
-@_force
+@click.option("--force", is_flag=True, help="Even if somebody edited the block.")
 def _agents_md_write(workspace: Workspace, file: str | None, force: bool) -> BlockReport:
     """Put the block into the file, or bring it up to date. Nothing outside the block is touched.
 
@@ -465,19 +437,6 @@ def _agents_md_write(workspace: Workspace, file: str | None, force: bool) -> Blo
     return _report(block, file, done=block.write(file, force=force))
 
 
-@verb("remove", text=_standing_text)
-@_file
-@_force
-def _agents_md_remove(workspace: Workspace, file: str | None, force: bool) -> BlockReport:
-    """Take the block out again, byte for byte; a file that held nothing else goes.
-
-    Examples:
-        memfs team agents-md remove
-    """
-    block = block_of(workspace)
-    return _report(block, file, done=block.remove(file, force=force))
-
-
 agents_md = Actions(
     "agents-md",
     """Keep a block with the conventions that are agreed on in AGENTS.md, or another file agents read on their own.
@@ -485,9 +444,7 @@ agents_md = Actions(
     Only what a person wrote or reviewed goes in. memfs does not commit the file.
     """,
     _agents_md_check,
-    _agents_md_show,
     _agents_md_write,
-    _agents_md_remove,
 )
 
 
