@@ -12,6 +12,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from functools import cached_property, wraps
 from itertools import islice
 from types import TracebackType
@@ -45,25 +46,23 @@ except ImportError as error:
     raise ExtraMissing.of("Claude's memory tool", "anthropic", ("anthropic",), error) from error
 
 if TYPE_CHECKING:
-    from anthropic.types.beta import (
-        BetaCacheControlEphemeralParam,
-        BetaMemoryTool20250818CreateCommand,
-        BetaMemoryTool20250818DeleteCommand,
-        BetaMemoryTool20250818InsertCommand,
-        BetaMemoryTool20250818RenameCommand,
-        BetaMemoryTool20250818StrReplaceCommand,
-        BetaMemoryTool20250818ViewCommand,
-    )
+    from anthropic.types.beta import BetaCacheControlEphemeralParam
 
 
 ROOT = "/memories"
+PAGE = "note"
+"""The kind of an item that is a page."""
+MOST = 300
+"""The most characters of a path: it is the page's title."""
 MOST_LINES = 999_999
 _WIDTH = len(str(MOST_LINES))
 _MOST_NAMED = 1_000  # lines named in one refusal
 _DEEPEST = 2
 _FOLDER_BYTES = 4_096  # what a folder weighs on common file systems: there is none on disk
 _CONTEXT = 2
-_LONGEST_PATH = 4_096
+_LONGEST_PATH, _LONGEST_NAME = 4_096, 255
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_TRIES, _TURNS = 20, 10
 _EDITED = "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
 
 _LEAVE_OUT = "leave it out, and say where it is kept instead; a person can allow it"  # it is a model that reads this
@@ -73,12 +72,37 @@ _TOOL = "memory"
 Result = TypeVar("Result")
 
 
+def _command(method: Callable[..., str]) -> Callable[..., str]:
+    """A command whose refusals are texts for the model."""
+
+    @wraps(method)
+    def run(self: MemfsMemoryTool, *command: Any) -> str:
+        try:
+            return method(self, *command)
+        except MemfsError as error:
+            path = next((getattr(command[0], name) for name in ("path", "new_path") if hasattr(command[0], name)), ROOT)
+            hint = f" ({_LEAVE_OUT if isinstance(error, SecretDetected) else error.hint})" if error.hint else ""
+            raise ToolError(shown_line(f"{path}: {error.sentence}{hint}")) from error
+
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as it is: its path, how many bytes its text has, and the item it is."""
+
+    path: str
+    size: int
+    id: str
+
+
 class MemfsMemoryTool(Closable, BetaAbstractMemoryTool):
     """Claude's memory tool over a workspace: what the model keeps under ``/memories`` are items of kind ``note``.
 
     They are versioned, found by every other way of asking, and those that people or other tools made are shown to the
     model. Answers and refusals are word for word those of the SDK's tool for a local folder. Each command raises
-    ``ToolError`` with a text for the model where it cannot be carried out; then nothing changed.
+    ``ToolError`` with a text for the model where it cannot be carried out; then nothing changed. Threads and processes
+    may share it.
     """
 
     def __init__(
@@ -105,38 +129,47 @@ class MemfsMemoryTool(Closable, BetaAbstractMemoryTool):
             PathEscape, IdInvalid: ``folder`` is no path.
         """
         super().__init__(cache_control=cache_control)
-        origin = Origin(agent=agent or _SOURCE, session=session, role="assistant", tool=_TOOL)
-        self._pages = Pages(path, folder=folder, origin=origin, source=_SOURCE, workspace=workspace)
+        self._origin = Origin(agent=agent or _SOURCE, session=session, role="assistant", tool=_TOOL)
+        self._facade = SignedFacade(path, origin=self._origin, source=_SOURCE, workspace=workspace)
+        self._folder = clean(folder)
 
-    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
+    # -- commands -------------------------------------------------------------------------------------------------
+    @_command
+    def view(self, command: Any) -> str:
         """The numbered lines of a file, or what is in a folder, two levels deep."""
         lines = getattr(command, "view_range", None)
         if lines is not None and not (isinstance(lines, list) and all(type(line) is int for line in lines)):
             raise ToolError("Invalid `view_range` parameter: it should be a list of two line numbers.")
         path = _text(command, "path")
-        inner = _inner(path)
-        text = _tried(path, lambda: self._pages.read(inner)) if inner else None
-        if text is not None:
-            left = _tried(path, lambda: self._pages.undecided(inner))
-            return _numbered(path, text, lines) + (f"\n\nOf this file, {left}." if left else "")
-        below = _tried(path, lambda: self._pages.below(inner))
-        if not below and inner:
+        whole = self._whole(path)
+        item = self._find(whole)
+        if item is not None:
+            self._facade.served([item.id])
+            left = unresolved_note(item)
+            return _numbered(path, item.content, lines) + (f"\n\nOf this file, {left}." if left else "")
+        below = self._below(whole)
+        if not below and whole != self._folder:
             raise ToolError(f"The path {path} does not exist. Please provide a valid path.")
-        return _listing(path, inner, below)
+        return _listing(path, whole, below)
 
-    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
+    @_command
+    def create(self, command: Any) -> str:
         """Make a file that is not there yet."""
         path, text = _text(command, "path"), _text(command, "file_text")
-        inner = _inner(path)
-        try:
-            if inner:
-                _tried(path, lambda: self._pages.create(inner, text))
-                return f"File created successfully at: {path}"
-        except IdExists:
-            pass
+        whole = self._whole(path)
+        if not self._is_taken(whole):
+            self._refuse_below(whole)
+            draft = self._signed(MemoryItem(text, PAGE, title=whole))
+            for turn in range(_TURNS):
+                with suppress(IdExists):  # another page was given another path since, or somebody was quicker
+                    self._facade.write([(draft.replace(id=page_id(whole, turn)), "")], "", one=f"Write {whole}")
+                    return f"File created successfully at: {path}"
+                if self._find(whole) is not None:
+                    break
         raise ToolError(f"File {path} already exists")
 
-    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
+    @_command
+    def str_replace(self, command: Any) -> str:
         """Replace the one place where a text occurs. What others write meanwhile is not lost."""
         path, old, new = _text(command, "path"), _text(command, "old_str"), _text(command, "new_str", "")
         shown = ""
@@ -149,7 +182,8 @@ class MemfsMemoryTool(Closable, BetaAbstractMemoryTool):
         self._change(path, edit)
         return _EDITED + shown
 
-    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
+    @_command
+    def insert(self, command: Any) -> str:
         """Insert a text after so many lines. What others write meanwhile is not lost."""
         line: object = getattr(command, "insert_line", None)
         if type(line) is not int:
@@ -158,51 +192,163 @@ class MemfsMemoryTool(Closable, BetaAbstractMemoryTool):
         self._change(path, lambda text: _inserted(text, line, inserted))
         return f"The file {path} has been edited."
 
-    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Remove a file, or a folder and everything in it; git keeps it."""
+    @_command
+    def delete(self, command: Any) -> str:
+        """Remove a file, or a folder and everything in it, in one commit; git keeps it."""
         path = _text(command, "path")
-        inner = _inner(path)
-        if not inner:
+        whole = self._whole(path)
+        if whole == self._folder:
             raise ToolError(f"Cannot delete the {ROOT} directory itself")
-        try:
-            _tried(path, lambda: self._pages.remove(inner))
-        except ItemNotFound:
-            raise ToolError(f"The path {path} does not exist") from None
-        return f"Successfully deleted {path}"
+        item = self._find(whole)
+        found = [item.id] if item is not None else [page.id for page in self._below(whole)]
+        with suppress(ItemNotFound):  # somebody was quicker
+            if found:
+                self._facade.write([(one, None) for one in found], f"Remove {whole}")
+                return f"Successfully deleted {path}"
+        raise ToolError(f"The path {path} does not exist")
 
-    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Move a file or a folder to where nothing is."""
-        old_path, new_path = _text(command, "old_path"), _text(command, "new_path")
-        old, new = _inner(old_path), _inner(new_path)
-        if not old:
+    @_command
+    def rename(self, command: Any) -> str:
+        """Move a file or a folder to where nothing is, all or nothing and in one commit."""
+        old, new = _text(command, "old_path"), _text(command, "new_path")
+        source, target = self._whole(old), self._whole(new)
+        if source == self._folder:
             raise ToolError(f"Cannot rename the {ROOT} directory itself")
-        try:
-            _tried(new_path, lambda: self._pages.rename(old, new))
-        except IdExists:
-            raise ToolError(f"The destination {new_path} already exists") from None
-        except ItemNotFound:
-            raise ToolError(f"The path {old_path} does not exist") from None
-        return f"Successfully renamed {old_path} to {new_path}"
+        taken = ToolError(f"The destination {new} already exists")
+        if self._is_taken(target):
+            raise taken
+        for _ in range(_TRIES):
+            moves = self._moves(source, target)
+            if not moves:
+                raise ToolError(f"The path {old} does not exist")
+            self._refuse_below(target, source)
+            try:
+                self._move(moves, f"Move {source} to {target}")
+                return f"Successfully renamed {old} to {new}"
+            except (Conflict, ItemNotFound):
+                continue  # somebody changed one of them, or was quicker
+            except IdExists:
+                raise taken from None
+        raise Conflict(f"{old!r} keeps changing", hint="try again")
 
-    def clear_all_memory(self) -> str:
+    @_command
+    def clear_all_memory(self, *_: Any) -> str:
         """Remove every file, in one commit; git keeps them. For the program: the model cannot ask for it."""
-        _tried(ROOT, self._pages.clear)
+        where = f" below {self._folder}" if self._folder else ""
+        self._facade.write([(page.id, None) for page in self._below(self._folder)], f"Remove all pages{where}")
         return "All memory cleared"
 
     def close(self) -> None:
         """End the session, which commits what waits for that, and the use of the workspace. May be repeated."""
-        self._pages.finish()
+        self._facade.finish()
+
+    # -- pages ----------------------------------------------------------------------------------------------------
+    @cached_property
+    def _extracts(self) -> Extracts[Page]:
+        store = self._facade.workspace.store
+        return Extracts(store, lambda item: Page(path_of(item), len(item.content.encode()), item.id))
+
+    def _listed(self) -> list[Page]:
+        return self._extracts.every(self._facade.workspace.kinds.get(PAGE))
+
+    def _below(self, whole: str) -> list[Page]:
+        """The pages below a folder, by path; none where there is no such folder."""
+        head = f"{whole}/" if whole else ""
+        found = {page.path: page for page in self._listed() if page.path.startswith(head)}
+        return [page for _, page in sorted(found.items())]
+
+    def _whole(self, path: str) -> str:
+        """A path of the model's, in whatever spelling, as it is in the workspace.
+
+        Raises:
+            ToolError: it is not below ``/memories``.
+            IdInvalid: it is too long, or holds a character that cannot be seen.
+        """
+        if len(path) > _LONGEST_PATH:
+            raise ToolError(f"Path {path[:60]}... of {len(path):,} characters is too long")
+        if path != ROOT and not path.startswith(f"{ROOT}/"):
+            raise ToolError(f"Path must start with {ROOT}, got: {path}")
+        with suppress(PathEscape):
+            root, _, inner = clean(path).partition("/")
+            if root == ROOT[1:]:
+                return clean(f"{self._folder}/{inner}")
+        raise ToolError(f"Path {path} would escape {ROOT} directory")
+
+    def _is_taken(self, whole: str) -> bool:
+        """Whether a page or a folder is there; the root always is."""
+        listed = [page.path for page in self._listed()]
+        return whole == self._folder or whole in listed or any(one.startswith(f"{whole}/") for one in listed)
+
+    def _refuse_below(self, whole: str, moving: str = "") -> None:
+        """Refuse a path that leads through a page, or through what is to be moved there."""
+        if moving and whole.startswith(f"{moving}/"):
+            raise IdInvalid(f"{whole!r} is below {moving!r}", hint="choose another path")
+        above = next((page.path for page in self._listed() if whole.startswith(f"{page.path}/")), None)
+        if above is not None:
+            raise IdInvalid(f"{above!r} is a page, not a folder", hint="choose another path")
+
+    def _find(self, whole: str) -> MemoryItem | None:
+        """The page at a path of the workspace: the one whose id follows from it, or else the first with its title."""
+        if whole == self._folder:
+            return None
+        store = self._facade.workspace.store
+        item = store.get(page_id(whole))
+        if item is not None and item.type == PAGE and path_of(item) == whole:
+            return item
+        ids = sorted(page.id for page in self._listed() if page.path == whole)
+        return store.get(ids[0]) if ids else None
+
+    def _signed(self, item: MemoryItem) -> MemoryItem:
+        return item.replace(origin=self._origin, trust=Trust.AGENT.value)
 
     def _change(self, path: str, edit: Callable[[str], str]) -> None:
-        inner = _inner(path)
-        try:
-            if inner:
-                _tried(path, lambda: self._pages.change(inner, edit))
-                return
-        except ItemNotFound:
-            if not _tried(path, lambda: self._pages.is_folder(inner)):
-                raise ToolError(f"The path {path} does not exist. Please provide a valid path.") from None
-        raise ToolError(f"The path {path} is not a file.")
+        """Give a page the text that ``edit`` makes of the one it has, again where it was changed meanwhile."""
+        whole = self._whole(path)
+
+        def changed() -> None:
+            item = self._find(whole)
+            if item is None and (whole == self._folder or self._below(whole)):
+                raise ToolError(f"The path {path} is not a file.")
+            if item is None:
+                raise ToolError(f"The path {path} does not exist. Please provide a valid path.")
+            page = self._signed(item.replace(content=edit(item.content), title=whole))
+            self._facade.write([(page, item.sha256)], "", one=f"Change {whole}")
+
+        retry_on_conflict(changed, tries=_TRIES)
+
+    def _moves(self, source: str, target: str) -> list[tuple[MemoryItem, str]]:
+        """What is at or below a path, each with the path it is to have."""
+        item = self._find(source)
+        if item is not None:
+            return [(item, target)]
+        items = [self._facade.workspace.store.get(page.id) for page in self._below(source)]
+        return [(one, target + path_of(one)[len(source) :]) for one in items if one is not None]
+
+    def _move(self, moves: Sequence[tuple[MemoryItem, str]], message: str) -> None:
+        with signed_by(self._origin), self._facade.workspace.store.batch(message, source=_SOURCE) as batch:
+            for item, whole in moves:
+                moved = item.replace(id=self._free_id(clean(whole), item.id), title=whole)
+                if moved.id == item.id:
+                    batch.put(moved, item.sha256)
+                    continue
+                batch.delete(item.id, item.sha256)
+                known = {**item.metadata, "moved_from": item.id}
+                moved = moved.replace(metadata=known, path="", sha256="")
+                batch.put(moved, "", allow_secret=reason_in(item.metadata))
+
+    def _free_id(self, whole: str, present: str) -> str:
+        """The id for a page that moves to a path where no page is.
+
+        Raises:
+            IdExists: there is one now.
+        """
+        for one in (page_id(whole, turn) for turn in range(_TURNS)):
+            item = self._facade.workspace.store.get(one)
+            if item is None or one == present:
+                return one
+            if item.type == PAGE and path_of(item) == whole:
+                break  # somebody made it meanwhile
+        raise IdExists(f"there is something at {whole!r} already", hint="choose another path")
 
 
 def _on_thread(command: Callable[..., Result]) -> Callable[..., Coroutine[Any, Any, Result]]:
@@ -247,19 +393,6 @@ class AsyncMemfsMemoryTool(BetaAsyncAbstractMemoryTool):
         await self.close()
 
 
-def _tried(path: str, work: Callable[[], Result]) -> Result:
-    """What work gives back. Its refusals become texts, but for those each command words by itself."""
-    try:
-        return work()
-    except (IdExists, ItemNotFound):
-        raise
-    except PathEscape:
-        raise ToolError(_escape(path)) from None
-    except MemfsError as error:
-        hint = f" ({_LEAVE_OUT if isinstance(error, SecretDetected) else error.hint})" if error.hint else ""
-        raise ToolError(shown_line(f"{path}: {error.sentence}{hint}")) from error
-
-
 def _text(command: Any, name: str, usual: str | None = None) -> str:
     """A parameter of a command: models leave some out, and the SDK checks none of them."""
     value = getattr(command, name, usual)
@@ -269,20 +402,46 @@ def _text(command: Any, name: str, usual: str | None = None) -> str:
 
 
 # -- paths --------------------------------------------------------------------------------------------------------
-def _inner(path: str) -> str:
-    """What of a path follows ``/memories``; "" for that itself, in whatever spelling."""
-    if len(path) > _LONGEST_PATH:
-        raise ToolError(f"Path {path[:60]}... of {len(path):,} characters is too long")
-    if path != ROOT and not path.startswith(f"{ROOT}/"):
-        raise ToolError(f"Path must start with {ROOT}, got: {path}")
-    tidy = _tried(path, lambda: clean(path))
-    if tidy.partition("/")[0] != ROOT[1:]:
-        raise ToolError(_escape(path))
-    return tidy.partition("/")[2]
+def clean(path: str) -> str:
+    """A path in its one spelling: no empty parts, no ``.`` and ``..``, no slash at its ends; "" for the root.
+
+    Raises:
+        PathEscape: it leads above the root.
+        IdInvalid: it is too long, or holds a character that cannot be seen.
+    """
+    found: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            if not found:
+                raise PathEscape(f"{ascii(path)[:80]} leads above the root", hint="name a path below it")
+            found.pop()
+        elif part not in ("", "."):
+            found.append(part)
+    tidy = "/".join(found)
+    if _CONTROLS.search(tidy):
+        raise IdInvalid(f"{ascii(tidy)[:80]} holds a control character", hint="use letters, digits and ordinary signs")
+    if len(tidy) > MOST or any(len(part.encode()) > _LONGEST_NAME for part in found):
+        hint = f"use at most {MOST} characters, and {_LONGEST_NAME} bytes a name"
+        raise IdInvalid(f"a path of {len(tidy)} characters is too long", hint=hint)
+    return tidy
 
 
-def _escape(path: str) -> str:
-    return f"Path {path} would escape {ROOT} directory"
+def page_id(path: str, turn: int = 0) -> str:
+    """The id of the page at a clean path: readable, and one for each spelling, upper and lower case included.
+
+    Args:
+        turn: for another id where that one is taken by a page that was given another path since.
+    """
+    stem = f"{slug(path) or 'page'}-{suffix_of(path.encode(), 12)}"
+    return f"{stem}-{turn + 1}" if turn else stem
+
+
+def path_of(item: MemoryItem) -> str:
+    """The path of a page: its title, where that is one in its one spelling, or else its id."""
+    try:
+        return item.title if item.title and clean(item.title) == item.title else item.id
+    except (PathEscape, IdInvalid):
+        return item.id
 
 
 # -- files --------------------------------------------------------------------------------------------------------
@@ -331,11 +490,11 @@ def _inserted(text: str, after: int, inserted: str) -> str:
 
 
 # -- folders ------------------------------------------------------------------------------------------------------
-def _listing(path: str, inner: str, pages: Sequence[Page]) -> str:
+def _listing(path: str, whole: str, pages: Sequence[Page]) -> str:
     """What is in a folder, by name, without what is hidden."""
     sizes: dict[tuple[str, ...], int | None] = {}
     for page in pages:
-        parts = tuple(page.path[len(inner) + 1 if inner else 0 :].split("/"))
+        parts = tuple(page.path[len(whole) + 1 if whole else 0 :].split("/"))
         if any(part.startswith(".") for part in parts[:_DEEPEST]):
             shown = next(place for place, part in enumerate(parts) if part.startswith("."))
             parts = (*parts[:shown], "")
@@ -357,310 +516,3 @@ def _size(count: int) -> str:
     step = min((count.bit_length() - 1) // 10, 3)
     weight = count / 1024**step
     return f"{int(weight)}{'BKMG'[step]}" if weight == int(weight) else f"{weight:.1f}{'BKMG'[step]}"
-
-
-# -- pages --------------------------------------------------------------------------------------------------------
-PAGE = "note"
-"""The kind of an item that is a page."""
-MOST = 300
-"""The most characters of a path: it is the page's title."""
-_LONGEST_NAME = 255
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-
-
-def clean(path: str) -> str:
-    """A path in its one spelling: no empty parts, no ``.`` and ``..``, no slash at its ends; "" for the root.
-
-    Raises:
-        PathEscape: it leads above the root.
-        IdInvalid: it is too long, or holds a character that cannot be seen.
-    """
-    found: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            if not found:
-                raise PathEscape(f"{ascii(path)[:80]} leads above the root", hint="name a path below it")
-            found.pop()
-        elif part not in ("", "."):
-            found.append(part)
-    tidy = "/".join(found)
-    if _CONTROLS.search(tidy):
-        raise IdInvalid(f"{ascii(tidy)[:80]} holds a control character", hint="use letters, digits and ordinary signs")
-    if len(tidy) > MOST or any(len(part.encode()) > _LONGEST_NAME for part in found):
-        hint = f"use at most {MOST} characters, and {_LONGEST_NAME} bytes a name"
-        raise IdInvalid(f"a path of {len(tidy)} characters is too long", hint=hint)
-    return tidy
-
-
-def page_id(path: str, turn: int = 0) -> str:
-    """The id of the page at a clean path: readable, and one for each spelling, upper and lower case included.
-
-    Args:
-        turn: for another id where that one is taken by a page that was given another path since.
-    """
-    stem = f"{slug(path) or 'page'}-{suffix_of(path.encode(), 12)}"
-    return f"{stem}-{turn + 1}" if turn else stem
-
-
-def path_of(item: MemoryItem) -> str:
-    """The path of a page: its title, where that is one in its one spelling, or else its id."""
-    try:
-        return item.title if item.title and clean(item.title) == item.title else item.id
-    except (PathEscape, IdInvalid):
-        return item.id
-
-
-_TRIES = 20
-_TURNS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page as it is: its path, how many bytes its text has, and the item it is."""
-
-    path: str
-    size: int
-    id: str
-
-
-class Pages(SignedFacade):
-    """The pages of one workspace, or those below a folder of it. Threads and processes may share them.
-
-    Every path is taken in any spelling (``a//b``, ``a/./b``); one that leads above the root is refused. Pages that
-    people or other tools made are among them.
-    """
-
-    def __init__(self, path: str | os.PathLike[str] | None = None, *, folder: str = "", **chosen: Any) -> None:
-        """As ``SignedFacade``; with a ``folder`` the pages below that path only, called by what follows it.
-
-        Raises:
-            PathEscape, IdInvalid: ``folder`` is no path.
-        """
-        super().__init__(path, **chosen)
-        self._folder = clean(folder)
-
-    # -- reading --------------------------------------------------------------------------------------------------
-    def read(self, path: str) -> str | None:
-        """The text of a page, None where there is none.
-
-        Raises:
-            PathEscape, IdInvalid: it is no path.
-            ContentError: the page's file is invalid at present.
-        """
-        item = self._find(self._whole(path))
-        if item is None:
-            return None
-        self._served([item.id])
-        return item.content
-
-    def undecided(self, path: str) -> str:
-        """What a merge left open in a page, and the other values; "" for nothing.
-
-        Raises:
-            PathEscape, IdInvalid: it is no path.
-            ContentError: the page's file is invalid at present.
-        """
-        item = self._find(self._whole(path))
-        return unresolved_note(item) if item is not None else ""
-
-    def below(self, path: str = "") -> list[Page]:
-        """The pages below a folder, by path; none where there is no such folder.
-
-        Raises:
-            PathEscape, IdInvalid: it is no path.
-        """
-        whole = self._whole(path)
-        head = f"{whole}/" if whole else ""
-        cut = len(self._folder) + 1 if self._folder else 0
-        found = {page.path: page for page in self._listed() if page.path.startswith(head)}
-        return [Page(page.path[cut:], page.size, page.id) for _, page in sorted(found.items())]
-
-    def is_folder(self, path: str) -> bool:
-        """Whether a page is below this path; the root is always a folder.
-
-        Raises:
-            PathEscape, IdInvalid: it is no path.
-        """
-        return not clean(path) or bool(self.below(path))
-
-    # -- changing -------------------------------------------------------------------------------------------------
-    def create(self, path: str, text: str) -> None:
-        """Store a page that is not there yet, durable on return.
-
-        Raises:
-            PathEscape, IdInvalid: it is no path, or one of a page leads through another page.
-            IdExists: a page or a folder is there.
-            ContentError, StorageIO: nothing was stored.
-        """
-        whole = self._free(path)
-        self._refuse_below(whole)
-        draft = self._signed(MemoryItem(text, PAGE, title=whole))
-        for turn in range(_TURNS):
-            try:
-                self._write([(draft.replace(id=page_id(whole, turn)), "")], "", one=f"Write {whole}")
-                return
-            except IdExists:
-                if self._find(whole) is not None:
-                    raise _taken(path) from None
-        raise _taken(path)
-
-    def change(self, path: str, edit: Callable[[str], str]) -> None:
-        """Give a page the text that ``edit`` makes of the one it has; no other change is lost.
-
-        Args:
-            edit: called again where the page was changed meanwhile; what it raises ends the change.
-
-        Raises:
-            PathEscape, IdInvalid: it is no path.
-            ItemNotFound: there is no such page.
-            Conflict: it was changed by others again and again.
-            ContentError, StorageIO: nothing was changed.
-        """
-        whole = self._whole(path)
-
-        def changed() -> None:
-            item = self._find(whole)
-            if item is None:
-                raise _missing(path)
-            page = self._signed(item.replace(content=edit(item.content), title=whole))
-            self._write([(page, item.sha256)], "", one=f"Change {whole}")
-
-        retry_on_conflict(changed, tries=_TRIES)
-
-    def remove(self, path: str) -> None:
-        """Remove a page, or a folder with all pages below it, in one commit; git keeps them.
-
-        Raises:
-            PathEscape, IdInvalid: it is no path.
-            ItemNotFound: there is neither.
-            Conflict, StorageIO: nothing was removed.
-        """
-        whole = self._whole(path)
-        item = self._find(whole)
-        found = [item.id] if item is not None else [page.id for page in self.below(path)]
-        if not found:
-            raise _missing(path)
-        self._write([(one, None) for one in found], f"Remove {whole}")
-
-    def clear(self) -> None:
-        """Remove every page, in one commit; git keeps them.
-
-        Raises:
-            Conflict, StorageIO: nothing was removed.
-        """
-        below = f" below {self._folder}" if self._folder else ""
-        self._write([(page.id, None) for page in self.below()], f"Remove all pages{below}")
-
-    def rename(self, old: str, new: str) -> None:
-        """Move a page, or a folder with all pages below it, all or nothing and in one commit.
-
-        Raises:
-            PathEscape, IdInvalid: one of them is no path, or ``new`` is below ``old``.
-            IdExists: there is something at ``new``.
-            ItemNotFound: there is nothing at ``old``.
-            Conflict, StorageIO: nothing was moved.
-        """
-        source, target = self._whole(old), self._free(new)
-        for _ in range(_TRIES):
-            moves = self._moves(source, target)
-            if not moves:
-                raise _missing(old)
-            self._refuse_below(target, source)
-            try:
-                self._move(moves, f"Move {source} to {target}")
-                return
-            except (Conflict, ItemNotFound):
-                continue  # somebody changed one of them, or was quicker
-            except IdExists:
-                raise _taken(new) from None
-        raise Conflict(f"{old!r} keeps changing", hint="try again")
-
-    # -- inside ---------------------------------------------------------------------------------------------------
-    @cached_property
-    def _extracts(self) -> Extracts[Page]:
-        return Extracts(self.workspace.store, lambda item: Page(path_of(item), len(item.content.encode()), item.id))
-
-    def _listed(self) -> list[Page]:
-        return self._extracts.every(self.workspace.kinds.get(PAGE))
-
-    def _whole(self, path: str) -> str:
-        """A path as it is in the workspace."""
-        tidy = clean(path)
-        return clean(f"{self._folder}/{tidy}") if tidy else self._folder
-
-    def _free(self, path: str) -> str:
-        """The path in the workspace of what is to be made there.
-
-        Raises:
-            IdExists: a page or folder is there.
-        """
-        whole = self._whole(path)
-        listed = [page.path for page in self._listed()]
-        if whole == self._folder or whole in listed or any(one.startswith(f"{whole}/") for one in listed):
-            raise _taken(path)
-        return whole
-
-    def _refuse_below(self, whole: str, moving: str = "") -> None:
-        """Refuse a path that leads through a page, or through what is to be moved there."""
-        if moving and whole.startswith(f"{moving}/"):
-            raise IdInvalid(f"{whole!r} is below {moving!r}", hint="choose another path")
-        above = next((page.path for page in self._listed() if whole.startswith(f"{page.path}/")), None)
-        if above is not None:
-            raise IdInvalid(f"{above!r} is a page, not a folder", hint="choose another path")
-
-    def _find(self, whole: str) -> MemoryItem | None:
-        """The page at a path of the workspace: the one whose id follows from it, or else the first with its title."""
-        item = self.workspace.store.get(page_id(whole))
-        if item is not None and item.type == PAGE and path_of(item) == whole:
-            return item
-        ids = sorted(page.id for page in self._listed() if page.path == whole)
-        return self.workspace.store.get(ids[0]) if ids else None
-
-    def _signed(self, item: MemoryItem) -> MemoryItem:
-        return item.replace(origin=self._origin, trust=Trust.AGENT.value)
-
-    def _moves(self, source: str, target: str) -> list[tuple[MemoryItem, str]]:
-        """What is at or below a path, each with the path it is to have."""
-        if not source:
-            return []
-        item = self._find(source)
-        if item is not None:
-            return [(item, target)]
-        inside = [page for page in self._listed() if page.path.startswith(f"{source}/")]
-        items = [self.workspace.store.get(page.id) for page in inside]
-        return [(one, target + path_of(one)[len(source) :]) for one in items if one is not None]
-
-    def _move(self, moves: Sequence[tuple[MemoryItem, str]], message: str) -> None:
-        with signed_by(self._origin), self.workspace.store.batch(message, source=self._source) as batch:
-            for item, whole in moves:
-                moved = item.replace(id=self._free_id(clean(whole), item.id), title=whole)
-                if moved.id == item.id:
-                    batch.put(moved, item.sha256)
-                    continue
-                batch.delete(item.id, item.sha256)
-                known = {**item.metadata, "moved_from": item.id}
-                moved = moved.replace(metadata=known, path="", sha256="")
-                batch.put(moved, "", allow_secret=reason_in(item.metadata))
-
-    def _free_id(self, whole: str, present: str) -> str:
-        """The id for a page that moves to a path where no page is.
-
-        Raises:
-            IdExists: there is one now.
-        """
-        ids = [page_id(whole, turn) for turn in range(_TURNS)]
-        for one in ids:
-            item = self.workspace.store.get(one)
-            if item is None or one == present:
-                return one
-            if item.type == PAGE and path_of(item) == whole:
-                break  # somebody made it meanwhile
-        raise _taken(whole)
-
-
-def _taken(path: str) -> IdExists:
-    return IdExists(f"there is something at {path!r} already", hint="choose another path")
-
-
-def _missing(path: str) -> ItemNotFound:
-    return ItemNotFound(f"there is nothing at {path!r}", hint="list the folder to see what there is")

@@ -155,7 +155,7 @@ class _Talk(SignedFacade):
                 found.append(item)
             if limit is not None and len(found) == limit:
                 break
-        self._served([file.id for files, _ in reversed(found) for file in files])
+        self.served([file.id for files, _ in reversed(found) for file in files])
         return [item for _, item in reversed(found)]
 
     def add(self, items: Sequence[Any]) -> None:
@@ -164,7 +164,7 @@ class _Talk(SignedFacade):
         def added() -> None:
             number = max(self._numbers(), default=0) + 1
             files = [file for at, item in enumerate(items) for file in self._files(item, number + at)]
-            self._write([(file, "") for file in files], f"Add {len(items)} items to the session {self._shown}")
+            self.write([(file, "") for file in files], f"Add {len(items)} items to the session {self._shown}")
 
         retry_on_conflict(added, tries=_TRIES, on=(Conflict, IdExists))
 
@@ -176,9 +176,9 @@ class _Talk(SignedFacade):
             found = next(filter(None, map(self._read, sorted(self._numbers(), reverse=True))), None)
             if found is None:
                 return None
-            self._served([file.id for file in found[0]])
+            self.served([file.id for file in found[0]])
             gone = [(file.id, file.sha256) for file in found[0]]
-            self._write(gone, f"Take the last item out of the session {self._shown}", reason=_TAKEN_OUT)
+            self.write(gone, f"Take the last item out of the session {self._shown}", reason=_TAKEN_OUT)
             return found[1]
 
         return retry_on_conflict(popped, tries=_TRIES, on=(Conflict, ItemNotFound))
@@ -190,7 +190,7 @@ class _Talk(SignedFacade):
             for _ in range(_TRIES):
                 if not (ids := [candidate.id for candidate in self._candidates()]):
                     return
-                self._write([(one, None) for one in ids], f"Clear the session {self._shown}", reason=_TAKEN_OUT)
+                self.write([(one, None) for one in ids], f"Clear the session {self._shown}", reason=_TAKEN_OUT)
 
         retry_on_conflict(cleared, tries=_TRIES, on=(Conflict, ItemNotFound))
 

@@ -365,12 +365,12 @@ class SignedFacade(Facade):
     def _now(self) -> datetime:
         return self.workspace.parts.clock()
 
-    def _served(self, ids: Iterable[str], way: str = "read", question: str = "") -> None:
+    def served(self, ids: Iterable[str], way: str = "read", question: str = "") -> None:
         """Note which items were handed out."""
         with served_to(self._source, self._origin.agent, self._origin.session):
             self.workspace.usage.served.note(way, ids, self._now(), question=question)
 
-    def _write(
+    def write(
         self, changes: Sequence[tuple[MemoryItem | str, str | None]], message: str, *, one: str = "", reason: str = ""
     ) -> None:
         """Store items and remove ids, all or nothing; the digest beside each is that of what it replaces.

@@ -81,7 +81,7 @@ def compare(ours: MemfsMemoryTool, theirs: BetaLocalFilesystemMemoryTool, script
     for file in sorted(theirs.memory_root.rglob("*")):
         if file.is_file():
             path = str(file.relative_to(theirs.memory_root))
-            assert ours._pages.read(path) == file.read_bytes().decode(), path
+            assert getattr(ours._find(f"{ours._folder}/{path}"), "content", None) == file.read_bytes().decode(), path
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -110,7 +110,7 @@ def test_any_script_of_commands_gives_the_same_answers(
         ours = MemfsMemoryTool(folder=f"run{run}", workspace=workspace)
         compare(ours, theirs, script)
         assert ours.clear_all_memory() == theirs.clear_all_memory() == "All memory cleared"
-    assert ours._pages.below() == []
+    assert ours._below(ours._folder) == []
 
 
 _runs = count()

@@ -20,7 +20,7 @@ from anthropic.lib.tools import ToolError
 
 from kit.faults import DISK_FULL
 from memfs import MemoryItem, open_workspace
-from memfs.doors.anthropic import AsyncMemfsMemoryTool, MemfsMemoryTool, Pages
+from memfs.doors.anthropic import AsyncMemfsMemoryTool, MemfsMemoryTool
 from memfs.errors import ExtraMissing
 from memfs.fs import io
 from memfs.model import Query, RecordedConflict
@@ -59,7 +59,7 @@ def refusal(call: Call, name: str, **rest: Any) -> str:
 def test_the_tool_is_what_the_sdk_declares(tool: MemfsMemoryTool) -> None:
     """B5: the runner announces it to the model as the memory tool."""
     assert tool.to_dict() == {"type": "memory_20250818", "name": "memory"}
-    cached = MemfsMemoryTool(workspace=tool._pages.workspace, cache_control={"type": "ephemeral"})
+    cached = MemfsMemoryTool(workspace=tool._facade.workspace, cache_control={"type": "ephemeral"})
     assert cached.to_dict()["cache_control"] == {"type": "ephemeral"}
 
 
@@ -88,7 +88,7 @@ def test_a_full_disk_is_told_and_changes_nothing(tmp_path: Path) -> None:
                 tool.call(edit)
         finally:
             io.set_hook(before)
-        assert tool._pages.read("a.md") == "one\n"
+        assert getattr(tool._find("a.md"), "content", None) == "one\n"
         assert "snippet" in str(tool.call(edit))
 
 
@@ -155,9 +155,9 @@ EXACT = [
 def test_every_text_is_kept_to_the_byte(text: str, tool: MemfsMemoryTool, call: Call) -> None:
     """B5: line ends, blanks and control characters stay as they are."""
     call("create", path="/memories/a", file_text=text)
-    assert tool._pages.read("a") == text
+    assert getattr(tool._find("a"), "content", None) == text
     call("rename", old_path="/memories/a", new_path="/memories/b")
-    assert tool._pages.read("b") == text
+    assert getattr(tool._find("b"), "content", None) == text
 
 
 @pytest.mark.parametrize(
@@ -265,16 +265,18 @@ def test_who_is_quicker_keeps_the_destination(
 ) -> None:
     """B5: another makes the destination while a file moves there: both files stay, and the model is told why."""
     call("create", path="/memories/a.md", file_text="mine")
-    pages, move = tool._pages, Pages._move
+    move = MemfsMemoryTool._move
 
-    def late(self: Pages, *given: Any) -> None:
-        Pages(workspace=pages.workspace).create("b.md", "theirs")
+    def late(self: MemfsMemoryTool, *given: Any) -> None:
+        theirs = MemfsMemoryTool(workspace=tool._facade.workspace)
+        theirs.call({"command": "create", "path": "/memories/b.md", "file_text": "theirs"})
         move(self, *given)
 
-    monkeypatch.setattr(Pages, "_move", late)
+    monkeypatch.setattr(MemfsMemoryTool, "_move", late)
     said = refusal(call, "rename", old_path="/memories/a.md", new_path="/memories/b.md")
     assert said == "The destination /memories/b.md already exists"
-    assert (pages.read("a.md"), pages.read("b.md")) == ("mine", "theirs")
+    assert call("view", path="/memories/a.md").endswith("\tmine")
+    assert call("view", path="/memories/b.md").endswith("\ttheirs")
 
 
 def test_folders_are_apart(workspace: Workspace) -> None:
@@ -284,8 +286,13 @@ def test_folders_are_apart(workspace: Workspace) -> None:
     two.call({"command": "create", "path": "/memories/a.md", "file_text": "of Bob"})
     two.call({"command": "rename", "old_path": "/memories/a.md", "new_path": "/memories/../memories/b/c.md"})
     assert one.clear_all_memory() == "All memory cleared"
-    assert [page.path for page in Pages(workspace=workspace).below()] == ["users/bob/b/c.md"]
-    assert [page.path for page in two._pages.below()] == ["b/c.md"]
+    whole = MemfsMemoryTool(workspace=workspace).call({"command": "view", "path": "/memories/users"})
+    assert [row.partition("\t")[2] for row in str(whole).splitlines()[2:]] == [
+        "/memories/users/bob/",
+        "/memories/users/bob/b/",
+    ]
+    mine = two.call({"command": "view", "path": "/memories"})
+    assert [row.partition("\t")[2] for row in str(mine).splitlines()[2:]] == ["/memories/b/", "/memories/b/c.md"]
 
 
 def test_an_invalid_file_is_told_and_not_overwritten(call: Call, workspace: Workspace) -> None:
@@ -311,15 +318,15 @@ def test_a_persons_edit_is_what_the_model_sees(call: Call, workspace: Workspace)
 def test_history_keeps_what_was_changed_moved_and_deleted(tmp_path: Path, git: Callable[..., str]) -> None:
     """B5: each edit is in git with the agent and the door; a folder goes in one commit."""
     with MemfsMemoryTool(tmp_path, agent="claude", session="s7") as tool:
-        workspace = tool._pages.workspace
+        workspace = tool._facade.workspace
         for name in ("a", "b"):
             tool.call({"command": "create", "path": f"/memories/d/{name}", "file_text": f"text {name}"})
         workspace.store.flush()
         tool.call({"command": "str_replace", "path": "/memories/d/a", "old_str": "text", "new_str": "words"})
         workspace.store.flush()
-        before = [page.id for page in tool._pages.below("d")]
+        before = [page.id for page in tool._below("d")]
         tool.call({"command": "rename", "old_path": "/memories/d", "new_path": "/memories/e"})
-        after = [workspace.store.get(page.id) for page in tool._pages.below("e")]
+        after = [workspace.store.get(page.id) for page in tool._below("e")]
         assert [item.metadata["moved_from"] for item in after if item is not None] == before
         tool.call({"command": "delete", "path": "/memories/e"})
     told = git(tmp_path, "log", "--format=%an|%s|%(trailers:key=Memfs-Session,key=Memfs-Source,separator=%x20)")
@@ -359,9 +366,10 @@ def test_two_processes_lose_no_edit(tmp_path: Path, scale: Callable[[int, int], 
     said = [process.communicate(timeout=60)[0] for process in running]
     assert [process.returncode for process in running] == [0, 0]
     assert sum(map(int, said)) == count
-    with Pages(tmp_path) as pages:
-        lines = (pages.read("log.md") or "").split()
-        assert sorted(pages.read(f"one/{number}") or "" for number in range(count)) <= ["two"] * count
+    with open_workspace(tmp_path, watch=False) as workspace:
+        pages = {item.title: item.content for item in workspace.list(types=["note"])}
+        lines = pages["log.md"].split()
+        assert sorted(pages.get(f"one/{number}", "") for number in range(count)) <= ["two"] * count
     assert sorted(zip(lines[::2], map(int, lines[1::2]), strict=True)) == sorted(
         (me, number) for me in ("one", "two") for number in range(count)
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.doors.anthropic import Pages
+from memfs.doors.anthropic import MemfsMemoryTool
 from memfs.doors.langgraph.store import Entries, Entry
 from memfs.errors import LockTimeout
 from memfs.facades.agent_tools import AgentMemory
@@ -69,9 +69,9 @@ def test_every_way_out_is_on_record(workspace: Workspace) -> None:
     memory.beginning("scout")
     memory.get("b")
     asyncio.run(workspace.recaller.search_async("apple"))
-    pages = Pages(workspace=workspace, origin=Origin(agent="scribe", session="s-2"), source="anthropic")
-    pages.create("plan.md", "first the roof")
-    pages.read("plan.md")
+    pages = MemfsMemoryTool(workspace=workspace, agent="scribe", session="s-2")
+    pages.call({"command": "create", "path": "/memories/plan.md", "file_text": "first the roof"})
+    pages.call({"command": "view", "path": "/memories/plan.md"})
     entries = Entries(workspace=workspace, origin=Origin(agent="graph"), source="langgraph")
     entry = Entry(namespace=("users",), key="ada", value={"likes": "pears"}, text="pears")
     entries.apply({(("users",), "ada"): entry})

@@ -201,7 +201,7 @@ class Entries(SignedFacade):
         entry = None if item is None else entry_of(item)
         if entry is None or entry.is_over(self._now()):
             return None
-        self._served([entry.id])
+        self.served([entry.id])
         return entry
 
     def below(self, prefix: Namespace = ()) -> list[Entry]:
@@ -237,7 +237,7 @@ class Entries(SignedFacade):
                 if entry.id not in found and fits(entry):
                     found[entry.id] = entry, None
         chosen = list(found.values())[offset : offset + limit]
-        self._served([entry.id for entry, _ in chosen], "recall", text)
+        self.served([entry.id for entry, _ in chosen], "recall", text)
         self.workspace.usage.touch([entry.id for entry, score in chosen if score is not None], self._now())
         return chosen
 
@@ -286,7 +286,7 @@ class Entries(SignedFacade):
                 self._planned(entry_id(*name), fresh, place) for place, (name, fresh) in enumerate(changes.items())
             ]
             present = [one for one in planned if not isinstance(one[0], str) or self._is_there(one[0])]
-            self._write(present, f"Store {len(present)} entries")
+            self.write(present, f"Store {len(present)} entries")
 
         retry_on_conflict(applied, tries=_TRIES, on=(Conflict, IdExists, ItemNotFound))
 
