@@ -23,6 +23,7 @@ Everything is loaded when it is first used, so that ``import memfs`` stays quick
 
 from __future__ import annotations
 
+__version__ = "0.1.0"
 TYPE_CHECKING = False  # what ``typing`` has costs more time than a command that a resident answers
 if TYPE_CHECKING:
     from typing import Any
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from memfs.search.embedder import Embedder as Embedder
     from memfs.search.embedder import register_embedder as register_embedder
     from memfs.seeds import *  # noqa: F403
-    from memfs.version import __version__ as __version__
     from memfs.workspace import Workspace as Workspace
     from memfs.workspace import open_workspace as open_workspace
 
@@ -58,13 +58,12 @@ _HOMES = {
     "Query": "memfs.model",
     "Score": "memfs.recall.reviewers",
     "Workspace": "memfs.workspace",
-    "__version__": "memfs.version",
     "open_workspace": "memfs.workspace",
     "register_embedder": "memfs.search.embedder",
     "register_reviewer": "memfs.recall.reviewers",
     "register_strategy": "memfs.recall.ranking",
 }
-__all__ = sorted((*_HOMES, "errors", "seeds"))
+__all__ = sorted((*_HOMES, "__version__", "errors", "seeds"))
 
 
 def __getattr__(name: str) -> Any:

@@ -46,11 +46,11 @@ from memfs.settings import (
     toml,
 )
 from memfs.startup import TYPE_CHECKING, Any, json, regex
-from memfs.trust import EMBEDDING_ENDPOINT, TrustStatus, body_key, status_of
 
 if TYPE_CHECKING:
     from memfs.format.schema import Schemas
     from memfs.model.learning import BehaviorRule, MemoryConfig
+    from memfs.trust import TrustStatus
 
 KEY_VARIABLES = frozenset({names.REVIEW_KEY, names.EMBEDDING_KEY})
 """Keys of services: no settings, since a setting may be in a file and is shown (``memfs.endpoint`` reads them)."""
@@ -255,7 +255,10 @@ class _ConfigSource:
     def _trusted(self, key: str) -> Any:
         if self._root is None:
             return None
-        self._asked = self._asked or status_of(self._root)
+        if self._asked is None:
+            from memfs.trust import status_of
+
+            self._asked = status_of(self._root)
         return self._asked.value(names.SETTINGS_FILE, key)
 
     def named(self) -> set[str]:
@@ -529,6 +532,8 @@ def kinds_in(data: bytes | None, root: Path) -> tuple[KindTable, Schemas | None]
     rows: Mapping[str, Mapping[str, Any]] = document.get("kinds", {})
     bodies = {name: row["body"] for name, row in rows.items() if "body" in row}
     if bodies:
+        from memfs.trust import body_key, status_of
+
         status = status_of(root)
         bodies = {name: body for name, body in bodies.items() if status.value(names.KINDS, body_key(name)) == body}
     kinds = (_kind(name, row, has_body=name in bodies) for name, row in rows.items())
@@ -811,6 +816,8 @@ def _rules(rows: Sequence[Mapping[str, str]]) -> tuple[BehaviorRule, ...]:
 
 def _trusted_endpoint(tree: View, layer: _Layer) -> str:
     """The service a file names, where its reader trusts the workspace: texts would be sent there."""
+    from memfs.trust import EMBEDDING_ENDPOINT, status_of
+
     return str(status_of(tree.root).value(layer.path, EMBEDDING_ENDPOINT) or "")
 
 

@@ -16,11 +16,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
+from memfs import __version__
 from memfs.config_names import EMBEDDING_KEY, REVIEW_KEY
 from memfs.dataclass import NamedTuple
 from memfs.errors import EndpointFailed, ExtraMissing, SettingInvalid
 from memfs.fs.executor import in_daemon
-from memfs.version import __version__
 
 if TYPE_CHECKING:
     import ssl

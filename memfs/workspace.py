@@ -42,7 +42,6 @@ from memfs.store import Store
 from memfs.store.parts import Facts, Parts
 from memfs.store.reader import not_found
 from memfs.store.store import retry_on_conflict
-from memfs.usage import Usage
 
 if TYPE_CHECKING:
     from functools import _lru_cache_wrapper
@@ -77,6 +76,7 @@ if TYPE_CHECKING:
     from memfs.store.parts import FlushResult
     from memfs.team.asof import Past
     from memfs.team.parts import Teams
+    from memfs.usage import Usage
 
 Reaction = Callable[[Facts], object]
 
@@ -203,7 +203,6 @@ class Workspace:
     Attributes:
         root: the folder that holds ``ContextMemory/``.
         store: the only door for durable change.
-        usage: how often each item was recalled, and to whom it was given.
         memory_values: what wins over the memory context's file, by name.
         created: what was made, when ``open_workspace`` made the workspace.
         one_shot: the process does one thing with it and ends: nothing is learned and no memory embedded by itself.
@@ -217,7 +216,7 @@ class Workspace:
     parts: Parts
     behaviours: Behaviours
     quota_of: _lru_cache_wrapper[Quota]
-    usage: Usage
+    usage_of: Callable[[], Usage]
     memory_values: Mapping[str, Any] = field(default_factory=dict)
     created: CreateResult | None = None
     one_shot: bool = False
@@ -713,6 +712,11 @@ class Workspace:
         return Consolidation(self.store, self.usage, self.patterns, self.behaviours.fire, lambda: self.inbox)
 
     @shared_property
+    def usage(self) -> Usage:
+        """How often each item was recalled, and to whom it was given."""
+        return self.usage_of()
+
+    @shared_property
     def conflicts(self) -> Conflicts:
         """Memories that cannot both hold, until it is decided which does."""
         from memfs.learning.conflicts import Conflicts
@@ -745,7 +749,8 @@ class Workspace:
             if wrote:
                 ending.callback(setattr, self.quota, "written", False)  # closing again has nothing to do
             ending.callback(self.store.close)
-            ending.callback(self.usage.close, ending=self.one_shot)
+            if "usage" in self.__dict__:
+                ending.callback(self.usage.close, ending=self.one_shot)
             if "recaller" in self.__dict__:
                 self.recaller.close()
             for begun in ("teams", "patterns", "meaning", "sources", "states"):
@@ -825,7 +830,7 @@ def _opened(
             parts=parts,
             behaviours=behaviours,
             quota_of=quota_of,
-            usage=usage_of(parts, chosen, notes or repository.state),
+            usage_of=partial(usage_of, parts, chosen, notes or repository.state),
             memory_values=checked_values(memory) if memory else {},
             created=lay_out(store, repository, on.repository_made) if on.create else None,
             one_shot=one_shot,

@@ -41,13 +41,13 @@ ROWS: list[set[str]] = [
     {"memfs.format"},
     {"memfs.fs"},
     {"memfs.model"},
-    {"memfs.config_names", "memfs.resources", "memfs.version", "memfs.errors"},
+    {"memfs.config_names", "memfs.resources", "memfs.errors"},
     {"memfs.dataclass"},
     {"memfs.startup"},
 ]
 # Every layer's writes pass the one module with the fault hook, its locks the one that knows how they are let go; what
 # holds threads, or locks between them, is known to the one that begins them anew in a forked child.
-SHARED = ("memfs.fs.io", "memfs.fs.lock")
+SHARED = ("memfs.fs.io", "memfs.fs.lock", "memfs.__version__")
 # ``memfs.testing`` is for tests: it may look at any layer, and none may look at it.
 # Where anything may be caught, because it is reported: callbacks of somebody else's, a library that raises anything
 # over a damaged index, the two threads whose silent death would leave writes uncommitted or the index behind, and a

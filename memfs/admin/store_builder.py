@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from memfs import private, resources, trust
+from memfs import private, resources
 from memfs.catalog.facts import Catalog, ItemCatalog
 from memfs.config import first_policies, first_toml, load, load_kinds, make_root
 from memfs.config_names import RETENTION_POLICY, SETTINGS_FILE, SYSTEM_CONFIG
@@ -34,7 +34,7 @@ from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock, folder_held
 from memfs.fs.tree import Tree, View
 from memfs.fs.workspace_location import find_workspace
-from memfs.git.layout import read_config
+from memfs.git.layout import Trusted, read_config
 from memfs.git.repository import Repository
 from memfs.model.ids import in_mount
 from memfs.model.kinds import BUILT_IN, MemoryType
@@ -44,15 +44,12 @@ from memfs.search.search_index import SearchIndex
 from memfs.settings import Settings
 from memfs.startup import TYPE_CHECKING, Any, json
 from memfs.store import Store
-from memfs.store.access_log import FOLDER as SERVED_FOLDER
-from memfs.store.access_log import ServedLog
 from memfs.store.parts import CONTENT, Parts, StorePolicy
-from memfs.usage import FILE as USAGE_FILE
-from memfs.usage import Usage
 
 if TYPE_CHECKING:
     from memfs.format.schema import Schemas
     from memfs.store.failover import Secondary
+    from memfs.usage import Usage
 
 
 _MAKING = 10.0
@@ -110,13 +107,19 @@ def with_private(settings: Settings, root: Path) -> Settings:
     return settings
 
 
+def _trusted(work_tree: Path) -> Trusted:
+    from memfs.trust import repository  # asked only of a repository that is somebody else's
+
+    return repository(work_tree)
+
+
 def repository_at(root: Path, create: bool, allow_detached: bool, own: bool) -> tuple[Repository, bool]:
     """The repository that holds the workspace, and whether it was made now.
 
     Raises:
         RepoUnsupported, RepoUntrusted: see ``Repository.find``.
     """
-    found = Repository.find(root, allow_detached=allow_detached, trusted=trust.repository)
+    found = Repository.find(root, allow_detached=allow_detached, trusted=_trusted)
     if found is not None and not (create and own and found.work_tree != root):
         return found, create and own and _is_begun(found)
     if not create:
@@ -208,6 +211,10 @@ def usage_of(parts: Parts, settings: Settings, notes: Path) -> Usage:
     """Where uses are counted and it is noted who was given what: in the folder ``notes``. In a repository nothing of
     private memory is written down: its ids begin as a person's words do.
     """
+    from memfs.store.access_log import FOLDER as SERVED_FOLDER
+    from memfs.store.access_log import ServedLog
+    from memfs.usage import FILE, Usage
+
     chosen = settings.served
     unnamed = in_mount(private.NAME, "") if notes == parts.repository.state else ""
     served = ServedLog(
@@ -219,7 +226,7 @@ def usage_of(parts: Parts, settings: Settings, notes: Path) -> Usage:
         megabytes=chosen.megabytes,
         unnamed=unnamed,
     )
-    return Usage(notes / USAGE_FILE, served, unnamed)
+    return Usage(notes / FILE, served, unnamed)
 
 
 def has_driver(repository: Repository) -> bool:

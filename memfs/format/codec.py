@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 
+from memfs import __version__
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, RETENTION_POLICY, SYSTEM_CONFIG
 from memfs.dataclass import NamedTuple
 from memfs.errors import (
@@ -46,7 +47,6 @@ from memfs.model.kinds import ITEM_LIMIT, Kind, KindTable, nearest
 from memfs.model.state_paths import document_kind
 from memfs.model.time import EPOCH
 from memfs.startup import TYPE_CHECKING, Any, json, sha256
-from memfs.version import __version__
 
 if TYPE_CHECKING:
     from memfs.format.schema import SchemaError, Schemas

@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import LockTimeout, MemfsError, WorkspaceClosed
-from memfs.fs import append_log, io
+from memfs.fs import io
 from memfs.model import Hit
 from memfs.model.time import given_time
 from memfs.startup import Any, json
@@ -249,6 +249,8 @@ class ServedLog:
             self.note(way, [item_id], now)
 
     def _append(self, data: bytes, now: datetime) -> None:
+        from memfs.fs import append_log  # most commands hand nothing out
+
         try:
             inode = append_log.note(self._path, data, self._room, wait=_WAIT)
         except FileNotFoundError:  # the first line of all, or the folder was removed

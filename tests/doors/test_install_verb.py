@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from memfs import __version__
 from memfs.doors.claude_code import installer
 from memfs.doors.claude_code.hook import LIMITS
 from memfs.doors.cli.app import run
-from memfs.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "plugins/claude-code"

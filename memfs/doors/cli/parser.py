@@ -183,7 +183,7 @@ def _page(ctx: click.Context) -> None:
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from memfs.version import __version__  # one more file to read, wanted only here
+        from memfs import __version__  # one more file to read, wanted only here
 
         print_raw(f"memfs {__version__}")
         ctx.exit()

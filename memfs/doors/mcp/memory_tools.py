@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from memfs import __version__
 from memfs.admin.history import RECOVERED
 from memfs.dataclass import dataclass, field
 from memfs.errors import Conflict, MemfsError, QueryInvalid, SecretDetected
@@ -20,7 +21,6 @@ from memfs.model.time import format_time
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import enclosed
 from memfs.store.plan import signed_by
-from memfs.version import __version__
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult

@@ -33,6 +33,7 @@ from mcp_types import (
     TextContent,
 )
 
+from memfs import __version__
 from memfs.dataclass import dataclass
 from memfs.doors.mcp.memory_tools import error_text
 from memfs.doors.mcp.tools import TOOLS, ToolSet, checked
@@ -42,7 +43,6 @@ from memfs.format.text import shown
 from memfs.model import Origin
 from memfs.model.kinds import nearest
 from memfs.store.access_log import served_to
-from memfs.version import __version__
 
 if TYPE_CHECKING:
     from memfs.facades.agent_tools import AgentMemory

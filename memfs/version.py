@@ -1,3 +1,0 @@
-"""The version of memfs."""
-
-__version__ = "0.1.0"
