@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfs import MemoryItem, Query, Workspace
-from memfs.facades.agent_tools import AgentMemory
-from memfs.model import Origin
 from memfs.recall.use_weights import UseWeights, learned
 from memfs.store.access_log import FOLDER, HELPED, REFUSED, AccessRecord, ServedLog, served_to
+from tests.doors.agent_tool import tool
 
 Opened = Callable[..., Workspace]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -214,12 +213,10 @@ def test_switched_off_the_order_is_what_it_was(workspace: Workspace, opened: Ope
 
 def test_feedback_and_corrections_are_no_handing_out(workspace: Workspace) -> None:
     """They stand in the record, for learning alone: who was given what is reported as before."""
-    memory = AgentMemory(workspace=workspace)
-    caller = Origin(agent="scout", role="assistant")
-    memory.search("staging server", 3)
-    memory.feedback("server-00", True, "", caller)
-    memory.feedback("server-01", False, "", caller)
-    memory.update("server-02", {"content": "the staging server is down"}, caller)
+    tool(workspace, "memory_search", query="staging server", limit=3)
+    tool(workspace, "memory_feedback", id="server-00", helpful=True)
+    tool(workspace, "memory_feedback", id="server-01", helpful=False)
+    tool(workspace, "memory_update", id="server-02", content="the staging server is down")
     ways = [line.way for line in workspace.usage.served.newest(1 << 20)]
     assert ways == ["recall", "helped", "refused", "corrected"]
     assert [line.way for line in workspace.usage.served.find()] == ["recall"]
@@ -232,7 +229,7 @@ def test_feedback_and_corrections_are_no_handing_out(workspace: Workspace) -> No
 def test_each_way_to_an_answer_notes_what_made_its_scores(workspace: Workspace) -> None:
     """Of a question in Python, and of one by an agent's door, score and factors of each hit are on record."""
     workspace.recaller.search(Query(text="staging", limit=2))
-    AgentMemory(workspace=workspace).search("staging", 2)
+    tool(workspace, "memory_search", query="staging", limit=2)
     for line in workspace.usage.served.newest(1 << 20):
         assert line.reasons.keys() == set(line.ids)
         assert all({"score", "text"} <= one.keys() for one in line.reasons.values())

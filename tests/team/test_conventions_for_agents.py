@@ -10,14 +10,13 @@ import pytest
 
 from memfs import MemoryItem, Workspace
 from memfs.doors.mcp import memory_tools
-from memfs.facades.agent_tools import AgentMemory
 from memfs.facades.memory_context import MemoryContext
 from memfs.facades.memory_layer import MemoryLayer
 from memfs.facades.pipelines import RetrievalPipeline, TimeWeightedRetrieval
 from memfs.learning.consolidation import relevant
-from memfs.model import Origin, Query
 from memfs.sessions.respond import Responder
 from memfs.sessions.spool import SessionLocation, parse
+from tests.doors.agent_tool import tool
 
 Opened = Callable[..., Workspace]
 QUESTION = "how do we name the branches of the payment service"
@@ -46,11 +45,11 @@ def workspace(opened: Opened) -> Workspace:
 
 def doors(workspace: Workspace) -> Iterator[tuple[str, str]]:
     """What each door gives an agent that asks, or that begins to work."""
-    memory = AgentMemory(workspace=workspace)
-    yield "a tool's search", memory.search(QUESTION, 10).text
-    yield "a tool's search among types", memory.search(QUESTION, 10, Query(types=frozenset({"convention"}))).text
-    yield "the beginning of a task", memory.beginning()[0].text
-    yield "a tool's list", " ".join(item.content for item in memory.listed(Query(), 10))
+    yield "a tool's search", tool(workspace, "memory_search", query=QUESTION)["memories"]
+    among = tool(workspace, "memory_search", query=QUESTION, types=["convention"])
+    yield "a tool's search among types", among["memories"]
+    yield "the beginning of a task", tool(workspace, "memory_context")["memories"]
+    yield "a tool's list", " ".join(row["title"] for row in tool(workspace, "memory_list")["items"])
     layer = MemoryLayer(workspace=workspace)
     yield "the layer's recall", asyncio.run(layer.recall(QUESTION))
     yield "a situation", json.dumps(relevant(workspace.recaller, {"tool": QUESTION}))
@@ -77,15 +76,14 @@ def test_no_door_gives_what_is_not_accepted(workspace: Workspace) -> None:
 
 def test_an_agent_finds_its_own_proposal_where_it_asks_for_conventions(workspace: Workspace) -> None:
     """By its id, and in a list of conventions, with its status: it can mend what it proposed (K8)."""
-    memory = AgentMemory(workspace=workspace)
-    listed = memory.listed(Query(types=frozenset({"convention"})), 10)
-    assert {item.status for item in listed} == {"accepted", "proposed", "retired", ""}
-    assert memory.get("naming-1").status == "proposed"
-    changed = memory.update("naming-1", {"status": "accepted"}, Origin(agent="coder", role="assistant"))[1]
-    assert (changed.status, changed.trust) == ("accepted", "agent")
-    assert NOT[0] not in memory.search(QUESTION, 10).text
+    listed = tool(workspace, "memory_list", types=["convention"])["items"]
+    assert {row.get("status", "") for row in listed} == {"accepted", "proposed", "retired", ""}
+    assert tool(workspace, "memory_get", id="naming-1")["status"] == "proposed"
+    assert tool(workspace, "memory_update", id="naming-1", status="accepted")["trust"] == "agent"
+    assert workspace.store.find("naming-1").status == "accepted"
+    assert NOT[0] not in tool(workspace, "memory_search", query=QUESTION)["memories"]
     workspace.sources.agreements.decide(["naming-1"], "accepted")
-    assert NOT[0] in memory.search(QUESTION, 10).text
+    assert NOT[0] in tool(workspace, "memory_search", query=QUESTION)["memories"]
 
 
 def test_a_tools_list_says_the_status(workspace: Workspace) -> None:

@@ -17,13 +17,13 @@ import pytest
 from memfs.doors.anthropic import MemfsMemoryTool
 from memfs.doors.langgraph.store import Entries, Entry
 from memfs.errors import LockTimeout
-from memfs.facades.agent_tools import AgentMemory
 from memfs.facades.memory_context import MemoryContext, MultiLayeredMemorySystem
 from memfs.fs import append_log, io
 from memfs.model import MemoryItem, Origin, Query
 from memfs.model.episode import StateSnapshot
 from memfs.store.access_log import FOLDER, ServedLog, not_handed_out, served_to
 from memfs.workspace import Workspace
+from tests.doors.agent_tool import tool
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -64,10 +64,10 @@ def test_a_recall_is_on_record(workspace: Workspace) -> None:
 
 def test_every_way_out_is_on_record(workspace: Workspace) -> None:
     """Recall, automatic delivery, an agent's tools, pages and entries are all distinguished (B2)."""
-    memory = AgentMemory(workspace=workspace)
-    memory.search("apple", 1, agent="scout")
-    memory.beginning("scout")
-    memory.get("b")
+    scout = Origin(agent="scout")
+    tool(workspace, "memory_search", scout, query="apple", limit=1)
+    tool(workspace, "memory_context", scout)
+    tool(workspace, "memory_get", scout, id="b")
     asyncio.run(workspace.recaller.search_async("apple"))
     pages = MemfsMemoryTool(workspace=workspace, agent="scribe", session="s-2")
     pages.call({"command": "create", "path": "/memories/plan.md", "file_text": "first the roof"})
@@ -82,7 +82,7 @@ def test_every_way_out_is_on_record(workspace: Workspace) -> None:
     assert found == [
         ("recall", "python", "scout"),
         ("automatic", "python", "scout"),
-        ("read", "python", ""),
+        ("read", "python", "scout"),
         ("recall", "python", ""),
         ("read", "anthropic", "scribe"),
         ("read", "langgraph", "graph"),
@@ -301,6 +301,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from memfs.store import access_log as module
 from memfs.store.access_log import ServedLog
+from tests.doors.agent_tool import tool
 module._WAIT = 60.0  # on a busy machine the other may be stopped for longer with the file in its hands
 log = ServedLog(Path(sys.argv[1]), megabytes=50)
 for number in range(400):

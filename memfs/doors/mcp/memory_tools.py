@@ -1,26 +1,45 @@
-"""The answers of the tools: of those that read and change the memory, and of those for the state of many agents."""
+"""The tools: those that read and change the memory, and those for the state of many agents.
+
+What an agent writes never passes as vouched for by a person. A change that names the version it was made from
+overwrites no later edit.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from memfs import __version__
 from memfs.admin.history import RECOVERED
-from memfs.dataclass import dataclass, field
-from memfs.errors import Conflict, MemfsError, QueryInvalid, SecretDetected
+from memfs.admin.quota import numbers
+from memfs.dataclass import dataclass, field, replace
+from memfs.errors import (
+    Conflict,
+    ContentError,
+    HistoryUnavailable,
+    ItemNotFound,
+    MemfsError,
+    QueryInvalid,
+    SecretDetected,
+)
 from memfs.format.text import shortened, shown, shown_line
 from memfs.model import Hit, MemoryItem, Origin, Query
-from memfs.model.item import VOUCHED
-from memfs.model.kinds import nearest
+from memfs.model.ids import check_id, of_mount, stem_of, without_mount
+from memfs.model.item import BY_TRUST, VOUCHED, Trust, lower_trust
+from memfs.model.kinds import CONVENTION, ITEM_LIMIT, PROPOSED, nearest
 from memfs.model.query import moment
 from memfs.model.shape import plain
-from memfs.model.time import format_time
+from memfs.model.time import format_time, utc_now
 from memfs.recall.conflict_notes import unresolved_note
-from memfs.recall.fence import enclosed
+from memfs.recall.fence import enclosed, withheld
+from memfs.sessions.store import pending
+from memfs.store.access_log import CORRECTED
 from memfs.store.plan import signed_by
+from memfs.store.reader import beginning
+from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
@@ -29,8 +48,14 @@ if TYPE_CHECKING:
     from memfs.model import Problem
     from memfs.model.state_documents import Acknowledgement
     from memfs.sessions.store import Reminder
+    from memfs.team.asof import Past
+    from memfs.workspace import Workspace
 
 
+SOURCE = "mcp"
+"""The name of this door in commit trailers."""
+UNBOUNDED = 8000
+"""The budget of an answer, in tokens, where the settings name none: a tool's answer is always bounded."""
 LONGEST = 20_000
 """How many characters of one memory, or of one patch, an answer holds."""
 _ERROR = 1_000
@@ -139,7 +164,10 @@ def memory_search(opened: WorkspaceSession, caller: Origin, given: Given) -> Too
     """``memory_search``."""
     if revision := given.get("as_of", ""):
         return _searched_at(opened, given, revision)
-    found = opened.memory.search(given["query"], given["limit"], filters(given), agent=caller.agent)
+    delivery = opened.workspace.sources.delivery
+    most = None if delivery.memory.recall_tokens else UNBOUNDED
+    limit, within = given["limit"], filters(given)
+    found = delivery.recall(given["query"], limit=limit, max_tokens=most, agent=caller.agent, within=within)
     notes = _notes(opened, found)
     text = "\n\n".join((found.text or NOTHING, *notes))
     unfit = {"nothing_fits": True} if found.nothing_fits else {}
@@ -150,7 +178,9 @@ def memory_search(opened: WorkspaceSession, caller: Origin, given: Given) -> Too
 def _searched_at(opened: WorkspaceSession, given: Given, revision: str) -> ToolResult:
     from memfs.recall.fence import fence
 
-    found, past = opened.memory.search_at(given["query"], given["limit"], filters(given), revision)
+    past, most = _past(opened.workspace, revision), opened.workspace.settings.memory.recall_tokens or UNBOUNDED
+    asked = replace(filters(given) or Query(), text=given["query"], limit=given["limit"], max_tokens=most)
+    found = past.recall.search(asked, leave_out=withheld)
     text = fence(found.hits)
     notes = [f"As of commit {past.commit[:12]}, {format_time(past.time)}.", *past.notes]
     ids = [hit.item.id for hit in found.hits]
@@ -186,7 +216,15 @@ def filters(given: Given) -> Query | None:
 def memory_get(opened: WorkspaceSession, _: Origin, given: Given) -> ToolResult:
     """``memory_get``."""
     revision, offset = given.get("revision", ""), given.get("offset", 0)
-    item = opened.memory.at(given["id"], revision) if revision else opened.memory.get(given["id"])
+    workspace, reference = opened.workspace, given["id"]
+    if revision:
+        _settle(workspace)
+        path, found = workspace.history.found_at(revision, _named(workspace, reference))
+        item = workspace.parts.codec.read(found, path, utc_now())
+    else:
+        check_id(without_mount(reference) if of_mount(reference) else reference)
+        item = (workspace.sources.mounts if of_mount(reference) else workspace.store).find(reference)
+        workspace.usage.served.note("read", [item.id], workspace.parts.clock())
     data = item_data(item, offset) | ({"revision": revision} if revision else {})
     return ToolResult(fenced_item(item, offset), data)
 
@@ -204,12 +242,17 @@ def fenced_item(item: MemoryItem, offset: int = 0) -> str:
 
 def memory_list(opened: WorkspaceSession, _: Origin, given: Given) -> ToolResult:
     """``memory_list``."""
-    for name in given.get("types", ()):
-        opened.memory.workspace.kinds.get(name)
+    workspace, types = opened.workspace, given.get("types", ())
+    for name in types:
+        workspace.kinds.get(name)
     within = filters(given)
-    revision = given.get("as_of", "")
-    past = opened.memory.past_at(revision) if revision else None
-    rows = [brief(item) for item in opened.memory.listed(within or Query(), given["limit"], past)]
+    past = _past(workspace, given["as_of"]) if given.get("as_of") else None
+    store = workspace.store if past is None else past.store
+    # conventions that are not accepted only where conventions are asked for
+    found = store.select(replace(within or Query(), limit=given["limit"]))
+    items = [item for item in found if CONVENTION in types or not withheld(item)]
+    workspace.usage.served.note("read", [item.id for item in items], workspace.parts.clock())
+    rows = list(map(brief, items))
     text = quoted(map(_row, rows)) or ("No memory passes these filters." if within else "Nothing is remembered yet.")
     return ToolResult(text, {"items": rows, **({"as_of": past.commit} if past is not None else {})})
 
@@ -225,9 +268,11 @@ def _row(row: Mapping[str, Any]) -> str:
 # -- history --------------------------------------------------------------------------------------------------------
 def memory_history(opened: WorkspaceSession, _: Origin, given: Given) -> ToolResult:
     """``memory_history``."""
-    revisions = opened.memory.log(given.get("id"), given["limit"], moment("since", given.get("since")))
-    rows = [_revision(one) for one in revisions]
-    waiting = opened.memory.workspace.store.pending().count
+    workspace, since = opened.workspace, moment("since", given.get("since"))
+    _settle(workspace)
+    target = _named(workspace, given["id"]) if "id" in given else None
+    rows = [_revision(one) for one in workspace.history.log(target, limit=given["limit"], since=since)]
+    waiting = workspace.store.pending().count
     lines = (f"{row['revision']} {row['time']} {row['author']}: {row['subject']}" for row in rows)
     text = quoted(lines) or "No commit has changed it yet."
     if waiting:
@@ -251,15 +296,23 @@ def _revision(one: Revision) -> dict[str, Any]:
 # -- what is delivered---------------------------------------------------------------------------------------------
 def memory_context(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``memory_context``: the start of a task, unless files or a tool say that this is a step of one."""
-    beginning = not (given.get("files") or given.get("tool"))
+    from memfs.model.episode import StateSnapshot  # connecting does without it
+
+    begins = not (given.get("files") or given.get("tool"))
+    workspace, delivery = opened.workspace, opened.workspace.sources.delivery
     parts: list[str] = []
     deliveries: list[DeliveryResult] = []
-    if beginning:
-        start, reminders = opened.memory.beginning("" if opened.read_only else caller.agent)
-        deliveries.append(start)
-        parts += [start.text, reminded(reminders)]
-    if given.get("situation") or not beginning:
-        deliveries.append(_before_step(opened, caller, given))
+    if begins:
+        agent, most = "" if opened.read_only else caller.agent, None if delivery.memory.automatic_tokens else UNBOUNDED
+        deliveries.append(delivery.automatic(StateSnapshot(agent=agent), max_tokens=most))
+        reminders = pending(workspace)
+        workspace.usage.served.note("automatic", [one.id for one in reminders], workspace.parts.clock(), agent=agent)
+        parts += [deliveries[0].text, reminded(reminders)]
+    if given.get("situation") or not begins:
+        named = {"tool": given.get("tool", ""), "agent": caller.agent, "session": caller.session}
+        state = StateSnapshot.create(given.get("files", ()), given.get("situation", ""), **named)
+        most = None if delivery.memory.triggered_tokens else UNBOUNDED
+        deliveries.append(delivery.triggered(state, max_tokens=most))
         parts.append(deliveries[-1].text)
     notes = [note for one in deliveries for note in _notes(opened, one)]
     memories = "\n\n".join(filter(None, parts))
@@ -270,18 +323,8 @@ def memory_context(opened: WorkspaceSession, caller: Origin, given: Given) -> To
 
 def _nothing(opened: WorkspaceSession) -> str:
     """What is said where there is nothing to give unasked, which is not all that is remembered."""
-    more = "; memory_search asks for everything else" if opened.memory.workspace.settings.memory.on_demand else ""
+    more = "; memory_search asks for everything else" if opened.workspace.settings.memory.on_demand else ""
     return f"No preference, warning or rule matters here{more}."
-
-
-def _before_step(opened: WorkspaceSession, caller: Origin, given: Given) -> DeliveryResult:
-    from memfs.model.episode import StateSnapshot  # connecting does without it
-
-    situation, files = given.get("situation", ""), given.get("files", ())
-    state = StateSnapshot.create(
-        files, situation, tool=given.get("tool", ""), agent=caller.agent, session=caller.session
-    )
-    return opened.memory.before_step(state)
 
 
 def reminded(reminders: Iterable[Reminder]) -> str:
@@ -298,12 +341,24 @@ def _notes(opened: WorkspaceSession, result: DeliveryResult) -> list[str]:
 # -- status ---------------------------------------------------------------------------------------------------------
 def memory_status(opened: WorkspaceSession, caller: Origin, _: Given) -> ToolResult:
     """``memory_status``."""
-    found = opened.memory.status()
-    problems: Sequence[Problem] = found.pop("problems")
-    shown = [_problem(opened, problem) for problem in problems[:_PROBLEMS]]
-    reason = without_folders(found["waiting_reason"], opened.root)
-    data = found | {"waiting_reason": reason, "problem_count": len(problems), "problems": shown}
-    data |= {"agent": caller.agent, "session": caller.session, "version": __version__}
+    workspace = opened.workspace
+    types = numbers(workspace.store, workspace.parts).types
+    waiting, head = workspace.store.pending(), workspace.repository.head()
+    problems = [*workspace.store.problems(), *filter(None, [workspace.quota.problem])]
+    data = {
+        "memories": sum(types.values()),
+        "types": dict(sorted(types.items())),
+        "branch": head.branch,
+        "revision": (head.commit or "")[:12],
+        "waiting": waiting.count,
+        "waiting_reason": without_folders(waiting.reason, opened.root),
+        "may_search": workspace.settings.memory.on_demand,
+        "problem_count": len(problems),
+        "problems": [_problem(opened, problem) for problem in problems[:_PROBLEMS]],
+        "agent": caller.agent,
+        "session": caller.session,
+        "version": __version__,
+    }
     return ToolResult(quoted(json.dumps(data, indent=1, ensure_ascii=False).split("\n")), data)
 
 
@@ -314,6 +369,11 @@ def _problem(opened: WorkspaceSession, problem: Problem) -> str:
 
 # -- changing ---------------------------------------------------------------------------------------------------------
 WORKING = "working"
+_UNSEEN = frozenset({"tags", "expires"})
+"""What an agent may change without taking from an item that somebody vouches for it."""
+_TRIES = 5
+_COMMITTING = frozenset({"interval", "each", "batch"})
+_VERSIONS = 50
 _FIELDS = {"content": "content", "title": "title", "type": "memory_type", "status": "status"}
 
 
@@ -326,11 +386,17 @@ def memory_store(opened: WorkspaceSession, caller: Origin, given: Given) -> Tool
         tags=given.get("tags", ()),
         expires=moment("expires", given.get("expires")),
         context=given.get("context", {}),
+        trust=Trust.AGENT.value,
+        origin=caller,
     )
-    result = opened.memory.store(draft, caller)
+    opened.workspace.kinds.get(draft.type)
+    if draft.type == CONVENTION:
+        draft = draft.replace(status=PROPOSED)  # a team agrees, an agent does not
+    with signed_by(caller):
+        result = opened.workspace.intake.store(draft, review=False, source=SOURCE)
     item_id = result.memory_id or ""
     opened.has_working = opened.has_working or draft.type == WORKING
-    found = opened.memory.workspace.store.get(item_id)
+    found = opened.workspace.store.get(item_id)
     data: dict[str, Any] = {"id": item_id, "outcome": "merged" if result.merged_into else "stored"}
     data |= {"near": list(result.near), "contradicts": list(result.contradicts)}
     if found is not None:  # else somebody took it away at this very moment
@@ -358,7 +424,7 @@ def memory_update(opened: WorkspaceSession, caller: Origin, given: Given) -> Too
     changes |= {name: given[name] for name in ("tags", "context") if name in given}
     if "expires" in given:
         changes["expires"] = moment("expires", given["expires"] or None)
-    before, after = opened.memory.update(given["id"], changes, caller, given.get("expected"))
+    before, after = _updated(opened.workspace, given["id"], changes, caller, given.get("expected"))
     changed = [name for name, field in _FIELDS.items() if getattr(before, field) != getattr(after, field)]
     changed += [name for name in ("tags", "context", "expires") if getattr(before, name) != getattr(after, name)]
     lines = [f"Changed {', '.join(changed)} of {after.id}." if changed else f"{after.id} says so already."]
@@ -370,9 +436,53 @@ def memory_update(opened: WorkspaceSession, caller: Origin, given: Given) -> Too
     return ToolResult("\n".join(lines), data)
 
 
+def _updated(
+    workspace: Workspace, item_id: str, changes: Mapping[str, Any], caller: Origin, expected: str | None
+) -> tuple[MemoryItem, MemoryItem]:
+    """Change fields of an item; it as it was, and as it is.
+
+    Args:
+        expected: the sha256 that the agent last read; None means whatever is there.
+    """
+    if "memory_type" in changes:
+        workspace.kinds.get(changes["memory_type"])
+
+    def updated() -> tuple[MemoryItem, MemoryItem]:
+        """Where somebody else's change came between, that is kept, and ours made to it."""
+        before = _exactly(workspace, item_id)
+        after = _changed(before, changes, caller)
+        if after == before and expected in (None, before.sha256):
+            return before, before
+        with signed_by(caller):
+            return before, workspace.store.put(after, expected or before.sha256, source=SOURCE)
+
+    done = updated() if expected is not None else retry_on_conflict(updated, tries=_TRIES)
+    if done[0] != done[1]:
+        workspace.usage.served.mark(CORRECTED, done[1].id, workspace.parts.clock())
+    return done
+
+
+def _changed(before: MemoryItem, changes: Mapping[str, Any], caller: Origin) -> MemoryItem:
+    """Text that only an agent has seen never passes as vouched for: who vouched for the item did so for what it said
+    before.
+    """
+    after = before.replace(**changes)
+    if (after.content, after.title) != (before.content, before.title):
+        after = after.replace(origin=caller)  # it is the agent that says so
+    done = {name for name in changes if getattr(after, name) != getattr(before, name)}
+    unseen = _UNSEEN | ({"status"} if before.type == "prospective" else set())
+    if done <= unseen or before.trust not in BY_TRUST:
+        return after
+    return after.replace(trust=lower_trust(before.trust, Trust.AGENT.value))
+
+
 def memory_delete(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``memory_delete``."""
-    gone = opened.memory.delete(given["id"], given.get("reason", ""), caller, given.get("expected"))
+    _require_own(given["id"])
+    with signed_by(caller):
+        reason, expected = given.get("reason", ""), given.get("expected")
+        gone = opened.workspace.forget(given["id"], reason, expected=expected, source=SOURCE)
+    _settle(opened.workspace)
     revision, uncommitted = gone.revision[:12], gone.revision == RECOVERED
     by_hand = f"memfs restore {gone.item.id} --from {revision}" if revision else ""
     by_hand = f"memfs restore {gone.item.id} --displaced" if uncommitted else by_hand
@@ -386,21 +496,103 @@ def memory_delete(opened: WorkspaceSession, caller: Origin, given: Given) -> Too
 
 def memory_restore(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``memory_restore``."""
-    back = opened.memory.restore(given["id"], given.get("revision", ""), caller)
-    text = f"Restored {back.item.id} from {back.origin}." if back.changed else f"{back.item.id} says so already."
-    data = {"id": back.item.id, "from": back.origin, "changed": back.changed, "sha256": back.item.sha256}
-    return ToolResult(text, data)
+    with signed_by(caller):
+        name = _named(opened.workspace, given["id"])
+        item, origin, changed = _restored(opened.workspace, name, given.get("revision", ""))
+    text = f"Restored {item.id} from {origin}." if changed else f"{item.id} says so already."
+    return ToolResult(text, {"id": item.id, "from": origin, "changed": changed, "sha256": item.sha256})
+
+
+def _restored(workspace: Workspace, name: str, revision: str) -> tuple[MemoryItem, str, bool]:
+    """An item as it was at a revision, before it was displaced or pruned, or else as its version before was.
+
+    Args:
+        revision: a commit or date, ``recovered``, or "" for whatever it said before: of an item that is gone its last
+            version, of another the one that differs from what it says.
+
+    Returns:
+        The item, from where it comes, and whether anything changed.
+    """
+    displaced = [row for row in workspace.recovered.list() if stem_of(row.path) == name]
+    gone = not (revision or workspace.store.locate(name))
+    if revision == RECOVERED or (gone and displaced):
+        workspace.recovered.restore(displaced[0].name if displaced else name)
+        return _exactly(workspace, name), RECOVERED, True
+    if gone:
+        with suppress(ItemNotFound):
+            return workspace.pruner.pruned.bring_back(name), "pruned", True
+    _settle(workspace)
+    chosen = workspace.repository.resolve(revision) if revision else _version_before(workspace, name)
+    workspace.history.found_at(chosen, name)  # what is not there is not brought back by taking away
+    done = workspace.history.restore(chosen, name, source=SOURCE)
+    return _exactly(workspace, name), chosen[:12], bool(done.restored)
+
+
+def _version_before(workspace: Workspace, item_id: str) -> str:
+    """The newest commit in which the item says something else than it does now."""
+    path, now = workspace.store.locate(item_id), None
+    with suppress(FileNotFoundError):
+        now = workspace.parts.seen.read(path, ITEM_LIMIT).data if path else None
+    for revision in workspace.history.log(item_id, limit=_VERSIONS):
+        with suppress(MemfsError):  # it is not there in this one
+            if workspace.history.found_at(revision.commit, item_id)[1] != now:
+                return revision.commit
+    raise HistoryUnavailable(f"{item_id!r} has no earlier version", hint="memory_history shows what there is")
 
 
 def memory_feedback(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``memory_feedback``."""
-    item = opened.memory.feedback(given["id"], given["helpful"], given.get("reason", ""), caller)
+    reason, item_id = given.get("reason", ""), _exactly(opened.workspace, given["id"]).id
+    with signed_by(caller):
+        item = opened.workspace.feedback.give(item_id, given["helpful"], reason, source=SOURCE)
     way = "more" if given["helpful"] else "less"
     return ToolResult(
         f"{item.id} counts for {way}: importance {item.importance:g}.", {"id": item.id, "importance": item.importance}
     )
 
 
+# -- which item, and which history ------------------------------------------------------------------------------------
+def _require_own(item_id: str) -> None:
+    """Refuse an id of a mounted workspace.
+
+    Raises:
+        ItemNotFound: it is one.
+    """
+    if of_mount(item_id):
+        raise ItemNotFound(
+            f"{ascii(item_id)[:80]} belongs to a mounted workspace, which is only read",
+            hint="store what you want to add as a memory of this workspace",
+        )
+
+
+def _exactly(workspace: Workspace, item_id: str) -> MemoryItem:
+    """The item with this very id, in this workspace: what is written must not be guessed."""
+    _require_own(item_id)
+    return workspace.exactly(item_id)
+
+
+def _named(workspace: Workspace, reference: str) -> str:
+    """The id that is meant, by its beginning too; what is gone or unreadable is meant by its whole id."""
+    checked = check_id(reference)
+    with suppress(ContentError):
+        if (found := workspace.store.get(checked)) is not None:
+            return found.id
+    begun = beginning(checked, workspace.store.index_sync.ids())
+    return begun[0] if len(begun) == 1 else checked
+
+
+def _settle(workspace: Workspace) -> None:
+    """Commit what waits, where the policy lets memfs do so: history is asked for all that was written."""
+    if workspace.settings.history.commit in _COMMITTING:
+        workspace.store.flush(adopt=False)
+
+
+def _past(workspace: Workspace, revision: str) -> Past:
+    _settle(workspace)
+    return workspace.teams.past.at(revision)
+
+
+# -- state ------------------------------------------------------------------------------------------------------------
 LARGEST = 60_000
 """How many characters of the state an answer holds."""
 _NAMED = ("agents", "components", "hypotheses", "iterations", "metrics")

@@ -35,17 +35,18 @@ from mcp_types import (
 
 from memfs import __version__
 from memfs.dataclass import dataclass
-from memfs.doors.mcp.memory_tools import error_text
+from memfs.doors.mcp.memory_tools import SOURCE, error_text
 from memfs.doors.mcp.tools import TOOLS, ToolSet, checked
 from memfs.errors import MemfsError, SettingInvalid, WorkspaceNotFound
-from memfs.facades.agent_tools import SOURCE
+from memfs.facades.open_workspaces import Facade
 from memfs.format.text import shown
 from memfs.model import Origin
 from memfs.model.kinds import nearest
+from memfs.model.learning import Keep
+from memfs.sessions.store import keep_extracted
 from memfs.store.access_log import served_to
 
 if TYPE_CHECKING:
-    from memfs.facades.agent_tools import AgentMemory
     from memfs.facades.context_memory import ContextMemory
     from memfs.workspace import Workspace
 
@@ -75,44 +76,43 @@ class WorkspaceSession:
 
     def __post_init__(self) -> None:
         self._opened: Workspace | None = None
-        self._memory: AgentMemory | None = None
+        self._facade: Facade | None = None
         self._states: ContextMemory | None = None
         self._guard = threading.Lock()
         self._closed = False
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="memfs-mcp")
 
     @property
-    def memory(self) -> AgentMemory:
-        """The memory, opened here where it was not yet: on a thread of ``aside``.
+    def workspace(self) -> Workspace:
+        """The workspace, opened here where it was not yet: on a thread of ``aside``.
 
         Raises:
             MemfsError: it cannot be opened; the next call tries again.
         """
-        from memfs.facades.agent_tools import AgentMemory
-
         with self._guard:
             if self._closed:
                 raise WorkspaceNotFound("this server is closing", hint="connect again")
-            if self._memory is None:
+            if self._facade is None:
                 if self.opener is not None:
                     self._opened = self._opened or self.opener()
-                made = AgentMemory(workspace=self._opened) if self._opened else AgentMemory(self.path)
+                made = Facade(workspace=self._opened) if self._opened else Facade(self.path)
                 _ = made.workspace  # where it cannot be opened, nothing is kept of the try
-                self._memory = made
-            if not self._memory.workspace.root.is_dir():  # what is still known of it must not pass for its state
+                self._facade = made
+            found = self._facade.workspace
+            if not found.root.is_dir():  # what is still known of it must not pass for its state
                 raise WorkspaceNotFound("the workspace's folder is gone", hint="bring it back, or end this server")
-            return self._memory
+            return found
 
     @property
     def states(self) -> ContextMemory:
         """The state of a multi-agent system, as the session knows it: what that changes follows from what it has seen.
 
         Raises:
-            MemfsError: as ``memory``.
+            MemfsError: as ``workspace``.
         """
-        from memfs.facades.context_memory import ContextMemory  # as above
+        from memfs.facades.context_memory import ContextMemory  # most sessions have no state
 
-        workspace = self.memory.workspace
+        workspace = self.workspace
         with self._guard:
             self._states = self._states or ContextMemory(workspace=workspace)
             return self._states
@@ -120,7 +120,7 @@ class WorkspaceSession:
     @property
     def root(self) -> str:
         """The workspace's folder, "" where it is not open."""
-        return str(self._memory.workspace.root) if self._memory is not None and not self._closed else ""
+        return str(self._facade.workspace.root) if self._facade is not None and not self._closed else ""
 
     async def aside(self, work: Callable[..., Result], *arguments: Any) -> Result:
         """What work gives back, done on a thread: it reads files, and may wait for a disk.
@@ -141,15 +141,15 @@ class WorkspaceSession:
         """
         self._threads.shutdown(wait=True, cancel_futures=True)
         with self._guard:
-            memory, opened = self._memory, self._opened
-            self._closed, self._memory, self._opened = True, None, None
-        if memory is not None:
+            facade, opened = self._facade, self._opened
+            self._closed, self._facade, self._opened = True, None, None
+        if facade is not None:
             try:
-                if self.has_working:
-                    memory.end_session(self.session)
+                if self.has_working and (keep := keep_extracted(facade.workspace, "patterns")) is not Keep.OFF:
+                    facade.workspace.consolidation.run(self.session, suggest=keep is Keep.SUGGEST)
             except MemfsError as error:  # the working memory stays, and fades
                 log.warning("the working memory of %s was not consolidated: %s", self.session, error)
-            memory.finish()
+            facade.finish()
         if opened is not None:
             opened.close()
 
@@ -175,7 +175,7 @@ def _called(opened: WorkspaceSession, caller: Origin, name: str, given: Mapping[
 
 
 def _may_ask(opened: WorkspaceSession) -> bool:
-    return opened.memory.workspace.settings.memory.on_demand
+    return opened.workspace.settings.memory.on_demand
 
 
 def _failed(text: str) -> CallToolResult:
