@@ -563,11 +563,6 @@ _TELLING = ("type", "title", "content", "tags", "timestamp", "origin")
 _BATCH = 5_000  # each is a commit, which writes the trees of whole folders again
 _BATCH_BYTES = 8 << 20
 _SOURCE = "import"
-_NAMED = 20
-_SKIP = "--skip-refused leaves out what cannot be imported"
-
-Due = tuple[ExportRecord, Sequence[FilePlan]]
-"""A record and what stores it: nothing where it is there already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -598,24 +593,22 @@ class Importer:
         *,
         replace: bool = False,
         dry_run: bool = False,
-        skip_refused: bool = False,
         allow_secret: str = "",
     ) -> ImportCounts:
-        """Store every memory of an export; one that is there already with equal content stays as it is.
+        """Store the memories of an export; one that is there already with equal content stays as it is.
+
+        What cannot be stored is left out, and named in what is returned.
 
         Args:
             source: a file by name, or an open binary file, which need not be seekable.
-            replace: memories that differ are replaced; without it they are conflicts.
+            replace: memories that differ are replaced; without it they are left out.
             dry_run: report what would be stored, and store nothing.
-            skip_refused: leave out the records that cannot be imported.
             allow_secret: why memories may hold what looks like a secret.
 
         Raises:
-            Conflict: memories are there with other content.
-            ContentError: records are no valid memories; ``also`` has the first of them. Nothing of them or after them
-                was stored: of at most 5,000 records, nothing at all.
+            ContentError: a line is too long to be read.
             QueryInvalid: by its name it is CSV or Parquet.
-            StorageIO: the file cannot be read; or a batch could not be stored, those before it are.
+            Conflict, StorageIO: the file cannot be read, or a batch cannot be stored; those before it are.
         """
         name = _name_of(source)
         if format_of(name) not in ("", "jsonl"):
@@ -626,7 +619,7 @@ class Importer:
         # each new id would be looked for among all files; what is written meanwhile, the write itself finds out
         with _opened(source, name) as stream, self._store.scan_once():
             made = _Import(self._parts, self._store, stream, name, replace, allow_secret)
-            return made.run(skip_refused, dry_run)
+            return made.run(dry_run)
 
 
 @contextmanager
@@ -650,26 +643,38 @@ class _Import:
         self._replace, self._allow_secret = replace, allow_secret
         self._seen: dict[str, tuple[int | None, str]] = {}
 
-    def run(self, skip_refused: bool, dry_run: bool) -> ImportCounts:
-        """Check and store the records, batch by batch.
-
-        Raises:
-            ContentError, Conflict: one cannot be imported, and none is to be left out for that.
-        """
+    def run(self, dry_run: bool) -> ImportCounts:
+        """Check and store the records, batch by batch."""
         stored = replaced = same = 0
         refused: list[errors.MemfsError] = []
         self._store.follow()
         for batch in batches(self._records(), lambda one: getattr(one, "size", 0), _BATCH_BYTES, _BATCH):
-            due, found = self._check(batch)
-            refused += found
-            if found and not skip_refused:
-                raise _summary(found, len(batch), stored)
-            storable = [row for row in due if row[1]]
-            done = storable if dry_run or not storable else self._carried_out(storable, stored)
+            due, found = retry_on_conflict(partial(self._store_batch, batch, dry_run), tries=_TRIES)
+            done = [plans for plans in due if plans]
             stored += len(done)
             same += len(due) - len(done)
-            replaced += sum(any(plan.before is not None for plan in plans) for _, plans in done)
+            replaced += sum(any(plan.before is not None for plan in plans) for plans in done)
+            refused += found
         return ImportCounts(stored=stored, replaced=replaced, same=same, refused=tuple(refused))
+
+    def _store_batch(
+        self, batch: Sequence[ExportRecord | errors.ContentError], dry_run: bool
+    ) -> tuple[list[Sequence[FilePlan]], list[errors.MemfsError]]:
+        """Store what is due of a batch as one commit.
+
+        Returns:
+            What stores each record, nothing where it is there already; and why the others are left out.
+        """
+        due, refused = self._check(batch)
+        if (plans := [plan for some in due for plan in some]) and not dry_run:
+            number = sum(map(bool, due))
+            message = f"Import {number:,} {'memory' if number == 1 else 'memories'} from {os.path.basename(self._name)}"
+            try:
+                self._store.carry_out(plans, message, source=_SOURCE, critical=False)
+            except errors.Conflict:
+                self._store.refresh()  # somebody else was quicker: it is looked at again
+                raise
+        return due, refused
 
     def _records(self) -> Iterator[ExportRecord | errors.ContentError]:
         """The records of the file in their order, or why one is none.
@@ -686,9 +691,8 @@ class _Import:
 
     def _check(
         self, records: Iterable[ExportRecord | errors.ContentError]
-    ) -> tuple[list[Due], list[errors.MemfsError]]:
-        """What is to be done for the records, and why the others cannot be imported."""
-        due: list[Due] = []
+    ) -> tuple[list[Sequence[FilePlan]], list[errors.MemfsError]]:
+        due: list[Sequence[FilePlan]] = []
         refused: list[errors.MemfsError] = []
         for record in records:
             try:
@@ -696,7 +700,7 @@ class _Import:
                     raise record
                 name = _id_of(record)
                 repeated = _is_repeated(record, name, self._seen)
-                due.append((record, () if repeated else self._plans(record, name)))
+                due.append(() if repeated else self._plans(record, name))
             except errors.StorageIO:  # the disk's doing, not the record's
                 raise
             except errors.MemfsError as error:
@@ -745,29 +749,6 @@ class _Import:
         data = record.text.encode("utf-8", "surrogatepass")
         there = self._parts.codec.read(data, record.path, item.timestamp or self._parts.clock())
         return data if _values(there) == _values(item) else None
-
-    # -- storing --------------------------------------------------------------------------------------------------
-    def _carried_out(self, batch: Sequence[Due], before: int) -> Sequence[Due]:
-        """Store a batch as one commit; what another process stored of it at the same moment is left out of it."""
-        number = len(batch)
-        message = f"Import {number:,} {'memory' if number == 1 else 'memories'} from {os.path.basename(self._name)}"
-        tried: list[Sequence[Due]] = []
-
-        def attempt() -> Sequence[Due]:
-            if tried:
-                self._store.refresh()
-            again = ((record, self._plans(record, _id_of(record))) for record, _ in batch) if tried else batch
-            tried.append([row for row in again if row[1]])
-            if plans := [plan for _, some in tried[-1] for plan in some]:
-                self._store.carry_out(plans, message, source=_SOURCE, critical=False)
-            return tried[-1]
-
-        try:
-            return retry_on_conflict(attempt, tries=_TRIES)
-        except (errors.StorageIO, errors.Conflict) as error:
-            stored = f"{before:,} memories before this one are stored; " if before else ""
-            error.hint = f"{stored}{(error.hint or 'try again').rstrip('.')}, then import again: it goes on from there"
-            raise
 
 
 def item_of(record: ExportRecord, parts: Parts, name: str = "") -> MemoryItem:
@@ -832,18 +813,3 @@ def _is_repeated(record: ExportRecord, name: str, seen: dict[str, tuple[int | No
     if digest and digest == earlier:
         return True
     raise errors.DuplicateId(f"it is in line {place} already", hint="keep one of the two")
-
-
-def _summary(refused: Sequence[errors.MemfsError], total: int, stored: int) -> errors.MemfsError:
-    """One error for all that is wrong with a batch."""
-    found = refused[0]
-    if len(refused) > 1:
-        rest = f"those before them, {stored:,}, are stored" if stored else "nothing was stored"
-        many = f"{len(refused):,} of {total:,} records cannot be imported; {rest}"
-        sort = errors.Conflict if all(isinstance(error, errors.Conflict) for error in refused) else errors.ContentError
-        distinct = {error.message: error for error in reversed(refused)}
-        line, also = found.line, tuple(reversed(distinct.values()))[:_NAMED] if len(distinct) > 1 else ()
-        found = sort(f"{many}. The first: {found.message}", path=found.path, hint=found.hint)
-        found.line, found.also = line, also
-    found.hint = "; ".join(filter(None, (found.hint, _SKIP)))
-    return found

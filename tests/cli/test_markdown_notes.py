@@ -85,15 +85,11 @@ def test_several_paths_of_several_sorts(notes: Path, root: Path, memfs: Any) -> 
     assert "bad.md:2: not UTF-8 text" in told.err
 
 
-def test_refused_lines_are_left_out_where_asked(root: Path, memfs: Any) -> None:
-    """All or nothing by default, and the error names the option; with it each line is named, exit code 1 (D2)."""
+def test_refused_lines_are_left_out(root: Path, memfs: Any) -> None:
+    """Each line that is refused is named, with exit code 1, and the others are stored (D2)."""
     file = root / "x.jsonl"
     file.write_text('{"content": "One"}\n{"conten": "Two"}\nnot json\n{"content": "Four"}\n')
     told = memfs("import", str(file))
-    assert told.code == 1
-    assert "--skip-refused" in told.err
-    assert memfs("list", "--json").json["items"] == []
-    told = memfs("import", str(file), "--skip-refused")
     assert told.code == 1
     assert "2 left out" in told.out or "2 lines left out" in told.out
     assert f"{file}:2" in told.err
@@ -101,16 +97,15 @@ def test_refused_lines_are_left_out_where_asked(root: Path, memfs: Any) -> None:
     assert len(memfs("list", "--json").json["items"]) == 2
 
 
-def test_refused_documents_are_left_out_where_asked(root: Path, memfs: Any, tmp_path: Path) -> None:
-    """An export's records that cannot be stored are skipped with --skip-refused (D2)."""
+def test_refused_documents_are_left_out(root: Path, memfs: Any, tmp_path: Path) -> None:
+    """An export's records that cannot be stored are left out (D2)."""
     for name in ("a", "b"):
         memfs("remember", f"text {name}", "--id", name)
     out = tmp_path / "out.jsonl"
     memfs("export", str(out))
     memfs("update", "a", "another text")
     memfs("forget", "b")
-    assert "--skip-refused" in memfs("import", str(out)).err
-    told = memfs("import", str(out), "--skip-refused", "--json")
+    told = memfs("import", str(out), "--json")
     assert (told.code, told.json["stored"]) == (1, 1)
     assert [one["where"] for one in told.json["refused"]] == [f"{out}:1"]
     assert memfs("show", "b").code == 0

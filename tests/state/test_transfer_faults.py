@@ -154,7 +154,7 @@ def test_an_import_at_a_full_disk_stores_nothing_half(opened: Open, tmp_path: Pa
 
     before = io.set_hook(refuse)
     try:
-        with pytest.raises(MemfsError, match="import again"):
+        with pytest.raises(MemfsError, match="try again"):
             second.states.importer.read(file)
     finally:
         io.set_hook(before)

@@ -150,7 +150,6 @@ def _named(word: str, rows: Iterable[tuple[str, str]]) -> output.Text:
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
 @click.option("--replace", is_flag=True, help="Replace what is there with other content.")
-@click.option("--skip-refused", is_flag=True, help="Of an export, leave out the lines that are refused, and name them.")
 @click.option("--reviewed", is_flag=True, help="A person has looked through it: it counts as reviewed.")
 @allow_secret_option
 def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportReport:
@@ -163,10 +162,9 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
     has changed; what was edited here stays, unless --replace. What is refused, such as a memory with a secret, is named
     and left out.
 
-    Of an export nothing is stored if anything in it cannot be, unless --skip-refused leaves that out; of a long one,
-    5,000 memories are checked and stored at a time. What is there with other content is refused, unless --replace;
-    history keeps the other. A line such as {"content": "...", "tags": ["x"]} is a memory, too. To copy a whole
-    memory, pipe 'memfs export' into 'memfs import -'; 'memfs list --json' prints one document instead of lines.
+    Of an export, what is there with other content is refused, unless --replace; history keeps the other. A line such as
+    {"content": "...", "tags": ["x"]} is a memory, too. To copy a whole memory, pipe 'memfs export' into 'memfs import
+    -'; 'memfs list --json' prints one document instead of lines.
 
     Exit code 1: something was refused.
 
@@ -279,10 +277,14 @@ def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> I
     from memfs.doors.importers import SkippedSource
 
     name = _STDIN if file == "-" else file
-    chosen = {key: given[key] for key in ("replace", "dry_run", "skip_refused", "allow_secret")}
+    chosen = {key: given[key] for key in ("replace", "dry_run", "allow_secret")}
     source: str | BinaryIO = _stdin() if file == "-" else file
     done = workspace.states.importer.read(source, **chosen)
+    hints: set[str | None] = set()
     for error in done.refused[:_NAMED]:
+        if error.hint in hints:
+            error.hint = None
+        hints.add(error.hint)
         output.write_error(error)
     land(workspace)
     return ImportReport(
