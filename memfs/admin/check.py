@@ -462,7 +462,7 @@ def _waiting(checker: Checker) -> Iterator[Problem]:
         if row.name.startswith((DAMAGED, REPLACED)):
             continue
         message = f"a content that a change by hand displaced was set aside as {row.name}"
-        hint = "memfs restore --displaced lists it and brings it back"
+        hint = "'memfs restore --displaced' lists it and brings it back"
         yield Problem.warning(row.path, "Recoverable", message, hint)
 
 

@@ -182,7 +182,7 @@ class History:
         unsaved = [path for path in paths if path.casefold() in edited]
         if unsaved:
             raise Conflict(
-                f"there are edits that are not committed: {', '.join(unsaved[:3])}",
+                "there are edits that are not committed" + (f": {', '.join(unsaved[:3])}" if unsaved[1:] else ""),
                 path=unsaved[0],
                 hint=self.recovery_hint(unsaved),
             )
@@ -359,7 +359,7 @@ class RecoveryCopies:
         matching = [one for one in self._contents() if name in (one[0].name, stem_of(one[0].path), one[0].path)]
         if not matching:
             raise ItemNotFound(
-                f"nothing set aside is called {name!r}", hint="memfs restore --displaced lists what there is"
+                f"nothing set aside is called {name!r}", hint="'memfs restore --displaced' lists what there is"
             )
         chosen, data = next((one for one in matching if not one[0].name.startswith(DAMAGED)), (None, b""))
         if chosen is None:

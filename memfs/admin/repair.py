@@ -330,7 +330,7 @@ class Repairer:
             return _lost(path, f"no whole version of it is left anywhere ({reason})")
         data, source = whole
         name = DAMAGED + sha256(found.data)[:16]
-        sentence = f"its content is taken from {source}; memfs restore --displaced lists the bytes it had as {name}"
+        sentence = f"its content is taken from {source}; 'memfs restore --displaced' lists the bytes it had as {name}"
         return _done(Repair(path=path, sentence=sentence), lambda: self._put_back(path, found.data, data, name))
 
     def _invalid(self, problem: Problem) -> Repair:

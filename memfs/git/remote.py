@@ -84,9 +84,9 @@ def remote_of(repository: Repository, name: str) -> Remote:
     config = read_config(repository.common_dir / "config")
     fetch = config.get(f"remote.{name}.url", "")
     if not _NAME.fullmatch(name) or not fetch:
-        known = configured(repository)
-        hint = f"there is {', '.join(known)}" if known else "git remote add origin ADDRESS makes one"
-        raise RemoteInvalid(f"there is no remote {ascii(name)[1:-1][:100]!r}", hint=hint)
+        known, named = configured(repository), ascii(name)[1:-1][:100]
+        hint = f"there is {', '.join(known)}" if known else f"'git remote add {named} ADDRESS' adds it"
+        raise RemoteInvalid(f"there is no remote {named!r}", hint=hint)
     given = config.get(f"remote.{name}.pushurl", "")
     fetch, push = _placed(repository, fetch), _placed(repository, given or fetch)
     local = {protocol_of(fetch), protocol_of(push)} == {"file"}

@@ -93,7 +93,7 @@ def _before(git: GitCommands, moment: datetime, text: str) -> str:
         found = git.run("rev-list", "--first-parent", "--max-count=1", f"--min-age={seconds}", "HEAD").decode().strip()
         if found:
             return found
-    raise HistoryUnavailable(f"the history has no commit before {text!a}", hint="see memfs log for its beginning")
+    raise HistoryUnavailable(f"the history has no commit before {text!a}", hint="'memfs log' shows where it begins")
 
 
 _COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")

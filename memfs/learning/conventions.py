@@ -18,7 +18,7 @@ from memfs.model.item import VOUCHED, Trust, gist
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, RETIRED, nearest
 from memfs.startup import Any
 from memfs.store import Store
-from memfs.store.reader import Reader
+from memfs.store.reader import Reader, beginning, not_found
 from memfs.store.store import retry_on_conflict
 
 STATUSES = (ACCEPTED, PROPOSED, RETIRED)
@@ -138,7 +138,10 @@ class Conventions:
         Raises:
             ItemNotFound: there is none, or the item is of another type.
         """
-        item = self._store.find(reference)
+        begun = [] if self._store.locate(reference) else beginning(reference, [one.id for one in self.every()])
+        if len(begun) > 1:
+            raise not_found(reference, begun)
+        item = self._store.find(begun[0] if begun else reference)
         if item.type != CONVENTION:
             raise ItemNotFound(
                 f"{item.id!r} is of type {item.type}, not a convention", hint="'memfs team convention list' names them"

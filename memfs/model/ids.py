@@ -21,6 +21,8 @@ _DEVICES = frozenset(
 _RESERVED_ENDINGS = (".lock", ".tmp")
 _SUFFIX_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 _SLUG_LENGTH = 48
+_SPELT_OUT = str.maketrans({"ß": "ss", "æ": "ae", "Æ": "ae", "œ": "oe", "ø": "o", "Ø": "o", "ł": "l"})
+"""Letters that no decomposition makes ASCII."""
 
 
 def check_id(text: str) -> str:
@@ -86,7 +88,7 @@ def without_mount(text: str) -> str:
 
 def slug(text: str) -> str:
     """The first words of a text as lower-case ASCII joined by hyphens, at most 48 characters; "" if none remain."""
-    plain = unicodedata.normalize("NFKD", text[:400]).encode("ascii", "ignore").decode().lower()
+    plain = unicodedata.normalize("NFKD", text[:400].translate(_SPELT_OUT)).encode("ascii", "ignore").decode().lower()
     words = re.findall(r"[a-z0-9]+", plain.replace("'", ""))  # "don't" is one word
     chosen = ""
     for word in words:

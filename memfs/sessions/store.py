@@ -187,7 +187,7 @@ class _Attempt:
         count = len(self._extracted.items) + len(self._extracted.done) + len(self._extracted.episodes)
         if not count and not self._extracted.reports:
             return
-        remembered = f"Remember what a session told ({count} {'memories' if count > 1 else 'memory'})"
+        remembered = f"Remember what a session taught ({count} {'memories' if count > 1 else 'memory'})"
         message = remembered if count else "Note what a session reports as done"
         items = dict(self._extracted.items)
         # One look at the files for all of it; what somebody changes after it, the batch refuses to overwrite.

@@ -145,7 +145,7 @@ class Planner:
         _refuse_other(item)
         item, reason = (item, "") if plain else allowed(item, allow_secret)
         kind = self._parts.kinds.get(item.type)
-        chosen = check_id(item.id) if item.id else new_id(item.title or item.content)
+        chosen = check_id(item.id) if item.id else new_id("" if reason else item.title or item.content)
         current_path = self._index_sync.locate_surely(chosen) if item.id else ""
         current = self._read(current_path)
         self._check_expected(chosen, current_path, current, expected)

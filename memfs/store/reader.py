@@ -205,12 +205,16 @@ class Reader:
             ContentError: it is invalid; as ``CorruptItem``, the disk changed it.
             HistoryUnavailable: git cannot give it.
         """
-        content = self.files.read(path, ITEM_LIMIT)
+        content, stamp = self.files.read(path, ITEM_LIMIT), self.snapshot.stamp_of(path)
         try:
-            refuse_rot(path, self.snapshot.stamp_of(path), content, self.files.root)
+            refuse_rot(path, stamp, content, self.files.root)
         except CorruptItem:
             self.refresh([path])
             raise
+        if stamp is not None and stamp.blob != content.stamp.blob:  # an edit, which nothing has looked through yet
+            from memfs.format.secrets import refuse_file  # what reads only what is known does without
+
+            refuse_file(content.data, path)
         return self.items.read(path, content)
 
     def load(self, candidate: Candidate) -> LoadedItem | None:

@@ -55,7 +55,7 @@ def set_aside(state: Path, change: FileChange, name: str) -> Problem:
     if change.data is not None:
         keep_aside(state, change.path, change.data, name)
     message = "this file was changed by hand after memfs wrote it; your edit is kept"
-    hint = "memfs restore --displaced lists what memfs had written and brings it back"
+    hint = "'memfs restore --displaced' lists what memfs had written and brings it back"
     return Problem.warning(change.path, "KeptPersonsChange", message, hint)
 
 
@@ -161,7 +161,9 @@ def _place(parts: Parts, folder: str, changes: Sequence[FileChange]) -> str:
 
 def _kept(path: str) -> Problem:
     message = "this file was saved in the very moment of a write that was killed; what was saved is set aside"
-    return Problem.warning(path, "KeptPersonsChange", message, "memfs restore --displaced lists it and brings it back")
+    return Problem.warning(
+        path, "KeptPersonsChange", message, "'memfs restore --displaced' lists it and brings it back"
+    )
 
 
 def content_now(view: View, path: str) -> str:

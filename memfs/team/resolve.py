@@ -601,7 +601,7 @@ class Resolver:
             if not found:
                 decide = f"'memfs team conflicts resolve {reference}"
                 hint = f"{decide} --keep kept' (or lost) decides a field, {decide} OTHER --keep ID' which memory holds"
-                raise errors.ItemNotFound(f"no merge left {reference!r} open", hint=hint)
+                raise errors.ItemNotFound(f"no merge in progress left {reference!r} to decide", hint=hint)
             yield from found
 
     def _end(self, outcomes: Sequence[MergeOutcome]) -> None:

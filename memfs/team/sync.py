@@ -227,7 +227,7 @@ class Syncer:
             return "origin" if "origin" in known else known[0]
         if known:
             raise errors.RemoteInvalid(f"there are {len(known)} remotes", hint=f"name one: {', '.join(known)}")
-        raise errors.RemoteInvalid("this repository has no remote", hint="git remote add origin ADDRESS makes one")
+        raise errors.RemoteInvalid("this repository has no remote", hint="'git remote add origin ADDRESS' adds one")
 
     # -- rounds ---------------------------------------------------------------------------------------------------
     def _rounds(self, talk: RemoteConnection, asked: _SyncRequest) -> SyncOutcome:

@@ -168,7 +168,7 @@ class RevertChoice:
         """
         head = self._repository.head_commit()
         if self._selection.commits and not head:
-            raise HistoryUnavailable("there is no commit yet", hint="memfs log shows what there is")
+            raise HistoryUnavailable("there is no commit yet", hint="'memfs log' shows what there is")
         meant = dict(self._commits(head)) if head else {}
         undone = self._undone(head, meant) if head else set()
         self.already = tuple(commit for commit in meant if commit in undone)

@@ -148,7 +148,7 @@ def test_an_unknown_verb_names_the_nearest(bare: Memfs) -> None:
         ("xyzzy", "there is no verb 'xyzzy'", "'memfs --help' lists them"),
         (
             "undo",
-            "what is to be taken back?",
+            "nothing is named to undo",
             "name --session, --agent or both; or --commit HEAD, the newest commit",
         ),
     ],

@@ -151,3 +151,11 @@ def test_what_nobody_stands_behind_is_named(memfs: Memfs, root: Path) -> None:
     memfs("team", "convention", "accept", "tabs")
     assert memfs("team", "agents-md", "write").code == 0
     assert "Use tabs." in (root / "AGENTS.md").read_text()
+
+
+def test_the_beginning_of_an_id_means_a_convention(memfs: Memfs, accepted: Path) -> None:
+    """What else begins so is not meant, and where several conventions do, only they are named."""
+    memfs("remember", "Times of trains", "--id", "times-trains")
+    assert memfs("team", "convention", "accept", "times").out == "accepted times-utc\n"
+    accepted.with_name("times-iso.yaml").write_text("content: Dates are ISO.\nstatus: proposed\n")
+    assert "  it could be times-iso, times-utc\n" in memfs("team", "convention", "accept", "times").err

@@ -73,7 +73,7 @@ def test_p4_failures_teach_what_the_inbox_suggests(memfs: Memfs) -> None:
 
 
 def test_p4_corrections_become_preferences_that_are_injected(memfs: Memfs) -> None:
-    """Each sentence that corrects is kept as a person's, and belongs into the prompt from then on (P4, P6)."""
+    """Each sentence that corrects is kept as a person's, and belongs in the prompt from then on (P4, P6)."""
     kept = memfs(
         "agent",
         "correct",

@@ -119,7 +119,7 @@ def test_p7_recall_tells_what_is_superseded_as_an_earlier_version(memfs: Memfs) 
 
 def test_p6_silence_is_explained(memfs: Memfs, root: Path) -> None:
     """Nothing is remembered, or the agent is told so already: these are two things."""
-    assert "nothing is remembered that belongs into every prompt" in memfs("agent", "inject").err
+    assert "nothing is remembered that belongs in every prompt" in memfs("agent", "inject").err
     kept = memfs("agent", "correct", "Never deploy on Fridays.", "--json").json["preferences"][0]["id"]
     (root / "AGENTS.md").write_text("Never deploy on Fridays.\n")
     ran = memfs("agent", "inject")

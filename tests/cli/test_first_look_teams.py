@@ -69,7 +69,7 @@ def test_row_43_markers_in_the_settings_are_called_so(memfs: Memfs, root: Path) 
 
 def test_messages_name_the_next_command(memfs: Memfs, root: Path) -> None:
     """A typo, or a verb tried without knowing it, leads on."""
-    assert "memfs team convention propose 'TEXT'" in memfs("team", "convention").err
+    assert "'memfs team convention propose TEXT'" in memfs("team", "convention").err
     assert "Missing argument 'TEXT|ID...'" in memfs("team", "convention", "propose").err
     memfs("remember", "One", "--id", "one")
     assert "'memfs team blame ID' names agents and sessions" in memfs("undo", "--session", "tpyo").err

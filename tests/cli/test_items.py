@@ -88,7 +88,7 @@ def test_forget_prints_the_way_back(root: Path, memfs: Memfs) -> None:
     command = ran.out.splitlines()[1].removeprefix("  to bring it back: memfs ").split()
     assert command[0] == "restore"
     gone = memfs("show", "x").err
-    assert gone.startswith("memfs: no memory is called 'x'\n  it was forgotten: memfs restore x --from ")
+    assert gone.startswith("memfs: no memory is called 'x'\n  it was forgotten: 'memfs restore x' brings it back")
     assert memfs(*command).code == 0
     assert memfs("show", "x", "--json").json["content"] == "keep me"
     assert git(root, "status", "--porcelain") == ""

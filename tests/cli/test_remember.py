@@ -70,6 +70,18 @@ def test_allow_secret_takes_no_option_for_the_reason(memfs: Memfs) -> None:
     assert "--json" in ran.json["error"]["message"]
 
 
+def test_no_secret_is_shown_that_an_edit_by_hand_brought(root: Path, memfs: Memfs) -> None:
+    """show gives the last good version and says what is wrong, and no id is made of a secret that stays."""
+    key = "AKIA" + "IOSFODNN7EXAMPLQ"
+    file = root / memfs("remember", "Retry three times", "--id", "x", "--json").json["path"]
+    file.write_text(file.read_text().replace("times", f"times {key}"))
+    shown = memfs("show", "x")
+    assert (shown.code, "Retry three times" in shown.out, key in shown.out + shown.err) == (0, True, False)
+    assert "this looks like an AWS access key" in shown.err
+    kept = memfs("remember", f"{key} is the sample", "--allow-secret", "a sample", "--json").json["id"]
+    assert kept.startswith("memory-")
+
+
 def test_a_secret_is_refused_with_the_option_that_lets_it_stay(memfs: Memfs) -> None:
     """On the command line the hint names the option, not the argument of a function."""
     ran = memfs("remember", "The token is ghp_16C7e42F292c6912E7710c838347Ae178B4a")

@@ -60,7 +60,7 @@ def test_who_says_what_to_decide_but_not_how_is_told_how(contested: Path, memfs:
     told = memfs("team", "conflicts", "resolve", "deploy")
     assert told.code == 1
     assert "'memfs team conflicts resolve deploy --keep kept' (or lost) decides a field" in told.err
-    assert "no merge left" in memfs("team", "conflicts", "resolve", "other").err
+    assert "no merge in progress left" in memfs("team", "conflicts", "resolve", "other").err
 
 
 def test_an_edit_of_the_field_decides(contested: Path, memfs: Memfs) -> None:

@@ -84,7 +84,7 @@ def test_status_tells_what_waits(
     Hook("", into="repository", folder=str(root), say=print, complain=print).run(json.dumps(told).encode())
     monkeypatch.chdir(root)
     assert run(["status"]) == 0
-    assert "what 1 session told waits" in capsys.readouterr().out
+    assert "events of 1 session wait" in capsys.readouterr().out
     Hook("", into="repository", folder=str(root), say=print, complain=print).run(
         b'{"hook_event_name": "Stop", "session_id": "s1"}'
     )

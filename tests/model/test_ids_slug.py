@@ -14,6 +14,7 @@ from memfs.model.ids import slug
         ("Don’t touch the fixtures", "dont-touch-the-fixtures"),
         ("Zoë's naïve café", "zoes-naive-cafe"),
         ("'''", ""),
+        ("Größe der Straße, smørrebrød", "grosse-der-strasse-smorrebrod"),
         ("日本", ""),
     ],
 )

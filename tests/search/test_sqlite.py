@@ -113,7 +113,7 @@ def test_what_pythons_own_module_refuses_is_said_in_our_words_too(tmp_path: Path
 
 
 def test_a_last_item_without_words_leaves_nothing_unwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A segment that was full is kept even if nothing that follows it belongs into another."""
+    """A segment that was full is kept even if nothing that follows it belongs in another."""
     monkeypatch.setattr(sqlite, "MOST_PENDING", 2)
     index = SqliteIndex(tmp_path)
     index.add([item("one", "a barn"), item("two", "a barn"), item("wordless", "?!")])

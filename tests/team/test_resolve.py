@@ -200,7 +200,7 @@ def test_markers_that_were_committed_are_named(clones: Two, memfs: Memfs) -> Non
     assert "merge conflict markers at line" in memfs(bo, "check").out
     assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
     done = memfs(bo, "team", "conflicts", "resolve", "deploy")
-    assert (done.code, "no merge left 'deploy' open" in done.err) == (1, True)
+    assert (done.code, "no merge in progress left 'deploy'" in done.err) == (1, True)
     assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
     assert bo.read() == marked
 
@@ -266,7 +266,7 @@ def test_what_cannot_be_understood_is_refused(clones: Two, memfs: Memfs) -> None
         assert memfs(ada, "team", "conflicts", "resolve", *words).code == 2
     done = memfs(ada, "team", "conflicts", "resolve", "deploy")
     assert done.code == 1
-    assert "no merge left 'deploy' open" in done.err
+    assert "no merge in progress left 'deploy'" in done.err
     assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "kept").code == 1
     assert memfs(ada, "team", "conflicts").err.startswith("memfs: 0 conflicts")
     assert "nothing is open" in memfs(ada, "team", "conflicts", "resolve", "--all").err

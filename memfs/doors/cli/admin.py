@@ -113,7 +113,9 @@ def gc(workspace: Workspace) -> GcReport:
 
 # -- cut ----------------------------------------------------------------------------------------------------------
 def _cut_text(plan: CutPlan) -> Text:
-    return document(plan) if plan.commit or plan.refused or plan.ended else (f"No history before {plan.before.date()}",)
+    if plan.refused and not plan.commit:
+        return (f"Nothing is cut: {plan.refused}",)
+    return document(plan) if plan.commit or plan.ended else (f"No history before {plan.before.date()}",)
 
 
 @verb("cut", text=_cut_text, exit_code=lambda plan: bool(plan.refused))
@@ -311,7 +313,11 @@ def prune(workspace: Workspace, dry_run: bool) -> PruneReport:
 
 
 # -- archive run --------------------------------------------------------------------------------------------------
-@verb("run", text=document, exit_code=lambda report: bool(report.archived.reason or report.archived.left))
+@verb(
+    "run",
+    text=document,
+    exit_code=lambda report: bool(report.archived.reason or report.archived.left),
+)
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be archived and deleted, and do nothing.")
 @click.option("--older-than", "days", type=click.IntRange(min=0), metavar="DAYS", help="Instead of active_days.")
 def _archive_run(workspace: Workspace, dry_run: bool, days: int | None) -> RetentionResult:
@@ -330,7 +336,7 @@ def _archive_run(workspace: Workspace, dry_run: bool, days: int | None) -> Reten
 
 
 # -- archive list -------------------------------------------------------------------------------------------------
-@verb("list", text=document, key="archives")
+@verb("list", text=lambda rows: document(rows) if rows else ("No archives yet",), key="archives")
 @as_of
 def _archive_list(workspace: Workspace, as_of: str | None) -> tuple[Period, ...]:
     """List the archives with their iterations and sizes.
@@ -484,7 +490,7 @@ class SchemaExport:
     files: tuple[str, ...]
 
 
-@verb("schema", text=document)
+@verb("schema", text=lambda done: (f"Wrote {count(len(done.files), 'file')} into {done.folder}",))
 @click.argument("folder", required=False, metavar="[FOLDER]", type=click.Path(file_okay=False, path_type=Path))
 def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
     """Write the JSON Schemas of all files of the workspace, those of its own kinds included, into FOLDER.
@@ -505,7 +511,7 @@ def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
 
 # -- migrate ------------------------------------------------------------------------------------------------------
 def _migrate_text(done: store_builder.MigrationResult) -> Text:
-    return document(done) if done.changed else ("The files have the present version already",)
+    return document(done) if done.changed else ("The files already have the current version of the format",)
 
 
 @verb("migrate", text=_migrate_text)

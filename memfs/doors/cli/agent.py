@@ -245,7 +245,7 @@ def inject(text: tuple[str, ...], files: tuple[str, ...], max_tokens: int | None
         given = workspace.sources.delivery.automatic(state, max_tokens=max_tokens)
         if named["agent"]:
             land(workspace)  # that it was given feedback is recorded
-        return delivered(workspace, given, "nothing is remembered that belongs into every prompt")
+        return delivered(workspace, given, "nothing is remembered that belongs in every prompt")
 
 
 # -- warn ---------------------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def config(key: str | None, value: str | None, all_: bool, user: bool, unset: bo
     """Show settings, and where each value comes from; with a VALUE, or --unset, change one.
 
     memfs.toml of the workspace is changed, or with --user your own ~/.config/memfs/config.toml; comments and all other
-    lines stay. An argument (--set) goes before a variable, that before memfs.toml, that before your own file. Lists
+    lines stay. An argument (--set) wins over a variable, that over memfs.toml, that over your own file. Lists
     are written with commas: memfs config memory.triggered episodic,semantic
 
     Examples:

@@ -256,7 +256,7 @@ def _refuse_unfit(names: Sequence[str], every: bool, keep: str, field: str | Non
     """Refuse what means nothing together."""
     of_two = bool(keep) and keep not in (*_SIDES, *_VALUES)
     if bool(names) == every:
-        raise Unclear("name what is meant, or say --all", "'memfs team conflicts' lists what waits")
+        raise Unclear("name an item or a file, or say --all", "'memfs team conflicts' lists what waits")
     if of_two and (len(names) != 2 or every or keep not in (*names, "both")):
         raise Unclear(
             f"nothing that can be kept is called '{keep}'",

@@ -96,7 +96,7 @@ def _text(done: Deinitialization, dry_run: bool) -> Text:
 @click.option("--purge", is_flag=True, help="Remove the files, too: ContextMemory/, memfs.toml, blocks in AGENTS.md.")
 @click.option("--private", "with_private", is_flag=True, help="Remove your private memory of the repository, too.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go, what would stay, and what is in the way.")
-@click.option("--force", is_flag=True, help="Continue though something is lost by it, or somebody is at work in it.")
+@click.option("--force", is_flag=True, help="Continue even if something is lost by it, or another process is using it.")
 def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deinitialization:
     """Take memfs out of a repository: merge driver, refs, its state, caches, and what it installed.
 

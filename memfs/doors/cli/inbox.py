@@ -1,6 +1,6 @@
 """Show what memfs suggests to remember, with its evidence; accept or refuse it.
 
-Patterns in your memories, rules that failures teach, preferences that somebody was heard to have and what sessions
+Patterns in your memories, rules that failures teach, preferences that people voiced and what sessions
 leave behind wait here, outside of git, and are not recalled. 'accept' makes a memory of one, 'refuse' never
 suggests it again.
 

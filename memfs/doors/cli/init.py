@@ -170,14 +170,14 @@ def init(
 ) -> InitResult:
     """Make a workspace at PATH (the current folder unless named), with a git repository if none is there.
 
-    It writes three small files and tells git how to join memory files field by field, in a fresh clone only the
-    latter. Inside a repository that was there before it commits nothing, then or later, unless asked. With --own-branch
-    all branches of the code share one memory, on its own branch, which a clone takes up again. With --user the
-    workspace is in your data folder and has its own repository: 'memfs agent mcp' and programs in Python use it
-    where no other is found, other commands where -C names it.
+    It writes three small files and tells git how to join memory files field by field; in a clone of a workspace, only
+    the latter. Inside a repository that was there before it commits nothing, then or later, unless asked. With
+    --own-branch all branches of the code share one memory, on its own branch; 'memfs init' in a clone connects to it.
+    With --user the workspace is in your data folder and has its own repository: 'memfs agent mcp' and programs in
+    Python use it where no other is found, other commands where -C names it.
 
     Your private memory of a repository is that of one clone; --join-private lets another clone of the same origin use
-    it, or the one in the folder of the name KEY.
+    it. Where there are several, KEY is the name of the folder of the one meant.
 
     Examples:
         memfs init notes

@@ -448,7 +448,7 @@ def document(result: Any) -> Text:
 
     found = _readable(as_json(result))
     if not found:
-        yield "none"
+        yield "Nothing"
     elif isinstance(found, Mapping):
         yield Block(yaml_text.document(found).rstrip())
     else:

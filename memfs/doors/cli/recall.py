@@ -188,7 +188,8 @@ def _why_not_text(result: WhyNot) -> Text:
         yield _because(result.score, result.reasons)
     if result.needed is not None and result.score is not None and result.reason != "hit":
         yield f"  the last hit has a score of {result.needed:.3g}"
-    for heading, words in (("it has", result.shared), ("it lacks", result.lacking)):
+    lacking = result.lacking if result.shared else ()  # else the explanation has named them all
+    for heading, words in (("it has", result.shared), ("it lacks", lacking)):
         if words:
             yield f"  {heading} {one_line(', '.join(words), 100)}"
     if result.passage is not None:

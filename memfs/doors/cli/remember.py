@@ -129,7 +129,7 @@ def text_of_stored(done: StoredText) -> Text:
 @click.option("--role", type=click.Choice(["user", "assistant", "tool"]), help="Who spoke.")
 @click.option("--tool", metavar="NAME", help="The tool it comes from.")
 @click.option("--time", metavar="WHEN", help="When it happened: a date, a time, or an age such as 2d. Now by default.")
-@click.option("--review", is_flag=True, help="Have it judged first, and stored only if it is worth it.")
+@click.option("--review", is_flag=True, help="Judge it first, and store it only if it is worth keeping.")
 @click.option("--edit", is_flag=True, help="Write it in your editor, from the template of its type.")
 @click.option("--allow-invisible", is_flag=True, help="Accept characters that hide text from a reader.")
 @allow_secret_option
@@ -138,8 +138,8 @@ def remember(
 ) -> StoredText:
     """Remember a text.
 
-    TEXT '-' reads standard input. --edit opens $VISUAL or $EDITOR; a template that is left as it was is taken away.
-    What is stored already, word for word, is not stored twice, unless --id names another.
+    TEXT '-' reads standard input. --edit opens $VISUAL or $EDITOR; a template left unchanged stores nothing. What is
+    already stored word for word, under an id made from its words, is not stored twice.
     'memfs import' takes many memories at once, from a file of JSON lines or from Markdown; 'memfs update' changes what
     is stored.
 

@@ -11,12 +11,15 @@ from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, complete_ids, opened, remark, verb
 from memfs.doors.cli.options import land, named
 from memfs.doors.cli.output import Table, Text, count, styled
-from memfs.errors import HistoryUnavailable, MemfsError
+from memfs.errors import HistoryUnavailable, ItemNotFound, MemfsError
+from memfs.model.ids import stem_of
 
 if TYPE_CHECKING:
     from memfs.admin.history import Recoverable
     from memfs.workspace import Workspace
 
+_WHICH = "which state is to come back?"
+_PLAIN = "--dry-run and --message are not for --displaced, nor for what was pruned"
 _HINT = "name a revision with --from REV ('memfs log' lists them), or give --displaced"
 
 
@@ -59,31 +62,41 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
     Where history.commit is manual the files are brought back for you to commit. A file edited by hand since its last
     commit is not overwritten: commit the edit or undo it first. One that was deleted comes back.
 
-    Without --from, ID is an item that was pruned: it comes back from the archive.
+    Without --from, ID is an item that was forgotten or pruned: it comes back as it was before.
 
     With --displaced it brings back what memfs had written and no commit holds, such as what an edit by hand displaced.
     A content called damaged-... is the copy of what 'memfs check --fix' replaced: the error names its file.
     'memfs admin backup restore' recreates a workspace from a backup.
 
     Examples:
+        memfs restore use-postgresql-for-transactions-7h2k9q
         memfs restore use-postgresql-for-transactions-7h2k9q --from HEAD~1
         memfs restore --from 2026-03-01 --dry-run
         memfs restore --displaced
     """
     backup = target is not None and target.endswith(".tar")
     if displaced == (revision is not None) and (displaced or backup or target is None):
-        raise Unclear("from where?", "'memfs admin backup restore' takes a backup" if backup else _HINT)
-    if revision is None and (dry_run or message):
-        raise Unclear("--dry-run and --message go with --from REV, not with --displaced or what was pruned")
+        raise Unclear(_WHICH, "'memfs admin backup restore' takes a backup" if backup else _HINT)
+    plain = not (dry_run or message)
+    if displaced and not plain:
+        raise Unclear(_PLAIN)
     with opened() as workspace:
         if revision is None and target is None:
             rows = tuple(workspace.recovered.list())
             remark(count(len(rows), "displaced content"))
             return Restoration(recoverable=rows)
+        name, pruned = str(target), workspace.pruner.pruned
+        packed = revision is None and not displaced and pruned.find(name) is not None
+        if revision is None and not (displaced or packed):
+            revision = _last_held(workspace, name)
+            displaced = not workspace.store.locate(name) and any(
+                stem_of(row.path) == name for row in workspace.recovered.list()
+            )
+            if revision is None and not displaced:
+                raise Unclear(_WHICH, restore_hint(workspace, name) or _HINT)
         if revision is None:
-            name, pruned = str(target), workspace.pruner.pruned
-            if not displaced and pruned.find(name) is None:
-                raise Unclear("from where?", restore_hint(workspace, name) or _HINT)
+            if not plain:
+                raise Unclear(_PLAIN)
             path = workspace.recovered.restore(name) if displaced else pruned.bring_back(name).path
             land(workspace)
             return Restoration((path,))
@@ -105,10 +118,18 @@ def restore_hint(workspace: Workspace, target: str) -> str:
     with suppress(MemfsError):
         if (pruned := workspace.pruner.pruned.find(target)) is not None:
             return f"it was pruned into {pruned.path}: 'memfs restore {pruned.id}' brings it back"
-        name = str(named(workspace, target))
-        found = [] if workspace.history.path_of(name) else workspace.history.log(name, 1)
-        for revision in (end for one in found for end in (one.short, f"{one.short}~1")):
-            with suppress(HistoryUnavailable):
-                workspace.history.content(revision, name)
-                return f"it was forgotten: memfs restore {name} --from {revision}"
+        if _last_held(workspace, target):
+            return f"it was forgotten: 'memfs restore {named(workspace, target)}' brings it back"
     return ""
+
+
+def _last_held(workspace: Workspace, target: str) -> str | None:
+    """The newest revision that holds an item which is gone; None where it is there, or no commit holds it."""
+    name, found = str(named(workspace, target)), []
+    with suppress(ItemNotFound):  # no commit ever had it
+        found = [] if workspace.history.path_of(name) else workspace.history.log(name, 1)
+    for revision in (end for one in found for end in (one.short, f"{one.short}~1")):
+        with suppress(HistoryUnavailable):
+            workspace.history.content(revision, name)
+            return revision
+    return None

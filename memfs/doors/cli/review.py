@@ -51,7 +51,7 @@ def review(revisions: str | None, strict: bool, template: str | None) -> Reviewe
 
     BASE..HEAD is compared as a pull request is: from the commit that both began with. A single branch or commit is the
     head, and the branch that is checked out its base; without a range, the main branch of 'origin', or else 'main' or
-    'master', is. Nothing is written. Exit code 0: nothing stands against it. 1: errors were found, or warnings with
+    'master', is. Nothing is written. Exit code 0: it can be merged. 1: errors were found, or warnings with
     --strict, or the range cannot be compared.
 
     Examples:

@@ -75,7 +75,7 @@ def _text(done: SemanticSwitch) -> Text:
 
 
 @verb("semantic", text=_text)
-@click.argument("action", type=click.Choice(("on", "off", "status")))
+@click.argument("action", required=False, default="status", type=click.Choice(("on", "off", "status")))
 @click.option("--model", metavar="NAME", help=f"With on: the model; '{_DEFAULT}' unless one is chosen already.")
 def semantic(action: str, model: str | None) -> SemanticSwitch:
     """Search by meaning as well as by words.

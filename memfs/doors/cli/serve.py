@@ -45,7 +45,7 @@ def serve(detach: bool, stop: bool) -> ServedWorkspace:
     """Answer commands of this user from a workspace that is held open, until no one asks for a while.
 
     While it is up, it answers memfs recall, list, show, status, log, diff, remember, update and forget, as they would
-    themselves and sooner. MEMFS_RESIDENT=off goes past it.
+    themselves and sooner. With MEMFS_RESIDENT=off a command does without it.
 
     Examples:
         memfs serve

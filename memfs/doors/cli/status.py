@@ -141,7 +141,7 @@ def _semantic(workspace: Workspace) -> StatusPart:
 
 def _hooks(workspace: Workspace) -> StatusPart:
     waiting = waiting_sessions(workspace)
-    text = f"what {output.count(waiting, 'session')} told waits; the agent's next answer, or session, makes it memories"
+    text = f"events of {output.count(waiting, 'session')} wait; the next answer, or session, makes memories of them"
     return StatusPart("hooks", {"waiting": waiting}, {"hooks": text if waiting else ""})
 
 
@@ -381,11 +381,11 @@ def _waiting(now: PresentState) -> output.Text:
 
 
 @verb("status", text=_text)
-@click.option("--all", "all_", is_flag=True, help="Show every row, and what everything weighs.")
-@click.option("--storage", is_flag=True, help="Show only what items, areas and iterations weigh, and the quotas.")
+@click.option("--all", "all_", is_flag=True, help="Show every row, and how much room everything takes.")
+@click.option("--storage", is_flag=True, help="Show only the room that items, areas and iterations take, and quotas.")
 @click.option("--private", "mine", is_flag=True, help="Print only the folder of your private memory of this project.")
 def status(all_: bool, storage: bool, mine: bool) -> WorkspaceStatus:
-    """Show what was learned of late, what waits for a commit, and what needs a look.
+    """Show what was learned recently, what waits for a commit, and what needs attention.
 
     JSON has all of it. Private memory is what you type to an agent and what its sessions teach: hooks keep it outside
     the repository, readable by you alone. Nothing of it reaches others unless you say 'memfs share'. All branches and

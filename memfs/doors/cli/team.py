@@ -52,7 +52,7 @@ def _convention_list_text(found: tuple[Convention, ...]) -> output.Text:
     yield output.Table([_row(one) for one in found], dim=(1,))
     number = len(found)
     yield output.Note(
-        output.count(number, "convention") + ("" if number else "; memfs team convention propose 'TEXT' makes one")
+        output.count(number, "convention") + ("" if number else "; 'memfs team convention propose TEXT' makes one")
     )
     if any(one.status in ("", "proposed") for one in found):
         yield output.Note("only those that are accepted hold; 'memfs team convention accept ID' decides")

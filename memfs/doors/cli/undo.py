@@ -79,7 +79,7 @@ def undo(
 ) -> Undone:
     """Take back what a session, an agent or a commit wrote, as one new commit, and nothing else.
 
-    What others wrote into the same items later stays; where that leaves something standing, it is named. An undo is
+    What others wrote into the same items later stays; what cannot be taken back because of that is listed. An undo is
     taken back like any commit: memfs undo --commit REV. 'memfs restore' brings back an earlier state of an item.
 
     Exit code 1: there is nothing to undo, or nothing could be taken back.
@@ -93,7 +93,7 @@ def undo(
     named = bool(session or agent)
     if bool(commits) == named:
         raise Unclear(
-            "what is to be taken back?", "name --session, --agent or both; or --commit HEAD, the newest commit"
+            "nothing is named to undo", "name --session, --agent or both; or --commit HEAD, the newest commit"
         )
     from memfs.team.undo import RevertSelection
 

@@ -68,10 +68,8 @@ _OUTSIDE = re.compile(r"(?<![\w.:/~])~?/(?:[^\s/'\":,;()]+/)+([^\s/'\":,;()]*)")
 # what the command line calls something, and what a client can do instead
 _BY_TOOL = {
     "'memfs list' shows": "memory_list shows",
-    "memfs log lists": "memory_history lists",
-    "memfs log shows": "memory_history shows",
-    "see memfs log": "see memory_history",
-    "memfs restore --displaced lists": "memory_restore with revision 'recovered' brings back",
+    "'memfs log' shows": "memory_history shows",
+    "'memfs restore --displaced' lists": "memory_restore with revision 'recovered' brings back",
 }
 
 
