@@ -27,7 +27,7 @@ from memfs.startup import Any, json
 from memfs.store.access_log import OFF, ServedLog, named
 
 FILE = "usage.db"
-ASIDE = (f"usage{DAMAGED}", f"usage{DAMAGED}-wal")
+ASIDE = (f"usage{DAMAGED}", f"usage{DAMAGED}-journal")
 """What a damaged file becomes."""
 _ABOVE = 2  # the folder of the repository, above that of its workspaces and that of this one
 _GROWTH = 1.05
@@ -165,15 +165,11 @@ class Usage:
         self.flush()
         if gone and os.path.lexists(self._path):
             self._change(lambda base: base.executemany("DELETE FROM used WHERE id = ?", gone))
-            self._ask(lambda base: base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
 
-    def close(self, *, ending: bool = False) -> None:
-        """Write down what was counted and release the file. ``ending``: the process ends soon."""
+    def close(self) -> None:
+        """Write down what was counted and release the file."""
         self.flush()
-        if ending:
-            self._base.leave()
-        else:
-            self._base.close()
+        self._base.close()
         self._closed = True
         if self.served is not OFF:
             self.served.closed = True
@@ -240,7 +236,7 @@ def snapshot(path: Path) -> bytes | None:
 
 
 def _base(path: Path) -> Database:
-    return Database(path, _SCHEMA, what="the counts of uses", root=path.parents[_ABOVE])
+    return Database(path, _SCHEMA, what="the counts of uses", durable=False, root=path.parents[_ABOVE])
 
 
 def _use(row: tuple[Any, Any, Any]) -> tuple[str, Use]:

@@ -750,7 +750,7 @@ class Workspace:
                 ending.callback(setattr, self.quota, "written", False)  # closing again has nothing to do
             ending.callback(self.store.close)
             if "usage" in self.__dict__:
-                ending.callback(self.usage.close, ending=self.one_shot)
+                ending.callback(self.usage.close)
             if "recaller" in self.__dict__:
                 self.recaller.close()
             for begun in ("teams", "patterns", "meaning", "sources", "states"):

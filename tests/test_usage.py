@@ -107,25 +107,6 @@ def test_counts_survive_a_kill(path: Path) -> None:
     again.close()
 
 
-def test_a_process_that_ends_soon_leaves_its_counts_in_the_log(usage: Usage, path: Path) -> None:
-    """It waits for no disk; who comes later finds the counts, forgets some for good, and takes in the log."""
-    for _ in range(3):
-        child = os.fork()
-        if child == 0:
-            for number in range(2):
-                one = Usage(path)
-                one.touch(["secret-project-aurora", f"b{number}"], NOON)
-                one.close(ending=True)
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
-    assert path.with_name(f"{FILE}-wal").stat().st_size
-    assert usage.all() == {"secret-project-aurora": Use(6, NOON), "b0": Use(3, NOON), "b1": Use(3, NOON)}
-    usage.forget(["secret-project-aurora"])
-    assert b"aurora" not in b"".join(file.read_bytes() for file in path.parent.iterdir())
-    usage.close()
-    assert os.listdir(path.parent) == [FILE]
-
-
 def test_a_forked_child_counts_for_itself(usage: Usage, path: Path) -> None:
     """A child neither repeats its parent's counts nor breaks its connection."""
     usage.touch(["a"], NOON)

@@ -7,7 +7,6 @@ import os
 import sqlite3
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -23,24 +22,14 @@ BESIDE = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a file, by the end of its name."""
 DAMAGED = ".damaged"
 """How the name of a file ends that was set aside."""
-_WAIT_SECONDS, _SHORT_SECONDS, _PAUSE_SECONDS = 10.0, 2.0, 0.005
+_WAIT_SECONDS, _SHORT_SECONDS = 10.0, 2.0
 _MEMORY = ":memory:"
-# A whole look writes tens of megabytes: with SQLite's own small limits it would wait for the disk most of the time. The
-# write-ahead log counts as room that memfs takes: 1,000 pages are 8 MB, also where the rows are few. In pages of 8 KB
-# little is left over beside rows of some kilobytes.
-_PRAGMAS = (
-    "page_size = 8192",
-    "trusted_schema = OFF",
-    "cache_size = -16384",
-    "wal_autocheckpoint = 1000",
-)
+# A whole look writes tens of megabytes: with SQLite's own small limits it would wait for the disk most of the time. In
+# pages of 8 KB little is left over beside rows of some kilobytes. There is no write-ahead log: SQLite maps a file beside
+# it into memory, and who cuts that short kills all who have it open.
+_PRAGMAS = ("page_size = 8192", "trusted_schema = OFF", "cache_size = -16384", "journal_mode = DELETE")
+_SYNCED = {True: "synchronous = NORMAL", False: "synchronous = OFF"}
 _OVERWRITTEN = "secure_delete = ON"
-_SHORT_LOG = "wal_autocheckpoint = 64"
-"""For a log that is left behind: who opens the file next reads it."""
-_LONG_LOG = 64 * 8192
-_left: sqlite3.Connection | None = None
-# Rows that readers prove need no log: SQLite maps a file beside it, and who cuts that short kills all who have it open.
-_SYNCED = {True: ("journal_mode = WAL", "synchronous = NORMAL"), False: ("journal_mode = DELETE", "synchronous = OFF")}
 # What a damaged file makes of a query, or of the reading of its rows.
 DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError)
 _TABLES, _NEW = "SELECT type, sql FROM sqlite_master WHERE type != 'index'", "IF NOT EXISTS "
@@ -79,7 +68,7 @@ class Database:
             schema: what makes the tables, with ``IF NOT EXISTS`` each.
             made_by: names the rules by which its rows are made; a file made by others is started over.
             what: what errors call it.
-            durable: false where a power cut may leave rows of any content, since readers prove each.
+            durable: false where a power cut may leave rows of any content: readers prove each, or one counts for little.
             root: for what cannot be made again: a folder above the file that is not made. The schema is one table; a
                 file with anything else in it counts as damaged, since it may have come with an unpacked repository.
         """
@@ -87,7 +76,7 @@ class Database:
         self._schema = schema
         self._version = crc32(f"{schema}\0{made_by}".encode()) >> 1 | 1
         self._what, self._root = what, root
-        self._pragmas = (*_PRAGMAS, *_SYNCED[durable], *([_OVERWRITTEN, _SHORT_LOG] if root is not None else []))
+        self._pragmas = (*_PRAGMAS, _SYNCED[durable], *([_OVERWRITTEN] if root is not None else []))
         self._lock = threading.RLock()
         self._open: sqlite3.Connection | None = None
         self._inode = 0
@@ -116,22 +105,6 @@ class Database:
         with no_fork, self._mine():
             if not self._in_memory:
                 self._drop()
-
-    def leave(self) -> None:
-        """As ``close``, for a process that ends soon: the log of what was written is not taken into the file, for which
-        the disk would be waited for. Another process does that, or this one where the log has become long.
-        """
-        global _left
-        # Each process that finds no other at the file reads the log whole, and does not begin a new one.
-        if _fact(f"{self._path}-wal", "st_size") > _LONG_LOG:
-            self.close()
-            return
-        with no_fork, self._mine():
-            base, self._open = self._open, None
-            if _left is not None:
-                with suppress(sqlite3.Error):
-                    _left.close()
-            _left = base
 
     def try_again(self) -> None:
         """Go back to the file after a refusal; what is kept in memory is dropped."""
@@ -223,7 +196,7 @@ class Database:
 
     def _prepare(self, base: sqlite3.Connection) -> None:
         for pragma in self._pragmas:
-            _set(base, pragma, self._wait)
+            base.execute(f"PRAGMA {pragma}").fetchall()
         if self._root is not None:
             base.execute(self._schema)
             if base.execute(_TABLES).fetchall() != [("table", self._schema.replace(_NEW, "", 1))]:
@@ -260,19 +233,6 @@ class Database:
                 base.close()
 
 
-def _set(base: sqlite3.Connection, pragma: str, wait: float) -> None:
-    """Two connections that turn a new file's write-ahead log on at once: SQLite refuses one without waiting."""
-    until = time.monotonic() + wait
-    while True:
-        try:
-            base.execute(f"PRAGMA {pragma}").fetchall()
-            return
-        except sqlite3.OperationalError as error:
-            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
-                raise
-        time.sleep(_PAUSE_SECONDS)
-
-
 def remove_base(path: Path) -> bool:
     """Remove a file with what SQLite keeps beside it; whether the disk allowed it."""
     try:
@@ -302,7 +262,7 @@ def refuse_irregular(path: str | Path, mine: bool) -> None:
 def set_aside(path: Path) -> None:
     """Give a damaged file another name, in place of one that was damaged before."""
     aside = path.with_suffix(DAMAGED)
-    for suffix in ("", "-wal"):
+    for suffix in ("", "-journal"):
         io.unlink(f"{aside}{suffix}", missing_ok=True)
         with suppress(FileNotFoundError):
             io.rename(f"{path}{suffix}", f"{aside}{suffix}")
@@ -323,16 +283,6 @@ def _fact(path: str | Path, name: str) -> int:
 
 # Connections of a parent process: closing one in a child would take away the parent's locks.
 _abandoned: list[object] = []
-
-
-def _abandon() -> None:
-    global _left
-    _abandoned.append(_left)
-    _left = None
-
-
-os.register_at_fork(after_in_child=_abandon)
-
 
 FILE = "derived.sqlite"
 _RULES = "11"

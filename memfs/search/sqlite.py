@@ -138,7 +138,6 @@ class SqliteIndex(ColumnIndex):
             f"file:{str(self._path).translate(_ESCAPED)}?{options}", uri=True, check_same_thread=False
         )
         made.execute("PRAGMA temp_store = MEMORY")
-        made.execute("PRAGMA mmap_size = 268435456")
         return made
 
     def __enter__(self) -> ColumnIndex:

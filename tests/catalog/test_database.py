@@ -41,7 +41,7 @@ def test_a_fork_waits_until_no_thread_is_within_sqlite(tmp_path: Path) -> None:
 
 
 def test_many_may_make_a_file_at_once(tmp_path: Path) -> None:
-    """SQLite lets one connection turn the write-ahead log on and refuses the others at once: they try again."""
+    """Each waits for the one that lays out the tables."""
     for number in range(30):
         path, together = tmp_path / f"rows{number}", threading.Barrier(4)
 
@@ -54,26 +54,6 @@ def test_many_may_make_a_file_at_once(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(4) as pool:
             assert [one.result() for one in [pool.submit(first) for _ in range(4)]] == [1] * 4
-
-
-def test_the_log_that_processes_leave_behind_stays_short(tmp_path: Path) -> None:
-    """Each writes and ends without waiting for the disk; one in many takes into the file what all of them left (A5)."""
-    path, lengths = tmp_path / "rows", []
-    for number in range(60):
-        child = os.fork()
-        if child == 0:
-            database = Database(path, _SCHEMA, "", what="rows", root=tmp_path)
-            text = f"{number}" * 20_000
-            database.change(lambda base, text=text: base.execute("INSERT INTO rows VALUES (?)", [text]))
-            database.leave()
-            os._exit(0)
-        assert os.waitpid(child, 0) == (child, 0)
-        log = tmp_path / "rows-wal"
-        lengths.append(log.stat().st_size if log.exists() else 0)
-    assert 0 < max(lengths) < 1_000_000
-    database = Database(path, _SCHEMA, "", what="rows", root=tmp_path)
-    assert database.ask(lambda base: base.execute("SELECT count(*) FROM rows").fetchone()[0]) == 60
-    database.close()
 
 
 def test_what_cannot_be_made_again_is_set_aside_only_where_it_is_damaged(tmp_path: Path) -> None:
@@ -93,4 +73,13 @@ def test_what_cannot_be_made_again_is_set_aside_only_where_it_is_damaged(tmp_pat
     (tmp_path / "rows.db").write_bytes(b"no database" * 1000)
     assert database.ask(lambda base: base.execute("SELECT text FROM rows").fetchall()) == []
     assert (tmp_path / "rows.damaged").read_bytes() == b"no database" * 1000
+    database.close()
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_no_file_beside_it_is_mapped_into_memory(durable: bool, tmp_path: Path) -> None:
+    """What another process cuts short while it is open would end this one with SIGBUS."""
+    database = Database(tmp_path / "rows", _SCHEMA, what="rows", durable=durable)
+    assert database.change(lambda base: base.execute("INSERT INTO rows VALUES ('one')").rowcount) == 1
+    assert os.listdir(tmp_path) == ["rows"]
     database.close()
