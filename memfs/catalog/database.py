@@ -25,8 +25,8 @@ DAMAGED = ".damaged"
 _WAIT_SECONDS, _SHORT_SECONDS = 10.0, 2.0
 _MEMORY = ":memory:"
 # A whole look writes tens of megabytes: with SQLite's own small limits it would wait for the disk most of the time. In
-# pages of 8 KB little is left over beside rows of some kilobytes. There is no write-ahead log: SQLite maps a file beside
-# it into memory, and who cuts that short kills all who have it open.
+# pages of 8 KB little is left over beside rows of some kilobytes. There is no write-ahead log: SQLite maps a file
+# beside it into memory, and whoever cuts that short kills all who have it open.
 _PRAGMAS = ("page_size = 8192", "trusted_schema = OFF", "cache_size = -16384", "journal_mode = DELETE")
 _SYNCED = {True: "synchronous = NORMAL", False: "synchronous = OFF"}
 _OVERWRITTEN = "secure_delete = ON"
@@ -68,7 +68,7 @@ class Database:
             schema: what makes the tables, with ``IF NOT EXISTS`` each.
             made_by: names the rules by which its rows are made; a file made by others is started over.
             what: what errors call it.
-            durable: false where a power cut may leave rows of any content: readers prove each, or one counts for little.
+            durable: false where a power cut may leave any rows: readers prove each, or one counts for little.
             root: for what cannot be made again: a folder above the file that is not made. The schema is one table; a
                 file with anything else in it counts as damaged, since it may have come with an unpacked repository.
         """

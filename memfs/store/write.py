@@ -507,8 +507,8 @@ class FileWriter:
     def _refuse_outdated(self, plans: Sequence[FilePlan], refused: errors.StorageIO | None) -> None:
         """What others wrote since the plan was made may concern the same ids, in other folders."""
         unseen = self._unseen(refused)
-        if unseen is None:
-            raise PlanOutdated(plans[0].path if plans else "")
+        if unseen is None:  # a batch that takes long to plan would be outdated for ever by those who write meanwhile
+            unseen = set(self._index_sync.refresh().paths())
         ids = {stem_of(path).casefold() for path in unseen if not document_kind(path)}
         for plan in sorted(plans, key=attrgetter("path")):
             taken = stem_of(plan.path).casefold() in ids and not document_kind(plan.path)

@@ -93,6 +93,21 @@ def test_another_handles_new_item_is_known_before_writing(opened: Opened) -> Non
     assert two.store.problems() == []
 
 
+@pytest.mark.parametrize(("theirs", "refused"), [("other", False), ("mine", True)])
+def test_a_batch_is_outdated_only_by_what_concerns_it(opened: Opened, theirs: str, refused: bool) -> None:
+    """Others may write and commit all the while that a long batch is planned; that makes none of it outdated, unless
+    one of its ids is taken, in whatever folder.
+    """
+    writer, other = opened(), opened()
+    remember(writer, "first")
+    with pytest.raises(Conflict) if refused else contextlib.nullcontext(), writer.store.batch("many at once") as batch:
+        batch.put(MemoryItem("x", "knowledge", id="mine"))
+        for text in ("a", "b"):
+            remember(other, theirs, text, "semantic")
+            other.store.flush()
+    assert (writer.store.get("mine").type == "semantic") == refused  # type: ignore[union-attr]
+
+
 def test_a_batch_refuses_one_id_in_two_types(opened: Opened) -> None:
     """A batch cannot make twins."""
     workspace = opened()
