@@ -362,13 +362,14 @@ class SignedFacade(Facade):
         super().__init__(path, workspace=workspace)
         self._origin, self._source, self._allow_secret = origin or Origin(), source, allow_secret
 
-    def _now(self) -> datetime:
+    def now(self) -> datetime:
+        """What time it is."""
         return self.workspace.parts.clock()
 
     def served(self, ids: Iterable[str], way: str = "read", question: str = "") -> None:
         """Note which items were handed out."""
         with served_to(self._source, self._origin.agent, self._origin.session):
-            self.workspace.usage.served.note(way, ids, self._now(), question=question)
+            self.workspace.usage.served.note(way, ids, self.now(), question=question)
 
     def write(
         self, changes: Sequence[tuple[MemoryItem | str, str | None]], message: str, *, one: str = "", reason: str = ""

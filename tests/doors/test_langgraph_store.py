@@ -98,7 +98,7 @@ def test_any_operations_give_the_same_results(
     """B5: batches of puts, gets, searches with filters and listings give what ``InMemoryStore`` gives."""
     workspace = _kept[tmp_path] if tmp_path in _kept else _kept.setdefault(tmp_path, opened())
     ours, theirs = MemfsStore(workspace=workspace), InMemoryStore()
-    ours.batch([PutOp(entry.namespace, entry.key, None) for entry in ours._entries.below()])
+    ours.batch([PutOp(entry.namespace, entry.key, None) for entry in ours._below()])
     assert ours.list_namespaces() == []
     for asked in script:
         known(theirs)
@@ -157,7 +157,7 @@ def test_a_batch_is_one_commit_and_all_or_nothing(tmp_path: Path, git: Callable[
     """B5: entries of a batch are committed together, by agent and door; one that is refused leaves none."""
     with MemfsStore(tmp_path, agent="planner", session="s3") as store:
         store.batch([PutOp(("a",), key, {"n": key}) for key in ("one", "two")])
-        store._entries.workspace.store.flush()
+        store._facade.workspace.store.flush()
         assert git(tmp_path, "log", "-1", "--format=%an|%s|%(trailers:key=Memfs-Source,valueonly)").strip() == (
             "planner|Store 2 entries|langgraph"
         )
@@ -249,7 +249,7 @@ def test_only_what_is_indexed_answers(store: MemfsStore) -> None:
     store.put(("a",), "part", {"text": "purple elephants", "parts": [{"t": "green ants"}]}, index=["parts[*].t"])
     assert scores(store, "purple") == {"off": False, "part": False}
     assert scores(store, "green ants") == {"part": True, "off": False}
-    only = MemfsStore(workspace=store._entries.workspace, fields=["title"])
+    only = MemfsStore(workspace=store._facade.workspace, fields=["title"])
     only.put(("b",), "k", {"title": "yellow", "body": "crimson"})
     assert [one.score is not None for one in only.search(("b",), query="crimson")] == [False]
     assert [one.score is not None for one in only.search(("b",), query="yellow")] == [True]
@@ -307,7 +307,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The entries' clock."""
     made = Clock()
-    monkeypatch.setattr("memfs.doors.langgraph.store.Entries._now", lambda self: made())
+    monkeypatch.setattr("memfs.facades.open_workspaces.SignedFacade.now", lambda self: made())
     return made
 
 
@@ -330,7 +330,7 @@ def test_an_entry_ends_when_its_file_says_so(store: MemfsStore, clock: Clock) ->
     store.put(("a",), "short", {"n": 1})
     clock.go(0.1)
     store.put(("a",), "long", {"n": 2})
-    memories = store._entries.workspace.store
+    memories = store._facade.workspace.store
     (item,) = (one for one in memories.select(query_entries()) if one.title == "a/short")
     memories.put(item.replace(expires="2199-01-01T00:00:00Z"), item.sha256)
     assert [one.key for one in store.search(("a",))] == ["short", "long"]
@@ -391,7 +391,7 @@ def test_secrets_are_refused(store: MemfsStore, tmp_path: Path) -> None:
         store.put(("a",), "k", {"nested": {"note": key}}, index=False)
     assert key not in str(refused.value)
     assert not any(key.encode() in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
-    with MemfsStore(workspace=store._entries.workspace, allow_secret="a test key") as allowing:
+    with MemfsStore(workspace=store._facade.workspace, allow_secret="a test key") as allowing:
         allowing.put(("a",), "k", {"note": key})
         allowing.batch([PutOp(("a",), name, {"note": key}) for name in ("k", "j")])
     assert value(store, "j") == {"note": key}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from memfs.doors.anthropic import MemfsMemoryTool
-from memfs.doors.langgraph.store import Entries, Entry
+from memfs.doors.langgraph.store import MemfsStore
 from memfs.errors import LockTimeout
 from memfs.facades.memory_context import MemoryContext, MultiLayeredMemorySystem
 from memfs.fs import append_log, io
@@ -72,11 +72,10 @@ def test_every_way_out_is_on_record(workspace: Workspace) -> None:
     pages = MemfsMemoryTool(workspace=workspace, agent="scribe", session="s-2")
     pages.call({"command": "create", "path": "/memories/plan.md", "file_text": "first the roof"})
     pages.call({"command": "view", "path": "/memories/plan.md"})
-    entries = Entries(workspace=workspace, origin=Origin(agent="graph"), source="langgraph")
-    entry = Entry(namespace=("users",), key="ada", value={"likes": "pears"}, text="pears")
-    entries.apply({(("users",), "ada"): entry})
+    entries = MemfsStore(workspace=workspace, agent="graph")
+    entries.put(("users",), "ada", {"likes": "pears"})
     entries.get(("users",), "ada")
-    entries.search(("users",), lambda _: True, "pears")
+    entries.search(("users",), query="pears")
     rows = workspace.usage.served.find()
     found = [(row.way, row.door, row.agent) for row in reversed(rows)]
     assert found == [

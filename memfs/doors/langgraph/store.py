@@ -179,146 +179,8 @@ def _label(label: str) -> str:
     return label
 
 
-# -- all of them --------------------------------------------------------------------------------------------------
-_TRIES = 20
-_TYPES = frozenset({ENTRY})
+# -- names --------------------------------------------------------------------------------------------------------
 _LONGEST = 10_000
-_PATIENCE = 2.0
-"""How many seconds a search waits for the vectors of what was just stored: frameworks ask for it at once."""
-
-
-class Entries(SignedFacade):
-    """The entries of one workspace. Threads and processes may share them."""
-
-    # -- reading --------------------------------------------------------------------------------------------------
-    def get(self, namespace: Namespace, key: str) -> Entry | None:
-        """The entry with a key; None where there is none, or its time has passed.
-
-        Raises:
-            ContentError: its file is invalid at present.
-        """
-        item = self.workspace.store.get(entry_id(namespace, key))
-        entry = None if item is None else entry_of(item)
-        if entry is None or entry.is_over(self._now()):
-            return None
-        self.served([entry.id])
-        return entry
-
-    def below(self, prefix: Namespace = ()) -> list[Entry]:
-        """The entries in a namespace and below it, those of one namespace together, in the order they were made."""
-        every = self._every() if not prefix else self._extracts.of(Query(types=_TYPES, tags=asked_tags(prefix)))
-        now = self._now()
-        first: dict[Namespace, int] = {}
-        found = [
-            entry
-            for entry in every
-            if entry is not None and entry.namespace[: len(prefix)] == prefix and not entry.is_over(now)
-        ]
-        found.sort(key=lambda entry: (entry.created, entry.key))
-        for entry in found:
-            first.setdefault(entry.namespace, len(first))
-        return sorted(found, key=lambda entry: first[entry.namespace])
-
-    def search(
-        self, prefix: Namespace, fits: Callable[[Entry], bool], text: str = "", limit: int = 10, offset: int = 0
-    ) -> list[tuple[Entry, float | None]]:
-        """The entries below a prefix that fit: first what answers a question, the best first, each with how well it
-        does, 0 to 1; then the others, or all where nothing is asked, with None.
-
-        By meaning where the workspace has an embedder, else by words. An entry without text answers no question.
-
-        Args:
-            limit, offset: which of them, as a slice has it.
-        """
-        asked = self._asked(prefix, fits, text, offset + limit) if text.strip() else []
-        found: dict[str, tuple[Entry, float | None]] = {entry.id: (entry, score) for entry, score in asked}
-        if not found or len(found) < offset + limit or min(offset, limit) < 0:
-            for entry in self.below(prefix):
-                if entry.id not in found and fits(entry):
-                    found[entry.id] = entry, None
-        chosen = list(found.values())[offset : offset + limit]
-        self.served([entry.id for entry, _ in chosen], "recall", text)
-        self.workspace.usage.touch([entry.id for entry, score in chosen if score is not None], self._now())
-        return chosen
-
-    def _asked(
-        self, prefix: Namespace, fits: Callable[[Entry], bool], text: str, count: int
-    ) -> list[tuple[Entry, float]]:
-        now, words = self._now(), set(terms(text))
-        meaning = self.workspace.meaning.current()
-        if meaning is not None:
-            meaning.embeddings.keep_up(_PATIENCE)
-
-        def unfit(item: MemoryItem) -> bool:
-            entry = entry_of(item)
-            if entry is None or not entry.text or entry.is_over(now) or entry.namespace[: len(prefix)] != prefix:
-                return True
-            # recall looks into names and values, too: here only what was to be searched answers
-            return not (meaning or words.intersection(terms(entry.text))) or not fits(entry)
-
-        query = Query(text=text, types=_TYPES, tags=asked_tags(prefix), limit=min(max(count, 1), MOST))
-        with not_handed_out():  # a page of them is, and what else fits
-            hits = self.workspace.recaller.search(query, leave_out=unfit).hits
-        return [
-            (entry, score)
-            for hit, score in zip(hits, relevances(hits), strict=True)
-            if (entry := entry_of(hit.item)) is not None
-            and (hit.reasons.get("meaning", 0.0) > 0 or words.intersection(terms(entry.text)))
-        ]
-
-    # -- changing -------------------------------------------------------------------------------------------------
-    def apply(self, changes: Mapping[tuple[Namespace, str], Entry | None]) -> None:
-        """Store entries under their namespace and key, or remove them, all or nothing, durable on return.
-
-        Raises:
-            ContentError: a value cannot be kept in a file, or holds what looks like a secret; a name that is too long.
-                Nothing was changed.
-            Conflict: others changed the same entries again and again; nothing was changed.
-            StorageIO: nothing was changed.
-        """
-        for (namespace, key), fresh in changes.items():
-            if fresh is not None:
-                _refuse_long(namespace, key)
-
-        def applied() -> None:
-            """Where another process was quicker, what it wrote is replaced, knowingly."""
-            planned = [
-                self._planned(entry_id(*name), fresh, place) for place, (name, fresh) in enumerate(changes.items())
-            ]
-            present = [one for one in planned if not isinstance(one[0], str) or self._is_there(one[0])]
-            self.write(present, f"Store {len(present)} entries")
-
-        retry_on_conflict(applied, tries=_TRIES, on=(Conflict, IdExists, ItemNotFound))
-
-    # -- inside ---------------------------------------------------------------------------------------------------
-    @cached_property
-    def _extracts(self) -> Extracts[Entry | None]:
-        return Extracts(self.workspace.store, entry_of)
-
-    def _every(self) -> list[Entry | None]:
-        return self._extracts.every(self.workspace.kinds.get(ENTRY))
-
-    def _planned(self, one: str, fresh: Entry | None, place: int) -> tuple[MemoryItem | str, str | None]:
-        """The item to store with the digest of what it replaces, or the id to remove."""
-        if fresh is None:
-            return one, None
-        now = self._now() + timedelta(microseconds=place)  # the order within one batch stays
-        try:
-            existing = self.workspace.store.get(one)
-            expected = existing.sha256 if existing is not None else ""
-        except ContentError:
-            existing, expected = None, None  # a file that is invalid at present: history keeps its bytes
-        known = None if existing is None else entry_of(existing)
-        created = known.created if known is not None and not known.is_over(now) else now
-        item = item_of(replace(fresh, created=created, updated=now), existing)
-        return item.replace(origin=self._origin, trust=Trust.AGENT.value), expected
-
-    def _is_there(self, item_id: str) -> bool:
-        """Whether a file holds the id, written by whatever process."""
-        store = self.workspace.store
-        if not store.locate(item_id):
-            store.follow()
-        return bool(store.locate(item_id))
 
 
 def _refuse_long(namespace: Namespace, key: str) -> None:
@@ -401,6 +263,10 @@ def is_like(namespace: Namespace, pattern: Sequence[str], kind: str) -> bool:
 # -- LangGraph's store --------------------------------------------------------------------------------------------
 _SOURCE = "langgraph"
 _ALL = "$"
+_TRIES = 20
+_TYPES = frozenset({ENTRY})
+_PATIENCE = 2.0
+"""How many seconds a search waits for the vectors of what was just stored: frameworks ask for it at once."""
 UNDECIDED = "memfs:undecided"
 """The key of a value that holds what a merge left open in it; it is never stored."""
 _MOST_TEXT = 100_000
@@ -437,8 +303,10 @@ class MemfsStore(Closable, BaseStore):
             WorkspaceNotFound: none is there, and none can be made.
         """
         self._fields = tuple(fields)
-        origin = Origin(agent=agent or _SOURCE, session=session)
-        self._entries = Entries(path, origin=origin, source=_SOURCE, allow_secret=allow_secret, workspace=workspace)
+        self._origin = Origin(agent=agent or _SOURCE, session=session)
+        self._facade = SignedFacade(
+            path, origin=self._origin, source=_SOURCE, allow_secret=allow_secret, workspace=workspace
+        )
 
     # -- operations -----------------------------------------------------------------------------------------------
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -446,16 +314,30 @@ class MemfsStore(Closable, BaseStore):
 
         Raises:
             InvalidNamespaceError, ValueError: LangGraph's own refusals.
-            ContentError: a value cannot be kept in a file, or holds what looks like a secret; nothing was changed.
-            Conflict, StorageIO: nothing was changed.
+            ContentError: a value cannot be kept in a file, or holds what looks like a secret; a name that is too long.
+                Nothing was changed.
+            Conflict: others changed the same entries again and again; nothing was changed.
+            StorageIO: nothing was changed.
         """
         asked = list(ops)
         for op in asked:
             validate_op_namespace(op)
         results = [self._read(op) for op in asked]
         changes = {(tuple(op.namespace), str(op.key)): self._entry(op) for op in asked if isinstance(op, PutOp)}
+        for (namespace, key), fresh in changes.items():
+            if fresh is not None:
+                _refuse_long(namespace, key)
+
+        def applied() -> None:
+            """Where another process was quicker, what it wrote is replaced, knowingly."""
+            planned = [
+                self._planned(entry_id(*name), fresh, place) for place, (name, fresh) in enumerate(changes.items())
+            ]
+            present = [one for one in planned if not isinstance(one[0], str) or self._is_there(one[0])]
+            self._facade.write(present, f"Store {len(present)} entries")
+
         if changes:
-            self._entries.apply(changes)
+            retry_on_conflict(applied, tries=_TRIES, on=(Conflict, IdExists, ItemNotFound))
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -464,13 +346,17 @@ class MemfsStore(Closable, BaseStore):
 
     def close(self) -> None:
         """End the session, which commits what waits for that, and the use of the workspace. May be repeated."""
-        self._entries.finish()
+        self._facade.finish()
 
-    # -- inside ---------------------------------------------------------------------------------------------------
+    # -- reading --------------------------------------------------------------------------------------------------
     def _read(self, op: Op) -> Result:
         if isinstance(op, GetOp):
-            entry = self._entries.get(tuple(op.namespace), str(op.key))
-            return None if entry is None else Item(**_facts(entry))
+            item = self._facade.workspace.store.get(entry_id(tuple(op.namespace), str(op.key)))
+            entry = None if item is None else entry_of(item)
+            if entry is None or entry.is_over(self._facade.now()):
+                return None
+            self._facade.served([entry.id])
+            return Item(**_facts(entry))
         if isinstance(op, SearchOp):
             return self._search(op)
         if isinstance(op, ListNamespacesOp):
@@ -480,23 +366,82 @@ class MemfsStore(Closable, BaseStore):
         raise ValueError(f"Unknown operation type: {type(op)}")
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
-        found = self._entries.search(
-            tuple(op.namespace_prefix),
-            lambda entry: matches(entry.value, op.filter),
-            op.query or "",
-            op.limit,
-            op.offset,
-        )
-        return [SearchItem(**_facts(entry), score=score) for entry, score in found]
+        """The entries below a prefix that fit: first what answers a question, the best first, each with how well it
+        does, 0 to 1; then the others, or all where nothing is asked.
+        """
+        text, last = op.query or "", op.offset + op.limit
+        found: dict[str, tuple[Entry, float | None]] = {}
+        if text.strip():
+            found |= {entry.id: (entry, score) for entry, score in self._asked(op, text, last)}
+        if not found or len(found) < last or min(op.offset, op.limit) < 0:
+            for entry in self._below(tuple(op.namespace_prefix)):
+                if entry.id not in found and matches(entry.value, op.filter):
+                    found[entry.id] = entry, None
+        chosen = list(found.values())[op.offset : last]
+        self._facade.served([entry.id for entry, _ in chosen], "recall", text)
+        used = [entry.id for entry, score in chosen if score is not None]
+        self._facade.workspace.usage.touch(used, self._facade.now())
+        return [SearchItem(**_facts(entry), score=score) for entry, score in chosen]
+
+    def _asked(self, op: SearchOp, text: str, count: int) -> list[tuple[Entry, float]]:
+        """What answers a question, by meaning where the workspace has an embedder, else by words; an entry without text
+        answers none.
+        """
+        now, words, prefix = self._facade.now(), set(terms(text)), tuple(op.namespace_prefix)
+        workspace = self._facade.workspace
+        meaning = workspace.meaning.current()
+        if meaning is not None:
+            meaning.embeddings.keep_up(_PATIENCE)
+
+        def unfit(item: MemoryItem) -> bool:
+            entry = entry_of(item)
+            if entry is None or not entry.text or entry.is_over(now) or entry.namespace[: len(prefix)] != prefix:
+                return True
+            # recall looks into names and values, too: here only what was to be searched answers
+            answers = meaning or words.intersection(terms(entry.text))
+            return not (answers and matches(entry.value, op.filter))
+
+        query = Query(text=text, types=_TYPES, tags=asked_tags(prefix), limit=min(max(count, 1), MOST))
+        with not_handed_out():  # a page of them is, and what else fits
+            hits = workspace.recaller.search(query, leave_out=unfit).hits
+        return [
+            (entry, score)
+            for hit, score in zip(hits, relevances(hits), strict=True)
+            if (entry := entry_of(hit.item)) is not None
+            and (hit.reasons.get("meaning", 0.0) > 0 or words.intersection(terms(entry.text)))
+        ]
 
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-        every = {entry.namespace for entry in self._entries.below()}
+        every = {entry.namespace for entry in self._below()}
         conditions = op.match_conditions or ()
         fitting = {one for one in every if all(is_like(one, cond.path, cond.match_type) for cond in conditions)}
         if op.max_depth is not None:
             fitting = {one[: op.max_depth] for one in fitting}
         return sorted(fitting)[op.offset : op.offset + op.limit]
 
+    @cached_property
+    def _extracts(self) -> Extracts[Entry | None]:
+        return Extracts(self._facade.workspace.store, entry_of)
+
+    def _below(self, prefix: Namespace = ()) -> list[Entry]:
+        """The entries in a namespace and below it, those of one namespace together, in the order they were made."""
+        if prefix:
+            every = self._extracts.of(Query(types=_TYPES, tags=asked_tags(prefix)))
+        else:
+            every = self._extracts.every(self._facade.workspace.kinds.get(ENTRY))
+        now = self._facade.now()
+        first: dict[Namespace, int] = {}
+        found = [
+            entry
+            for entry in every
+            if entry is not None and entry.namespace[: len(prefix)] == prefix and not entry.is_over(now)
+        ]
+        found.sort(key=lambda entry: (entry.created, entry.key))
+        for entry in found:
+            first.setdefault(entry.namespace, len(first))
+        return sorted(found, key=lambda entry: first[entry.namespace])
+
+    # -- writing --------------------------------------------------------------------------------------------------
     def _entry(self, op: PutOp) -> Entry | None:
         """What is to be stored; None for what is to be removed."""
         given: object = op.value
@@ -519,6 +464,28 @@ class MemfsStore(Closable, BaseStore):
         for path in self._fields if paths is None else paths:
             found += [readable(value)] if path == _ALL else get_text_at_path(dict(value), tokenize_path(path))
         return "\n".join(dict.fromkeys(filter(None, found)))[:_MOST_TEXT]
+
+    def _planned(self, one: str, fresh: Entry | None, place: int) -> tuple[MemoryItem | str, str | None]:
+        """The item to store with the digest of what it replaces, or the id to remove."""
+        if fresh is None:
+            return one, None
+        now = self._facade.now() + timedelta(microseconds=place)  # the order within one batch stays
+        try:
+            existing = self._facade.workspace.store.get(one)
+            expected = existing.sha256 if existing is not None else ""
+        except ContentError:
+            existing, expected = None, None  # a file that is invalid at present: history keeps its bytes
+        known = None if existing is None else entry_of(existing)
+        created = known.created if known is not None and not known.is_over(now) else now
+        item = item_of(replace(fresh, created=created, updated=now), existing)
+        return item.replace(origin=self._origin, trust=Trust.AGENT.value), expected
+
+    def _is_there(self, item_id: str) -> bool:
+        """Whether a file holds the id, written by whatever process."""
+        store = self._facade.workspace.store
+        if not store.locate(item_id):
+            store.follow()
+        return bool(store.locate(item_id))
 
 
 def _facts(entry: Entry) -> dict[str, Any]:
