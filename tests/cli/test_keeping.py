@@ -8,8 +8,8 @@ from pathlib import Path
 from .conftest import Memfs, git
 
 
-def test_a_backup_is_made_listed_and_restored(root: Path, memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
-    """create names file and size, list shows it, restore makes the workspace and checks it; all in JSON too (S21)."""
+def test_a_backup_is_made_and_restored(root: Path, memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
+    """create names file and size, restore makes the workspace and checks it; all in JSON too (S21)."""
     memfs("remember", "a text", "--id", "x")
     place = str(tmp_path / "backups")
     made = memfs("admin", "backup", "create", "--to", place, "--json").json["backups"]

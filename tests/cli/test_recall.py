@@ -335,13 +335,13 @@ def test_filters_that_leave_nothing_are_named(filled: Memfs) -> None:
 
 
 def test_an_invalid_file_is_named_on_standard_error_only(root: Path, filled: Memfs) -> None:
-    """The last good version answers, marked stale; the count of problems goes to standard error, the code stays 0."""
+    """The last good version answers, marked stale; that it is invalid goes to standard error, the code stays 0."""
     path = root / filled("show", "database", "--json").json["path"]
     path.write_text("content: [unclosed\n")
     ran = filled("recall", "postgresql", "--json")
     assert ran.code == 0
     assert [(hit["id"], hit["stale"]) for hit in ran.json["hits"]] == [("database", True)]
-    assert "1 problem in the workspace" in ran.err
+    assert "'memfs check' says why" in ran.err
 
 
 def test_hidden_characters_are_shown_as_escapes(memfs: Memfs) -> None:

@@ -48,7 +48,7 @@ def _create(workspace: Workspace, to: Path | None) -> tuple[BackupResult, ...]:
     """Write one verified file with all files, the whole history and what waits for its commit.
 
     It goes to the folders of backup.targets, or to a folder of your own, and backup.copies of them are kept in each.
-    Only you can read it; it is not encrypted.
+    Only you can read it; it is not encrypted. 'memfs status --all' says where the last one is.
 
     Exit code 1: refused, or the backup lacks what could not be read; then no older one was removed for it.
 
@@ -61,7 +61,7 @@ def _create(workspace: Workspace, to: Path | None) -> tuple[BackupResult, ...]:
 
 # -- verify -------------------------------------------------------------------------------------------------------
 def _proof_text(proved: BackupManifest) -> Text:
-    yield f"Every byte is as it was written: {count(proved.count, 'file')}, {proved.created}"
+    yield f"Every byte is as it was written: {count(proved.count, 'file')}, of {proved.created[:16]}"
     yield from (f"  made without {row}" for row in proved.left_out)
 
 

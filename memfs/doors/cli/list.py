@@ -94,8 +94,7 @@ def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int) ->
         remark(f"the newest {len(items):,} of {number:,}{more} items; --limit shows more")
     else:
         remark(count(len(items), "item"))
-    remark(partial_note(missing) if missing else "")
-    remark(problems_note(len(problems)))
+    remark(partial_note(missing) if missing else problems_note(len(problems)))
     uses = workspace.usage.of(item.id for item in items) if wants_json() and past is None else None
     rows = tuple(ListedItem(item, None if uses is None else uses.get(item.id, NEVER)) for item in items)
     return ItemList(rows, bool(missing))

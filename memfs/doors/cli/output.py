@@ -517,7 +517,7 @@ def partial_note(unread: Sequence[str]) -> str:
     """That something may be missing from an answer, and why."""
     files = ", ".join(unread[:3]) + (" and others" if len(unread) > 3 else "")
     reason = f"{count(len(unread), 'file')} cannot be read as it is now: {files}" if unread else "it kept changing"
-    return f"something may be missing: {reason}"
+    return f"something may be missing: {reason}" + ("; 'memfs check' says why" if unread else "")
 
 
 # -- progress -----------------------------------------------------------------------------------------------------

@@ -318,9 +318,8 @@ def recall(
             remark(said)
         for problem in left_out:
             remark(problem.message + (f"; {problem.hint}" if problem.hint else ""))
-        if answer.partial and (unread or not (answer.cut or left_out)):
-            remark(partial_note(unread))
-        remark(problems_note(len(store.problems())))
+        partial = answer.partial and (unread or not (answer.cut or left_out))
+        remark(partial_note(unread) if partial else problems_note(len(store.problems())))
         quoted = fence(answer.hits) if fenced else None
         if explain and (anchor := answer.anchor) is not None:
             remark(f"the times count from {anchor.day}: {anchor.id} tells of '{anchor.event}'")

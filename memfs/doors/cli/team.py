@@ -469,7 +469,7 @@ class AccessReport:
 def _access_text(report: AccessReport) -> output.Text:
     for one in report.served:
         who = "".join(f", {word} {name}" for word, name in (("agent", one.agent), ("session", one.session)) if name)
-        yield f"{output.time_text(one.time)}  {one.way} through {one.door}{who}"
+        yield f"{one.time:%Y-%m-%d %H:%M:%S}  {one.way} through {one.door}{who}"
         yield f"  {', '.join(one.ids)}"
     kept = "" if report.kept else "; served.log is off: no more is written down"
     yield output.Note(f"{output.count(report.total, 'answer')}{kept}")
