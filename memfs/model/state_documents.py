@@ -408,15 +408,12 @@ class AgentPoint(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StrategyOutcome(Shape):
-    """What came of one strategy; ``score`` is by what they are ordered, see ``Analysis.strategy_basis``."""
+    """What came of one strategy; ``improvement`` is what outputs report, else the gain in rating of hypotheses."""
 
     name: str
     uses: int = 0
-    score: float | None = None
     success_rate: float | None = None
     improvement: float | None = None
-    confidence: float | None = None
-    cost: float | None = None
     successful: bool = False
 
 
@@ -431,7 +428,7 @@ class Analysis(Shape):
         outputs: how many the agent stored in them.
         improvement_rate: mean over the iterations that have one; ``improvement_basis`` says of what.
         diversity: its mean; ``diversity_basis`` says of what.
-        strategies: the best first; ``strategy_basis`` says by what.
+        strategies: the best first.
         current_weight: from ``weight_source``.
         suggested_weight: within half and one and a half times the current one.
         reasons: why, one sentence each.
@@ -447,7 +444,6 @@ class Analysis(Shape):
     diversity: float | None = None
     diversity_basis: str = ""
     strategies: tuple[StrategyOutcome, ...] = ()
-    strategy_basis: str = ""
     current_weight: float = 1.0
     weight_source: str = ""
     suggested_weight: float = 1.0

@@ -518,71 +518,32 @@ def _verdict(changes: Sequence[MetricChange], n_before: int, n_after: int) -> tu
 
 
 # -- analysis -----------------------------------------------------------------------------------------------------
-_BASES = {
-    "improvement": "the improvement that outputs report",
-    "gain": "how much higher hypotheses are rated than their parents",
-    "success": "the share of outputs that report success",
-    "confidence": "the confidence of outputs",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    uses: int
-    by: Mapping[str, Summary]
-    cost: Summary
-
-
-def strategies_in(entries: Iterable[Mapping[str, Any]]) -> tuple[tuple[StrategyOutcome, ...], str]:
-    """The strategies in an agent's entries, the best first, and by what they are ordered.
-
-    That is the first of improvement, gain in rating, success and confidence which at least half of the uses have, or
-    else what most of them have.
-    """
-    parts: dict[str, list[Mapping[str, Any]]] = {}
+def strategies_in(entries: Iterable[Mapping[str, Any]]) -> tuple[StrategyOutcome, ...]:
+    """The strategies in an agent's entries: those that succeeded most often first, then those that improved most."""
+    uses: dict[str, list[Mapping[str, Any]]] = {}
     for entry in entries:
         for name, use in as_mapping(entry.get("strategies")).items():
-            parts.setdefault(name, []).append(use)
-    sums = {name: _sum(several) for name, several in parts.items()}
-    if not sums:
-        return (), ""
-    basis = _basis(sums)
-    level = combined(one.by[basis] for one in sums.values())[1]
-    made = [_strategy(name, one, basis, level) for name, one in sums.items()]
-    none = float("-inf")
-    made.sort(key=lambda one: (-(none if one.score is None else one.score), -one.uses, one.name))
-    return tuple(made), _BASES[basis]
+            uses.setdefault(name, []).append(use)
+    made = [_strategy(name, several) for name, several in uses.items()]
+    return tuple(sorted(made, key=_rank))
 
 
-def _sum(uses: Iterable[Mapping[str, Any]]) -> _Sum:
-    several = list(uses)
-    by = {name: combined(use[name] for use in several if name in use) for name in ("improvement", "gain", "confidence")}
-    good, of = (sum(use.get("successes", (0, 0))[place] for use in several) for place in (0, 1))
-    by["success"] = [of, short(good / of) if of else 0.0, 0.0]
-    return _Sum(sum(use["uses"] for use in several), by, combined(use["cost"] for use in several if "cost" in use))
+def _rank(one: StrategyOutcome) -> tuple[float, float, int, str]:
+    rate = 0.5 if one.success_rate is None else one.success_rate
+    return -rate, -(one.improvement or 0.0), -one.uses, one.name
 
 
-def _basis(sums: Mapping[str, _Sum]) -> str:
-    uses = sum(one.uses for one in sums.values())
-    counts = {basis: sum(one.by[basis][0] for one in sums.values()) for basis in _BASES}
-    enough = [basis for basis in _BASES if 2 * counts[basis] >= uses and counts[basis]]
-    return enough[0] if enough else max(_BASES, key=lambda basis: counts[basis])
-
-
-def _strategy(name: str, total: _Sum, basis: str, level: float) -> StrategyOutcome:
-    means = {key: value[1] if value[0] else None for key, value in total.by.items()}
-    score = means[basis]
-    least = 0.5 if basis == "success" else level
-    improvement = means["improvement"] if means["improvement"] is not None else means["gain"]
+def _strategy(name: str, uses: Sequence[Mapping[str, Any]]) -> StrategyOutcome:
+    good, of = (sum(use.get("successes", (0, 0))[place] for use in uses) for place in (0, 1))
+    rate = short(good / of) if of else None
+    found = (combined(use[key] for use in uses if key in use) for key in ("improvement", "gain"))
+    improvement = next((mean for count, mean, _ in found if count), None)
     return StrategyOutcome(
         name=name,
-        uses=total.uses,
-        score=score,
-        success_rate=means["success"],
+        uses=sum(use["uses"] for use in uses),
+        success_rate=rate,
         improvement=improvement,
-        confidence=means["confidence"],
-        cost=total.cost[1] if total.cost[0] else None,
-        successful=score is not None and score >= least and (score > 0 or basis == "confidence"),
+        successful=rate >= 0.5 if rate is not None else bool(improvement and improvement > 0),
     )
 
 
@@ -694,7 +655,6 @@ class AgentAnalyst:
         points = tuple(
             _point(number, entries[number], improvement, diversity, versions.get(number, "")) for number in numbers
         )
-        strategies, basis = strategies_in(entries.values())
         return Analysis(
             agent=name,
             iterations=tuple(numbers),
@@ -704,8 +664,7 @@ class AgentAnalyst:
             improvement_basis=improvement_basis,
             diversity=_mean(diversity.values()),
             diversity_basis=diversity_basis,
-            strategies=strategies,
-            strategy_basis=basis,
+            strategies=strategies_in(entries.values()),
             feedback=self._feedback.effectiveness(name, numbers),
         )
 

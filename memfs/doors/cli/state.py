@@ -454,7 +454,8 @@ def _analyze_text(analysis: Analysis) -> Text:
     yield Table([(f"  {name}", _figure(value), basis) for name, value, basis in rows], (2,))
     for one in analysis.strategies[:8]:
         works = "works" if one.successful else "does not stand out"
-        yield f"  strategy {one.name}: {_figure(one.score)} in {count(one.uses, 'use')}, {works}"
+        share = one.success_rate if one.success_rate is not None else one.improvement
+        yield f"  strategy {one.name}: {_figure(share)} in {count(one.uses, 'use')}, {works}"
     for effect in analysis.feedback:
         if any(one.effect is not None for one in effect.metrics):
             yield f"  feedback of iteration {effect.from_iteration}: {effect.verdict}; {effect.reason}"
