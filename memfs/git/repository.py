@@ -574,19 +574,6 @@ def beyond(
     return out.decode().split()
 
 
-def objects_beyond(repository: Repository, tip: str, known: Iterable[str]) -> dict[str, str]:
-    """The objects that came with the commits which lead to a tip and not to what is known: the path of each by its id.
-
-    Newest first. Paths are as git has them, from the top of the working tree.
-
-    Raises:
-        GitFailed: a commit is not there.
-    """
-    out = repository.git.run("rev-list", "--objects", "--stdin", data=_request([tip], known), timeout=_PATIENCE)
-    rows = (os.fsdecode(row).partition(" ") for row in out.splitlines())
-    return {name: path for name, _, path in rows if path}
-
-
 def blobs_in_history(repository: Repository, paths: Iterable[str]) -> frozenset[str]:
     """The blobs that commits of HEAD, a branch, a tag or another ref ever had at some paths.
 

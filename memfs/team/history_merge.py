@@ -7,7 +7,6 @@ and lines that crossed are joined from a version that both began from.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from memfs.git.commits import MERGED, REVERTED, situation
 from memfs.git.layout import HEX, read_small
 from memfs.git.log import Snapshot, snapshots
 from memfs.git.objects import REGULAR, TreeEntry
-from memfs.git.repository import Repository, holds_commit, is_ancestor, merge_bases, objects_beyond
+from memfs.git.repository import Repository, holds_commit, is_ancestor, merge_bases
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import conflict_path, document_kind, iteration_of
 from memfs.model.time import EPOCH
@@ -232,8 +231,7 @@ class HistoryJoin:
             commit or "": self._versions(snapshot) for commit, snapshot in zip(commits, taken, strict=True)
         }  # a commit that is there twice has the same versions
         here, there = versions[ours or ""], versions[theirs]
-        base = self._crossing(bases, versions)
-        return {**base, **self._shared(base, here, there, (ours, theirs), bases)}, here, there
+        return self._crossing(bases, versions), here, there
 
     def going_on(self) -> Sides | None:
         """The sides of what git is in the middle of; None where it does not say what it brings in."""
@@ -254,26 +252,6 @@ class HistoryJoin:
                     bases = above
             return self.sides(ours, other, bases)
         return None
-
-    def _shared(
-        self, base: Versions, here: Versions, there: Versions, tips: tuple[str | None, str], bases: Sequence[str]
-    ) -> Versions:
-        """Versions that both lines had of items which each brought in by its own commit.
-
-        Without them, a side that never changed such an item would contradict the side that did.
-        """
-        known = self.names(base)
-        new = self.names(here) & self.names(there) - known
-        if not new or tips[0] is None or all(there.get(path) == here[path] for path in here):
-            return {}
-        ours, theirs = (objects_beyond(self._repository, tip or "", bases) for tip in tips)
-        found: dict[str, TreeVersion] = {}
-        for blob, name in ours.items():
-            path = self._repository.below(os.fsencode(name)) if blob in theirs else None
-            if path is not None and (names := self.names((path,)) & new):
-                found[path] = TreeVersion(blob)
-                new -= names
-        return found
 
     def _crossing(self, bases: Sequence[str], versions: Mapping[str, Versions]) -> Versions:
         """The version that two lines began from which crossed: that of their meeting points, joined.
