@@ -46,7 +46,7 @@ ROWS: list[set[str]] = [
     {"memfs.startup"},
 ]
 # Every layer's writes pass the one module with the fault hook, its locks the one that knows how they are let go; what
-# holds threads, or locks between them, is known to the one that begins them anew in a forked child.
+# holds threads, or locks between them, is known to the one that begins them again in a forked child.
 SHARED = ("memfs.fs.io", "memfs.fs.lock", "memfs.__version__")
 # ``memfs.testing`` is for tests: it may look at any layer, and none may look at it.
 # Where anything may be caught, because it is reported: callbacks of somebody else's, a library that raises anything
@@ -265,7 +265,7 @@ def test_configuration_has_one_reader() -> None:
     files, environment = set(), set()
     for name, source in sources().items():
         if not told_of.search(source.text):
-            continue  # to write it anew, in one form, takes long
+            continue  # to rewrite it in one form, takes long
         text = ast.unparse(source.tree).replace("'", '"')
         if reading.search(text):
             files.add(name)

@@ -55,7 +55,7 @@ def test_occasions_that_raise_one_another_end() -> None:
     behaviours.fire("backup_made", {})
     assert len(calls) == DEEPEST
     assert len(reported) == 1
-    assert behaviours.fire("backup_failed", {}) == 0  # the depth is counted for each chain anew
+    assert behaviours.fire("backup_failed", {}) == 0  # the depth is counted again for each chain
 
 
 def test_an_unknown_occasion_names_the_nearest() -> None:

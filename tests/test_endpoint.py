@@ -240,7 +240,9 @@ def test_a_service_that_is_not_there_is_named(asking: Asking) -> None:
         (says('{"score"', finish_reason="length"), "cut off"),
     ],
 )
-def test_an_unusable_answer_is_told_from_none(serving: Serving, asking: Asking, answer: ModelReply, told: str) -> None:
+def test_an_unusable_answer_is_reported_from_none(
+    serving: Serving, asking: Asking, answer: ModelReply, told: str
+) -> None:
     """Malformed, misshapen, refused and cut answers each fail with their reason, and are not asked for again."""
     server = serving(answer)
     assert told in failure(asking(server))

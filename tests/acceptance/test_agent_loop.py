@@ -270,7 +270,7 @@ def test_a_model_that_misbehaves_ends_the_job_and_nothing_else(
         ModelReply(drop=True),
     ],
 )
-def test_a_service_that_fails_is_told(loop: ModuleType, answer: ModelReply) -> None:
+def test_a_service_that_fails_is_reported(loop: ModuleType, answer: ModelReply) -> None:
     """No usable answer is one error that names the address and not the key (P6)."""
     with ModelServer(answer) as server, pytest.raises(RuntimeError, match="gave no usable answer") as caught:
         asyncio.run(loop.models.Service(server.url, "m1", "secret").answer([], []))

@@ -439,7 +439,7 @@ def test_a_resident_process_makes_the_backup_that_is_due(opened: Open, tmp_path:
     assert verify(next(place.glob("*.tar"))).files
 
 
-def test_a_scheduled_backup_that_fails_is_told_and_fails_nothing_else(opened: Open, tmp_path: Path) -> None:
+def test_a_scheduled_backup_that_fails_is_reported_and_fails_nothing_else(opened: Open, tmp_path: Path) -> None:
     """A target that cannot be written: closing works, the occasion is raised, ``status`` knows the reason."""
     blocked = tmp_path / "blocked"
     blocked.write_text("no folder")

@@ -68,7 +68,7 @@ def test_what_waits_is_committed_only_where_the_policy_allows_it(opened: Open) -
     assert workspace.store.pending().count == 1
 
 
-def test_a_step_that_fails_is_told_and_the_others_go_on(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_fails_is_reported_and_the_others_go_on(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """One step's error is its own."""
     workspace = opened()
 

@@ -422,7 +422,7 @@ def test_28_a_lost_object_is_named_with_its_file_and_the_remedy_holds(workspace:
     assert workspace.checker.check(integrity=True) == []
 
 
-def test_a_damaged_branch_is_told_with_what_to_do(workspace: Workspace) -> None:
+def test_a_damaged_branch_is_reported_with_what_to_do(workspace: Workspace) -> None:
     """memfs never moves a branch to where it guesses: it says where its commits are named."""
     ref = workspace.repository.common_dir / "refs/heads/main"
     ref.write_bytes(b"0" * 40 + b"\n")
@@ -538,7 +538,7 @@ def test_29_a_planted_index_is_never_loaded(opened: Opened, tmp_path: Path) -> N
     assert not canary.exists()
 
 
-def test_a_damaged_backup_is_told(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_backup_is_reported(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The integrity check reads the backups that memfs keeps, too (S21)."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     (made,) = workspace.backups.make()

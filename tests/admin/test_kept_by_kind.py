@@ -78,7 +78,7 @@ def test_the_policy_goes_before_the_kind(talk: Workspace) -> None:
     assert {one.item.id for one in later(talk, 61).pruner.prune(dry_run=True).items} == {"one-interaction"}
 
 
-def test_each_reason_is_told(talk: Workspace, git: Git) -> None:
+def test_each_reason_is_reported(talk: Workspace, git: Git) -> None:
     """Where several types are due, the result and the commit say for how long each is kept (S15)."""
     said(talk.root, kinds={"knowledge": 5})
     done = later(talk, 31).pruner.prune()

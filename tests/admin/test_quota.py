@@ -87,7 +87,7 @@ def workspace(opened: Open) -> Workspace:
     return made
 
 
-def test_each_threshold_is_told_once_and_then_the_write_is_refused(workspace: Workspace) -> None:
+def test_each_threshold_is_reported_once_and_then_the_write_is_refused(workspace: Workspace) -> None:
     """80, 95 and 100 % each raise one occasion with area, level, use and limit; then a write is refused."""
     told = listening(workspace)
     with pytest.raises(QuotaExceeded) as refused:
@@ -110,7 +110,7 @@ def test_each_threshold_is_told_once_and_then_the_write_is_refused(workspace: Wo
 
 
 @pytest.mark.parametrize("commit", ["each", "interval", "manual"])
-def test_a_threshold_is_told_at_the_share_that_it_names(
+def test_a_threshold_is_reported_at_the_share_that_it_names(
     opened: Open, tmp_path: Path, scale: Callable[[int, int], int], commit: str
 ) -> None:
     """The write that carries use over a threshold raises it, not one before and none after (S16)."""
@@ -208,7 +208,7 @@ def test_hovering_about_a_threshold_tells_it_once(workspace: Workspace) -> None:
 
 
 def test_two_handles_count_together_and_tell_once(workspace: Workspace, opened: Open) -> None:
-    """What one handle wrote, another counts; a crossing is told by one of them only."""
+    """What one handle wrote, another counts; a crossing is reported by one of them only."""
     other = opened(workspace.root)
     told = [listening(workspace), listening(other)]
     for number in range(8):
@@ -236,7 +236,7 @@ def _fill(root: str, name: str, found: Any) -> None:
 
 
 def test_processes_keep_the_account_in_step(workspace: Workspace) -> None:
-    """Four processes that write at once stay under the quota together, and each crossing is told by one of them."""
+    """Four processes that write at once stay under the quota together, and each crossing is reported by one of them."""
     context = multiprocessing.get_context("fork")
     found = context.Queue()
     root = str(workspace.root)
@@ -469,7 +469,7 @@ def test_a_write_measures_only_where_nothing_is_known(workspace: Workspace, monk
 
 
 @pytest.mark.parametrize("value", ['"10"', "-1", "10,"])
-def test_an_invalid_quota_is_told_and_the_last_good_one_counts(workspace: Workspace, value: str) -> None:
+def test_an_invalid_quota_is_reported_and_the_last_good_one_counts(workspace: Workspace, value: str) -> None:
     """A typing error in the configuration does not switch the quotas off unseen."""
     put(workspace, "one", 18_000)
     (workspace.root / SYSTEM_CONFIG).write_text(f'{{"quotas": {{"items_bytes": {value}}}}}')

@@ -24,7 +24,7 @@ scenarios("features/context_memory.feature")
 
 
 class World:
-    """A context memory, and what was told by it."""
+    """A context memory, and what was reported by it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -182,12 +182,12 @@ def test_what_a_verb_does_not_take_is_named_with_its_help(bare: Memfs, arguments
     assert re.fullmatch(f"memfs: .*{words}.*\n  see 'memfs {verb} --help'\n", ran.err), ran.err
 
 
-def test_words_that_begin_with_a_dash_are_told_where_they_go(bare: Memfs) -> None:
+def test_words_that_begin_with_a_dash_are_reported_where_they_go(bare: Memfs) -> None:
     """A text of a person's own may begin so."""
     assert "text that begins with '-' goes after '--'" in bare("remember", "-5", "degrees").err
 
 
-def test_json_before_the_verb_is_told_where_it_goes(bare: Memfs) -> None:
+def test_json_before_the_verb_is_reported_where_it_goes(bare: Memfs) -> None:
     """``memfs --json list`` says that the option goes after the verb, in JSON."""
     told = json.loads(bare("--json", "list").out)["error"]
     assert told["hint"] == "it goes after the verb, as in 'memfs status --json'"

@@ -102,7 +102,7 @@ def test_s5_an_agent_that_is_named_gets_its_feedback_and_history_says_so(memfs: 
     assert "feedback/Scout.json" in git(root, "log", "-1", "--format=", "--name-only")
 
 
-def test_p1_the_budget_is_told(memfs: Memfs) -> None:
+def test_p1_the_budget_is_reported(memfs: Memfs) -> None:
     """What has no room is counted on standard error, and the text keeps to the budget (P1)."""
     for number in range(4):
         memfs("agent", "correct", f"Always use helper number {number} for topic {'abcd'[number] * 6}.")

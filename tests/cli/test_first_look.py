@@ -19,7 +19,7 @@ def _write(root: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("verb", [("inject",), ("warn", "deploy it")])
-def test_p2_a_mistyped_source_is_told_with_its_nearest(memfs: Memfs, root: Path, verb: tuple[str, ...]) -> None:
+def test_p2_a_mistyped_source_is_reported_with_its_nearest(memfs: Memfs, root: Path, verb: tuple[str, ...]) -> None:
     """Once it is trusted, anyone who asks learns that it is left out."""
     _write(root, '[memory]\nautomatic = ["preferencs"]\ntriggered = ["episodc", "semantic"]\n')
     ran = memfs("agent", *verb)
@@ -32,7 +32,7 @@ def test_p2_a_mistyped_source_is_told_with_its_nearest(memfs: Memfs, root: Path,
     assert f"is left out: no installed package offers it; did you mean '{name}'?" in told.err
 
 
-def test_p2_a_built_in_source_in_the_wrong_list_is_told(memfs: Memfs, root: Path) -> None:
+def test_p2_a_built_in_source_in_the_wrong_list_is_reported(memfs: Memfs, root: Path) -> None:
     """It is not enabled there, and anyone who asks for context learns where it belongs."""
     _write(root, '[memory]\nautomatic = ["episodic"]\n')
     assert "'episodic' is left out: its layer is triggered; name it in memory.triggered" in memfs("agent", "inject").err
@@ -73,7 +73,7 @@ def test_p5_bounds_are_written_out(memfs: Memfs) -> None:
     assert "a number from 0.05 to 60" in memfs("--set", "memory.source_seconds=0", "agent", "inject").err
 
 
-def test_p4_what_a_correction_contradicts_is_told(memfs: Memfs) -> None:
+def test_p4_what_a_correction_contradicts_is_reported(memfs: Memfs) -> None:
     """Two wishes that exclude each other are named; without a correction the whole message is one."""
     tabs = memfs("agent", "correct", "Always use tabs for indentation in Python.", "--json").json
     first = tabs["preferences"][0]["id"]
@@ -91,7 +91,7 @@ def test_p4_a_secret_in_a_correction_is_refused_with_what_can_be_done(memfs: Mem
     assert "--allow-secret" in memfs("agent", "correct", "--help").out
 
 
-def test_p4_a_slip_in_warned_and_a_secret_are_told(memfs: Memfs) -> None:
+def test_p4_a_slip_in_warned_and_a_secret_are_reported(memfs: Memfs) -> None:
     """The episode is kept as it was given; the person learns of both."""
     token = "ghp_" + "a1B2" * 9
     ran = memfs(
@@ -128,7 +128,7 @@ def test_p6_silence_is_explained(memfs: Memfs, root: Path) -> None:
     assert (asked.code, "resolve t30 OTHER --keep ID'" in asked.err) == (1, True)
 
 
-def test_p7_conventions_say_what_is_missing_for_agents_to_be_told(memfs: Memfs, root: Path) -> None:
+def test_p7_conventions_say_what_is_missing_for_agents_to_be_reported(memfs: Memfs, root: Path) -> None:
     """From remembered to accepted to told: each step names the next."""
     assert "nothing is agreed on yet" in memfs("team", "agents-md", "check").err
     wrote = memfs("team", "agents-md", "write")
@@ -144,7 +144,7 @@ def test_p7_conventions_say_what_is_missing_for_agents_to_be_told(memfs: Memfs, 
     assert "| - Times are UTC" in memfs("agent", "inject").out
 
 
-def test_p7_a_mount_that_does_not_count_is_told_by_recall(memfs: Memfs, root: Path) -> None:
+def test_p7_a_mount_that_does_not_count_is_reported_by_recall(memfs: Memfs, root: Path) -> None:
     """Anyone who wrote it into ``memfs.toml`` learns why nothing comes, unless it is given for this command."""
     _write(root, '[mounts]\nteam = "../nowhere"\n')
     assert "mounts.team is ignored: nobody has trusted this workspace; look at it, then: memfs admin trust" in (

@@ -82,7 +82,7 @@ def test_help_offers_a_handful_of_kinds(memfs: Any) -> None:
     assert memfs("remember", "Noted", "--type", "knowledge", "--phase", "refine").code == 0
 
 
-def test_a_review_is_told_in_words(memfs: Any) -> None:
+def test_a_review_is_reported_in_words(memfs: Any) -> None:
     """Neither who judged nor points are printed; JSON has both (C3)."""
     for text in ("We chose PostgreSQL because it is consistent", "it looks a bit odd somewhere today"):
         told = memfs("remember", text, "--review")

@@ -59,7 +59,7 @@ def test_nothing_is_left_to_consolidate(memfs: Memfs, root: Path) -> None:
     assert git(root, "rev-parse", "HEAD") == before
 
 
-def test_what_stays_is_told(memfs: Memfs, root: Path) -> None:
+def test_what_stays_is_reported(memfs: Memfs, root: Path) -> None:
     """Pinned memories are counted, and a broken one is named with the reason (C7)."""
     remember(memfs, "at hand", type="working", id="pinned-one")
     for name, text in (("a-pin", "We decided to keep this"), ("broken", "We decided to break this"), ("gone", "x y z")):
@@ -76,7 +76,7 @@ def test_what_stays_is_told(memfs: Memfs, root: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("agent", "consolidate"), ("agent", "consolidate", "--session")])
-def test_what_cannot_be_understood_is_told(memfs: Memfs, words: tuple[str, ...]) -> None:
+def test_what_cannot_be_understood_is_reported(memfs: Memfs, words: tuple[str, ...]) -> None:
     """A missing name and a limit of nothing end with exit code 2."""
     assert memfs(*words).code == 2
 

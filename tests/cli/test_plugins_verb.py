@@ -35,7 +35,7 @@ def broken(root: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: py
     sys.modules.pop("broken_source", None)
 
 
-def test_p2_a_source_without_trust_is_told_and_not_imported(memfs: Memfs, broken: str, root: Path) -> None:
+def test_p2_a_source_without_trust_is_reported_and_not_imported(memfs: Memfs, broken: str, root: Path) -> None:
     """A person sees what the repository asks for, and what would enable it."""
     ran = memfs("agent", "warn", "deploy it")
     assert (ran.code, ran.out) == (0, "")

@@ -258,7 +258,7 @@ def test_a_long_memory_is_shown_by_the_passage_that_answers(memfs: Memfs) -> Non
 
 
 def test_a_budget_is_spent_on_passages_of_long_memories(memfs: Memfs) -> None:
-    """Where whole texts have no room, each long memory is told by its passage; the best get what is left."""
+    """Where whole texts have no room, each long memory is reported by its passage; the best get what is left."""
     texts = [f"{LOG}The staging password of {name} rotates on Fridays. {LOG}" for name in ("Ada", "Ben", "Cid")]
     for text in texts:
         memfs("remember", text)

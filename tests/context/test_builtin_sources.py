@@ -101,7 +101,7 @@ def test_preferences_say_what_the_seed_says() -> None:
     assert told(PreferencesMemory(PreferenceStore())) == ""
 
 
-def test_a_recorded_correction_is_told_with_id_and_trust(opened: Open) -> None:
+def test_a_recorded_correction_is_reported_with_id_and_trust(opened: Open) -> None:
     """P3: from the workspace's own store each entry says which item it is."""
     workspace = opened()
     (stored,) = workspace.sources.preferences.record("Never push to main.", "Ada", "s1")
@@ -181,7 +181,7 @@ def test_how_alike_and_how_many_are_settings(opened: Open) -> None:
 
 
 # -- rules --------------------------------------------------------------------------------------------------------
-def test_rules_are_told_as_the_seed_says() -> None:
+def test_rules_are_reported_as_the_seed_says() -> None:
     """P3: the advice and its confidence in per cent, from ``min_confidence`` on, 0.7 unless set."""
     plugin = SemanticMemory(SemanticStore(Advice("Run the linter", 0.874), Advice("Ask first", 0.5)))
     assert (plugin.name, plugin.layer, plugin.min_confidence) == ("semantic", "triggered", 0.7)
@@ -203,7 +203,7 @@ def test_a_rule_is_found_by_the_files_of_a_situation(opened: Open) -> None:
 
 
 # -- conventions --------------------------------------------------------------------------------------------------
-def test_accepted_conventions_for_the_files_are_told(opened: Open) -> None:
+def test_accepted_conventions_for_the_files_are_reported(opened: Open) -> None:
     """P3: those a person stands behind, for the files at hand, with their scope."""
     workspace = opened()
 

@@ -31,7 +31,7 @@ def answer(delivery: Delivery, *, built_in: bool = True, text: str = "", **sourc
     return SourceAnswer(source=loaded, selection=ContextSelection(entries=entries) if built_in else None, text=text)
 
 
-def test_18_at_the_beginning_only_what_people_vouch_for_is_told() -> None:
+def test_18_at_the_beginning_only_what_people_vouch_for_is_reported() -> None:
     """An automatic source of ours cannot let in what an agent or a tool wrote (P1, faults row 18)."""
     assert [entry.trust for entry in said_by(answer(Delivery.AUTOMATIC)).selection.entries] == ["human", "reviewed"]
 

@@ -1,4 +1,4 @@
-"""What an agent that asks is told where much of it says the same, and where little of it has room."""
+"""What an agent that asks is reported where much of it says the same, and where little of it has room."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fail(layer: MemoryLayer, number: int, error: str) -> None:
     asyncio.run(layer.record_outcome(state, Action("edit", f"mapped code {number}"), Outcome.FAILURE, error))
 
 
-def test_p1_failures_that_are_alike_are_told_once_and_the_rule_they_taught_beside_them() -> None:
+def test_p1_failures_that_are_alike_are_reported_once_and_the_rule_they_taught_beside_them() -> None:
     """One of many failures with one error, another failure, and the rule (P1)."""
     with MemoryLayer(":memory:") as layer:
         for number in range(40):
@@ -38,7 +38,7 @@ def test_p1_failures_that_are_alike_are_told_once_and_the_rule_they_taught_besid
 
 
 def test_p1_no_number_of_failures_hides_the_rule_they_taught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule is told where more failures than are looked at say the words of the question (P1)."""
+    """A rule is reported where more failures than are looked at say the words of the question (P1)."""
     monkeypatch.setattr("memfs.recall.recaller._WIDE", 1)
     with MemoryLayer(":memory:") as layer:
         layer.workspace.sources.rules.add_rule(Rule("carrier codes", "Regenerate the table.", 0.9))
@@ -49,7 +49,7 @@ def test_p1_no_number_of_failures_hides_the_rule_they_taught(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("most", [None, 200, 1_000])
-def test_p1_an_item_that_is_longer_than_the_budget_is_told_shortened(most: int | None) -> None:
+def test_p1_an_item_that_is_longer_than_the_budget_is_reported_shortened(most: int | None) -> None:
     """What is found does not pass for missing because it is long (P1)."""
     with MemoryLayer(":memory:") as layer:
         layer.workspace.store.put(MemoryItem(f"Begin with the valve. {'Then log the pressure. ' * 900}", id="zeppelin"))
@@ -62,7 +62,7 @@ def test_p1_an_item_that_is_longer_than_the_budget_is_told_shortened(most: int |
         assert count_tokens(answer) <= (most or 2_000)
 
 
-def test_p1_a_shortened_item_is_told_from_the_sentence_that_answers() -> None:
+def test_p1_a_shortened_item_is_reported_from_the_sentence_that_answers() -> None:
     """What has no room whole is quoted from what was asked for, and says that something stands before it (P1)."""
     log = "Then log the pressure. " * 300
     with MemoryLayer(":memory:") as layer:

@@ -274,7 +274,7 @@ def test_an_entry_point_names_a_source(plugins: Make, module: str, monkeypatch: 
     ]
 
 
-def test_damaged_metadata_of_some_package_are_told(plugins: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_metadata_of_some_package_are_reported(plugins: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is installed on a machine, the built-in sources work."""
 
     def broken(group: str) -> EntryPoints:

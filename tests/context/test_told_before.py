@@ -28,7 +28,7 @@ def _ids(told: list[SourceReply]) -> list[list[str]]:
     ("most", "kept"),
     [(0, [[], []]), (1, [["a"], []]), (2, [["a"], ["g"]]), (3, [["a", "b"], ["g"]]), (9, [["a", "b"], ["g", "d"]])],
 )
-def test_so_many_entries_of_all_sources_are_told(most: int, kept: list[list[str]]) -> None:
+def test_so_many_entries_of_all_sources_are_reported(most: int, kept: list[list[str]]) -> None:
     """P6: the first of every source comes before the second of any."""
     assert _ids(first_of(SAID, most)) == kept
 
@@ -40,7 +40,7 @@ def test_what_an_agent_has_is_left_out_and_named() -> None:
     assert [[entry.id for entry in one.repeated] for one in told] == [["a"], ["g"]]
 
 
-def test_a_warning_that_was_told_counts_as_one(opened: Callable[..., Workspace]) -> None:
+def test_a_warning_that_was_reported_counts_as_one(opened: Callable[..., Workspace]) -> None:
     """P4: who was warned before is not warned again, and what becomes of the step counts as warned all the same."""
     workspace = opened()
     state = StateSnapshot.create(["src/auth.py"], "raise the timeout", session="s1")

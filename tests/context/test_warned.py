@@ -51,7 +51,7 @@ def test_p4_another_process_knows_what_an_agent_was_warned_with(tmp_path: Path) 
     assert recording.of(AUTH) == warned(tmp_path).of(AUTH) == ()
 
 
-def test_p4_what_was_done_may_be_told_in_other_words(tmp_path: Path) -> None:
+def test_p4_what_was_done_may_be_reported_in_other_words(tmp_path: Path) -> None:
     """The same agent, session and files within the hour are the same step; another session or file is another (P4)."""
     clock = Clock()
     warned(tmp_path, clock).note(AUTH, ["e-1"])

@@ -178,7 +178,7 @@ class IndexContract:
             assert [again.count(query, hidden) for query, hidden in asked] == [5, 4, 2]
             again.close()
 
-    def test_terms_are_told_by_their_beginning(self, index: Index) -> None:
+    def test_terms_are_reported_by_their_beginning(self, index: Index) -> None:
         """So that a slip of the finger can be distinguished from a word."""
         index.add([item("one", "violin viola cello"), item("two", "vio")])
         assert set(index.terms("vio")) == {"violin", "viola", "vio"}

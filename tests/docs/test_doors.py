@@ -81,7 +81,7 @@ def test_a_page_that_is_right_is_replayed_without_a_word(folder: Path) -> None:
     ],
 )
 def test_a_page_that_is_wrong_fails(text: str, told: str, folder: Path) -> None:
-    """A page is told where it says something else than what happens."""
+    """A page is reported where it says something else than what happens."""
     assert told in "\n".join(replay(text, folder))
 
 

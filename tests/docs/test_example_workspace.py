@@ -169,7 +169,9 @@ def test_a_thread_goes_on_where_it_stopped(example: Path) -> None:
         assert len(list(saver.list(config))) == 2
 
 
-def test_what_a_merge_left_open_is_told_and_can_be_decided(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_merge_left_open_is_reported_and_can_be_decided(
+    example: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """An item carries the value that a merge did not keep; every reader is told, and somebody decides (K7, B3)."""
     name = Path(example_states.DISPUTED).stem
     assert run(["-C", str(example), "recall", "how often is Kestrel asked for scans"]) == 0

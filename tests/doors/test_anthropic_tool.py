@@ -72,7 +72,7 @@ def test_without_the_sdk_the_door_says_what_to_install(monkeypatch: pytest.Monke
         import_module("memfs.doors.anthropic")
 
 
-def test_a_full_disk_is_told_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_changes_nothing(tmp_path: Path) -> None:
     """Faults: where the disk takes no more, the model is told so, and the file is as it was."""
     with MemfsMemoryTool(tmp_path) as tool:
         tool.call({"command": "create", "path": "/memories/a.md", "file_text": "one\n"})
@@ -295,7 +295,7 @@ def test_folders_are_apart(workspace: Workspace) -> None:
     assert [row.partition("\t")[2] for row in str(mine).splitlines()[2:]] == ["/memories/b/", "/memories/b/c.md"]
 
 
-def test_an_invalid_file_is_told_and_not_overwritten(call: Call, workspace: Workspace) -> None:
+def test_an_invalid_file_is_reported_and_not_overwritten(call: Call, workspace: Workspace) -> None:
     """S5: a person's broken edit is named to the model, and stays as the person left it."""
     call("create", path="/memories/a.md", file_text="good")
     file = next((workspace.root / "ContextMemory/memories/note").rglob("*.yaml"))

@@ -60,7 +60,7 @@ def test_an_unknown_program_is_answered_with_the_known_ones(typed: Typed) -> Non
     assert (code, "'claude-code'" in said) == (2, True)
 
 
-def test_what_is_no_event_is_told_by_status(tmp_path: Path) -> None:
+def test_what_is_no_event_is_reported_by_status(tmp_path: Path) -> None:
     """C6: a program that begins to speak otherwise is noticed; nothing is made for that where nothing is."""
     said: list[str] = []
     Hook("Stop", into="repository", folder="", say=said.append, complain=said.append).run(b"[1")
@@ -113,7 +113,7 @@ def test_a_refused_secret_asks_nothing_of_a_model_that_it_cannot_do(opened: Call
     assert "allow" not in str(refused.value.content).replace("a person can allow it", "")
 
 
-def test_an_agent_with_nothing_to_be_told_knows_that_it_may_ask(opened: Callable[..., Workspace]) -> None:
+def test_an_agent_with_nothing_to_be_reported_knows_that_it_may_ask(opened: Callable[..., Workspace]) -> None:
     """B5: "nothing" means what comes unasked; facts are found by a search."""
     pytest.importorskip("mcp")
     from mcp import Client

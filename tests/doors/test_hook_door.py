@@ -119,10 +119,10 @@ def test_a_session_is_told_a_thing_once(program: Program) -> None:
     assert "Frankfurt" in program.asks(prompt)
 
 
-def test_a_beginning_that_came_too_late_is_told_with_the_next_prompt(
+def test_a_beginning_that_came_too_late_is_reported_with_the_next_prompt(
     program: Program, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C6: what a session could not be told at its start in time comes once, before what fits the prompt."""
+    """C6: what a session could not be reported at its start in time comes once, before what fits the prompt."""
     workspace.store.put(MemoryItem("Always use pnpm here.", memory_type="preference", id="pnpm", trust="human"))
 
     def late(*_: object) -> None:
@@ -176,7 +176,7 @@ def test_settings_bound_or_end_what_comes_with_a_prompt(program: Program) -> Non
         assert program.tells("UserPromptSubmit", prompt=prompt, settings=settings) == ""
 
 
-def test_retired_and_expired_memories_are_not_told(program: Program, workspace: Workspace) -> None:
+def test_retired_and_expired_memories_are_not_reported(program: Program, workspace: Workspace) -> None:
     """C6: what does not hold any more is found by the one who asks, and not brought up."""
     workspace.store.put(
         MemoryItem("The cache server is called Wombat.", memory_type="knowledge", id="w", status="retired")
@@ -234,7 +234,7 @@ def test_nothing_remembered_costs_nothing(opened: Callable[..., Workspace]) -> N
     assert Program(opened().root).context("SessionStart", source="startup") == ""
 
 
-def test_a_session_that_goes_on_is_not_told_twice(program: Program, workspace: Workspace) -> None:
+def test_a_session_that_goes_on_is_not_reported_twice(program: Program, workspace: Workspace) -> None:
     """C6: hooks that are installed twice, and a resumed session, tell once; a compacted one has lost it."""
     workspace.sources.preferences.record("Always use spaces, never tabs.")
     assert "never tabs" in program.context("SessionStart", source="startup")
@@ -284,7 +284,9 @@ def test_what_was_warned_of_is_known_when_the_step_ends(program: Program, worksp
 
 
 # -- what must not happen -----------------------------------------------------------------------------------------
-def test_another_projects_memory_is_not_told(program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_projects_memory_is_not_reported(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """C6: a session has the memory of its project, also while its agent looks into another folder."""
     other = tmp_path / "other"
     with open_workspace(other, create=True, watch=False) as beside:
@@ -340,7 +342,7 @@ def test_a_full_disk_costs_the_event_and_not_the_answer(
     assert StorageFull.__name__ not in program.remarks[0]
 
 
-def test_an_invalid_setting_is_told_by_status_and_by_nobody_else(program: Program, workspace: Workspace) -> None:
+def test_an_invalid_setting_is_reported_by_status_and_by_nobody_else(program: Program, workspace: Workspace) -> None:
     """C6: a workspace that cannot be opened prints nothing; the event is kept, and the log tells a person."""
     from memfs.sessions import spool
     from memfs.sessions.spool import Spool

@@ -18,7 +18,7 @@ from memfs.sessions.respond import FOLDER, Response
 NAMES = [f"item-{number}" for number in range(200)]
 
 
-def test_what_was_told_is_known_to_the_next_process(tmp_path: Path) -> None:
+def test_what_was_reported_is_known_to_the_next_process(tmp_path: Path) -> None:
     """C6: a name is fresh once for a session; other sessions, and subagents, know nothing of it."""
     assert Response(tmp_path, "s1").claim(["a", "b", "a"]) == {"a", "b"}
     assert Response(tmp_path, "s1").claim(["b", "c"]) == {"c"}

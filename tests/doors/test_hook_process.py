@@ -183,7 +183,7 @@ def test_a_workspace_may_be_named(workspace: Workspace, tmp_path: Path, forked: 
         assert (b"Frankfurt" in done.stdout) == answered
 
 
-def test_what_went_wrong_is_told_by_status_and_check(workspace: Workspace, hook: Run, forked: Path) -> None:
+def test_what_went_wrong_is_reported_by_status_and_check(workspace: Workspace, hook: Run, forked: Path) -> None:
     """C6: a hook may not speak, so a person is told where they look."""
     (workspace.root / "memfs.toml").write_text("[recall]\nlimt = 3\n")
     done = hook("UserPromptSubmit", told=event(workspace, "UserPromptSubmit", prompt="where do deploys go?"))

@@ -135,7 +135,7 @@ def test_the_same_stream_twice_is_remembered_once(root: Path) -> None:
 
 
 def test_one_session_teaches_the_next(root: Path) -> None:
-    """C6: what went wrong and what was asked for is told when it matters again."""
+    """C6: what went wrong and what was asked for is reported when it matters again."""
     assert [said for _, said in replay("wednesday", root)] == [""] * 6
     told = {"session_id": "c1", "cwd": str(root)}
     answers = []

@@ -22,7 +22,7 @@ def _homeless(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_a_user_without_a_home_is_told_the_remedy(tmp_path: Path) -> None:
+def test_a_user_without_a_home_is_reported_the_remedy(tmp_path: Path) -> None:
     """A person's own settings have no place; those of a project do (C6)."""
     with pytest.raises(StorageIO, match="no home folder"):
         install(InstallScope.USER, tmp_path)

@@ -289,7 +289,7 @@ def chain(saver: MemfsSaver) -> list[Any]:
 
 
 def test_a_removed_file_that_others_need_is_named(saver: MemfsSaver) -> None:
-    """Who removes by hand what a later checkpoint refers to is told where and how to get it back (B5)."""
+    """Who removes by hand what a later checkpoint refers to is reported where and how to get it back (B5)."""
     configs = chain(saver)
     file_of(saver, configs[0]).unlink()
 
@@ -373,7 +373,7 @@ def test_an_encrypting_serializer_hides_all_values(opened: Callable[..., Workspa
     assert [one.config for one in saver.list(CONFIG, filter={"who": "Ada"})] == [config]
 
 
-def test_another_serializer_than_it_was_written_with_is_told(opened: Callable[..., Workspace]) -> None:
+def test_another_serializer_than_it_was_written_with_is_reported(opened: Callable[..., Workspace]) -> None:
     """Without the key there is an error with the field, not a half-read checkpoint (B5)."""
     workspace = opened()
     config = put(

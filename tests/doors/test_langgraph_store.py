@@ -370,7 +370,7 @@ def test_an_entry_is_a_file_that_every_other_door_finds(opened: Callable[..., Wo
     assert store.search(()) == []
 
 
-def test_an_invalid_file_is_told_and_can_be_replaced(opened: Callable[..., Workspace]) -> None:
+def test_an_invalid_file_is_reported_and_can_be_replaced(opened: Callable[..., Workspace]) -> None:
     """S5: a person's broken edit is named when it is read; a put replaces it, and listing goes on."""
     workspace = opened()
     store = MemfsStore(workspace=workspace)

@@ -106,7 +106,7 @@ def test_connecting_opens_nothing(opened: Opened, mode: str) -> None:
     server.close()
 
 
-def test_a_workspace_that_cannot_be_opened_is_told_by_each_call(tmp_path: Path) -> None:
+def test_a_workspace_that_cannot_be_opened_is_reported_by_each_call(tmp_path: Path) -> None:
     """With invalid settings a client connects all the same, is told what is wrong, and goes on once it is mended."""
     root = tmp_path / "project"
     open_workspace(root, create=True, watch=False).close()
@@ -333,7 +333,7 @@ def test_a_fault_of_memfs_ends_the_call_and_no_more(
     run(serving(workspace), work)
 
 
-def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(opened: Opened) -> None:
+def test_a_full_disk_is_reported_and_nothing_acknowledged_is_lost(opened: Opened) -> None:
     """The disk fills up at any operation of a write: what was answered with is what is there (B5)."""
     workspace = opened(history__commit="each")
     said = "The port is 0"

@@ -356,7 +356,7 @@ def test_an_agent_proposes_a_convention(opened: Opened) -> None:
     using(workspace, work)
 
 
-def test_a_long_memory_is_told_by_its_passage(opened: Opened) -> None:
+def test_a_long_memory_is_reported_by_its_passage(opened: Opened) -> None:
     """The budget of an answer is spent on passages; where they stand is said, and memory_get reads on from there."""
     workspace = opened()
     log = "Then the pressure is logged by whoever is on duty. " * 200
@@ -375,7 +375,7 @@ def test_a_long_memory_is_told_by_its_passage(opened: Opened) -> None:
     using(workspace, work)
 
 
-def test_the_newest_version_of_a_fact_is_told_with_the_earlier_ones(opened: Opened) -> None:
+def test_the_newest_version_of_a_fact_is_reported_with_the_earlier_ones(opened: Opened) -> None:
     """memory_search gives one memory, its earlier version as a quoted line, and as data."""
     workspace = opened()
     workspace.remember("The deploy window is Tuesday.", id="first", timestamp="2026-03-01")
@@ -430,7 +430,7 @@ def test_feedback_counts(opened: Opened) -> None:
 
 
 # -- being told -----------------------------------------------------------------------------------------------------
-def test_the_start_is_told_and_what_a_step_brings_to_mind(opened: Opened) -> None:
+def test_the_start_is_reported_and_what_a_step_brings_to_mind(opened: Opened) -> None:
     """Preferences and what is to be done are told at the start; before a step what its like taught (B5, P6)."""
     workspace = opened()
     workspace.sources.preferences.record("Always use tabs")

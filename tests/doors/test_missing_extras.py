@@ -40,7 +40,7 @@ def test_what_to_install_is_named(package: str, code: str, extra: str) -> None:
         ),
     ],
 )
-def test_an_older_package_is_told_like_a_missing_one(modules: tuple[str, ...], code: str, extra: str) -> None:
+def test_an_older_package_is_reported_like_a_missing_one(modules: tuple[str, ...], code: str, extra: str) -> None:
     """A package without what the door needs of it gets the same sentence, not a traceback's riddle (B5)."""
     made = "".join(f"sys.modules[{name!r}] = types.ModuleType({name!r})\n" for name in modules)
     done = subprocess.run(
@@ -51,7 +51,7 @@ def test_an_older_package_is_told_like_a_missing_one(modules: tuple[str, ...], c
 
 
 def test_a_fault_of_memfs_itself_is_not_taken_for_a_missing_package() -> None:
-    """What is wrong with memfs's own modules is told as it is."""
+    """What is wrong with memfs's own modules is reported as it is."""
     fault = ImportError("no such door", name="memfs.doors.no_such_door")
     assert ExtraMissing.of("a door", "door", ("sdk",), fault) is fault
 

@@ -135,7 +135,7 @@ def test_every_change_before_a_question_is_seen(
     assert b"by-hand" not in ask("recall", "zebras").stdout
     memfs(root, "remember", "quokkas smile", "--id", "quokka")
     assert b"quokka" in ask("recall", "quokkas").stdout
-    assert place.resident_of(root) == resident  # what it imported meanwhile was not installed anew
+    assert place.resident_of(root) == resident  # what it imported meanwhile was not reinstalled
 
 
 def test_a_changed_configuration_counts_at_once(ask: Asked, root: Path, resident: int) -> None:

@@ -112,7 +112,7 @@ def test_a_session_is_consolidated_once(path: Path) -> None:
     ],
 )
 def test_arguments_of_a_wrong_sort_are_named(path: Path, function: Any, arguments: tuple[Any, ...]) -> None:
-    """What is wrong is told by name, and nothing is stored."""
+    """What is wrong is reported by name, and nothing is stored."""
     with pytest.raises(SchemaInvalid):
         function(*arguments, path=path)
 

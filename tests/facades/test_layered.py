@@ -95,7 +95,7 @@ def test_a_layer_is_shown_whole(memory: MultiLayeredMemorySystem, monkeypatch: p
     assert sorted(shown) == [f"n{number}" for number in range(8)]
 
 
-def test_wrong_names_are_told(memory: MultiLayeredMemorySystem) -> None:
+def test_wrong_names_are_reported(memory: MultiLayeredMemorySystem) -> None:
     """An unknown layer or type is an error that names the nearest (L1, L3)."""
     with pytest.raises(QueryInvalid) as layer:
         memory.get_items_by_layer("epsodic")

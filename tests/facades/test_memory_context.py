@@ -97,7 +97,7 @@ def test_what_a_memory_may_be(memory: MemoryContext) -> None:
         memory.recall("only text", "shop")  # type: ignore[arg-type]
 
 
-def test_uses_are_told_and_survive(tmp_path: Path) -> None:
+def test_uses_are_reported_and_survive(tmp_path: Path) -> None:
     """What was recalled counts as used, in the next process as well: 1.05 for each use (M3, M7)."""
     with MemoryContext(path=tmp_path / "W") as first:
         added = first.add_memory("The cache is warmed at night")
@@ -182,7 +182,7 @@ def test_detector_takes_any_shape() -> None:
 
 
 # -- feedback and pruning -----------------------------------------------------------------------------------------
-def test_what_is_stored_is_told_though_no_room_can_be_made(opened: Open) -> None:
+def test_what_is_stored_is_reported_though_no_room_can_be_made(opened: Open) -> None:
     """An invalid policy fails no call that has stored something: anyone who called again would store it twice."""
     root = opened().root
     policy = root / "ContextMemory/configuration/retention_policy.json"

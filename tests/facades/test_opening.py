@@ -237,7 +237,7 @@ def test_config_wins_over_the_memory_context(tmp_path: Path) -> None:
 def test_a_config_that_is_wrong_is_refused(
     tmp_path: Path, config: dict[str, object], error: type[MemfsError], said: str
 ) -> None:
-    """A name or value that a memory context may not have is told when the facade is made."""
+    """A name or value that a memory context may not have is reported when the facade is made."""
     with pytest.raises(error, match=said) as told:
         Facade(tmp_path / "W", config=config)
     assert (told.value.path, told.value.line) == (None, None)  # it stands in no file

@@ -254,7 +254,7 @@ def unpacked(data: bytes) -> bytes | None:
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
-def test_28_every_damaged_object_is_told(root: Path, packed: bool, scale: Scale, git: Git) -> None:
+def test_28_every_damaged_object_is_reported(root: Path, packed: bool, scale: Scale, git: Git) -> None:
     """The integrity check names damage in any object."""
     if packed:
         git(root, "repack", "-adq")

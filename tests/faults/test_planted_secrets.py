@@ -270,7 +270,7 @@ def test_19_the_last_clean_version_is_found_while_a_file_holds_a_secret(workspac
     assert secret_samples.aws_key() in item.content
 
 
-def test_19_a_secret_that_a_person_committed_is_told_and_not_indexed(
+def test_19_a_secret_that_a_person_committed_is_reported_and_not_indexed(
     workspace: Workspace, own_world: Path, git: Callable[..., str]
 ) -> None:
     """What git has already cannot be kept out of it, but out of answers; ``check`` says to revoke and to erase."""

@@ -207,7 +207,7 @@ def test_row_13_a_name_that_cannot_be_an_id_is_refused(name: str) -> None:
     assert isinstance(refusal("content: x\n", f"ContextMemory/memories/semantic/{name}"), IdInvalid)
 
 
-def test_a_file_outside_every_kind_is_told_where_to_go() -> None:
+def test_a_file_outside_every_kind_is_reported_where_to_go() -> None:
     """A folder that is no kind's is an error with the remedy."""
     error = refusal("content: x\n", "ContextMemory/memories/nope/x.yaml")
 

@@ -175,7 +175,7 @@ def test_what_no_rule_joins_keeps_the_last_writers_value_and_says_so(
 
 
 def test_a_change_wins_over_a_removal_unless_removals_stand() -> None:
-    """Also of lines: who removed what the other changed gives way, except where ours is to stand whatever it did."""
+    """Also of lines: a removal of what the other changed loses, except where ours is to stand whatever it did."""
     base, ours, theirs = {"title": "a", "story": "a\nb\nc"}, {"story": "a\nc"}, {"title": "b", "story": "a\nB\nc"}
 
     yielded = merge(base, ours, theirs, SCHEMA)
@@ -191,7 +191,7 @@ def test_a_change_wins_over_a_removal_unless_removals_stand() -> None:
 
 
 def test_keys_where_a_list_belongs_are_no_empty_list() -> None:
-    """A removal that gives way leaves the change, and no empty table, also where a rule does not fit."""
+    """A removal that loses leaves the change, and no empty table, also where a rule does not fit."""
     schema = {"properties": {"words": {"x-merge": "union"}}}
     joined = merge({"words": {"a": 1}}, {}, {"words": {"a": 2}}, schema)
     assert joined.values == {"words": {"a": 2}}

@@ -195,7 +195,7 @@ def test_row_8_an_escaped_surrogate_is_not_unicode() -> None:
 
 
 def test_row_8_a_control_character_is_named() -> None:
-    """What YAML does not allow is told by its number."""
+    """What YAML does not allow is reported by its number."""
     with pytest.raises(ItemSyntaxError, match=r"U\+0001 is not allowed"):
         yaml_text.load('a: "\x01"')
 

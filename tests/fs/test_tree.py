@@ -179,7 +179,7 @@ def irregular(tree: Tree, folder: str) -> dict[str, str]:
     return {entry.path: entry.reason for entry in tree.scan(folder) if not entry.regular}
 
 
-def test_12_a_link_or_file_in_a_folders_place_is_told_by_the_scan(tree: Tree, tmp_path: Path) -> None:
+def test_12_a_link_or_file_in_a_folders_place_is_reported_by_the_scan(tree: Tree, tmp_path: Path) -> None:
     """The folder asked for, or the one above it, may be a link or a file: it is an entry, no error (faults row 12)."""
     tree.write("kinds/good/x.yaml", b"x")
     (tmp_path / "outside").mkdir()
@@ -213,7 +213,7 @@ def flattened(root: Path) -> None:
         (root / "e").rename(root / "d")
 
 
-def test_a_thousand_nested_folders_are_cut_off_and_told(tree: Tree) -> None:
+def test_a_thousand_nested_folders_are_cut_off_and_reported(tree: Tree) -> None:
     """A scan goes 64 folders down, tells the folder it did not enter, and goes on beside it (faults row 11)."""
     nested(tree.root, 1100)
     tree.write("/".join(["d"] * 64) + "/deep.yaml", b"x")
@@ -228,7 +228,7 @@ def test_a_thousand_nested_folders_are_cut_off_and_told(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize("failing", ["open", "list"])
-def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_scanned(
+def test_a_folder_that_cannot_be_read_is_reported_and_the_others_are_scanned(
     tree: Tree, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     """Neither a missing permission nor a failing disk in one folder ends the scan."""

@@ -50,7 +50,7 @@ def net(tmp_path: Path, git: Git) -> Net:
     return made
 
 
-def test_where_lines_met_is_told_newest_first(net: Net) -> None:
+def test_where_lines_met_is_reported_newest_first(net: Net) -> None:
     """Of lines that crossed every meeting point is reported, in an order that is the same in each clone (B3)."""
     repository = Repository.find(net.root)
     assert repository is not None

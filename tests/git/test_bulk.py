@@ -35,13 +35,13 @@ def test_contents_come_as_they_are(
     assert process.sizes(repository.git, []) == {}
 
 
-def test_a_missing_blob_is_told(repository: Repository) -> None:
+def test_a_missing_blob_is_reported(repository: Repository) -> None:
     """What is not there is an error and no empty file."""
     with pytest.raises(HistoryUnavailable, match="not in the repository"):
         list(process.contents(repository.git, {"1" * 40: 3}))
 
 
-def test_a_damaged_blob_is_told(repository: Repository, tmp_path: Path, git: Callable[..., str]) -> None:
+def test_a_damaged_blob_is_reported(repository: Repository, tmp_path: Path, git: Callable[..., str]) -> None:
     """Other bytes under a blob's name, sound as they are, are an error and no content."""
     blobs = []
     for name in "ab":

@@ -121,7 +121,7 @@ def test_a_commit_stopped_at_any_operation_is_undone_or_finished(stage, scale):
         repository = stage.fresh()
         error = Stopped() if number % 2 else OSError(5, "Input/output error")
         io.set_hook(stopping(number, raising(error), READING))
-        # A few failures need no error: an object whose writing cannot be confirmed is written anew.
+        # A few failures need no error: an object whose writing cannot be confirmed is written again.
         with suppress(Stopped, MemfsError):
             commit(repository, stage.groups, MAIN)
         io.set_hook(None)
@@ -426,7 +426,7 @@ def test_row_39_a_lock_whose_owner_ends_in_time_was_not_left(stage, monkeypatch)
     stage.verify(repository)
 
 
-def test_row_12_a_pipe_in_the_place_of_the_index_is_told_and_never_waited_for(world):
+def test_row_12_a_pipe_in_the_place_of_the_index_is_reported_and_never_waited_for(world):
     """What is no file there stops commits with its reason; once it is gone they go on."""
     index = world.root / ".git/index"
     keep = index.read_bytes()

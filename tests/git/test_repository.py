@@ -383,7 +383,7 @@ def damaged_packed_refs(world):
         (damaged_packed_refs, "refs/heads/main", "refs/heads/main is unreadable"),
     ],
 )
-def test_row_28_damaged_refs_are_told_and_never_taken_for_a_new_branch(world, damage, ref, words):
+def test_row_28_damaged_refs_are_reported_and_never_taken_for_a_new_branch(world, damage, ref, words):
     """After a power cut HEAD answers what is known of it, commits wait and say why, and what needs history is typed."""
     repository = world.repository
     world.head = world.git("rev-parse", "HEAD").strip()

@@ -213,7 +213,7 @@ def test_36_a_gc_that_removes_folders_of_objects_is_outlasted(tmp_path, synced):
     assert {name: read_loose(tmp_path, name) for name in wanted} == wanted
 
 
-def test_36_a_gc_without_an_end_is_told(tmp_path):
+def test_36_a_gc_without_an_end_is_reported(tmp_path):
     """Folders that are always gone again are an error that says so."""
     io.set_hook(lambda name, path: shutil.rmtree(path) if name == "open" and len(Path(path).name) == 2 else None)
     try:

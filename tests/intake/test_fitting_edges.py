@@ -49,7 +49,7 @@ def test_a_tag_says_what_an_item_is_about(ask: Callable[[str], set[str]]) -> Non
 
 
 def test_the_best_keeps_back_what_is_far_behind(ask: Callable[[str], set[str]]) -> None:
-    """C6: where one item has all of the words, another with one of them is not told besides."""
+    """C6: where one item has all of the words, another with one of them is not reported besides."""
     assert ask("when does the zeppelin hangar open?") == {"hangar"}
     assert ask("zeppelin") == {"hangar", "tickets"}
 

@@ -118,7 +118,7 @@ def test_who_was_left_out_is_told(intake: Intake) -> None:
     assert result.reason == "stored: 8.0 of at least 6; left out: b"
 
 
-def test_a_reader_that_failed_is_told_with_and_without_review(intake: Intake) -> None:
+def test_a_reader_that_failed_is_reported_with_and_without_review(intake: Intake) -> None:
     """What read nothing out of a draft is named in the verdict and in the reason (C3, D7)."""
     intake._extraction = lambda item: (item.replace(tags=("read",)), {"reader": "it failed"})
     result = intake.store(MemoryItem(DECISION))
@@ -267,7 +267,7 @@ def test_text_of_higher_trust_takes_the_item_over(workspace: Workspace, intake: 
     assert (stored.created, stored.timestamp) == (before.created, before.timestamp)
 
 
-def test_a_repetition_is_told_from_what_changed_meanwhile(workspace: Workspace, intake: Intake) -> None:
+def test_a_repetition_is_reported_from_what_changed_meanwhile(workspace: Workspace, intake: Intake) -> None:
     """An item edited by hand since it was found is looked at again: it may say something else now."""
     first = intake.store(MemoryItem(DECISION))
     stored = workspace.store.get(first.memory_id or "")
@@ -331,7 +331,7 @@ def test_what_says_nearly_the_same_is_linked_not_merged(workspace: Workspace, in
     assert linked(workspace, other.memory_id) == {one.memory_id: "similar"}
 
 
-def test_a_contradiction_is_stored_linked_and_told(workspace: Workspace, intake: Intake) -> None:
+def test_a_contradiction_is_stored_linked_and_reported(workspace: Workspace, intake: Intake) -> None:
     """Nobody's memory is changed: the new one says which it contradicts (C3)."""
     one = intake.store(MemoryItem(DECISION))
     before = workspace.store.get(one.memory_id or "")

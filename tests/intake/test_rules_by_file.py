@@ -34,7 +34,7 @@ def test_p1_a_rule_that_names_the_very_file_applies_whatever_the_edit_is_about(o
     assert told(workspace, "fix the typo in the docstring", "src/menu.py") == []
 
 
-def test_p1_much_that_was_learned_of_a_file_is_not_told_at_each_edit(opened: Open) -> None:
+def test_p1_much_that_was_learned_of_a_file_is_not_reported_at_each_edit(opened: Open) -> None:
     """Of rules that only the file speaks for there are three, behind those whose words fit (P1: no noise)."""
     workspace = opened()
     matters = ["tokens", "cookies", "passwords", "redirects", "captchas", "invitations", "avatars"]

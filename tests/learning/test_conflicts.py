@@ -248,7 +248,7 @@ def test_a_superseded_memory_comes_after_the_one_that_replaced_it(workspace: Wor
 
 
 def test_a_retired_rule_comes_after_what_holds(workspace: Workspace) -> None:
-    """Somebody who asks is not told first what stopped holding (P4)."""
+    """Somebody who asks is not reported first what stopped holding (P4)."""
     for name, status in (("old", "retired"), ("new", "")):
         workspace.store.put(MemoryItem("Restart the proxy after a deploy.", "rule", id=name, status=status))
 

@@ -232,7 +232,7 @@ def test_one_entry_that_cannot_be_read_hides_no_other(workspace: Workspace) -> N
 
 
 def test_there_is_room_for_what_matters(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what was heard the oldest gives way, of what is found again anyway no more is noted (D1)."""
+    """Of what was heard the oldest is dropped, of what is found again anyway no more is noted (D1)."""
     monkeypatch.setattr(inbox, "MOST_HEARD", 2)
     monkeypatch.setattr(inbox, "MOST_FOUND", 1)
     workspace.inbox.add([suggestion("zero")])

@@ -111,7 +111,7 @@ def test_a_field_that_is_none_is_refused_by_its_whole_name(name: str) -> None:
             assert refused.value.field == f"{field}.no_such"
 
 
-def test_a_missing_field_is_told_by_the_name_of_its_document() -> None:
+def test_a_missing_field_is_reported_by_the_name_of_its_document() -> None:
     """The hint has the name by which the document is stored, not that of a class."""
     with pytest.raises(SchemaInvalid) as caught:
         state_documents.AgentOutput.from_dict({})

@@ -318,7 +318,7 @@ def test_the_day_of_an_event_is_looked_for_where_a_memory_begins(workspace: Work
     assert best(workspace, "the logo two weeks after the zebra launch")[0] == "l 2026-05-03"
 
 
-def test_the_first_and_the_last_time_are_told_by_the_times(workspace: Workspace) -> None:
+def test_the_first_and_the_last_time_are_reported_by_the_times(workspace: Workspace) -> None:
     """Of memories that fit as well as the best, the oldest comes first, or the newest, with the factor that did it."""
     for month in (3, 1, 2):
         workspace.store.put(MemoryItem("The shop was deployed", id=f"m{month}", timestamp=f"2026-0{month}-01"))
@@ -405,7 +405,7 @@ def test_a_question_of_a_time_alone_brings_what_was_then(fixes: Workspace, quest
     assert relevance_percents(question, answer.hits) == [100]
 
 
-def test_what_was_then_is_told_with_the_day_itself_first_and_the_newest_before_the_older(fixes: Workspace) -> None:
+def test_what_was_then_is_reported_with_the_day_itself_first_and_the_newest_before_the_older(fixes: Workspace) -> None:
     """The day that is named comes before those around it; of days that are as near the last comes first."""
     for day in (23, 25, 26, 27):
         fixes.store.put(MemoryItem(f"Grace wrote page {day}", id=f"page-{day}", timestamp=f"2026-11-{day}"))

@@ -74,7 +74,7 @@ def test_a_todo_in_progress_keeps_when_it_began() -> None:
     assert task.minutes == 12.0
 
 
-def test_a_task_says_what_else_was_told_and_by_whom() -> None:
+def test_a_task_says_what_else_was_reported_and_by_whom() -> None:
     """TaskCompleted's description and teammate are in the memory (C6)."""
     told = {"task_id": "3", "task_subject": "Tag the release", "task_description": "As v2.0, signed"}
     [item] = _heard(_event("TaskCompleted", teammate_name="shipper\nx", **told)).done.values()
@@ -133,7 +133,7 @@ def test_what_a_person_stopped_after_a_failure_is_no_success() -> None:
     assert [one.outcome.value for one in _heard(failed, _bash("make deploy", 1)).episodes] == ["failure", "success"]
 
 
-def test_a_failure_that_changes_is_told_again() -> None:
+def test_a_failure_that_changes_is_reported_again() -> None:
     """The same thing that fails in another way teaches something else; in the same way it does not (P4)."""
     errors = ("Exit code 1\nno such file", "Exit code 1\nno such file", "Exit code 1\npermission denied")
     found = _heard(*(_bash("make", number, error) for number, error in enumerate(errors))).episodes

@@ -107,7 +107,7 @@ def test_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
     assert _prompts(spool) == ["prompt 0", "prompt 2"]
 
 
-def test_a_full_disk_is_told_and_leaves_the_rest(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_the_rest(tmp_path: Path) -> None:
     """Where there is no room nothing is acknowledged, and what waited before still does (faults row 25)."""
     spool = Spool(tmp_path)
     spool.append(_event(0))

@@ -93,7 +93,7 @@ _NOTHING = [
 
 
 @pytest.mark.parametrize(("sentence", "sort"), _DECISIONS)
-def test_a_decision_is_told_from_the_rest(sentence: str, sort: str) -> None:
+def test_a_decision_is_reported_from_the_rest(sentence: str, sort: str) -> None:
     """A sentence that tells a decision is one, with its sort (C6: decision_type)."""
     found = statement(sentence)
     assert found is not None
@@ -101,7 +101,7 @@ def test_a_decision_is_told_from_the_rest(sentence: str, sort: str) -> None:
 
 
 @pytest.mark.parametrize(("sentence", "sort"), _KNOWLEDGE)
-def test_knowledge_is_told_from_the_rest(sentence: str, sort: str) -> None:
+def test_knowledge_is_reported_from_the_rest(sentence: str, sort: str) -> None:
     """A sentence that states something that lasts is knowledge, with its category (C6)."""
     found = statement(sentence)
     assert found is not None
@@ -214,7 +214,7 @@ def test_of_a_message_the_sentences_that_intend_count() -> None:
         ("", MEDIUM),
     ],
 )
-def test_priority_is_told_by_words(text: str, wanted: str) -> None:
+def test_priority_is_reported_by_words(text: str, wanted: str) -> None:
     """Urgent words give high, words of leisure low, all else medium (C6)."""
     assert priority(text) == wanted
 

@@ -321,7 +321,7 @@ def killed_while_working(root: Path, number: int, operation: int) -> None:
     assert os.WTERMSIG(status) == signal.SIGKILL
 
 
-def test_a_rating_that_changed_is_told_in_the_iterations_of_its_children(opened: Opened) -> None:
+def test_a_rating_that_changed_is_reported_in_the_iterations_of_its_children(opened: Opened) -> None:
     """A gain is judged by the parents' ratings, in whichever iteration they lie (S12)."""
     workspace = opened()
     states = workspace.states

@@ -205,7 +205,7 @@ def test_components_narrow_the_answer(checkpoints: Checkpoints) -> None:
 
 # -- which one ----------------------------------------------------------------------------------------------------
 def test_the_newest_good_one_is_taken_and_the_others_named(workspace: Workspace, checkpoints: Checkpoints) -> None:
-    """A damaged newest checkpoint gives way to the one before, and its reason is reported (S7)."""
+    """Where the newest checkpoint is damaged the one before is used, and the reason is reported (S7)."""
     ids = [checkpoints.create().id for _ in range(3)]
     damage(workspace.root / CHECKPOINTS / ids[2] / PAYLOAD, 80)
     damage(workspace.root / CHECKPOINTS / ids[1] / MANIFEST, 40)
@@ -226,7 +226,7 @@ def test_one_that_was_named_is_never_replaced(workspace: Workspace, checkpoints:
             checkpoints.recover(wrong)
 
 
-def test_without_a_good_one_each_reason_is_told(workspace: Workspace, checkpoints: Checkpoints) -> None:
+def test_without_a_good_one_each_reason_is_reported(workspace: Workspace, checkpoints: Checkpoints) -> None:
     """No checkpoint, or none that verifies, is an error with a remedy (S7)."""
     with pytest.raises(CheckpointInvalid, match="there is no checkpoint"):
         checkpoints.recover()

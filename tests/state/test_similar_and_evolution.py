@@ -158,7 +158,7 @@ def test_ancestors_and_descendants_are_followed_over_iterations(opened: Opened) 
     ]
 
 
-def test_versions_of_a_hypothesis_are_told_in_order(opened: Opened) -> None:
+def test_versions_of_a_hypothesis_are_reported_in_order(opened: Opened) -> None:
     """What stands in several iterations is one hypothesis with several versions, oldest first (S10)."""
     states = opened().states
     for iteration, rating in ((2, 1210), (1, 1200), (11, 1250)):

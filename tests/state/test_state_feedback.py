@@ -46,11 +46,11 @@ def workspace(opened: Opened) -> Workspace:
 
 
 def scout(workspace: Workspace, **options: Any) -> AgentFeedback:
-    """What Scout is told."""
+    """What Scout is reported."""
     return workspace.states.feedback.for_agent("Scout", **options)
 
 
-def test_a_mistyped_name_is_told_from_one_that_nothing_is_said_to(workspace: Workspace) -> None:
+def test_a_mistyped_name_is_reported_from_one_that_nothing_is_said_to(workspace: Workspace) -> None:
     """Who asks for a name that is nearly another one is told which; a new agent is not (S5)."""
     workspace.states.recorder.meta_review({"iteration_number": 2, "critique": {"agent_feedback": {"Scout": ["look"]}}})
     assert "did you mean 'Scout'?" in workspace.states.feedback.for_agent("Scuot").remarks[-1]
@@ -148,7 +148,7 @@ def test_a_changed_review_is_a_new_version(workspace: Workspace) -> None:
 
 
 def test_looking_records_nothing(workspace: Workspace) -> None:
-    """A person may look at what an agent would be told (S5)."""
+    """A person may look at what an agent would be reported (S5)."""
     given = scout(workspace, record=False)
     assert given.text
     assert not given.recorded

@@ -389,7 +389,7 @@ def test_a_protected_edit_is_not_replaced_unread(opened: Open) -> None:
     assert files.read(path).values["state"] == "other"
 
 
-def test_bytes_that_nobody_wrote_are_told_from_an_edit(opened: Open) -> None:
+def test_bytes_that_nobody_wrote_are_reported_from_an_edit(opened: Open) -> None:
     """A flipped bit is an error of its own, isolated to the file (S18)."""
     workspace = opened()
     files = files_of(workspace)

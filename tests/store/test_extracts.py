@@ -63,7 +63,7 @@ def test_equal_bytes_are_read_once(way: int, workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("way", [0, 1])
-def test_of_an_invalid_file_the_last_good_version_is_told(way: int, workspace: Workspace) -> None:
+def test_of_an_invalid_file_the_last_good_version_is_reported(way: int, workspace: Workspace) -> None:
     """S5: a person's broken edit takes nothing away."""
     ask = both(workspace, Reading())[way]
     ask()

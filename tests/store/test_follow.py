@@ -106,7 +106,7 @@ def test_a_new_process_serves_the_committed_version_of_a_broken_file(opened: Ope
 
 
 def test_43_a_version_that_another_process_committed_is_the_last_good_one(opened: Opened) -> None:
-    """An index that knows an older version gives way to what history has, once the file is invalid (faults row 43)."""
+    """What history has replaces an older version in the index, once the file is invalid (faults row 43)."""
     first = opened(index__engine="whoosh")
     stored = first.store.put(MemoryItem("first words", "semantic", id="one"))
     first.store.flush()

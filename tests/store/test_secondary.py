@@ -357,7 +357,7 @@ def test_what_came_home_is_not_replayed_after_a_remount(
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_writes_that_are_out_of_reach_are_told(opened: Opened, spare: Path, named: bool) -> None:
+def test_writes_that_are_out_of_reach_are_reported(opened: Opened, spare: Path, named: bool) -> None:
     """A process that cannot look into the place, or has no setting, says what waits there: nothing is silent (S17)."""
     first = opened(storage__secondary=str(spare))
     first.store.put(item("kept", "at home"))

@@ -188,7 +188,7 @@ def test_documents_have_fields_too(workspace: Workspace) -> None:
     assert "git blame" in str(refused.value.hint)
 
 
-def test_unknown_items_and_fields_are_told(workspace: Workspace) -> None:
+def test_unknown_items_and_fields_are_reported(workspace: Workspace) -> None:
     """A field that is not there names those that are (B2)."""
     put(workspace, title="A title")
     with pytest.raises(ContentError) as refused:

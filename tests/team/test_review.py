@@ -30,7 +30,7 @@ def one(report: Report, name: str) -> ItemChange:
 
 
 # -- what changed -------------------------------------------------------------------------------------------------
-def test_items_are_told_by_what_became_of_them(team: Team) -> None:
+def test_items_are_reported_by_what_became_of_them(team: Team) -> None:
     """Added, changed, superseded, moved and removed items are reported as that; into the archive they move (B4)."""
     team.item("semantic/tabs", "Indent with tabs.")
     team.item("semantic/port", "The gateway listens on port 8080.")
@@ -94,8 +94,8 @@ def test_a_workspace_in_a_folder_is_reviewed_by_itself(tmp_path: Path) -> None:
     assert report.documents == ()
 
 
-def test_documents_and_settings_are_told_key_by_key(team: Team) -> None:
-    """What changed in settings and other documents is told by key (B4)."""
+def test_documents_and_settings_are_reported_key_by_key(team: Team) -> None:
+    """What changed in settings and other documents is reported by key (B4)."""
     team.branch()
     team.write("memfs.toml", '[review]\nendpoint = "https://x.example"\n[recall]\nlimit = 7\n')
     team.write("ContextMemory/configuration/retention_policy.json", "{}\n")
@@ -109,7 +109,7 @@ def test_documents_and_settings_are_told_key_by_key(team: Team) -> None:
     assert told["ContextMemory/configuration/retention_policy.json"].what == "added"
 
 
-def test_conventions_are_told_by_their_standing(team: Team) -> None:
+def test_conventions_are_reported_by_their_standing(team: Team) -> None:
     """A convention that was accepted is named with owner, scope and what changed; one that came or went, too (K8)."""
     said = {"content": "Write dates as 2026-03-01.", "data": "{owner: ada, scope: ['docs/**']}"}
     team.item("convention/dates", status="proposed", **said)

@@ -548,7 +548,7 @@ def test_what_was_erased_elsewhere_is_not_brought_back_by_an_old_clone(site: Sit
     assert "git clone" in (refused.value.hint or "")
     assert "secret.yaml" not in site.git(site.remote, "ls-tree", "-r", "--name-only", "main")
     site.git(site.remote, "update-ref", "-d", "refs/heads/main")
-    assert sync(site.ada).pushed  # made anew by who erased: there is nothing to bring back
+    assert sync(site.ada).pushed  # made again by the one who erased: there is nothing to bring back
 
 
 def test_a_dry_run_moves_nothing(site: Site) -> None:
@@ -729,7 +729,7 @@ def test_a_password_in_an_address_is_not_shown(site: Site) -> None:
     assert "nothing is lost" in (refused.value.hint or "")
 
 
-def test_what_lets_git_in_but_not_memfs_is_told(site: Site) -> None:
+def test_what_lets_git_in_but_not_memfs_is_reported(site: Site) -> None:
     """Where the repository's own configuration has the way in, the message says that it does not count."""
     site.git(site.ada.root, "remote", "set-url", "origin", "http://127.0.0.1:1/x.git")
     site.git(site.ada.root, "config", "http.http://127.0.0.1:1/.extraheader", "AUTHORIZATION: basic token123")
@@ -868,7 +868,7 @@ def test_nothing_is_ever_forced() -> None:
         check(("git", "fetch", "origin"))
 
 
-def test_the_persons_own_settings_hold_and_no_login_is_told(site: Site, own_world: Path) -> None:
+def test_the_persons_own_settings_hold_and_no_login_is_reported(site: Site, own_world: Path) -> None:
     """What they say of ssh, pushes and tags; a password in what git says goes no further (row 41)."""
     script = own_world / "ssh"
     script.write_text("#!/bin/sh\necho \"fatal: no way to 'https://ada:secret@host/x'\" >&2\nexit 1\n")
