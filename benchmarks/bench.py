@@ -1,6 +1,6 @@
 """Bench: one workspace of one size with one engine, which every part measures in turn.
 
-Owns opening that workspace and how often things are repeated. Knows nothing of what is measured.
+Opens that workspace, and says how often things are repeated.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checkout: items laid into a workspace as a checkout lays them, where what storing them takes is measured apart.
 
-Owns their places, and how long to wait until their stamps are trusted.
+Says where items lie, and how long to wait until their stamps are trusted.
 """
 
 from __future__ import annotations

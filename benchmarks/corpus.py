@@ -1,7 +1,7 @@
 """Corpus: real English, cut into memories, the same for the same seed and the same installed packages.
 
-Owns where the text comes from: docstrings of the standard library and of installed packages, and Debian's package
-descriptions where there are any. Nothing is fetched. Knows nothing of what is measured.
+The text comes from docstrings of the standard library and of installed packages, and from Debian's package descriptions
+where there are any. Nothing is fetched.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Phases: where the time of one question goes, cold and by a resident, as milliseconds and as a picture.
 
-Owns a program that is the command, with a clock around some of its functions. What one function calls of another is
-counted once, for the inner one.
+A program that is the command, with a clock around some of its functions. What one function calls of another is counted
+once, for the inner one.
 """
 
 from __future__ import annotations

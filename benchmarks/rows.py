@@ -1,6 +1,6 @@
 """Rows: what one measurement found, and what its budget says of it.
 
-Owns the table of budgets (``docs/decisions/`` says how they came about). Knows nothing of how anything is measured.
+The budgets are in a table here; ``docs/decisions/`` says how they came about.
 """
 
 from __future__ import annotations

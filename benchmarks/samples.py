@@ -1,6 +1,6 @@
 """Samples: durations and what they amount to.
 
-Owns median and percentile. Knows nothing of what took the time.
+Median and percentile.
 """
 
 from __future__ import annotations

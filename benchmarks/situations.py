@@ -1,6 +1,6 @@
 """Situations with known answers: which past failures each should bring to mind.
 
-Owns a small labelled set, in the words agents use, and the measures of how well it is answered. The episodes are of two
+A small labelled set, in the words agents use, and the measures of how well it is answered. The episodes are of two
 made-up projects: a shop's web service and its mobile app. Labels were written before the formula was tried on them.
 """
 

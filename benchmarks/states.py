@@ -1,6 +1,7 @@
 """``python -m benchmarks.states``: how retrieving state grows with the iterations, and how often a cache answers.
 
-Owns what is asked and how the access pattern of a supervisor is made. The documents are ``benchmarks.state_corpus``'.
+Says what is asked, and makes the access pattern of a supervisor. The documents are those of
+``benchmarks.state_corpus``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Surroundings: a HOME, a cache and a git configuration of the benchmark's own, and the facts about the machine.
 
-Owns where everything is written: one temporary folder on the file system of the checkout, outside of any repository.
+Everything is written into one temporary folder on the file system of the checkout, outside of any repository.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Yardsticks: the same work done in the barest way, to run beside memfs in the same minute.
 
-Owns the bare durable write, SQLite's FTS5 without anything around it, and the git command line. Imports nothing of
-memfs.
+The bare durable write, SQLite's FTS5 without anything around it, and the git command line. Imports nothing of memfs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Contenders: memfs and the plain ways to search it is compared with, behind one small shape.
 
-Owns how the entries of a set become items. A contender is made for one memory and answers questions with ids.
+The entries of a set become items here. A contender is made for one memory and answers questions with ids.
 """
 
 from __future__ import annotations

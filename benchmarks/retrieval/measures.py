@@ -1,6 +1,6 @@
 """Measures of an answer: recall, hit, nDCG and reciprocal rank, averaged over questions.
 
-Owns the formulas. An answer is a list of ids, best first; ids that are not relevant count nothing.
+An answer is a list of ids, best first; ids that are not relevant count nothing.
 """
 
 from __future__ import annotations

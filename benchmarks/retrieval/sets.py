@@ -1,8 +1,8 @@
 """Question sets: items and questions in JSON Lines, one folder a set.
 
-Owns their format. ``items.jsonl`` holds ``id, store, session, seq, timestamp, speaker, role, title, text, tags, meta``;
-``queries.jsonl`` holds ``id, store, text, category, as_of, relevant, exclude``. Items of one store form one memory.
-``languages.jsonl`` beside this module is a set of its own, in ten languages and one file.
+``items.jsonl`` holds ``id, store, session, seq, timestamp, speaker, role, title, text, tags, meta``; ``queries.jsonl``
+holds ``id, store, text, category, as_of, relevant, exclude``. Items of one store form one memory. ``languages.jsonl``
+beside this module is a set of its own, in ten languages and one file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """World: a made-up code base with a made-up build, and the work to be done in it.
 
-Owns what the agent's tools do and how that ends. Nothing here knows of memory.
+The agent's tools act on it, and it says how that ends. Nothing here knows of memory.
 """
 
 from __future__ import annotations

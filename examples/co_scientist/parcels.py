@@ -1,6 +1,6 @@
 """The world that is looked into: parcels that came late, and how well a hypothesis explains which.
 
-Owns the made-up data and the score. No agent knows the reasons below; they only see the parcels.
+The data is made up, and so is the score. No agent knows the reasons below; they only see the parcels.
 """
 
 from __future__ import annotations

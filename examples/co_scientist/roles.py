@@ -1,6 +1,6 @@
 """The agents: each does one task of an iteration, from what the context memory holds, and stores what it made.
 
-Owns how each agent works. None of them remembers anything between two tasks: a process may end after any of them.
+None of them remembers anything between two tasks: a process may end after any of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The supervisor: hands out the tasks of an iteration, keeps the system's state up to date, and resumes after a crash.
 
-Owns the order of work. What it knows between two tasks lies in the context memory.
+What it knows between two tasks lies in the context memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A hostile repository: whatever of it is run leaves a canary.
 
-Owns planting every setting, hook, attribute and file by which a repository that came from elsewhere can make git, or a
-program that reads it, run something. ``sing`` is the control: ordinary git, which must leave canaries.
+Plants every setting, hook, attribute and file by which a repository that came from elsewhere can make git, or a program
+that reads it, run something. ``sing`` is the control: ordinary git, which must leave canaries.
 """
 
 from __future__ import annotations

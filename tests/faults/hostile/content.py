@@ -1,6 +1,6 @@
 """Hostile content: files that a hand, a pull request or a tool could put into a workspace.
 
-Owns the table: which bytes under which name, and the one error that each must be reported as.
+A table says which bytes lie under which name, and the one error that each must be reported as.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Planted state: what an unzipped repository can bring along in ``.git/memfs/``, where memfs keeps its own records.
 
-Owns writing such records as memfs itself would, and worse.
+Writes such records as memfs itself would, and worse.
 """
 
 from __future__ import annotations

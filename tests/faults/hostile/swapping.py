@@ -1,6 +1,6 @@
 """Swapping: a folder and a link trade places, atomically, for as long as memfs works in it.
 
-Owns the attacker, a process of its own, and its kernel call.
+The attacker is another process, which makes the kernel call.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Aftermath: what a workspace is like after a fault.
 
-Owns looking at it with fresh eyes: what it holds, what was left lying about, and whether git and ``memfs check`` find
-it whole. It changes nothing but what opening and committing change.
+Opens it afresh and looks at what it holds, what was left lying about, and whether git and ``memfs check`` find it
+whole. It changes nothing but what opening and committing change.
 """
 
 from __future__ import annotations

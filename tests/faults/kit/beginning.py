@@ -1,7 +1,7 @@
 """Beginnings: the workspace that a tier starts from, quick to have again.
 
-Owns making it once and copying it. Copies lie in memory where there is a place for them, since a copy is made for every
-point that is tried.
+It is made once and copied. Copies lie in memory where there is a place for them, since a copy is made for every point
+that is tried.
 """
 
 from __future__ import annotations

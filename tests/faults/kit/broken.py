@@ -1,7 +1,7 @@
 """Broken variants: memfs with one of its safeguards taken out.
 
-Owns the variants, each a patch that lasts as long as a ``with`` block. A tier proves nothing unless it catches the
-variants made for it, so each tier is run against them first.
+Each variant is a patch that lasts as long as a ``with`` block. A tier proves nothing unless it catches the variants
+made for it, so each tier is run against them first.
 """
 
 from __future__ import annotations

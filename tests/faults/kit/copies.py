@@ -1,7 +1,7 @@
 """Copies: a workspace copied for a test, as quickly as it goes.
 
-Owns what of it is worth copying. A copy is made for most tests and for every point that a fault tier tries, and what it
-writes is the dearest thing about it.
+Leaves out what is not worth copying: a copy is made for most tests and for every point that a fault tier tries, and
+writing it is the most expensive part.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A crowd: many processes that write to one workspace at once, and a person who works in the same repository.
 
-Owns starting the writers (forked from one process that has imported memfs already, so that 64 of them cost what 64
-forks cost), their acknowledgements, and the person's commands. The acknowledgements are lines that a writer writes only
-after the store returned; the test's own process reads and keeps them. Run as a script it is that one process.
+The writers are forked from one process that has imported memfs already, so that 64 of them cost what 64 forks cost.
+Their acknowledgements are lines that a writer writes only after the store returned; the test's own process reads and
+keeps them. Run as a script it is that one process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Figures: how much each tier tried, and what it found.
 
-Owns collecting one row for each tier, across worker processes, and the table they become. A row travels as a property
-of the test's report, so that it survives ``pytest -n``.
+Collects one row for each tier, across worker processes, into a table. A row travels as a property of the test's report,
+so that it survives ``pytest -n``.
 """
 
 from __future__ import annotations

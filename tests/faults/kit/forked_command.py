@@ -4,8 +4,8 @@ For tests that run many commands as people do and look at what they print. What 
 arguments, environment, folder, standard streams, signals, exit code, and a process. With ``-c`` each runs a text of
 Python, as an interpreter would. Tests of starting and of what is imported start an interpreter instead.
 
-Owns the processes that are forked: a small one that has imported memfs, and a fork of the tests' own process, which has
-imported the libraries of all doors too. That one is taken before the first test: nothing that a test leaves is in it.
+Two processes are forked: a small one that has imported memfs, and a fork of the tests' own process, which has imported
+the libraries of all doors too. That one is made before the first test: nothing that a test leaves is in it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fuzz: files as no sane editor writes them, made from sane ones.
 
-Owns the seeds and the ways to spoil them. The same number always gives the same file, so that a finding is a number.
+The same number always gives the same file, so that a finding is a number.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A repository that holds one item in every way a repository can, and the search that finds it again.
 
-Owns its making, by a person's own git beside memfs, and the person's own look at what is left. Knows nothing of how an
-item is erased.
+A person's own git makes it beside memfs, and looks at what is left.
 """
 
 from __future__ import annotations

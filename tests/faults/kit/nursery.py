@@ -1,9 +1,8 @@
 """Writers: processes that carry out a script and can be killed at any moment.
 
-Owns starting them, hearing how far they got, and their death. The nursery is one process that has memfs loaded and
-forks a writer on request, so that a kill costs milliseconds; it has one thread, so that a fork is safe. A writer says
-one line for each step, *after* the store acknowledged it, through a pipe of which the test's process holds the other
-end.
+The nursery is one process that has memfs loaded and forks a writer on request, so that a kill costs milliseconds; it
+has one thread, so that a fork is safe. A writer says one line for each step, *after* the store acknowledged it, through
+a pipe of which the test's process holds the other end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Orphans: the git of a process that was killed, still at work; and children that a program forks beside memfs.
 
-Owns a git that is late, a process that dies right after it has started one, and a child that lives on. What is true
-afterwards is the business of the tests.
+A git that is late, a process that dies right after it has started one, and a child that lives on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Patience: limits of time that a busy machine does not decide.
 
-Owns how a test waits for what is meant to be in time, while what hangs is late for good, and the hook of an agent's
-program with so much time that only what hangs is ever ended.
+A test waits here for what is meant to be in time, while what hangs is late for good. The hook of an agent's program
+gets so much time that only what hangs is ever ended.
 """
 
 from __future__ import annotations

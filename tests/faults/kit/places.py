@@ -1,6 +1,6 @@
 """Places that fail: file systems whose power can be cut, that are full, or that refuse.
 
-Owns making, breaking and removing them. All need rights that a test may lack: a tier that cannot have its place is
+They are made, broken and removed here. All need rights that a test may lack: a tier that cannot have its place is
 skipped with the reason, and so never passes unseen.
 """
 

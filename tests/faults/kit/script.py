@@ -1,7 +1,7 @@
 """Scripts: what a writer is told to do, and what may be found when it died on the way.
 
-Owns the steps and the model they are judged by: a mapping from id to type and content. Both are made by the test's
-process before the writer starts. Knows nothing of how a writer is run or stopped.
+Has the steps and the model they are judged by: a mapping from id to type and content. Both are made by the test's
+process before the writer starts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sources: the modules of memfs as syntax trees, for tests that look at the code.
 
-Owns reading them: once for all tests of a process, since that takes longer than all that is asked.
+They are read once for all tests of a process, since that takes longer than all that is asked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tracing: faults injected into the system calls of a running writer, by strace.
 
-Owns attaching to a writer that waits, and reading what it did. The writer is attached to when its workspace is open, so
-that calls are counted from the beginning of its first step, not of its process.
+The writer is attached to when its workspace is open, so that calls are counted from the beginning of its first step,
+not of its process.
 """
 
 from __future__ import annotations
