@@ -153,18 +153,20 @@ def _proved(
 
 def _spliced(parsed: ParsedFile, mapping: Mapping[str, Any], order: Order) -> bytes | None:
     """The old text with single fields changed, or None where that cannot be done or proved."""
-    from memfs.format import yaml_text
-    from memfs.format.splice import Unspliceable, splice, with_last_newline  # what only reads is spared it
+    from memfs.format import splice, yaml_text  # what only reads is spared both
 
     text = parsed.text.text
     try:
-        root = yaml_text.tree(text)
-        if not text.endswith("\n"):
-            text = with_last_newline(text, root)
+        made = splice.replace_lines(text, parsed.mapping, mapping, order)
+        if made is None:
             root = yaml_text.tree(text)
-        data = parsed.text.encode(splice(text, root, parsed.mapping, mapping, order))
+            if not text.endswith("\n"):
+                text = splice.with_last_newline(text, root)
+                root = yaml_text.tree(text)
+            made = splice.splice(text, root, parsed.mapping, mapping, order)
+        data = parsed.text.encode(made)
         return data if same(yaml_text.load(decode(data).text), mapping) else None
-    except (Unspliceable, ContentError):
+    except (splice.Unspliceable, ContentError):
         return None
 
 
@@ -236,6 +238,7 @@ class Codec:
     def __init__(self, schemas: Schemas | None, kinds: KindTable, allow_invisible: bool = False) -> None:
         self._given, self._kinds, self._allow_invisible = schemas, kinds, allow_invisible
         self._last: tuple[bytes, str, ParsedFile] | None = None
+        self._written: tuple[bytes, str, Mapping[str, Any]] = b"", "", {}
 
     @cached_property
     def schemas(self) -> Schemas:
@@ -411,7 +414,12 @@ class Codec:
     def _parse(self, data: bytes, path: str) -> ParsedFile:
         last = self._last  # a writer reads what it replaces, and replaces it then
         if last is None or last[0] is not data or last[1] != path:
-            last = self._last = data, path, parse(_limited(data, ITEM_LIMIT), path, self._allow_invisible)
+            written, place, mapping = self._written
+            if place == path and written == data:  # it was proved to hold just this
+                parsed = ParsedFile(decode(data), dict(mapping), path.endswith(".json"))
+            else:
+                parsed = parse(_limited(data, ITEM_LIMIT), path, self._allow_invisible)
+            last = self._last = data, path, parsed
         return last[2]
 
     def _parse_document(self, data: bytes, path: str) -> ParsedFile:
@@ -474,6 +482,7 @@ class Codec:
         encoded = render(mapping, path, parsed, item_fields.ORDER)
         _limited(encoded.data, ITEM_LIMIT)
         self._prove_item(mapping, kind, item)
+        self._written = encoded.data, path, mapping
         return encoded._replace(mapping=mapping)
 
     def _prove_item(self, mapping: Mapping[str, Any], kind: Kind, item: MemoryItem) -> None:

@@ -5,7 +5,7 @@ Keys have one canonical order, and a field at its default is left out of a new f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from datetime import datetime
 from operator import attrgetter
 
@@ -37,8 +37,8 @@ def fields_of(mapping: Mapping[str, Any], memory_type: str, fallback: datetime, 
     return {"memory_type": memory_type, **fields, **place}
 
 
-def values(item: MemoryItem) -> dict[str, Any]:
-    """Every field as it is written, defaults included, in canonical order.
+def values(item: MemoryItem, names: Container[str] | None = None) -> dict[str, Any]:
+    """Every field as it is written, or those named, defaults included, in canonical order.
 
     Raises:
         SchemaInvalid, ItemTooDeep: a value that no file can hold.
@@ -46,6 +46,7 @@ def values(item: MemoryItem) -> dict[str, Any]:
     return {
         name: field.write(value, name) if value or name in _NUMBERS else type(field.default)()
         for (name, field), value in zip(_FIELDS.items(), _values_of(item), strict=True)
+        if names is None or name in names
     }
 
 
@@ -64,8 +65,14 @@ def fresh(item: MemoryItem) -> dict[str, Any]:
 def changed(mapping: Mapping[str, Any], before: MemoryItem, item: MemoryItem) -> dict[str, Any]:
     """The mapping of an existing file, changed only in the fields in which the items differ."""
     result = dict(mapping)
-    old, new = values(before), values(item)
-    for name, value in new.items():
+    differ = [
+        name
+        for name, there, wanted in zip(_FIELDS, _values_of(before), _values_of(item), strict=True)
+        if not (wanted.__class__ is there.__class__ and wanted == there and (wanted.__class__ in _EXACT or not wanted))
+    ]
+    old, new = values(before, differ), values(item, {*differ, "timestamp", "created"})
+    for name in differ:
+        value = new[name]
         if same(old[name], value) or (name == "importance" and old[name] == value):
             continue
         if value is None or (value == _FIELDS[name].default and name != "trust"):
@@ -183,6 +190,8 @@ _FIELDS: Mapping[str, _Field] = {
 }
 _NUMBERS = frozenset({"importance", "pinned"})
 """Fields whose usual value is not their empty one."""
+_EXACT = frozenset({str, float, bool, datetime, type(None)})
+"""Sorts of values that are written as the same where they are equal."""
 _values_of = attrgetter(*_FIELDS)
 _READS = {name: field.read for name, field in _FIELDS.items()}
 ORDER: Order = {name: {} for name in ("type", *_FIELDS)} | {"origin": {part: {} for part in _ORIGIN}}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from memfs.dataclass import dataclass
@@ -45,6 +46,41 @@ def splice(text: str, root: Node, old: Mapping[str, Any], new: Mapping[str, Any]
     edits = _Edits(text)
     edits.mapping(root, old, new, order)
     return edits.apply()
+
+
+def replace_lines(text: str, old: Mapping[str, Any], new: Mapping[str, Any], order: Order) -> str | None:
+    """As ``splice``, but quicker, where each changed field has the very lines that memfs gives it; else None."""
+    lined = f"\n{text}"
+    starts = sorted((lined.find(f"\n{key}:"), key) for key in old)
+    if not starts or starts[0][0] < 0 or "\r" in text or text[-1] != "\n":
+        return None
+    ends = [*(start for start, _ in starts[1:]), len(text)]
+    held = {key: text[start:end] for (start, key), end in zip(starts, ends, strict=True)}
+    parts, ranks = {key: [lines] for key, lines in held.items()}, _ranks(order, new)
+    for key, lines in held.items():
+        if key not in new or not same(old[key], new[key]):
+            if not (_is_simple(old[key]) and _is_simple(new.get(key)) and lines == _lines(key, old[key])):
+                return None
+            parts[key] = [_lines(key, new[key])] if key in new else []
+    for key in sorted(new.keys() - old.keys(), key=ranks.__getitem__):
+        nearest = max(
+            (rank, name) for name in held if (rank := ranks.get(name, -1)) < ranks[key] or name == starts[0][1]
+        )[1]
+        if ranks.get(nearest, -1) > ranks[key] or held[nearest] != _lines(nearest, old[nearest]):
+            return None
+        parts[nearest].append(_lines(key, new[key]))
+    return text[: starts[0][0]] + "".join(chain.from_iterable(parts.values()))
+
+
+def _is_simple(value: Any) -> bool:
+    """Whether a value has no parts whose order or style in the text is to stay."""
+    if value.__class__ is list:
+        return bool(value) and {str}.issuperset(map(type, value))
+    return value.__class__ is not dict
+
+
+def _lines(key: str, value: Any) -> str:
+    return "\n".join(yaml_text.entry(key, value, 0)) + "\n"
 
 
 def with_last_newline(text: str, root: Node) -> str:

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, PathEscape, SchemaInvalid
+from memfs.format.item_fields import ORDER
 from memfs.format.text import shown
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.tree import Content, refuse_rot
@@ -260,13 +261,15 @@ class Planner:
         encoded = self._parts.codec.write(item, path, before if existing is not None else None)
         stored = item.replace(path=path, sha256=sha256(encoded.data), durability="")
         rewritten = encoded.rewritten or (before is not None and existing is None)
+        said = encoded.mapping or {}
         return FilePlan(
             path=path,
             before=before,
             after=encoded.data,
             item=stored,
             rewritten=rewritten,
-            vetted=existing is None,  # then nothing is in the file but the item
+            # nothing is in the file but the item: no comment, and no field of other programs
+            vetted=existing is None or (b"#" not in encoded.data and said.keys() <= ORDER.keys()),
             mapping=encoded.mapping,
         )
 

@@ -209,7 +209,8 @@ class Store(FolderReader):
         """
         for _ in range(_TRIES):
             with self._attempt():
-                plans = self.writing.planner.put(item, expected, allow_secret)
+                with self._parts.tree.holding_folders():
+                    plans = self.writing.planner.put(item, expected, allow_secret)
                 self._carry_out(plans, message, source, batch=len(plans) > 1, critical=critical)
                 return plans[0].stored(self._parts.durability(plans[0].path))
         raise _outdated_again()

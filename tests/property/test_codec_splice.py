@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from memfs.errors import ContentError
-from memfs.format import yaml_text
+from memfs.format import splice, yaml_text
 from memfs.format.codec import parse, render
 from memfs.format.plain import Node, same
 
@@ -114,6 +114,31 @@ def test_splices_mean_what_was_meant_and_keep_untouched_fields() -> None:
         else:
             assert_untouched(text, encoded.data.decode(), parsed.mapping, after)
     assert rewritten < tried / 200
+
+
+def test_whole_lines_are_replaced_as_splices_would() -> None:
+    """Of 3,000 random changes, what whole lines can say is what a splice with all positions makes."""
+    maker = Maker(11)
+    tried = replaced = 0
+    while tried < 3_000:
+        before = maker.mapping()
+        text = yaml_text.document(before)
+        text = maker.decorated(text) if maker.random.random() < 0.5 else text
+        try:
+            old = parse(text.encode(), "x.yaml").mapping
+        except ContentError:
+            continue
+        new = {key: maker.value(2) if maker.random.random() < 0.5 else part for key, part in old.items()}
+        new |= {key: maker.value(2) for key in maker.random.sample("ijkl", maker.random.randint(0, 2))}
+        for key in maker.random.sample(list(old), maker.random.randint(0, 1)):
+            del new[key]
+        order = {key: {} for key in maker.random.sample("abcdefghijkl", maker.random.choice((0, 6, 12)))}
+        lines = splice.replace_lines(text, old, new, order)
+        tried += 1
+        if lines is not None and new:
+            replaced += 1
+            assert lines == splice.splice(text, yaml_text.tree(text), old, new, order)
+    assert replaced > 300
 
 
 def assert_untouched(before: str, after: str, old: dict[str, Any], new: dict[str, Any]) -> None:
