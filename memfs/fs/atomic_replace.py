@@ -10,7 +10,6 @@ from __future__ import annotations
 import _thread
 import os
 import stat
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -145,36 +144,32 @@ def _exchanged(temporary: str, name: str, folder: int, path: str, over: str, our
             raise FileChanged(path, *_given_back(temporary, name, folder, path, displaced, ours))
         io.unlink(temporary, dir_fd=folder)
     finally:
-        _close_soon(fd)
+        if fd >= 0:
+            _close_soon(fd)
     return True
 
 
 _SOON, _MOST_OPEN = 0.02, 16
 _open: list[int] = []
-_closer = threading.Lock()
-"""Held while a thread is about to close the files in ``_open``."""
 
 
 def _close_soon(fd: int) -> None:
     """Close a file that lost its last name, in the background: where the disk discards what is freed, that takes as
     long as making a file durable. A killed process closes its files, too.
     """
-    if fd < 0:
-        return
+    first = not _open
     _open.append(fd)
-    if len(_open) > _MOST_OPEN:
-        free_room()
-    elif _closer.acquire(blocking=False):
-        try:
+    try:
+        if first:
             _thread.start_new_thread(_close_later, ())  # ``threading`` would wait until it runs
-        except RuntimeError:
-            _closer.release()
+        elif len(_open) > _MOST_OPEN:
             free_room()
+    except RuntimeError:  # the system gives no thread
+        free_room()
 
 
 def _close_later() -> None:
     time.sleep(_SOON)
-    _closer.release()
     free_room()
 
 
@@ -187,13 +182,7 @@ def free_room() -> bool:
     return found
 
 
-def _forget_thread() -> None:
-    global _closer
-    _closer = threading.Lock()
-    free_room()
-
-
-os.register_at_fork(after_in_child=_forget_thread)
+os.register_at_fork(after_in_child=free_room)
 
 
 def take_away(name: str, folder: int, path: str, over: str | None) -> None:

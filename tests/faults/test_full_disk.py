@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -152,7 +151,6 @@ def test_25_a_full_disk_refuses_reads_and_still_forgets(disk: Disk) -> None:
 
 def test_25_what_was_replaced_makes_room_when_it_is_wanted(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for one version more, an item changes again and again although nothing was freed in the background."""
-    monkeypatch.setattr(atomic_replace, "_closer", threading.Lock())
     monkeypatch.setattr(atomic_replace, "_close_later", lambda: None)
     with opened_on(disk) as workspace:
         workspace.store.put(item("kept", "0" * 65_536))
