@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from statistics import mean, quantiles
 
-from benchmarks.retrieval.contenders import Fts5, Make, Memfs, PlainBm25
-from benchmarks.retrieval.measures import Measured, averaged, measure
+from benchmarks.retrieval.contenders import Fts5, Make, Memfs, PlainBm25, Reference
+from benchmarks.retrieval.measures import Measured, averaged, half_widths, measure
 from benchmarks.retrieval.sets import Memory, read_languages, read_set
 from benchmarks.surroundings import hermetic
 
@@ -29,6 +29,7 @@ class Row:
         contender: its name.
         questions: how many were asked.
         means: over all questions.
+        halves: half the width of the 95 % interval of each mean.
         shares: recall among the first ten by category of question; empty where the set has none.
         p50, p95: milliseconds that a question took.
     """
@@ -36,6 +37,7 @@ class Row:
     contender: str
     questions: int
     means: Measured
+    halves: Measured
     shares: Mapping[str, float]
     p50: float
     p95: float
@@ -86,7 +88,15 @@ def asked_all(name: str, make: Make, memories: Sequence[Memory], folder: Path) -
         shutil.rmtree(folder, ignore_errors=True)
     cut = quantiles(times, n=20) if len(times) > 1 else times * 20
     means = {category: mean(kept) for category, kept in sorted(shares.items())}
-    return Row(contender=name, questions=len(found), means=averaged(found), shares=means, p50=cut[9], p95=cut[18])
+    return Row(
+        contender=name,
+        questions=len(found),
+        means=averaged(found),
+        halves=half_widths(found),
+        shares=means,
+        p50=cut[9],
+        p95=cut[18],
+    )
 
 
 def _contenders(engine: str, settings: Sequence[str], embedders: Sequence[str]) -> dict[str, Make]:
@@ -96,7 +106,7 @@ def _contenders(engine: str, settings: Sequence[str], embedders: Sequence[str]) 
         return lambda entries, folder: Memfs(entries, folder, chosen, embedder)
 
     by_meaning = {f"+ {name}": memfs(name) for name in embedders}
-    return {"memfs": memfs(), **by_meaning, "bm25": PlainBm25, "fts5": Fts5}
+    return {"memfs": memfs(), **by_meaning, "reference": Reference, "bm25": PlainBm25, "fts5": Fts5}
 
 
 def _heading() -> str:
@@ -105,8 +115,10 @@ def _heading() -> str:
 
 
 def _line(row: Row) -> str:
-    means = "".join(f"{getattr(row.means, field.name):>12.3f}" for field in fields(Measured))
-    return f"{row.contender:12}{row.questions:>7}{means}{row.p50:>9.2f}{row.p95:>9.2f}"
+    names = [field.name for field in fields(Measured)]
+    means = "".join(f"{getattr(row.means, name):>12.3f}" for name in names)
+    halves = "".join(f"{f'±{getattr(row.halves, name):.3f}':>12}" for name in names)
+    return f"{row.contender:12}{row.questions:>7}{means}{row.p50:>9.2f}{row.p95:>9.2f}\n{'':19}{halves}"
 
 
 def _by_category(rows: Sequence[Row]) -> Iterator[str]:
@@ -122,7 +134,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("folder", type=Path, nargs="?", help="folder that holds the sets, one folder each")
     parser.add_argument("--sets", nargs="*", default=(), help="only these sets")
     parser.add_argument(
-        "--only", nargs="*", default=(), help="only these contenders: memfs, bm25, fts5, unicode61, trigram"
+        "--only", nargs="*", default=(), help="only these contenders: memfs, reference, bm25, fts5, unicode61, trigram"
     )
     parser.add_argument(
         "--embedder",

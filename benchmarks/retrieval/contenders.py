@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from math import log
 from pathlib import Path
@@ -18,6 +18,7 @@ from benchmarks.retrieval.measures import DEPTH
 from benchmarks.retrieval.sets import Asked, Entry
 from memfs import MemoryItem, Origin, Query, open_workspace
 from memfs.model.time import parse_time
+from memfs.search.analyzer import STOP_WORDS, stem
 
 _WORD = re.compile(r"\w+")
 _BATCH = 500
@@ -91,17 +92,25 @@ def _item(entry: Entry, name: str) -> MemoryItem:
 class PlainBm25:
     """BM25 over lower-cased words of title, text and tags; k1 1.2, b 0.75; nothing else."""
 
+    named = False
+    """Whether the speaker's name is a word of what was said."""
+
     def __init__(self, entries: Sequence[Entry], folder: Path) -> None:
         del folder
         self._ids = [entry.id for entry in entries]
-        self._bags = [Counter(_words(entry)) for entry in entries]
+        self._bags = [Counter(self.words(_text(entry, named=self.named))) for entry in entries]
         self._lengths = [sum(bag.values()) for bag in self._bags]
         self._mean = sum(self._lengths) / max(1, len(entries))
         self._held = Counter(word for bag in self._bags for word in bag)
 
+    @staticmethod
+    def words(text: str) -> Sequence[str]:
+        """What is counted of a text."""
+        return _WORD.findall(text.lower())
+
     def answer(self, asked: Asked) -> list[str]:
         """See ``Contender``."""
-        words = set(_WORD.findall(asked.text.lower()))
+        words = set(self.words(asked.text))
         scored = [(self._score(number, words), number) for number in range(len(self._ids))]
         best = sorted((row for row in scored if row[0] > 0), key=lambda row: (-row[0], row[1]))
         return [self._ids[number] for _, number in best[:DEPTH]]
@@ -120,8 +129,47 @@ class PlainBm25:
         """See ``Contender``."""
 
 
-def _words(entry: Entry) -> list[str]:
-    return _WORD.findall(" ".join((entry.title, entry.text, *entry.tags)).lower())
+class Reference(PlainBm25):
+    """What a plain ranker does in a few lines: BM25 over English stems without stop words, the speaker's name among
+    them, and in a talk half of what its neighbours have and a fifth of what the best of its session has.
+    """
+
+    named = True
+
+    def __init__(self, entries: Sequence[Entry], folder: Path) -> None:
+        super().__init__(entries, folder)
+        self._places = {(entry.session, entry.sequence): at for at, entry in enumerate(entries) if entry.session}
+        self._sessions = [entry.session for entry in entries]
+        self._numbers = [entry.sequence for entry in entries]
+
+    @staticmethod
+    def words(text: str) -> Sequence[str]:
+        """Stems without stop words."""
+        return [stem(word) for word in _WORD.findall(text.lower()) if word not in STOP_WORDS]
+
+    def answer(self, asked: Asked) -> list[str]:
+        """See ``Contender``."""
+        words = set(self.words(asked.text))
+        plain = [self._score(number, words) for number in range(len(self._ids))]
+        best: dict[str, float] = {}
+        for session, score in zip(self._sessions, plain, strict=True):
+            best[session] = max(score, best.get(session, 0.0))
+        scored = [
+            score + sum(0.5 * plain[at] for at in self._beside(number)) + 0.2 * (best[session] if session else 0.0)
+            for number, (score, session) in enumerate(zip(plain, self._sessions, strict=True))
+        ]
+        return [self._ids[at] for at in sorted(range(len(scored)), key=lambda at: -scored[at])[:DEPTH] if scored[at]]
+
+    def _beside(self, number: int) -> Iterator[int]:
+        """The places of what stands right before and after one in its session."""
+        session, at = self._sessions[number], self._numbers[number]
+        if session and at is not None:
+            places = (self._places.get((session, at + step)) for step in (-1, 1))
+            yield from (place for place in places if place is not None)
+
+
+def _text(entry: Entry, *, named: bool = False) -> str:
+    return " ".join(((entry.speaker,) if named else ()) + (entry.title, entry.text, *entry.tags))
 
 
 class Fts5:
@@ -134,7 +182,7 @@ class Fts5:
         self._ids = [entry.id for entry in entries]
         self._db = sqlite3.connect(folder / "fts.db")
         self._db.execute(f"CREATE VIRTUAL TABLE item USING fts5(text, tokenize='{tokenizer}')")
-        rows = [(" ".join((entry.title, entry.text, *entry.tags)),) for entry in entries]
+        rows = [(_text(entry),) for entry in entries]
         self._db.executemany("INSERT INTO item(text) VALUES (?)", rows)
 
     def answer(self, asked: Asked) -> list[str]:

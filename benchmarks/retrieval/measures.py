@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from math import log2
-from statistics import mean
+from math import log2, sqrt
+from statistics import mean, pstdev
 
 from benchmarks.retrieval.sets import Asked
 
@@ -58,3 +58,11 @@ def measure(answer: Sequence[str], asked: Asked) -> Measured:
 def averaged(found: Sequence[Measured]) -> Measured:
     """The mean over questions."""
     return Measured(**{field.name: mean(getattr(one, field.name) for one in found) for field in fields(Measured)})
+
+
+def half_widths(found: Sequence[Measured]) -> Measured:
+    """Half the width of the 95 % interval of each mean over questions."""
+    root = sqrt(len(found))
+    return Measured(
+        **{field.name: 1.96 * pstdev(getattr(one, field.name) for one in found) / root for field in fields(Measured)}
+    )

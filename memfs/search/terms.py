@@ -45,6 +45,7 @@ Asked = tuple[Mapping[str, float], TermStatistics]
 
 MAX_TERMS = 128
 COMMON_WEIGHT = 0.5
+DENIAL_WEIGHT = 0.25
 ASSISTANT_WEIGHT = 0.5
 SLIP_WEIGHT = 0.5
 OTHER_WEIGHT = 0.25
@@ -59,6 +60,8 @@ _SPEAKER = regex(r"(?m)^[^\S\n]*([^\W\d_][\w .-]{0,30}?)[^\S\n]*:\s")
 _ASSISTANTS, _NAMELESS = (frozenset(word_lists()["speakers"][name].split()) for name in ("assistants", "nameless"))
 COMMON_WORDS = frozenset(word_lists()["talk"].split())
 """Words of talk that narrow nothing down. They are searched for, as they may be all that was said."""
+_DENIALS = frozenset(("never", "no", "nobody", "none", "nor", "not", "nothing", "without"))
+"""What is denied is looked for in texts: these words alone are in many that deny something else."""
 
 
 @cache
@@ -76,7 +79,9 @@ def weights(text: str) -> Mapping[str, float]:
     codes = analyzer.languages(text)
     for turn in reversed(turns(text)):
         for word in analyzer.words(turn.text, codes):
-            share = turn.worth * (COMMON_WEIGHT if word.text.casefold() in COMMON_WORDS else 1.0)
+            plain, share = word.text.casefold(), turn.worth
+            if plain in _DENIALS or plain in COMMON_WORDS:
+                share *= DENIAL_WEIGHT if plain in _DENIALS else COMMON_WEIGHT
             for terms, part in ((word.terms, share), (word.others, share * OTHER_WEIGHT)):
                 for term in terms:
                     if term in found or len(found) < MAX_TERMS:

@@ -89,6 +89,8 @@ def test_items_without_a_place_gain_nothing() -> None:
         ("anything", {"asks": True}, "statement", False),
         ("anything", {"role": "assistant"}, "person", False),
         ("anything", {"role": "assistant", "sequence": None}, "person", None),
+        ("summarize what we planned", {"role": "assistant"}, "person", None),
+        ("总结一下我们的计划", {"role": "assistant"}, "person", None),
     ],
 )
 def test_each_factor_says_what_it_is_for(

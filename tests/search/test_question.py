@@ -17,6 +17,12 @@ def test_words_of_talk_weigh_half() -> None:
     assert weights("What kind of database do we want?") == {"kind": 0.5, "databas": 1.0, "want": 0.5}
 
 
+def test_a_word_that_denies_weighs_less_than_what_is_denied() -> None:
+    """Most texts with such a word deny something else."""
+    assert weights("when do we not deploy") == {"not": 0.25, "deploy": 1.0}
+    assert weights("never") == {"never": 0.25}
+
+
 def test_only_words_of_talk_are_asked_for_all_the_same() -> None:
     """A question of nothing else still finds things."""
     assert set(weights("What do you think?")) == {"think"}
