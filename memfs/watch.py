@@ -177,7 +177,7 @@ def _inodes_of(name: str) -> Iterator[int]:
 
 
 Heard = Callable[[list[str], bool], None]
-"""Told of the absolute paths of one event, and whether it concerns a folder."""
+"""Called with the absolute paths of one event, and whether it concerns a folder."""
 
 _LONGEST_END = 5.0
 _READERS: set[str] = set()

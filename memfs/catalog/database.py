@@ -26,7 +26,7 @@ _WAIT_SECONDS, _SHORT_SECONDS = 10.0, 2.0
 _MEMORY = ":memory:"
 # A whole look writes tens of megabytes: with SQLite's own small limits it would wait for the disk most of the time. In
 # pages of 8 KB little is left over beside rows of some kilobytes. There is no write-ahead log: SQLite maps a file
-# beside it into memory, and whoever cuts that short kills all who have it open.
+# beside it into memory, and a process that truncates it kills all that have it open.
 _PRAGMAS = ("page_size = 8192", "trusted_schema = OFF", "cache_size = -16384", "journal_mode = DELETE")
 _SYNCED = {True: "synchronous = NORMAL", False: "synchronous = OFF"}
 _OVERWRITTEN = "secure_delete = ON"

@@ -146,7 +146,7 @@ class ConventionsMemory(StoreSource):
             important first; such as ``memfs.learning.conventions.Conventions``.
 
     Attributes:
-        max_items: so many conventions at most.
+        max_items: the most conventions.
     """
 
     name: ClassVar[str] = "conventions"
@@ -183,7 +183,7 @@ class FeedbackMemory(StoreSource):
 
     Attributes:
         enabled: whether it says anything.
-        max_items: so many points at most.
+        max_items: the most points.
         any_trust: the review that it quotes is written by agents; it is asked for by the agent's name, not by what may
             be always loaded.
         fenced: its text is quoted data between marks already, and is handed on as it is.
@@ -239,7 +239,7 @@ class EpisodicMemory(StoreSource):
 
     Attributes:
         similarity_threshold: from this similarity on, 0 to 1, an episode is similar.
-        max_warnings: so many warnings at most.
+        max_warnings: the most warnings.
     """
 
     name: ClassVar[str] = "episodic"
@@ -319,7 +319,7 @@ class PreferencesMemory(StoreSource):
             one as ``str``; such as ``memfs.learning.preferences.Preferences``.
 
     Attributes:
-        max_items: so many preferences at most.
+        max_items: the most preferences.
     """
 
     name: ClassVar[str] = "preferences"
@@ -358,7 +358,7 @@ class RecentSessionMemory(StoreSource):
         clock: what time it is.
 
     Attributes:
-        max_items: so many lines at most.
+        max_items: the most lines.
         max_age_days: a session that ended longer ago is left out.
         any_trust: a session's own notes are written by agents; naming this source in the settings asks for them. What
             tools brought from outside is left out all the same.

@@ -458,7 +458,7 @@ def _mark(item: MemoryItem) -> Hashable:
 
 
 def _sharing(query: Query, cost: int) -> Query:
-    """The query with what its budget leaves to items where further sources want so many tokens."""
+    """The query with what its budget leaves to items beside the tokens that further sources want."""
     tokens = query.max_tokens
     if tokens is None:
         return query
@@ -581,7 +581,7 @@ class Deliverer:
 
         Args:
             delivered: ids of what the agent got before: they come under ``repeated``.
-            most: so many entries of all sources together; None: as many as the sources give.
+            most: the most entries of all sources together; None: as many as the sources give.
 
         Raises:
             QueryInvalid: as ``automatic``.

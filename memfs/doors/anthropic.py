@@ -184,7 +184,7 @@ class MemfsMemoryTool(Closable, BetaAbstractMemoryTool):
 
     @_command
     def insert(self, command: Any) -> str:
-        """Insert a text after so many lines. What others write meanwhile is not lost."""
+        """Insert a text after a number of lines. What others write meanwhile is not lost."""
         line: object = getattr(command, "insert_line", None)
         if type(line) is not int:
             raise ToolError("Invalid `insert_line` parameter: it should be a line number.")

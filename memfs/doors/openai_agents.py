@@ -91,7 +91,7 @@ class MemfsSession:
         """The conversation, oldest item first.
 
         Args:
-            limit: only so many of the latest items; None: as the settings say, else all; a negative one: all.
+            limit: how many of the latest items; None: as the settings say, else all; a negative one: all.
 
         Raises:
             ContentError, StorageIO: the conversation cannot be read at present.

@@ -128,7 +128,7 @@ class MemoryContext(Facade):
         Args:
             query: natural words.
             context: the circumstances of the moment; what shares one of them counts for more.
-            limit: at most so many.
+            limit: the most items.
             more: other fields of ``Query``; ``strategy`` is ``learning`` unless given.
 
         Returns:

@@ -160,7 +160,7 @@ class MemoryLayer(Facade):
         """What is remembered about a question, "" where nothing is. Mounted workspaces are asked, too.
 
         Args:
-            limit: at most so many items; None means the setting ``recall.limit``.
+            limit: the most items; None means the setting ``recall.limit``.
             max_tokens: the most tokens; None means ``memory.recall_tokens``, 0 no bound.
             agent: who asks, for sources that want to know.
 
@@ -197,6 +197,11 @@ class MemoryLayer(Facade):
 
         Durable on return. What ``check_triggers`` warned this situation with is kept with it: that is how a rule that
         was heeded stays.
+
+        Args:
+            state: the situation in which the agent acted.
+            outcome: how it ended: ``success``, ``failure`` or ``partial``.
+            error: what went wrong.
 
         Raises:
             SchemaInvalid, QuotaExceeded, StorageIO: nothing was stored.

@@ -588,7 +588,7 @@ def on_session_start(
 
     Args:
         path: as for ``on_user_prompt_submit``.
-        limit: so many reminders at most.
+        limit: the most reminders.
         write: is given each line, as a program takes what its hook prints; None: nothing is written.
 
     Returns:

@@ -27,7 +27,7 @@ LOCK = "drain.lock"
 """In ``FOLDER``, held by the process that takes lines until it has stored what they say."""
 SUFFIX = ".jsonl"
 MOST_BYTES = 64 * 1024 * 1024
-"""One file takes no more than this: a writer of so much is out of order."""
+"""The most that one file takes: a writer of more is out of order."""
 _WAIT, _STEP = 2.0, 0.002
 _HEAD = regex(rb"([0-9a-f]{8}) ([0-9]{1,9}) ")
 _CUT_HEAD = regex(rb"[0-9a-f]{1,8}(?: [0-9]{0,9})?")

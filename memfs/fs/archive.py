@@ -32,7 +32,7 @@ READ_WHOLE = 16 << 20
 _CHUNK = 1 << 18
 LEVEL = 10
 _PIECE = 1 << 12
-"""So many compressed bytes are taken at once: they may hold 32,000 times as many."""
+"""How many compressed bytes are taken at once: they may hold 32,000 times as many."""
 _WINDOW = 1 << 27
 _MOST_THREADS = 8
 _HINT = "restore the file from a clone or a backup"
@@ -82,7 +82,7 @@ class Stream:
         self._piece = memoryview(b"")
 
     def take(self, size: int) -> Iterator[bytes]:
-        """So many bytes, in pieces.
+        """The next bytes, in pieces.
 
         Raises:
             CorruptRecord: there are fewer.
@@ -95,7 +95,7 @@ class Stream:
             yield bytes(given)
 
     def read(self, size: int) -> bytes:
-        """So many bytes at once; see ``take``."""
+        """The next bytes at once; see ``take``."""
         return b"".join(self.take(size))
 
     def at_end(self) -> bool:

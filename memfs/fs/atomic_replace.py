@@ -243,7 +243,7 @@ def _content_of(name: str, folder: int, path: str) -> str:
 LARGEST = 8 << 20
 _TRIES = 8
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
-Told = TypeVar("Told")
+Result = TypeVar("Result")
 
 
 def read(place: Path) -> bytes | None:
@@ -260,12 +260,12 @@ def read(place: Path) -> bytes | None:
         return None
 
 
-def rewrite(place: Callable[[], Path], change: Callable[[bytes | None, Path], tuple[bytes | None, Told]]) -> Told:
+def rewrite(place: Callable[[], Path], change: Callable[[bytes | None, Path], tuple[bytes | None, Result]]) -> Result:
     """Read, change and write a file; again where another process wrote it meanwhile.
 
     Args:
         place: where the file really is; asked again each time.
-        change: given the bytes that are there, the bytes that shall be, None for no file; and what is returned.
+        change: takes the present bytes (None for no file) and the place; gives the new bytes, and what is returned.
 
     Raises:
         Conflict: another process keeps saving the file.

@@ -83,7 +83,7 @@ class Worker:
             return True
 
     def settle(self, seconds: float | None = None) -> bool:
-        """Have what is due done at once, and wait for it, at most so long; false where that was too short.
+        """Have what is due done at once, and wait for it; false where the time was too short.
 
         Called by the work itself it returns at once. Where the system gave no thread, the caller's does the work.
         """
@@ -103,7 +103,7 @@ class Worker:
                 self._hurry -= 1
 
     def close(self, seconds: float | None = None) -> None:
-        """Begin nothing more, and wait for what is being done, at most so long."""
+        """Begin nothing more, and wait a limited time for what is being done."""
         with self._news:
             self._closed, self._due, thread = True, None, self._thread
             self._news.notify_all()

@@ -43,7 +43,12 @@ class ParsedCommit(NamedTuple):
 def encode_commit(
     tree: str, parents: Sequence[str], author: Person, committer: Person, time: datetime, text: str
 ) -> bytes:
-    """A commit object; author and committer carry the same time, in UTC."""
+    """A commit object; author and committer carry the same time, in UTC.
+
+    Args:
+        tree, parents: ids of objects.
+        text: the message, with its trailers.
+    """
     stamp = f"{int(time.timestamp())} +0000"
     lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
     lines += [f"author {author} {stamp}", f"committer {committer} {stamp}", "", text]

@@ -366,7 +366,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 ReadTree = Callable[[str], Tree]
 Parts = tuple[bytes, ...]
 DEEPEST = 66
-"""So many folders deep a working tree is looked into, with those above the workspace."""
+"""How many folders deep a working tree is looked into, with those above the workspace."""
 _MOST_NAMES = 2_000_000
 
 

@@ -236,7 +236,17 @@ class GitCommands:
         timeout: float = TIMEOUT,
         keep: Sequence[int] = (),
     ) -> bytes:
-        """Run one verb with ``data`` on its input; return its output. ``keep`` are descriptors that it inherits.
+        """Run one verb of git.
+
+        Args:
+            data: its standard input.
+            variables: further variables of its environment.
+            accept: the exit codes that are no failure.
+            timeout: seconds after which it is ended.
+            keep: descriptors that it inherits.
+
+        Returns:
+            Its standard output.
 
         Raises:
             GitFailed: the verb is not allowed, git is missing, failed or took too long.

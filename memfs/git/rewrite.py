@@ -67,7 +67,7 @@ class Traces:
 
     @cached_property
     def telling(self) -> tuple[bytes, ...]:
-        """The names that are so much its own that they go from any message, not only from those about the item."""
+        """The names so specific to it that they are removed from any message, not only from those about the item."""
         return tuple(name for name in self.names if len(name) >= _TELLING and _OWN.search(name))
 
     @cached_property

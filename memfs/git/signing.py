@@ -145,7 +145,14 @@ def sign(data: bytes, key: Path, program: str = "") -> str:
 def verifies(
     data: bytes, signature: bytes, principal: str, signers: Path, when: datetime, revoked: Path | None = None
 ) -> bool:
-    """Whether a signature is a principal's, by a list of allowed signers, as of a time."""
+    """Whether a signature is a principal's, by a list of allowed signers, as of a time.
+
+    Args:
+        data: what was signed.
+        signers: the file that lists who may sign with which key.
+        when: the time at which the key had to be valid.
+        revoked: the file of keys that are revoked.
+    """
     options = ("-r", str(revoked)) if revoked is not None else ()
     with _as_file(signature) as (name, descriptor):
         code, _, _ = _run(

@@ -22,7 +22,7 @@ from memfs.store.reader import Reader
 SIMILAR = "similar"
 RELATES = "relates"
 _NEAREST = 8
-"""So many of the items that the index finds nearest are looked at."""
+"""How many of the items that the index finds nearest are looked at."""
 _NEAR_ENOUGH = 0.25
 """This share of the nearest one's text score an item has at least."""
 _ASKED_WORDS = 6
@@ -127,7 +127,7 @@ class NeighbourSearch:
         return [item for item in items if not item.has_expired(now) and may_meet(draft, item)]
 
     def _found(self, words: Mapping[str, str], count: int, draft: MemoryItem, limit: int) -> list[Candidate]:
-        """What the index finds for so many of the rarest words, the nearest first."""
+        """What the index finds for the rarest words, the nearest first."""
         asked = " ".join(words[stem] for stem in self._store.rarest(words, count))
         found = self._store.known(Query(text=asked, limit=limit + 1)) if asked else []
         return [one for one in found if one.id != draft.id]

@@ -31,7 +31,7 @@ FROM = "imported_from"
 """The key below ``metadata`` that says where a memory comes from."""
 SOURCE = "import"
 MOST = 10_000
-"""So many arrivals are taken in at once at most: they are one batch, and one commit."""
+"""The most arrivals that are taken in at once: they are one batch, and one commit."""
 _TRIES = 3
 _SUFFIX = 8
 _DIGITS = 16

@@ -133,7 +133,7 @@ def _links(item: MemoryItem, other: MemoryItem, relation: str = "") -> tuple[Lin
 
 
 _MOST_OTHERS = 32
-"""With so many others of those that say nearly the same an item is compared."""
+"""How many others that say nearly the same an item is compared with."""
 _MOST_FOUND = 5
 
 
@@ -226,7 +226,8 @@ class Conflicts:
         reason = self._objection(newer, older)
         if not reason and not linked:
             return None
-        return Disagreement(one=newer, other=older, reason=reason or _LINKED, linked=linked, anew=record is not None)
+        again = record is not None
+        return Disagreement(one=newer, other=older, reason=reason or _LINKED, linked=linked, reopened=again)
 
     def _item(self, name: str) -> MemoryItem | None:
         try:

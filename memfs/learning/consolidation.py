@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from memfs.learning.inbox import Inbox
 
 READ = 500
-"""So many of the newest notes of a task or session are read."""
+"""How many of the newest notes of a task or session are read."""
 MOST_LEARNINGS = 10
-"""So many learnings a task leaves at most."""
+"""The most learnings that a task leaves."""
 _LONGEST = 400
 _FEWEST_WORDS = 4
 _COMPARED = 8

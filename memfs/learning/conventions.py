@@ -25,7 +25,8 @@ STATUSES = (ACCEPTED, PROPOSED, RETIRED)
 
 
 def require_status(status: str) -> None:
-    """
+    """Refuse a status that no convention has.
+
     Raises:
         QueryInvalid: there is no such status.
     """

@@ -257,7 +257,7 @@ def is_unremedied(action: str) -> bool:
 
 
 def quote(text: str, most: int) -> str:
-    """A text as a quotation of at most so many characters, "" for none."""
+    """A text as a quotation of limited length, "" for none."""
     line = shown(" ".join(text[: 20 * most].translate(QUOTES).split()))
     if not line:
         return ""
@@ -363,7 +363,7 @@ def look(book: RuleEvidence, known: Collection[str], threshold: int) -> Iterator
 
     Args:
         known: ids of failures that taught a rule there is.
-        threshold: so many failures and heeded warnings make a rule.
+        threshold: how many failures and heeded warnings make a rule.
     """
     fresh = [row for row in book.rows if has_failed(row) and row.id not in known]
     count, most = 0, book.compared + MOST_COMPARED

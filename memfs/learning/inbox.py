@@ -33,9 +33,9 @@ from memfs.store.store import retry_on_conflict
 FILE = "inbox.json"
 FORMAT = 1
 MOST_FOUND = 500
-"""So many patterns and rules wait at most: until some are decided about, no further ones are noted."""
+"""The most patterns and rules that wait: until some are decided about, no further ones are noted."""
 MOST_HEARD = 2000
-"""So many of the others wait at most: the oldest are dropped."""
+"""The most of the others that wait: the oldest are dropped."""
 SOURCE = "inbox"
 _LARGEST = 64 << 20
 _LOCK_SECONDS = 10.0

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from memfs.recall.embeddings import VectorSearch
 
 COUNTED = 64
-"""So many memories are looked at for one; a pattern that more follow is counted on from there."""
+"""How many memories are looked at for one; a pattern that more follow is counted on from there."""
 PATTERN = "pattern"
 SOURCE = "patterns"
 CLOSE_SECONDS = 5.0
@@ -142,7 +142,7 @@ class PatternStore:
                 self._waiting.pop(item_id, None)
 
     def settle(self, seconds: float | None = None) -> bool:
-        """Wait until all is learned that was to be learned later, at most so long; false where some still waits."""
+        """Wait a limited time for what was to be learned later; false where some still waits."""
         self.store.require_open()
         return self._worker.settle(seconds)
 
@@ -321,7 +321,7 @@ class PatternStore:
         Args:
             text: what is at hand; without it patterns are found by their circumstances alone.
             context: the circumstances of the moment.
-            limit: at most so many.
+            limit: the most suggestions.
         """
         return suggested(self.store, self.detector(), text, context or {}, limit)
 

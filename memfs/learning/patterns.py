@@ -27,7 +27,7 @@ MOST_WORDS = 120
 """A longer text is a document in itself: it is compared with none."""
 EXAMPLES = 3
 COMPARED = 500
-"""With at most so many others each memory is compared, those that share its rarest words first."""
+"""The most others that each memory is compared with, those that share its rarest words first."""
 _MOST_SHARE = 0.7
 _EDGES = string.punctuation.replace("{", "").replace("}", "") + "\u2018\u2019\u201c\u201d\u2026\u2013\u2014\u00ab\u00bb"
 _PLACEHOLDER = regex(r"\{[^{}\s]*\}")
@@ -101,9 +101,9 @@ class PatternFinder:
         """Look for patterns.
 
         Args:
-            threshold: so many similar memories make a pattern, at least 2.
+            threshold: how many similar memories make a pattern, at least 2.
             similarity: share of common words, above 0 and at most 1, from which two memories are similar.
-            min_common_words: so many words a pattern has in common at least; one of them is no stop word.
+            min_common_words: the fewest words that a pattern has in common; one of them is no stop word.
 
         Raises:
             SettingInvalid: a value is out of range.

@@ -285,7 +285,7 @@ class Preferences:
 
         Args:
             context: what the agent is about to do; "" for none.
-            limit: so many at most.
+            limit: the most preferences.
             beside: preferences that hold elsewhere, in their order: they are given in turn with these.
         """
         given: list[MemoryItem] = []

@@ -431,7 +431,7 @@ def _title(rule: Rule) -> str:
 
 
 EVERY = 100
-"""After so many episodes failures are analysed."""
+"""After how many episodes failures are analysed."""
 _SMALL = 500
 _COUNT = "episodes.count"
 _LOCK = "rules.lock"

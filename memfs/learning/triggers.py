@@ -138,7 +138,7 @@ class TriggerTable:
         Args:
             sort: ``failure`` or ``other``.
             weights: what each word is worth.
-            most: so many at most, the newest.
+            most: how many at most, the newest.
         """
         paths = {path for name in names for path in self._by_file.get((sort, name), ())[-_MOST_PER_FILE:]}
         paths.update(self._sharing(sort, weights, share))
@@ -214,7 +214,7 @@ _MOST_REMEMBERED = 1_000
 _BY_FILE_ALONE = 3
 _MOST_RULES = 20
 _MANY = 500
-"""After so many changes the table is made again: taking each row out costs more."""
+"""After how many changes the table is made again: taking each row out costs more."""
 
 
 class TriggerRows:

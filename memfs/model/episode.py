@@ -71,6 +71,13 @@ class StateSnapshot:
     ) -> StateSnapshot:
         """A snapshot of a situation.
 
+        Args:
+            files: paths of the files it is about.
+            context: what is about to be done, in words.
+            tool: the tool that is about to be used.
+            agent, session, task: who is at work, where, on what.
+            circumstances: what else may matter, by name.
+
         Raises:
             SchemaInvalid: a value is of the wrong sort; ``field`` names it.
         """
@@ -130,7 +137,14 @@ class Episode:
         timestamp: datetime | str | None = None,
         warned: Iterable[str] = (),
     ) -> Episode:
-        """An episode that has not been stored; it happened now by default.
+        """An episode that has not been stored.
+
+        Args:
+            state: the situation in which the agent acted.
+            outcome: how it ended: ``success``, ``failure`` or ``partial``.
+            error_message: what went wrong.
+            timestamp: when; now by default.
+            warned: ids of the items that the agent was warned with.
 
         Raises:
             SchemaInvalid: a value is of the wrong sort; ``field`` names it.

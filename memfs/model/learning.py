@@ -213,14 +213,14 @@ class Disagreement:
         other: the older.
         reason: why they cannot both hold, in one sentence.
         linked: whether a link between them says so; else a scan found it.
-        anew: whether it was decided before, and an edit since made them contradict again.
+        reopened: whether it was decided before, and an edit since made them contradict again.
     """
 
     one: MemoryItem
     other: MemoryItem
     reason: str
     linked: bool = True
-    anew: bool = False
+    reopened: bool = False
 
     @property
     def ids(self) -> tuple[str, str]:

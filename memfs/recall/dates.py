@@ -82,7 +82,7 @@ _EXACT = 2
 _FITS = 0.6
 """What share of the words of an event a memory must have, each by how rare it is."""
 _READ = 4_000
-"""So many characters of a memory are read for the day of an event."""
+"""How many characters of a memory are read for the day of an event."""
 _SAYS_A_DAY, _ASKS = 1.5, 0.75
 _SENTENCE = regex(r"(?<=[.!?])\s|[\u3002\uff01\uff1f\n]")
 

@@ -353,7 +353,7 @@ _WIDE_NEIGHBOURS = 0.6, 0.36
 """What those right beside a turn of a talk lend of their nearness, and the next ones; and so of means of words."""
 _FLOOR = 0.05
 _SURE, _BOUND = 0.5, 0.5
-"""Beside an embedder of less weight than the first, what words found gains or loses at most so much of that weight."""
+"""The most of its weight that what words found gains or loses beside an embedder of less weight than the first."""
 _KNOWS_SENSES, _IN_TRANSCRIPT, _MEANS_IN_TRANSCRIPT = 0.15, 0.8, 1.5
 """From what weight on an embedder counts so much, at least, where a talk is the question; and one that takes means."""
 _PATIENCE_SECONDS = 0.05

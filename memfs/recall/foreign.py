@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 REASON_LETTERS = 300
 _MOST_BUSY = 32
-"""So many calls of one name may be under way at once."""
+"""How many calls of one name may be under way at once."""
 
 Result = TypeVar("Result")
 

@@ -59,12 +59,12 @@ if TYPE_CHECKING:
     from memfs.usage import Usage
 
 _BREADTH = 20
-"""An answer of fewer hits is the beginning of one of so many: what is looked at does not depend on the limit."""
+"""A shorter answer is the beginning of one with this many hits: what is looked at does not depend on the limit."""
 _PER_HIT = 3
 _CONVERSATION_BREADTH = 150
 _READ_FOR_LIST = 2
 _EVENTS = 10
-"""So many memories are looked at for an event that a question counts from."""
+"""How many memories are looked at for an event that a question counts from."""
 _TIME_SHARE = 0.25
 """What the words of a day count, of those that a question has beside it."""
 _DAY_SCORE, _AGE_STEP = 1.6, 1e-5
@@ -112,7 +112,7 @@ class CandidateSet(NamedTuple):
 
 _NAMES_SHOWN = 3
 _LOAD_BATCH = 100
-"""So many are loaded together at most: between them the deadline is looked at."""
+"""The most that are loaded together: between them the deadline is looked at."""
 _STATUS_FACTORS = {SUPERSEDED: 0.5, "retired": 0.5, PROPOSED: 0.5}
 
 

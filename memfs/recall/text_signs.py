@@ -32,7 +32,7 @@ _IN_PERSON, _OF_NAMED = 1.1, 1.25
 _PREFERENCE = 1.3
 _NAMED = 2.0
 _READ, _READ_FOR_ADVICE = 2, 4
-"""So many hits for each that is wanted are read."""
+"""How many hits are read for each that is wanted."""
 _I = frozenset(("i", "me", "mine", "my", "our", "us", "we"))
 _DATES, _ADVICE = (frozenset(word_lists()["signs"][name].split()) for name in ("dates", "advice"))
 _NEAR = 4

@@ -24,7 +24,7 @@ from memfs.search.analyzer import terms
 from memfs.startup import regex
 
 LOOKED_INTO = 5_000
-"""So many letters of a text are looked into."""
+"""How many letters of a text are looked into."""
 _MOST_SENTENCES = 8
 _MOST_WORDS = 60
 _MOST_CHANGED = 3
@@ -226,7 +226,7 @@ MOMENTARY = frozenset({"conversation", "interaction", "error_log", "task_history
 _OTHERS = MOMENTARY | {CONVENTION, "episodic", "prospective", "rule", "working"}
 """Of these types no item is a version of another unless it is linked as one."""
 _BRIEF = 300
-"""So many letters at most has what is one statement or a few; more has facts beside the one that changed."""
+"""The most letters of what is one statement or a few; what is longer has facts beside the one that changed."""
 _SHOWN = 100
 _CHANGES = (
     "moved|changed|switched|updated|raised|lowered|increased|decreased|reduced|extended|shortened|shifted|bumped|"

@@ -95,7 +95,7 @@ class Index(Protocol):
         """Whether any item has a place in a talk; removed ones may count."""
 
     def worn(self) -> bool:
-        """Whether so much of it is of removed and replaced items that it is better rebuilt.
+        """Whether so much of it belongs to removed and replaced items that it is better rebuilt.
 
         Raises:
             IndexUnavailable: as ``search``.
@@ -124,7 +124,7 @@ class Index(Protocol):
 _DAMAGE = (FileNotFoundError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, UnboundLocalError)
 MOST_PENDING = 100_000
 _FEW_DEAD = 1_000
-"""So many documents of removed items are no reason yet to rebuild an index."""
+"""How many documents of removed items are no reason yet to rebuild an index."""
 
 
 class ColumnIndex(ABC):

@@ -242,7 +242,7 @@ class MiniLmEmbedder:
 
     def _loaded(self, *, quick: bool) -> InferenceSession:
         """The model; ``quick``: made ready for many texts."""
-        # Told later, it has made an id of this machine by then, and a file of what it would send.
+        # Set any later, it would have made an id of this machine and a file of what it would send.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
 

@@ -240,7 +240,7 @@ _MANY_FILES, _MANY_LEFT, _MANY_AGAIN = 32, 200, 16
 _MANY_BYTES = 256 * 1024
 _MANY_SOON = 500
 _USUAL_SIZE = 10_000
-"""So many memories the numbers above are for; where there are more, a fold takes longer in proportion."""
+"""How many memories the numbers above are for; where there are more, a fold takes longer in proportion."""
 _REBUILD_WAIT = 60.0
 _ATTEMPTS = 3
 

@@ -28,7 +28,7 @@ _BYTES = 4
 _LARGEST, _LACKING = 127, -1.0
 _CLOSER, _RARE = 5, 10
 _PART, _LEAST = 256, 1e-9
-"""The mean of so many vectors, at least, stands for that of all."""
+"""The fewest vectors whose mean is taken for that of all."""
 _BY_BEST = 0.3
 """What nearness to the best counts beside that to what is asked."""
 _SIGN = b"1" * 128 + b"0" * 128

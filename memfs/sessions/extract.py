@@ -221,7 +221,7 @@ def sentences(text: str) -> list[str]:
 
 
 QUOTED = 20
-"""So many characters in a row are a quotation."""
+"""How many characters in a row are a quotation."""
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 PRIORITIES = (HIGH, MEDIUM, LOW)
 _LONGEST_INTENTION = 1_000
@@ -300,7 +300,7 @@ def _any(name: str, text: str) -> bool:
 
 
 MOST = 5
-"""Of one message, so many decisions and so many pieces of knowledge at most."""
+"""The most decisions, and the most pieces of knowledge, of one message."""
 _FEWEST_WORDS, _MOST_WORDS, _LONGEST = 5, 60, 400
 _TOLD_BY_PERSONS = frozenset({"location", "fact"})
 _FEWEST_NAMING = 4  # a path says more than a word

@@ -291,7 +291,7 @@ class Responder:
         return f"{begun}\n\n{recalled}" if begun else recalled
 
     def _recalled(self, had: frozenset[str], largest: int) -> tuple[str, list[str]]:
-        """What fits the prompt in so many bytes, and the ids of it."""
+        """What fits the prompt within a number of bytes, and the ids of it."""
         prompt, workspace = own_words(self._event), self._workspace
         settings = workspace.settings.hooks
         from memfs.recall.cues import TrivialFilter  # only prompts ask
@@ -396,7 +396,7 @@ def _in(entries: Iterable[deliver.ContextEntry], text: str) -> list[str]:
 
 
 def _within(make: Callable[[int], str], tokens: int, largest: int = LARGEST) -> str:
-    """A text of at most so many tokens that no program cuts; "" where none is short enough."""
+    """A text within a number of tokens that no program cuts; "" where none is short enough."""
     while tokens >= _LEAST_TOKENS:
         text = make(tokens)
         if len(text.encode("utf-8", "replace")) <= largest:

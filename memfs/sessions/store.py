@@ -85,7 +85,7 @@ def pending(workspace: Workspace, limit: int = MOST_REMINDERS) -> tuple[Reminder
     """The pending intentions, those of private memory among them, the most urgent first, and of these the newest.
 
     Args:
-        limit: so many at most.
+        limit: the most of them.
     """
     private = workspace.sources.mounts.private() if workspace.settings.mounts else None
     theirs = map(private.outward, open_intentions(private.store)) if private is not None else ()
@@ -348,7 +348,7 @@ class _Attempt:
 
 
 DIES_AFTER = timedelta(hours=12)
-"""A session silent for so long has ended, though no event said so."""
+"""How long a session is silent until it has ended though no event said so."""
 _AT_ONCE = 512
 _AT_FIRST = 64
 _SMALLER = 8

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 MOST = 200
-"""So many patterns of one review are looked at."""
+"""How many patterns of one review are looked at."""
 _NAMES = ("name", "pattern", "title", "label", "id", "description", "text", "summary")
 _COUNTS = ("count", "occurrences", "frequency", "support", "times")
 _LONGEST_B = 200
@@ -294,7 +294,7 @@ def _version(document: StateDocument) -> HypothesisVersion:
 Entry = Mapping[str, Any]
 
 ROOM = 200_000
-"""So many bytes the entries of a file take together at most, unless the newest alone takes more."""
+"""The most bytes that the entries of a file take together, unless the newest alone takes more."""
 VERSION = 4
 
 KINDS = ("agent_output", "hypothesis", "system_state", "tournament_result")

@@ -737,7 +737,7 @@ class Growth:
 
     Attributes:
         iterations: by number.
-        mean: bytes of an iteration, on average: by so much everything grows with each.
+        mean: bytes of an iteration, on average.
         slope: by how many bytes each iteration is larger than the one before, by the line that fits best; near 0 where
             growth is linear.
     """

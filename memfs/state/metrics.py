@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from memfs.state.reader import StateReader
 
 MOST_METRICS = 64
-"""So many metrics of one agent are kept for an iteration, the most frequent first."""
+"""How many metrics of one agent are kept for an iteration, the most frequent first."""
 _MOST_TEXT = 8_000
 _LONGEST_NAME = 120
 _LONGEST_KEY = 250
@@ -395,7 +395,7 @@ def _folded(name: str) -> str:
 
 # -- what feedback brought ----------------------------------------------------------------------------------------
 WINDOW = 3
-"""So many iterations before and after are compared at most."""
+"""The most iterations before and after that are compared."""
 LEAST = 3
 """A metric with fewer values on either side says nothing."""
 _CLEAR = 0.2

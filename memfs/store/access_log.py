@@ -147,7 +147,7 @@ _MEGABYTE, _MOST = 1 << 20, 1 << 30
 _SLACK = 1.125
 """Lines are removed once they exceed their age by this factor: not every day again."""
 _EXPLAINED = 20
-"""So many hits of an answer are noted with what made their scores."""
+"""How many hits of an answer are noted with what made their scores."""
 _ABOVE = 2  # the folder of the repository, which is never made, above that of its workspaces and that of this one
 _LONGEST_NAME = 200
 _LONGEST_QUESTION = 500

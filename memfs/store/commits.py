@@ -63,13 +63,22 @@ class Committer:
         asked: bool = False,
         below: tuple[str, ...] = (),
     ) -> FlushResult:
-        """Commit what waits, of that only what is ``below`` some folders if any is named, and a person's edits too when
-        ``adopt`` is set.
-
-        Who commits already is waited for at most ``patience`` seconds. With ``asked`` a person asked for it, and their
-        ``commit.gpgsign`` holds; so it does wherever memfs commits only when asked.
+        """Commit what waits.
 
         It does not raise when git is busy or refuses: the journal keeps everything, and ``reason`` says why it waits.
+
+        Args:
+            adopt: commit a person's edits, too.
+            include_staged: of those, also the ones the person has staged.
+            quiet_seconds: of those, only files unchanged for that long.
+            message: for the commit of the person's edits.
+            patience: how long, in seconds, to wait for another process that is committing.
+            asked: a person asks for the commit: their ``commit.gpgsign`` holds, as it does wherever memfs commits only
+                when asked.
+            below: only what was written below these folders; everything where none is named.
+
+        Raises:
+            SecretDetected: the message holds a secret.
         """
         refuse_text(message, "message")
         try:

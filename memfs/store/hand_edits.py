@@ -71,7 +71,7 @@ class HandEdits:
 
         Args:
             include_staged: take paths too whose entry in the person's index differs from HEAD.
-            quiet_seconds: leave out what changed within the last so many seconds.
+            quiet_seconds: leave out what changed within these last seconds.
         """
         paths = self.changed_paths()
         staged = self._parts.repository.staged_differently(paths) if paths and not include_staged else set()
@@ -295,7 +295,7 @@ class HandEdits:
 
 
 def _is_younger(mtime_ns: int, seconds: float) -> bool:
-    """Whether it changed within so many seconds. A time far ahead says nothing: a clock was wrong, then or now."""
+    """Whether it changed within the last ``seconds``. A time far ahead says nothing: a clock was wrong, then or now."""
     return -_CLOCKS_DIFFER_NS < time.time_ns() - mtime_ns < seconds * 1e9
 
 

@@ -30,7 +30,7 @@ _signer: ContextVar[Origin | None] = ContextVar("memfs-signer", default=None)
 
 @contextmanager
 def signed_by(origin: Origin) -> Iterator[None]:
-    """What this thread writes within is committed as this agent's, in this session."""
+    """Within, commits of what this thread writes name this agent and session as the author."""
     token = _signer.set(origin)
     try:
         yield
@@ -54,9 +54,9 @@ def speaks(item: MemoryItem, before: MemoryItem | None) -> bool:
 def cap_trust(item: MemoryItem, before: MemoryItem | None) -> MemoryItem:
     """The item with no more trust than its words have.
 
-    Those who vouched for an item did so for what it said. An agent that signs a write never raises trust, and words
-    that it replaces have an agent's. So have words that an item says are of another agent than those before were, where
-    it takes over the trust that those had.
+    Those who vouched for an item did so for what it said. An agent that signs a write never raises trust, and new words
+    of an agent have an agent's trust at most. So have new words whose item names another agent than before and would
+    keep the trust of the old ones.
 
     Args:
         before: the item as it is; None where there is none.
@@ -64,13 +64,13 @@ def cap_trust(item: MemoryItem, before: MemoryItem | None) -> MemoryItem:
     if before is None:
         return item
     signer = current_signer()
-    anew = _words(item) != _words(before)
+    rewords = _words(item) != _words(before)
     agent = signer.agent if signer is not None else ""
-    if not agent and anew and item.trust == before.trust and item.origin.agent != before.origin.agent:
+    if not agent and rewords and item.trust == before.trust and item.origin.agent != before.origin.agent:
         agent = item.origin.agent
     if not agent or item.trust not in BY_TRUST:
         return item
-    return item.replace(trust=lower_trust(item.trust, before.trust, *([Trust.AGENT.value] if anew else ())))
+    return item.replace(trust=lower_trust(item.trust, before.trust, *([Trust.AGENT.value] if rewords else ())))
 
 
 def _words(item: MemoryItem) -> tuple[object, ...]:
@@ -91,7 +91,7 @@ class FilePlan(NamedTuple):
         rewritten: the person's comments could not be kept.
         expected: sha256 the caller last read, where they named it.
         reason: why a secret in the bytes may stay, "" where there is none.
-        vetted: the bytes need no look for secrets: every field in them had one, or history had them before.
+        vetted: the bytes were searched for secrets already, field by field, or are in history.
         speaks: whether the item's origin says who wrote this change.
         mapping: what the bytes of an item say, where that is known.
     """
@@ -299,7 +299,7 @@ def _refuse_other(item: object) -> None:
 
 
 WIDTH = 50
-"""So many characters of a text a sentence holds at most: with its verb and what follows it fits in 72 columns."""
+"""The most characters of a text in a sentence: with its verb and what follows it fits in 72 columns."""
 _SHORTEST = 30
 
 
@@ -361,7 +361,7 @@ def _moves(plans: Sequence[FilePlan]) -> bool:
 
 
 def and_more(number: int) -> str:
-    """How a sentence goes on that names the first of so many."""
+    """How a sentence ends that names only the first of several."""
     return f" and {number - 1:,} more" if number > 1 else ""
 
 

@@ -447,7 +447,7 @@ class Reader:
             return self.candidates(query)
 
     def rarest(self, terms: Collection[str], count: int) -> list[str]:
-        """Of these terms, so many that the fewest items hold, the rarest first; those that none holds are left out."""
+        """The rarest of these terms, by how few items hold them, rarest first; those that none holds are left out."""
         self._look_once()
         found = self.snapshot.index.statistics(terms).frequencies
         return sorted((term for term in terms if found.get(term)), key=lambda term: found[term])[:count]
@@ -685,7 +685,7 @@ class FolderReader(Reader):
 
     @property
     def is_fold_due(self) -> bool:
-        """Whether so many files are not in the base of the index that they are to be folded into it."""
+        """Whether enough files are not in the base of the index to be folded into it."""
         return self.index_sync.index.overlay_size() > _FOLD_AT
 
     def fold_if_large(self) -> None:

@@ -244,7 +244,7 @@ class Health:
         return min(rooms, default=None)
 
     def has_room(self, size: int) -> bool:
-        """Whether so many bytes would fit and leave some for the journal; where not, the disk counts as degraded."""
+        """Whether that many bytes would fit and leave some for the journal; where not, the disk counts as degraded."""
         free = self.free()
         if free is None or free >= size + _MARGIN:
             return True

@@ -49,11 +49,11 @@ Result = TypeVar("Result")
 def retry_on_conflict(
     attempt: Callable[[], Result], *, tries: int = 0, on: tuple[type[MemfsError], ...] = (Conflict,)
 ) -> Result:
-    """What an attempt gives that was not outdated by others; it is tried again after growing random pauses.
+    """The result of an attempt, which is repeated after growing random pauses where another process was quicker.
 
     Args:
         attempt: reads what is there again each time, and raises one of ``on`` where another process was quicker.
-        tries: so many at most; 0: as many as half a minute has room for.
+        tries: the most attempts; 0: as many as half a minute has room for.
 
     Raises:
         Conflict: others never stopped changing it, or trying again is of no use.
@@ -85,11 +85,13 @@ _SECOND_NAME = "index."
 
 
 def end_interrupted(parts: Parts) -> list[Problem]:
-    """End the commit that a killed process began, if there is one and no process is at work; say so.
+    """End the commit that a killed process began, if there is one and no other process is committing.
 
-    A lock of ours that outlives its process would stop the person's own git, so it does not wait for the next commit.
+    A lock of ours that outlives its process would stop the person's own git, so this does not wait for the next commit.
+    It never raises and never waits: the next commit tries again.
 
-    It never raises and never waits: the next commit comes this way again.
+    Returns:
+        What was ended.
     """
     aside = parts.repository.state / RECOVERED_FOLDER
     if not _traces(parts.repository.state) and not _traces(aside):
@@ -116,7 +118,7 @@ _RETRY_SECONDS, _LATE_SECONDS = 2.0, 0.5
 
 
 class StoreChangeDetector(ChangeDetector):
-    """Detects also what other processes wrote, and brings home what waits before it looks at every file.
+    """Detects also what other processes wrote, and fails back before it looks at every file.
 
     Attributes:
         store: whose files it looks at.
@@ -140,7 +142,10 @@ class StoreChangeDetector(ChangeDetector):
 class Store(FolderReader):
     """Memories of one workspace, durable on return of every write. May be used from several threads.
 
-    ``backlog``, ``edit_finder`` and ``writing`` are parts, too, for its maintenance.
+    Attributes:
+        backlog: how much waits in the secondary location.
+        wrote: whether anything was written through it.
+        commits_later: whether another process commits what this one wrote, within the window.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -155,8 +160,8 @@ class Store(FolderReader):
         self._window = Worker("memfs-commit-window", self._flush_window, self.note_failure, again=retry)
         self._planning = threading.RLock()
         reset_on_fork(self)
-        self.wrote = False  # by any holder of this store
-        self.commits_later = False  # another process commits what this one wrote, within the window
+        self.wrote = False
+        self.commits_later = False
         self.resume()
 
     @cached_property
@@ -219,6 +224,11 @@ class Store(FolderReader):
         self, item_id: str, expected: str | None = None, *, reason: str = "", source: str = ""
     ) -> MemoryItem | None:
         """Remove an item from the files and from recall; git keeps its history.
+
+        Args:
+            expected: sha256 the caller last read; None removes it whatever it says.
+            reason: why, for the commit.
+            source: which door it came through, for the commit's trailers.
 
         Returns:
             The item as it was, None where its file was unreadable.
@@ -296,8 +306,15 @@ class Store(FolderReader):
     def carry_out(
         self, plans: list[FilePlan], message: str, *, source: str = "", critical: bool = True, alone: bool = True
     ) -> Mapping[str, Stamp]:
-        """Write plans as one batch, as a commit of its own unless one plan need not be ``alone``; what a person
-        asks to be brought back is ``critical``. Return the stamps of the written files, by path.
+        """Write plans as one batch.
+
+        Args:
+            message, source: as for ``put``.
+            critical: write even where a quota is full, as for what a person asks to have back.
+            alone: as a commit of its own; several plans always are.
+
+        Returns:
+            The stamps of the written files, by path.
 
         Raises:
             Conflict: a file is not what its plan was made against.
@@ -423,7 +440,7 @@ class Store(FolderReader):
         return [*super().problems(), *noticed, *self.backlog.problems()]
 
     def fail_back(self) -> bool:
-        """Try to bring home what is in the secondary location; whether all is home."""
+        """Try to bring back what is in the secondary location; whether nothing is left there."""
         self._parts.require_open()
         return self.writing.fail_back() if self.backlog.waiting() else self.backlog.failed_back()
 
@@ -460,7 +477,7 @@ class Store(FolderReader):
         Args:
             adopt: commit a person's edits too; None means as ``history.adopt`` says.
             include_staged: of those, also the ones the person has staged.
-            quiet_seconds: of those, only files unchanged for so long.
+            quiet_seconds: of those, only files unchanged for that long.
             message: for the commit of the person's edits.
             asked: a person asks for the commit, so that it is signed where their ``commit.gpgsign`` says so.
             below: where the person commits, only what was written below these folders; whatever else waits, waits on.
@@ -584,9 +601,10 @@ class Store(FolderReader):
         return returned and flushed.waiting == 0
 
     def take_up(self, *, at_once: bool = False, patience: float = 0) -> int:
-        """Commit soon what was left by others, who may have been killed before they could, where the policy says so.
+        """Commit soon what other processes left, which may have been killed first; where the policy says so.
 
-        The first write does so at once where it is overdue: who is always killed within its window would never commit.
+        The first write does so at once where it is overdue: a process that is always killed within its window would
+        never commit.
 
         Args:
             at_once: now, not when the window ends.

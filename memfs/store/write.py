@@ -249,7 +249,7 @@ class FileWriter:
         self.noticed.extend(problem for problem in problems if problem not in self.noticed)
 
     def fail_back(self) -> bool:
-        """Try to bring home what is in the secondary location; whether all is home."""
+        """Try to bring back what is in the secondary location; whether nothing is left there."""
         self._notice(self.recover())
         return self._backlog.failed_back()
 

@@ -237,7 +237,7 @@ def _records(before: Side, after: Side, changed: ChangedPaths) -> Iterator[Revie
 
 
 _MOST = 200
-"""So many changed items are compared with the others."""
+"""How many changed items are compared with the others."""
 _NEIGHBOURS_SHOWN = 100
 
 

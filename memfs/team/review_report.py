@@ -452,7 +452,7 @@ def texts_of(item: MemoryItem) -> tuple[tuple[str, str], ...]:
 
 
 LONGEST = 60_000
-"""So many characters a report has at most; a comment on a pull request takes 65,536."""
+"""The most characters of a report; a comment on a pull request takes 65,536."""
 _LONGEST_TEXT = 1_200
 _LONGEST_VALUE = 160
 _LONGEST_PATH = 300

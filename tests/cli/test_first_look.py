@@ -123,7 +123,7 @@ def test_p6_silence_is_explained(memfs: Memfs, root: Path) -> None:
     kept = memfs("agent", "correct", "Never deploy on Fridays.", "--json").json["preferences"][0]["id"]
     (root / "AGENTS.md").write_text("Never deploy on Fridays.\n")
     ran = memfs("agent", "inject")
-    assert (ran.code, ran.out, f"is told already: {kept}" in ran.err) == (0, "", True)
+    assert (ran.code, ran.out, f"agent's files already: {kept}" in ran.err) == (0, "", True)
     asked = memfs("team", "conflicts", "resolve", "t30", "t60")
     assert (asked.code, "resolve t30 OTHER --keep ID'" in asked.err) == (1, True)
 

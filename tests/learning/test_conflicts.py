@@ -59,7 +59,7 @@ def test_what_contradicts_is_asked_about_with_its_reason(workspace: Workspace) -
     (found,) = workspace.conflicts.list()
 
     assert found.ids == ("nine", "five")
-    assert (found.reason, found.linked, found.anew) == ("one says 9, the other 5", True, False)
+    assert (found.reason, found.linked, found.reopened) == ("one says 9, the other 5", True, False)
 
 
 def test_keeping_one_is_written_into_both_in_one_commit(workspace: Workspace, git: Callable[..., str]) -> None:
@@ -119,7 +119,7 @@ def test_both_kept_are_compatible_until_an_edit_makes_them_contradict_anew(works
 
     path.write_text(path.read_text().replace("is 5 seconds", "is 7 seconds"))
     (found,) = workspace.conflicts.list()
-    assert (found.ids, found.anew) == (("nine", "five"), True)
+    assert (found.ids, found.reopened) == (("nine", "five"), True)
 
     path.write_text(path.read_text().replace("timeout is 7 seconds", "has versions"))
     assert asked(workspace) == []
@@ -135,7 +135,7 @@ def test_one_that_is_set_back_to_hold_is_asked_about(workspace: Workspace) -> No
 
     (found,) = workspace.conflicts.list()
 
-    assert (found.ids, found.anew) == (("nine", "five"), True)
+    assert (found.ids, found.reopened) == (("nine", "five"), True)
 
 
 def test_a_scan_compares_what_nobody_compared(workspace: Workspace) -> None:

@@ -62,10 +62,10 @@ LIMITS: Mapping[str, float] = {
     SUBAGENT_STOP: 30.0,
     SESSION_END: 1.0,
 }
-"""After so many seconds a hook ends, done or not; an agent's program waits longer than that."""
+"""Seconds after which a hook ends, done or not; an agent's program waits longer than that."""
 UNKNOWN_LIMIT = 1.0
 MAKING_LIMIT = 4.5
-"""An event for which private memory must be made first, once a project, has at least so many seconds."""
+"""The least seconds of an event for which private memory must be made first, once for each project."""
 MAKES_NONE = frozenset({PRE_TOOL, SUBAGENT_START, SESSION_END})
 """Events for which none is made where there is no memory at all: they have nothing to say or to end."""
 DRAINS: Mapping[str, float] = {SESSION_START: 0.5, PRE_COMPACT: 2.5, STOP: 2.5, SUBAGENT_STOP: 20.0}

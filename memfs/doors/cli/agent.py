@@ -207,7 +207,7 @@ def delivered(workspace: Workspace, given: DeliveryResult, nothing: str) -> Deli
     for problem in problems:
         remark(f"{problem.message}; {problem.hint}")
     if not given.texts and not given.left_out:
-        repeated = f"what is remembered is told already: {', '.join(given.repeated)}"
+        repeated = f"everything that is remembered is in the agent's files already: {', '.join(given.repeated)}"
         remark(repeated if given.repeated else nothing)
     return replace(given, problems=problems)
 

@@ -85,8 +85,8 @@ def _command(words: str) -> str:
 
 
 def _pair_text(pair: Disagreement) -> Text:
-    anew = " (decided before, and edited since)" if pair.anew else ""
-    yield f"{styled(one_line(pair.reason), fg='yellow')}{anew}"
+    reopened = " (decided before, and edited since)" if pair.reopened else ""
+    yield f"{styled(one_line(pair.reason), fg='yellow')}{reopened}"
     for item in pair.items:
         yield f"  {styled(item.id, bold=True)}  {styled(f'{day(item)} {item.trust}', dim=True)}"
         yield f"    {one_line(item.content or item.title, width() - 4 if width() else 200)}"

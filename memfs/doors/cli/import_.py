@@ -134,7 +134,7 @@ def _preview(memories: Sequence[ImportResult]) -> output.Text:
 
 
 def _named(word: str, rows: Iterable[tuple[str, str]]) -> output.Text:
-    """What is worth a look, so many at most."""
+    """The first of what is worth a look."""
     shown = (f"{where}: {reason}" for where, reason in rows)
     yield from (output.Note(line.strip()) for line in output.listed(f"{word}:", shown, _NAMED))
 

@@ -264,7 +264,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "reason made decision",
     "Rule": "id action confidence",
     "BusyProcess": "pid name",
-    "Disagreement": "ids reason linked anew items",
+    "Disagreement": "ids reason linked reopened items",
     "DecisionResult": "id path fields record sha256 removed",
     "DocumentClash": "record=path document iteration field kept lost by timestamp",
     "FieldConflict": "field kept lost",

@@ -46,12 +46,12 @@ shaping = options(
     click.option("--strategy", default="", metavar="NAME",
                  help="How to rank: default, time_weighted, learning or fading; 'recall.preset' by default."),
     click.option("--budget", type=click.IntRange(1, _MOST_TOKENS), metavar="TOKENS",
-                 help="All hits together hold at most so many tokens; 'recall.max_tokens' by default."),
+                 help="The most tokens of all hits together; 'recall.max_tokens' by default."),
     click.option("--context", "context", multiple=True, metavar="KEY=VALUE",
                  help="A circumstance of the moment: items that share one rank higher; may be repeated."),
     click.option("--no-dedupe", is_flag=True, help="Show hits that repeat a better one, too."),
     click.option("--deadline", type=between(0, _LONGEST, min_open=True), metavar="SECONDS",
-                 help="After so long, show what was found until then."),
+                 help="Then show what was found so far."),
 )  # fmt: skip
 """Give a verb the options that shape an answer."""
 
@@ -218,7 +218,7 @@ def _lines(hit: FoundItem) -> list[str]:
 
 
 def _first_lines(text: str, most: int) -> list[str]:
-    """A text in lines, at most so many: the last one ends in ``…`` where there would be more."""
+    """A text in at most ``most`` lines: the last one ends in ``…`` where there would be more."""
     room = max((width() or 100) - 2, 30)
     lines: list[str] = []
     for paragraph in text.lstrip().splitlines():

@@ -92,7 +92,9 @@ def _copy_text(one: ShareResult, path: str, dry_run: bool) -> Text:
 @click.option("--allow-secret", metavar="REASON", default="", help="Why what looks like a secret may stay.")
 @click.option("--dry-run", is_flag=True, help="Say what would be shared, and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask before sharing what you edited by hand and have not committed.")
-@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most so many; 20.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most this many; 20 by default."
+)
 def share(
     ids: tuple[str, ...], to: str | None, keep_private: bool, dry_run: bool, yes: bool, limit: int, **given: Any
 ) -> ShareReport:

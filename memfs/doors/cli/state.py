@@ -252,7 +252,7 @@ def _search_text(hits: tuple[StateHit, ...]) -> Text:
 
 @verb("search", text=_search_text, key="hits")
 @click.argument("words", nargs=-1, required=True, metavar="WORDS...")
-@click.option("-n", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most so many.")
+@click.option("-n", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most this many.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only of or about this agent; repeatable.")
 @click.option("--iteration", "iterations", multiple=True, type=int, metavar="N", help="Only of this one; repeatable.")
 @span
@@ -497,7 +497,9 @@ def _trends_text(report: TrendReport) -> Text:
 
 
 @verb("trends", text=_trends_text)
-@click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many patterns.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most this many patterns."
+)
 @as_of
 def trends(workspace: Workspace, limit: int, as_of: str | None) -> TrendReport:
     """Show the patterns that meta-reviews name, the weightiest first: when they were seen, and where they go.

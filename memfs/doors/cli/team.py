@@ -271,7 +271,7 @@ def _listed(ids: tuple[str, ...]) -> str:
     metavar="'QUERY => ID'",
     help="The item that a question brings; '=> !ID': must not bring.",
 )
-@click.option("-n", "--limit", type=click.IntRange(1, MOST), help="Among so many hits; 'recall.limit' by default.")
+@click.option("-n", "--limit", type=click.IntRange(1, MOST), help="Among this many hits; 'recall.limit' by default.")
 def bisect(workspace: Workspace, good: str, bad: str, expect: str, limit: int | None) -> BisectResult:
     """Find the commit that broke an answer, and say whose it is.
 

@@ -411,7 +411,7 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
             config: of this thread, and of this namespace and id where it names them; None: of all threads.
             filter: metadata that must be equal, by key.
             before: older than the checkpoint that this names.
-            limit: at most so many.
+            limit: the most checkpoints.
 
         Raises:
             ContentError: as ``get_tuple``.
