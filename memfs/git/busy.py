@@ -258,9 +258,14 @@ def _held_lock(layout: Layout, head: Head) -> Obstacle | None:
 
 
 def persons_command(layout: Layout) -> Obstacle | None:
-    """A git command of a person's that moves branches or files, at work in this working tree; None when none is."""
+    """A git command of a person's that moves branches or files, at work in this working tree, or one that prunes in any
+    tree of the repository: it may have read the branches before a commit, whose objects it then removes. None when none
+    is.
+    """
     for process in running_git():
-        if process.verb in VERBS and _in_tree(layout, process):
+        if (process.verb == "prune" and _shares(layout, process)) or (
+            process.verb in VERBS and _in_tree(layout, process)
+        ):
             return Obstacle(f"git {process.verb} is running (process {process.pid})", True)
     return None
 
@@ -294,6 +299,13 @@ def _in_tree(layout: Layout, process: GitProcess) -> bool:
         return False
     nearest = next((place for place in (folder, *folder.parents) if os.path.lexists(place / ".git")), None)
     return nearest == layout.work_tree
+
+
+def _shares(layout: Layout, process: GitProcess) -> bool:
+    """Whether a process works in some working tree of this repository, or in its git folder."""
+    folder = Path(process.folder)
+    nearest = next((place / ".git" for place in (folder, *folder.parents) if os.path.lexists(place / ".git")), folder)
+    return str(layout.common_dir) in f"{os.path.realpath(nearest)} {read_small(nearest)}"
 
 
 def _subfolders(folder: Path) -> Iterator[Path]:

@@ -16,7 +16,7 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -244,6 +244,7 @@ class RefIndexStep(NamedTuple):
         ref, old, new: as in ``StepRecord``.
         entries: what the index is to hold for the changed paths; empty where the branch is not HEAD's.
         contents: every blob this step's commits gave a path: an entry with one of them is ours to replace.
+        loose: the new objects that are files of their own.
     """
 
     head: Head
@@ -252,6 +253,7 @@ class RefIndexStep(NamedTuple):
     new: str
     entries: Mapping[bytes, TreeEntry | None]
     contents: Mapping[bytes, frozenset[str | None]]
+    loose: Collection[str]
 
 
 class NewIndex(NamedTuple):
@@ -340,16 +342,22 @@ def _locked_part(
     now = repository.head().commit if step.ref == "HEAD" else repository.ref_commit(step.ref)
     if code and now == step.old:
         raise _refused(repository, step, err)
-    if now == step.new and persons_command(repository.layout) is not None:
+    # A prune that began after the branch moved removes nothing of it; of one that ended before, nothing is seen.
+    if now == step.new and (persons_command(repository.layout) is not None or _pruned(repository, step)):
         return not _moved_back(repository, step)
     return now == step.new
+
+
+def _pruned(repository: Repository, step: RefIndexStep) -> bool:
+    folder = repository.common_dir / "objects"
+    return not all(os.path.lexists(folder / name[:2] / name[2:]) for name in step.loose)
 
 
 def _moved_back(repository: Repository, step: RefIndexStep) -> bool:
     """Give the branch back to a person's command that began meanwhile, while the index is still locked.
 
     It may have read the branch before it moved: a checkout would then lay out the old commit under the new one, and the
-    person's next commit take off what is new.
+    person's next commit take off what is new; a prune would remove, or has removed, what is new.
     """
     order = f"update {step.ref} {step.old} {step.new}" if step.old else f"delete {step.ref} {step.new}"
     data, variables = os.fsencode(f"{order}\n"), repository.identity().committer.in_reflogs
@@ -724,7 +732,6 @@ def commit(
     """
     _finish(repository)
     until = time.monotonic() + PATIENCE
-    stored: set[str] = set()
     for attempt in range(ATTEMPTS):
         _wait(repository, until, again=attempt > 0)
         head = repository.head()
@@ -732,8 +739,7 @@ def commit(
         chain = build(repository, groups, tip, since, asked)
         if not chain.commits:
             return CommitResult(commits=(), left_staged=())
-        store(repository, {name: item for name, item in chain.objects.items() if name not in stored})
-        stored |= chain.objects.keys()
+        store(repository, chain.objects)
         left = take(repository, _step(head, ref, tip, chain))
         if left is not None:
             repository.remember(chain.editor.made)
@@ -842,7 +848,8 @@ def _step(head: Head, ref: str, tip: str | None, chain: Chain) -> RefIndexStep:
     if ref in (head.ref, "HEAD"):
         look = chain.editor.tree
         entries = {path: objects.find(look, chain.root, tuple(path.split(b"/"))) for path in chain.contents}
-    return RefIndexStep(head=head, ref=ref, old=tip, new=chain.commits[-1], entries=entries, contents=chain.contents)
+    loose = chain.objects if len(chain.objects) <= LOOSE_AT_MOST else ()
+    return RefIndexStep(head, ref, tip, chain.commits[-1], entries, chain.contents, loose)
 
 
 def _tip(repository: Repository, head: Head, ref: str) -> str | None:

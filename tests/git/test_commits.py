@@ -602,6 +602,44 @@ def test_row_37_a_checkout_that_began_while_the_branch_moved_gets_it_back(world,
     world.check()
 
 
+def test_row_42_what_a_prune_removed_before_the_branch_had_it_is_written_again(world, monkeypatch):
+    """git looks at the commit alone when it moves a branch; a missing tree would break all history after it."""
+    real, gone = commits.finish, []
+
+    def prune_first(child, orders, timeout):
+        if not gone:
+            commit = orders.split()[3].decode()
+            tree = world.git("rev-parse", f"{commit}^{{tree}}").strip()
+            gone.append(world.root / ".git/objects" / tree[:2] / tree[2:])
+            gone[0].unlink()
+        return real(child, orders, timeout)
+
+    monkeypatch.setattr(commits, "finish", prune_first)
+    (made,) = world.commit(world.put(NEW, "new\n"))
+    assert (gone[0].exists(), world.git("show", f"{made}:{NEW}")) == (True, "new\n")
+    world.check()
+
+
+@pytest.mark.parametrize("where", ["here", "linked"])
+def test_row_42_commits_wait_for_a_prune_in_any_tree_of_the_repository(world, monkeypatch, tmp_path, where):
+    """It has read the branches already, and removes what they got since."""
+    monkeypatch.setattr(commits, "PATIENCE", 0.1)
+    world.git("worktree", "add", "-q", str(tmp_path / "linked"), "-b", "linked")
+    gate, group = tmp_path / "gate", world.put(NEW, "new\n")
+    os.mkfifo(gate)
+    folder = world.root if where == "here" else tmp_path / "linked"
+    prune = subprocess.Popen(["git", "prune"], cwd=folder, env={**os.environ, "GIT_TRACE": str(gate)})
+    try:
+        assert until(lambda: any(one.pid == prune.pid for one in running_git()))
+        with pytest.raises(GitBusy, match="git prune is running"):
+            world.commit(group)
+    finally:
+        gate.read_text()
+        prune.wait()
+    world.commit(group)
+    world.check()
+
+
 def test_row_40_a_hooks_environment_does_not_reach_us(world, monkeypatch, tmp_path):
     """Called inside a git hook we use the workspace's own repository and index, never the hook's."""
     (tmp_path / "hook-index").write_bytes(b"theirs")
