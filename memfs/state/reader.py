@@ -166,19 +166,6 @@ class StateFiles:
             low, high = (middle, high) if self.exists(path_of(middle)) else (low, middle)
         return high
 
-    def stays(self, path: str) -> bool:
-        """Whether there is such a document, and it does not wait for another branch.
-
-        What was written before a checkout, and not committed by then, is here until it is: then it goes.
-        """
-        if not self.exists(path):
-            return False
-        try:
-            branch = self._parts.repository.head().ref or ""
-        except errors.HistoryError:
-            return True
-        return not self._parts.journal.waits_elsewhere(path, branch)
-
     def scan(self, folder: str) -> Iterator[ScanEntry]:
         """The facts about every document below a folder, in no particular order; nothing is read."""
         return (one for one in self.seen.scan(folder) if one.regular and document_kind(one.path))

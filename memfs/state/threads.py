@@ -1,12 +1,9 @@
-"""Keep the checkpoints of agent graphs, and what their tasks write in between.
-
-A value that did not change is not written again.
-"""
+"""Keep the checkpoints of agent graphs, and what their tasks write in between."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -20,7 +17,7 @@ from memfs.state.reader import DocumentChange, StateFiles
 from memfs.store.store import retry_on_conflict
 
 Kept = Mapping[str, Any]
-"""A value as a document holds it: ``value``; or ``type`` and ``base64``; or ``kept_in``, an earlier checkpoint."""
+"""A value as a document holds it: ``value``; or ``type`` and ``base64``; or once ``kept_in``, an earlier checkpoint."""
 
 KEPT_IN = "kept_in"
 ALLOWED = "secret_allowed"
@@ -43,7 +40,7 @@ class ThreadSnapshot:
         parent: the id of the one before, None for the first.
         metadata, state: what the framework keeps of it.
         versions: of each channel.
-        channels: the value of each channel that has one; of one that did not change since, where it is kept.
+        channels: the value of each channel that has one, or where it is kept.
         source, step: for people, who read the file or its commit.
         allowed: why what looks like a secret may stay in it.
     """
@@ -68,11 +65,6 @@ class ThreadSnapshot:
         """The checkpoint in a file that obeys its schema."""
         fields = {name: values[name] for name in _SNAPSHOT if name in values}
         return cls(place=_place(values), allowed=values.get(ALLOWED, ""), **fields)
-
-    def home_of(self, channel: str) -> str | None:
-        """The id of the checkpoint that holds a channel's value, None where the channel has none."""
-        kept = self.channels.get(channel)
-        return None if kept is None else kept.get(KEPT_IN, self.place.id)
 
 
 class Write(NamedTuple):
@@ -157,15 +149,12 @@ class Threads:
         self.files, self._clock = files, clock
 
     # -- writing ------------------------------------------------------------------------------------------------
-    def save(self, made: ThreadSnapshot, reason: str = "") -> set[str]:
+    def save(self, made: ThreadSnapshot, reason: str = "") -> None:
         """Keep a checkpoint; one of the same id is replaced.
 
         Args:
-            made: with the channels that have a value, or where an earlier checkpoint keeps it (``inherited``).
+            made: with the channels that have a value.
             reason: why what looks like a secret may stay in it.
-
-        Returns:
-            Those of these earlier checkpoints that were removed meanwhile: it must be saved again without them.
 
         Raises:
             SecretDetected: it holds what looks like a secret and there is no reason; with the field.
@@ -174,8 +163,6 @@ class Threads:
         """
         whole = replace(made, written=format_time(self._clock()))
         self._write(snapshot_path(whole.place), whole, _commit_message(whole), reason)
-        homes = {str(kept[KEPT_IN]) for kept in whole.channels.values() if KEPT_IN in kept}
-        return {id_ for id_ in homes if not self.files.stays(snapshot_path(made.place._replace(id=id_)))}
 
     def add_writes(self, added: TaskWrites, reason: str = "") -> None:
         """Keep what a task wrote. Of what it wrote before, only special writes are replaced.
@@ -214,26 +201,6 @@ class Threads:
             check_reason(reason)
             document = replace(made, allowed=reason).document()
             self.files.write([DocumentChange(path, document, expected)], message, source=SOURCE)
-
-    # -- values that did not change -------------------------------------------------------------------------------
-    def inherited(self, made: ThreadSnapshot, changed: Collection[str]) -> dict[str, str]:
-        """Which checkpoint keeps a channel's value, of those channels whose value is the parent's.
-
-        Args:
-            changed: which channels have another version than in the parent.
-        """
-        try:
-            parent = self.load(made.place._replace(id=made.parent)) if made.parent else None
-        except MemfsError:  # the values at hand are written whole then
-            parent = None
-        if parent is None:
-            return {}
-        homes = {
-            channel: parent.home_of(channel)
-            for channel, version in made.versions.items()
-            if channel not in changed and parent.versions.get(channel) == version
-        }
-        return {channel: id_ for channel, id_ in homes.items() if id_ is not None and id_ != made.place.id}
 
     # -- reading ------------------------------------------------------------------------------------------------
     def load(self, place: ThreadPlace) -> ThreadSnapshot | None:

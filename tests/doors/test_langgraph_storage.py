@@ -75,16 +75,20 @@ def test_versions_grow_in_the_form_they_have(saver: MemfsSaver) -> None:
 
 
 # -- what is written ----------------------------------------------------------------------------------------------
-def test_what_did_not_change_is_not_written_again(saver: MemfsSaver) -> None:
-    """A long text that stays the same stands in one file, however many steps follow (B5)."""
-    first = put(saver, CONFIG, text="long " * 2000, turn=1)
-    second = put(saver, first, turn=2)
-    third = put(saver, second, turn=3)
+def _refer(saver: MemfsSaver, config: Any, channel: str, holder: Any) -> None:
+    """Let a checkpoint say that another one keeps a value, as memfs once wrote it."""
+    file = file_of(saver, config)
+    document = json.loads(file.read_text(encoding="utf-8"))
+    document["channels"][channel] = {"kept_in": holder["configurable"]["checkpoint_id"]}
+    file.write_text(json.dumps(document), encoding="utf-8")
 
-    document = json.loads(file_of(saver, third).read_text(encoding="utf-8"))
-    assert document["channels"]["text"] == {"kept_in": first["configurable"]["checkpoint_id"]}
-    assert file_of(saver, third).stat().st_size < 2000
-    assert values_of(saver, third) == {"text": "long " * 2000, "turn": 3}
+
+def test_a_value_that_an_earlier_checkpoint_keeps_is_read_from_there(saver: MemfsSaver) -> None:
+    """What an earlier version wrote once, for the checkpoints after it, is found by all of them (B5)."""
+    first = put(saver, CONFIG, text="long", turn=1)
+    second = put(saver, first, text="long", turn=2)
+    _refer(saver, second, "text", first)
+    assert values_of(saver, second) == {"text": "long", "turn": 2}
 
 
 def test_a_thread_can_be_read_in_its_files_and_in_git(saver: MemfsSaver, git: Callable[..., str]) -> None:
@@ -141,30 +145,6 @@ def test_a_large_value_lies_beside_its_document(saver: MemfsSaver) -> None:
 
     assert file_of(saver, config).stat().st_size < 16 << 20
     assert values_of(saver, config) == {"text": text, "data": b"\x00\xff" * 500_000}
-
-
-def test_a_checkpoint_written_while_its_parent_goes_keeps_its_values(
-    saver: MemfsSaver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another process removes the thread between look and write: the put notices, and holds the value itself (B5)."""
-    first = put(saver, CONFIG, kept="from the first", turn=0)
-    other = MemfsSaver(saver.workspace.root)
-    threads = saver.workspace.states.threads
-    inherited = threads.inherited
-
-    def late(*asked: Any) -> Any:
-        found = inherited(*asked)
-        other.delete_thread("t")
-        monkeypatch.setattr(threads, "inherited", inherited)
-        return found
-
-    checkpoint = empty_checkpoint()
-    checkpoint["channel_values"] = {"kept": "from the first", "turn": 1}
-    checkpoint["channel_versions"] = {"kept": 1, "turn": 2}
-    monkeypatch.setattr(threads, "inherited", late)
-    second = saver.put(first, checkpoint, {"source": "loop", "step": 1}, {"turn": 2})
-
-    assert values_of(saver, second) == {"kept": "from the first", "turn": 1}
 
 
 # -- several at once ----------------------------------------------------------------------------------------------
@@ -291,6 +271,7 @@ def chain(saver: MemfsSaver) -> list[Any]:
 def test_a_removed_file_that_others_need_is_named(saver: MemfsSaver) -> None:
     """Who removes by hand what a later checkpoint refers to is reported where and how to get it back (B5)."""
     configs = chain(saver)
+    _refer(saver, configs[3], "kept", configs[0])
     file_of(saver, configs[0]).unlink()
 
     with pytest.raises(ContentError) as caught:

@@ -64,7 +64,6 @@ def test_a_document_is_what_it_was_made_of() -> None:
         allowed="a test key",
     )
     assert ThreadSnapshot.from_document(snapshot.document()) == snapshot
-    assert [snapshot.home_of(channel) for channel in ("a", "b", "c")] == ["2", "1", None]
     writes = TaskWrites(
         place=ThreadPlace("t", "", "2"),
         task="x",

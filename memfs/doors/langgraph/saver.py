@@ -48,7 +48,7 @@ from memfs.errors import ContentError, MemfsError
 from memfs.facades.open_workspaces import Closable, Facade
 from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, hidden
 from memfs.fs import io
-from memfs.state.threads import KEPT_IN, Kept, TaskWrites, ThreadPlace, Threads, ThreadSnapshot, Write, snapshot_path
+from memfs.state.threads import Kept, TaskWrites, ThreadPlace, Threads, ThreadSnapshot, Write, snapshot_path
 from memfs.trust import list_path
 from memfs.workspace import Workspace
 
@@ -470,7 +470,7 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
 
         Args:
             config: thread, namespace, and the id of the checkpoint before it.
-            new_versions: the channels that changed since that one; the values of others are not written again.
+            new_versions: counts for nothing, as each checkpoint has all values.
 
         Returns:
             The config that names the checkpoint.
@@ -479,19 +479,10 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
             SecretDetected: a value looks like a secret; with its field and what can be done. Nothing was written.
             ContentError, StorageIO: nothing was written.
         """
+        del new_versions
         made, values = self._snapshot(config, checkpoint, metadata), checkpoint["channel_values"]
-        homes = self._threads.inherited(made, new_versions.keys())
-        saved = False
-        while not saved:
-            channels: dict[str, Kept] = {}
-            for channel in made.versions:
-                if channel in homes:
-                    channels[channel] = {KEPT_IN: homes[channel]}
-                elif channel in values:
-                    channels[channel] = self._pack(values[channel])
-            lost = self._threads.save(replace(made, channels=channels), self._reason)
-            homes = {channel: home for channel, home in homes.items() if home not in lost}
-            saved = not lost
+        channels = {channel: self._pack(values[channel]) for channel in made.versions if channel in values}
+        self._threads.save(replace(made, channels=channels), self._reason)
         return _config(made.place, config["configurable"]["thread_id"])
 
     def put_writes(
