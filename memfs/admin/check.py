@@ -27,7 +27,6 @@ from memfs.admin.repair import (
     read_items,
 )
 from memfs.config import memory_context_problems
-from memfs.config_names import SYSTEM_CONFIG
 from memfs.dataclass import dataclass, replace
 from memfs.errors import UNKNOWN
 from memfs.format.codec import remarks, schema_of
@@ -49,15 +48,6 @@ from memfs.store.recovery import DAMAGED, REPLACED
 from memfs.trust import status_of
 
 _TOLERATED = timedelta(hours=1)
-
-
-def secondary(checker: Checker) -> Iterator[Problem]:
-    """A warning where a document names a secondary location, which only the settings do."""
-    found = content_at(checker.parts.seen, SYSTEM_CONFIG)
-    if found and b'"secondary"' in found.data:
-        message = "a secondary location that is named here is not used"
-        hint = "name its folder as storage.secondary in memfs.toml, and remove it here"
-        yield Problem.warning(SYSTEM_CONFIG, "SecondaryIgnored", message, hint)
 
 
 def clock(checker: Checker) -> Iterator[Problem]:
@@ -489,7 +479,6 @@ EXAMINATIONS: tuple[Examine, ...] = (
     lambda checker: PrunedItems(checker.store, checker.parts).problems(),
     lambda checker: memory_context_problems(checker.parts.seen, checker.memory_context),
     statuses,
-    secondary,
     _embedder,
     contents,
     _unwanted,

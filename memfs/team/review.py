@@ -471,10 +471,7 @@ class Reviews:
         """The range of what a revision would bring; one that brings nothing is most likely meant as the other end."""
         here, there = self._repository.resolve("HEAD"), self._repository.resolve(head)
         if there in merge_bases(self._repository, here, there):
-            content, since = f"what this branch has and {head} has not", head
-            if there == here:
-                content, since = "what its newest commit brought", f"{head}~1"
-            hint = f"{content}: memfs review {since}..HEAD"
+            hint = f"name both ends: memfs review {head}..HEAD, or {head}~1..{head}"
             raise HistoryUnavailable(f"all of {head} is in this branch already", hint=hint)
         return f"HEAD..{head}"
 

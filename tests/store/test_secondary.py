@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -125,18 +124,6 @@ def _files(folder: Path) -> dict[str, bytes]:
 def test_the_same_disk_is_warned_about(opened: Opened, spare: Path) -> None:
     """A place on the workspace's own disk serves, with a warning (S17)."""
     assert codes(opened(storage__secondary=str(spare))) == ["SameDisk"]
-
-
-def test_a_place_in_the_document_is_reported_and_not_used(opened: Opened, spare: Path) -> None:
-    """``secondary`` in ``system_config.json`` is not read; ``check`` says where to name the place instead (S17)."""
-    workspace = opened()
-    path = workspace.root / "ContextMemory/configuration/system_config.json"
-    path.write_text(json.dumps({"secondary": {"path": str(spare)}}))
-    again = opened(workspace.root)
-    assert again.parts.secondary is None
-    (found,) = [problem for problem in again.checker.check() if problem.code == "SecondaryIgnored"]
-    assert found.path == "ContextMemory/configuration/system_config.json"
-    assert "storage.secondary" in (found.hint or "")
 
 
 # -- damaged or gone ----------------------------------------------------------------------------------------------
