@@ -21,7 +21,7 @@ git init --quiet --initial-branch=main "$team/ines"
 in_clone ines
 
 say "1. Ines begins a memory and shares it. The remote is any bare git repository."
-run 'memfs init --yes'
+run 'memfs init'
 run 'sed -i.bak s/\"manual\"/\"interval\"/ memfs.toml && rm memfs.toml.bak && memfs commit -m "Commit as we go"'
 run 'memfs remember "Labels are printed by the host orion, at 300 dpi." --id label-printer --title "Where labels are printed" --tag labels'
 run 'memfs remember "Parcels over 30 kg go by freight." --id heavy-parcels'

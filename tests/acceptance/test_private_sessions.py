@@ -101,7 +101,7 @@ def people(
     (ada.clone / "app.py").write_text("pass\n")
     git(ada.clone, "add", "-A")
     git(ada.clone, "commit", "-qm", "Begin")
-    ada.sits_down().memfs("init", "--yes")
+    ada.sits_down().memfs("init")
     ada.memfs("remember", "The API base path is /v2.", "--type", "knowledge", "--id", "base-path")
     git(ada.clone, "add", "-A")
     git(ada.clone, "commit", "-qm", "Keep memory here", check=False)

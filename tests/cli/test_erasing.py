@@ -99,7 +99,7 @@ def test_a_shared_repository_names_the_flag(bare: Memfs, tmp_path: Path) -> None
     team.mkdir()
     git(team, "init", "-q")
     git(team, "commit", "-q", "--allow-empty", "-m", "Begin")
-    assert bare("init", str(team), "--yes").code == 0
+    assert bare("init", str(team)).code == 0
     assert bare("-C", str(team), "remember", TEXT, "--id", "gate-of-the-mill-2").code == 0
     assert bare("-C", str(team), "commit").code == 0
     done = bare("-C", str(team), "admin", "erase", "gate-of-the-mill-2", "--yes")

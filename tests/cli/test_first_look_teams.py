@@ -29,21 +29,20 @@ def test_b3_the_first_push_tells_how_others_join(memfs: Memfs, bare: Memfs, serv
     assert "told git to join" in bare("init", str(tmp_path / "bo")).out
 
 
-@pytest.mark.parametrize("words", [(), ("--yes",)])
 def test_b3_a_clone_with_nothing_checked_out_gets_no_second_memory(
-    memfs: Memfs, bare: Memfs, server: Path, tmp_path: Path, words: tuple[str, ...]
+    memfs: Memfs, bare: Memfs, server: Path, tmp_path: Path
 ) -> None:
     """init would begin a history that has nothing in common with the team's; it names the way to that instead."""
     memfs("sync")
     clone = tmp_path / "bo"
     subprocess.run(["git", "clone", "-q", str(server), str(clone)], check=True, capture_output=True)
-    ran = bare("init", str(clone), *words)
+    ran = bare("init", str(clone))
     assert ran.code == 1
     assert "nothing is checked out in this clone, and origin/main has a memory" in ran.err
     assert "git switch main" in ran.err
     assert [path.name for path in clone.iterdir()] == [".git"]
     git(clone, "switch", "-q", "main")
-    assert "is a workspace already" in bare("init", str(clone), *words).out
+    assert "is a workspace already" in bare("init", str(clone)).out
 
 
 def test_b3_an_orphan_branch_of_a_code_repository_may_get_a_memory(bare: Memfs, tmp_path: Path) -> None:
@@ -53,7 +52,7 @@ def test_b3_an_orphan_branch_of_a_code_repository_may_get_a_memory(bare: Memfs, 
     git(code, "commit", "-q", "--allow-empty", "-m", "Code")
     git(code, "update-ref", "refs/remotes/origin/main", "HEAD")
     git(code, "switch", "-q", "--orphan", "memory")
-    assert bare("init", str(code), "--yes").code == 0
+    assert bare("init", str(code)).code == 0
 
 
 def test_row_43_markers_in_the_settings_are_called_so(memfs: Memfs, root: Path) -> None:

@@ -75,15 +75,13 @@ def test_a_fresh_clone_is_offered_the_memory_of_another(memfs: Memfs, clones: tu
         workspace.store.put(MemoryItem("Backups go to Oslo.", "semantic", id="backups"))
     assert "'memfs init --join-private'" in memfs("-C", second, "status", "--private").err
 
-    asked = memfs("-C", second, "init", "--join-private")
-    assert (asked.code, "add --yes" in asked.err) == (2, True)
     assert find_place(second, {}).root != folder
-    assert "1 memory of this clone went along" in memfs("-C", second, "init", "--join-private", "--yes").err
+    assert "1 memory of this clone went along" in memfs("-C", second, "init", "--join-private").err
     for clone in (first, second):
         assert find_place(clone, {}).root == folder
         assert "private:region" in memfs("-C", clone, "recall", "Frankfurt").out
         assert "private:backups" in memfs("-C", clone, "recall", "Oslo").out
-    assert memfs("-C", second, "init", "--join-private", "--yes").code == 2
+    assert memfs("-C", second, "init", "--join-private").code == 2
 
 
 def test_memory_whose_clone_is_gone_is_found_by_its_key(memfs: Memfs, clones: tuple[Path, Path]) -> None:
@@ -92,7 +90,7 @@ def test_memory_whose_clone_is_gone_is_found_by_its_key(memfs: Memfs, clones: tu
     folder = find_place(str(first), {}).root
     first.rename(first.with_name("gone"))
     git(second, "remote", "set-url", "origin", "https://example.org/elsewhere.git")
-    missing = memfs("-C", str(second), "init", "--join-private", "--yes")
+    missing = memfs("-C", str(second), "init", "--join-private")
     assert (missing.code, "--join-private KEY" in missing.err) == (2, True)
-    assert memfs("-C", str(second), "init", "--join-private", folder.name, "--yes").code == 0
+    assert memfs("-C", str(second), "init", "--join-private", folder.name).code == 0
     assert "private:region" in memfs("-C", str(second), "recall", "Frankfurt").out

@@ -57,19 +57,19 @@ def test_a_workspace_within_another_is_made_on_purpose_only(bare: Memfs, tmp_pat
     (outer / "src").mkdir()
     before = git(outer, "rev-parse", "HEAD")
     for place in (outer / "src", outer / "src" / "new"):
-        refused = bare("init", str(place), "--yes")
+        refused = bare("init", str(place))
         assert refused.code == 1
         assert f"{outer}: there is a workspace around this folder already" in refused.err
         assert "--nested" in refused.err
     assert list((outer / "src").iterdir()) == []
     assert git(outer, "rev-parse", "HEAD") == before
-    own = bare("init", str(outer / "ContextMemory" / "memories"), "--yes", "--nested")
+    own = bare("init", str(outer / "ContextMemory" / "memories"), "--nested")
     assert own.code == 1
     assert "belongs to the workspace around it" in own.err
-    assert bare("init", str(outer), "--yes").code == 0
-    assert bare("init", str(outer / "src"), "--yes", "--nested").code == 0
+    assert bare("init", str(outer)).code == 0
+    assert bare("init", str(outer / "src"), "--nested").code == 0
     assert (outer / "src" / "ContextMemory").is_dir()
-    assert bare("init", str(outer / "src"), "--yes").code == 0
+    assert bare("init", str(outer / "src")).code == 0
 
 
 @pytest.fixture
@@ -85,19 +85,6 @@ def project(tmp_path: Path) -> Path:
     git(root, "add", "staged.py")
     (root / "untracked.py").write_text("untracked\n")
     return root
-
-
-@pytest.mark.parametrize(("answer", "code"), [("apart\n", 1), ("here\n", 0)])
-def test_init_goes_by_the_answer(
-    bare: Memfs, project: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
-) -> None:
-    """On a terminal it asks once, where the memory shall lie, and does nothing for a repository apart (D2)."""
-    monkeypatch.setattr("memfs.doors.cli.init.somebody_types", lambda: True)
-    ran = bare("init", str(project), stdin=answer)
-    assert ran.code == code
-    assert ran.err.count("Where should memory be kept?") == 1
-    assert "Go ahead?" not in ran.err
-    assert (project / "memfs.toml").exists() == (code == 0)
 
 
 def test_init_in_a_repository_writes_three_small_files_and_commits_nothing(bare: Memfs, project: Path) -> None:
@@ -141,7 +128,7 @@ def test_init_dry_run_says_what_it_would_do_and_does_nothing(bare: Memfs, projec
     assert everything() == before
     assert not (project / ".git" / "memfs").exists()
     elsewhere = project.parent / "fresh"
-    assert "would make a git repository" in bare("init", str(elsewhere), "--dry-run").out
+    assert "and a git repository for it" in bare("init", str(elsewhere), "--dry-run").out
     assert not elsewhere.exists()
 
 
@@ -347,7 +334,7 @@ def test_init_takes_in_a_memory_that_lost_its_repository(root: Path, memfs: Memf
 def test_a_rule_by_which_git_ignores_memory_is_named(bare: Memfs, project: Path) -> None:
     """init and check say which line of which file keeps git from memory files; a rule for others is no matter."""
     (project / ".gitignore").write_text("*.log\nContextMemory/\n")
-    for told in (bare("init", str(project), "--yes").err, bare("-C", str(project), "check").out):
+    for told in (bare("init", str(project)).err, bare("-C", str(project), "check").out):
         assert "git ignores memory files by .gitignore:2 ContextMemory/" in told
         assert "remove that rule" in told
     (project / ".gitignore").write_text("*.log\nContextMemory/\n!ContextMemory/\n")

@@ -447,5 +447,5 @@ def test_19_a_new_workspace_does_not_take_in_a_secret_that_lay_there(tmp_path: P
     (folder / "clean.yaml").write_text("content: harmless\n")
     leak = folder / "leak.yaml"
     leak.write_text(f"content: {key}\n")
-    assert run(["init", str(tmp_path / "old"), "--yes"]) == 0
+    assert run(["init", str(tmp_path / "old")]) == 0
     assert traces(key, tmp_path, own_world) == [str(leak)]

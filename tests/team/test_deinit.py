@@ -51,7 +51,7 @@ def snapshot(root: Path, git: Git) -> dict[str, object]:
 
 def begin(root: Path, memfs: Said, commit: str = "each") -> None:
     """Make a workspace with one memory, all of it committed, under a policy."""
-    memfs(root, "init", "--yes")
+    memfs(root, "init")
     text, found = re.subn(r'(?m)^commit = "\w+"$', f'commit = "{commit}"', (root / "memfs.toml").read_text())
     assert found == 1
     (root / "memfs.toml").write_text(text)
@@ -274,7 +274,7 @@ def test_killed_half_way_it_can_be_run_again(
 
 def test_private_memory_stays_and_is_found_again(code: Path, memfs: Said) -> None:
     """Without being asked for it, leaving takes no private memory along, nor the key that leads to it (D2, C6)."""
-    memfs(code, "init", "--yes")
+    memfs(code, "init")
     place = find_place(str(code))
     said = memfs(code, "deinit")
     assert f"stays your private memory, 0 items in {place.root}" in said
@@ -284,7 +284,7 @@ def test_private_memory_stays_and_is_found_again(code: Path, memfs: Said) -> Non
 
 def test_private_memory_goes_on_request(code: Path, memfs: Said) -> None:
     """``--private`` names it first, then removes it with its key (D2, C6)."""
-    memfs(code, "init", "--yes")
+    memfs(code, "init")
     place = find_place(str(code))
     planned = json.loads(memfs(code, "deinit", "--private", "--dry-run", "--json"))["private"]
     assert planned == {"folder": str(place.root), "items": 0, "used_by": [], "goes": True}
@@ -296,7 +296,7 @@ def test_private_memory_goes_on_request(code: Path, memfs: Said) -> None:
 
 def test_private_memory_is_not_lost_without_force(code: Path, memfs: Said) -> None:
     """Where private memory holds something, ``--private`` alone is refused and names it; ``--force`` goes on (D2)."""
-    memfs(code, "init", "--yes")
+    memfs(code, "init")
     place = find_place(str(code))
     memfs(place.root, "remember", "nobody else has this")
     said = memfs(code, "deinit", "--private", code=1)
@@ -310,7 +310,7 @@ def test_private_memory_is_not_lost_without_force(code: Path, memfs: Said) -> No
 
 def test_what_a_session_told_last_is_taken_in_first(code: Path, memfs: Said) -> None:
     """What waits since the end of a session becomes a memory or a suggestion before the workspace goes (D2)."""
-    memfs(code, "init", "--yes")
+    memfs(code, "init")
     with open_workspace(code, watch=False) as workspace:
         told = {"prompt": "Remember: we always deploy on Tuesdays"}
         spool = Spool(workspace.repository.state)
@@ -321,18 +321,18 @@ def test_what_a_session_told_last_is_taken_in_first(code: Path, memfs: Said) -> 
 
 def test_backups_of_an_earlier_workspace_of_the_name_are_named(code: Path, memfs: Said) -> None:
     """What was backed up before memfs was taken out and put in again is named the second time, too (D2)."""
-    memfs(code, "init", "--yes")
+    memfs(code, "init")
     memfs(code, "remember", "kept in a backup")
     memfs(code, "commit")
     made = json.loads(memfs(code, "admin", "backup", "create", "--json"))
     memfs(code, "deinit")
-    memfs(code, "init", "--yes")
+    memfs(code, "init")
     assert Path(made["backups"][0]["path"]).name in memfs(code, "deinit", "--purge")
 
 
 def test_private_memory_that_another_clone_uses_stays(code: Path, tmp_path: Path, memfs: Said, git: Git) -> None:
     """What a second clone reads and writes is not removed when the first one leaves (D2, C6)."""
-    memfs(code, "init", "--yes")
+    memfs(code, "init")
     place = find_place(str(code))
     other = tmp_path / "other"
     git(tmp_path, "clone", "-q", str(code), str(other))

@@ -271,7 +271,7 @@ def test_writes_of_the_memory_that_was_among_the_code_wait_only_until_a_commit_h
     code: Path, git: Git, memfs: Said, tmp_path: Path
 ) -> None:
     """After the move to a branch of its own, deinit names what no commit holds, and nothing else (D2)."""
-    memfs(code, "init", "--yes")
+    memfs(code, "init")
     memfs(code, "remember", "A fact", "--id", "fact")
     memfs(code, "remember", "A rumour", "--id", "rumour")
     git(code, "add", "-A")

@@ -6,11 +6,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import click
 import pytest
 
 from kit.copies import copy_workspace
-from memfs.doors.cli import sync
 from memfs.doors.cli.app import run
 from memfs.errors import PushRefused
 from memfs.model import MemoryItem
@@ -59,9 +57,7 @@ def published(tmp_path: Path, git: Git) -> Callable[[], set[str]]:
 Published = Callable[[], set[str]]
 
 
-def test_without_a_terminal_it_refuses_and_names_the_files(
-    ada: Path, published: Published, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_refuses_and_names_the_files(ada: Path, published: Published, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is pushed; the error names the files and both ways on (D1)."""
     assert run(["-C", str(ada), "sync"]) == 1
     said = capsys.readouterr().err
@@ -75,24 +71,6 @@ def test_yes_publishes_them(ada: Path, published: Published, git: Git) -> None:
     assert run(["-C", str(ada), "sync", "--yes"]) == 0
     assert published() == {"first", "second", "half-done"}
     assert git(ada, "log", "--format=%an", "--", EDITED).strip() == "Ada Person"
-
-
-@pytest.mark.parametrize("answer", [True, False])
-def test_at_a_terminal_it_lists_and_asks(
-    ada: Path,
-    published: Published,
-    git: Git,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    answer: bool,
-) -> None:
-    """On yes the edit goes along; on no it stays as it is, and the rest is synced (D1)."""
-    monkeypatch.setattr(sync, "is_interactive", lambda: True)
-    monkeypatch.setattr(click, "confirm", lambda *_, **__: answer)
-    assert run(["-C", str(ada), "sync"]) == 0
-    assert EDITED in capsys.readouterr().err
-    assert published() == {"first", "second"} | ({"half-done"} if answer else set())
-    assert (EDITED in git(ada, "status", "--porcelain", "-uall")) is not answer
 
 
 def test_what_is_only_taken_or_tried_publishes_nothing(
@@ -132,11 +110,11 @@ def test_an_edit_that_is_left_to_the_person_is_named_and_goes_along_with_yes(
     """Also where there is nothing to push but the edit, ``--yes`` commits and publishes it (D1)."""
     sync_now = ("-C", str(ada), "--set", setting, "sync")
     assert run([*sync_now, "--dry-run"]) == 0
-    assert f"1 edit by hand would stay here: {EDITED}" in capsys.readouterr().err
+    assert f"1 edit by hand not committed: {EDITED}" in capsys.readouterr().err
     for _ in range(2):
         assert run(sync_now) == 0
         told = capsys.readouterr().err
-        assert f"1 edit by hand stayed here: {EDITED}" in told
+        assert f"1 edit by hand not committed: {EDITED}" in told
         assert "--yes" in told
     assert run([*sync_now, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["edits"] == [EDITED]
@@ -155,7 +133,7 @@ def test_an_invalid_edit_is_named(
     (ada / EDITED).write_text("content: x\nttle: y\n")
     assert run(["-C", str(ada), "sync", *more]) == 0
     told = capsys.readouterr().err
-    assert f"1 edit by hand cannot be committed: {EDITED}" in told
+    assert f"1 edit by hand not committed: {EDITED}" in told
     assert "memfs check" in told
     assert run(["-C", str(ada), "sync", "--json", *more]) == 0
     assert json.loads(capsys.readouterr().out)["edits"] == [EDITED]

@@ -28,7 +28,7 @@ from memfs.doors.cli.output import (
     styled,
 )
 from memfs.doors.cli.parser import Actions
-from memfs.doors.cli.private import ask_to_join
+from memfs.doors.cli.private import offer_to_join
 from memfs.errors import MemfsError
 from memfs.fs.workspace_location import find_workspace, is_workspace
 from memfs.model.episode import Action, Episode, StateSnapshot
@@ -125,7 +125,7 @@ def install(program: str, scope: str | None, dry_run: bool, into: str) -> Instal
         looks = "memfs status" if into == "repository" else "memfs status --private"
         remark(f"'{looks}' shows where and what it keeps; 'memfs agent uninstall claude-code{option}' turns it off")
     if not (dry_run or wants_json() or into == "repository" or chosen is InstallScope.USER):
-        ask_to_join(private.project_at(project))
+        offer_to_join(private.project_at(project))
     return Installation(program, done, _diff(done) if dry_run else "")
 
 

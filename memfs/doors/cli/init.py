@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +16,10 @@ from memfs.admin.store_builder import ignore_problems, install_driver, is_driver
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import invocation, remark, verb, wants_json
+from memfs.doors.cli.command import invocation, remark, verb
 from memfs.doors.cli.options import note_waiting
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, count, merge, note, somebody_types, styled
-from memfs.doors.cli.private import ask_to_join, join_private
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, count, merge, styled
+from memfs.doors.cli.private import join_private, offer_to_join
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.fs.workspace_location import MEMORY_FOLDER, find_workspace, place_in
 from memfs.git.commit_object import MEMFS
@@ -80,53 +80,37 @@ def _text(done: InitResult, dry_run: bool) -> Text:
         yield f"Sessions here use {done.private}"
     elif done.own is not None:
         yield from _own_text(done, done.own, dry_run)
-    elif dry_run:
-        yield from _plan_text(done)
     else:
-        yield from _created_text(done)
+        yield from _made_text(done, dry_run)
     if done.merge_driver:
         yield "  told git to join memory files field by field (merge.memfs in .git/config)"
 
 
-def _created_text(done: InitResult) -> Text:
-    if not done.created:
+def _made_text(done: InitResult, dry_run: bool) -> Text:
+    made, wrote, chose = ("Would make", "would write", "would choose") if dry_run else ("Made", "wrote", "chose")
+    what = "a workspace in" if done.files else "a git repository for the workspace in"
+    if done.files or done.repository_made:
+        yield f"{made} {what} {styled(str(done.workspace), fg='green', bold=True)}"
+    else:
         yield f"{done.workspace} is a workspace already"
-        return
-    made = "Made a workspace in" if done.files else "Made a git repository for the workspace in"
-    yield f"{made} {styled(str(done.workspace), fg='green', bold=True)}"
     if done.files and done.repository_made:
         yield "  and a git repository for it"
     for path in done.files:
-        yield f"  wrote {path}"
+        yield f"  {wrote} {path}"
     if SETTINGS_FILE in done.files:
-        yield f"  chose {_chosen(done.policies)}"
+        commit = done.policies["history.commit"]
+        policy = ", ".join(f"{key} = {toml(value)}" for key, value in done.policies.items())
+        yield f"  {chose} {policy}: {_MEANS[commit]}"
+    for line in done.git_config:
+        yield f"  would set in .git/config: {line}"
+    if dry_run and not done.repository_made:
+        yield "  would make no commit, branch, tag or other ref"
     for commit in done.committed:
         yield f"  committed as {styled(commit[:12], fg='yellow')}"
     if done.adopted:
         yield f"  with {count(len(done.adopted), 'file')} that stood there already"
-    if done.here:
+    if done.here and done.created:
         yield "  it lies among the code, on its branches (--here); --own-branch gives all branches one memory"
-
-
-def _plan_text(plan: InitResult) -> Iterator[str]:
-    place = str(plan.workspace)
-    yield f"Would make a workspace in {place}" if plan.files else f"{place} is a workspace already"
-    if plan.repository_made:
-        yield "  would make a git repository for it, and commit these files"
-    for path in plan.files:
-        yield f"  would write {path}"
-    for line in plan.git_config:
-        yield f"  would set in .git/config: {line}"
-    if not plan.repository_made:
-        yield "  would make no commit, branch, tag or other ref"
-    if plan.files:
-        yield f"  would choose {_chosen(plan.policies)}"
-
-
-def _chosen(policies: Mapping[str, str]) -> str:
-    """The policy in one line, and what it means."""
-    commit = policies["history.commit"]
-    return ", ".join(f"{key} = {toml(value)}" for key, value in policies.items()) + f": {_MEANS[commit]}"
 
 
 def _own_text(done: InitResult, own: OwnBranch, dry_run: bool) -> Text:
@@ -154,7 +138,6 @@ def _own_text(done: InitResult, own: OwnBranch, dry_run: bool) -> Text:
 @click.option("--user", is_flag=True, help="Make your own workspace, for what belongs to no other.")
 @click.option("--here", is_flag=True, help="In a repository of code: a folder among the code, on its branches.")
 @click.option("--own-branch", "own", is_flag=True, help="In a repository of code: one memory on its own branch.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask where in an existing git repository memory is to be kept.")
 @click.option("--nested", is_flag=True, help="Make one within the folder of another workspace.")
 @click.option(
     "--join-private",
@@ -166,7 +149,7 @@ def _own_text(done: InitResult, own: OwnBranch, dry_run: bool) -> Text:
 )
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
 def init(
-    path: str | None, user: bool, here: bool, own: bool, yes: bool, nested: bool, join: str | None, dry_run: bool
+    path: str | None, user: bool, here: bool, own: bool, nested: bool, join: str | None, dry_run: bool
 ) -> InitResult:
     """Make a workspace at PATH (the current folder unless named), with a git repository if none is there.
 
@@ -191,17 +174,13 @@ def init(
         raise click.UsageError("name the folder, or leave PATH out for the current one")
     root = Path(invocation().workspace or ".", path or ".").resolve()
     if join is not None:
-        join_private(private.project_at(root), join, yes)
+        join_private(private.project_at(root), join)
         return InitResult(workspace=root, created=False, private=private.find(private.project_at(root)))
     if not user:
         place = _nearest_folder(root)
-        top = place if not (nested or here) and (own or _is_own(root, place, dry_run)) else None
-        if top is None:
-            _refuse_nested(root, place, nested)
-        if top is None and not (nested or here or yes or dry_run) and (chosen := _chosen_place(root)):
-            top, yes = (root if chosen == "own" else None), True
-        if top is not None:
-            return _set_up(top, dry_run)
+        if not (nested or here) and (own or _is_own(root, place, dry_run)):
+            return _set_up(place, dry_run)
+        _refuse_nested(root, place, nested)
     if dry_run:
         if user:
             raise click.UsageError("--dry-run is for a workspace in a folder, not for --user")
@@ -216,8 +195,8 @@ def init(
         driver = created.driver or install_driver(workspace.repository)
         _remark_git(workspace.repository)
         root = workspace.root
-    if not (user or wants_json()):
-        ask_to_join(private.project_at(root))
+    if not user:
+        offer_to_join(private.project_at(root))
     made = bool(created.files) or created.repository_made
     committed = tuple(filter(None, (created.commit, *found.commits)))
     return InitResult(
@@ -250,8 +229,8 @@ def _set_up(top: Path, dry_run: bool) -> InitResult:
     from memfs.team import own_branch
 
     own = own_branch.set_up(top, dry_run=dry_run)
-    if not (dry_run or wants_json()):
-        ask_to_join(private.project_at(top))
+    if not dry_run:
+        offer_to_join(private.project_at(top))
     return InitResult(workspace=own.memory, created=own.made, commit=own.commit or None, own=own)
 
 
@@ -264,28 +243,6 @@ def _is_own(root: Path, place: Path, dry_run: bool) -> bool:
         return False
     there = place_in(layout.common_dir) is not None
     return there or (not (root / MEMORY_FOLDER).is_dir() and is_offered(layout, ask=not dry_run))
-
-
-def _chosen_place(root: Path) -> str:
-    """Ask once where the memory of a repository of code is to be; "" where that is not open, or no one can be asked.
-
-    Raises:
-        MemfsError: the answer is a separate repository.
-    """
-    layout = discover(root) if root.is_dir() and somebody_types() else None
-    if layout is None or root != layout.work_tree or (root / MEMORY_FOLDER).is_dir():
-        return ""
-    note(f"{root} is a git repository already. Where should memory be kept?")
-    note("  here   a folder among the code: reviewed with it, and each branch has its own (--here)")
-    note("  own    a separate branch: one memory for all branches, shared by 'memfs sync' (--own-branch)")
-    note("  apart  a separate repository, in a folder elsewhere: memfs init FOLDER")
-    note("With 'here':")
-    for line in _plan_text(_plan(root)):
-        note(line)
-    chosen = click.prompt("Which", type=click.Choice(["here", "own", "apart"]), default="here", err=True)
-    if chosen == "apart":
-        raise MemfsError("nothing was written", hint="memfs init FOLDER, outside of this repository")
-    return str(chosen)
 
 
 def _workspace(root: Path) -> Workspace:

@@ -8,8 +8,7 @@ from pathlib import Path
 from memfs import private as private_memories
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, remark
-from memfs.doors.cli.declare import click
-from memfs.doors.cli.output import clean, count, is_interactive, note
+from memfs.doors.cli.output import clean, count, note
 from memfs.startup import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -77,20 +76,19 @@ def private_folder(workspace: Workspace) -> Path | None:
     return folder if named and private_memories.holds(folder) else None
 
 
-def ask_to_join(project: private_memories.Project) -> None:
-    """Ask, at a terminal, whether a clone that has no private memory yet uses that of another clone of its origin."""
+def offer_to_join(project: private_memories.Project) -> None:
+    """Say to a clone that has no private memory yet that it could use that of another clone of its origin."""
     found = private_memories.clones(project) if private_memories.find(project) is None else []
-    if found and not is_interactive():
+    if found:
         note(f"another clone has a private memory: {_where(found[0])}; 'memfs init --join-private' uses it here, too")
-    elif found and click.confirm(f"Use the private memory of {_where(found[0])} here, too?", err=True):
-        _joined(project, found[0])
 
 
-def join_private(project: private_memories.Project, key: str, yes: bool) -> None:
-    """Use the private memory of another clone of the same origin here, or that in the folder named ``key``.
+def join_private(project: private_memories.Project, key: str) -> None:
+    """Use the private memory of another clone of the same origin here, or that in the folder named ``key``; what this
+    clone has goes along.
 
     Raises:
-        Unclear: there is none or there are several, or it was not confirmed.
+        Unclear: there is none or there are several.
     """
     folders = private_memories.projects_folder()
     found = [one for one in folders.glob("[a-z0-9]*") if one.name == key] if key else private_memories.clones(project)
@@ -101,26 +99,16 @@ def join_private(project: private_memories.Project, key: str, yes: bool) -> None
         raise Unclear(
             "several clones have one", "name it: memfs init --join-private " + " or ".join(o.name for o in found)
         )
-    if not yes:
-        if not is_interactive():
-            raise Unclear(f"this would use the private memory of {_where(found[0])}", "add --yes")
-        click.confirm(f"Use the private memory of {_where(found[0])} here, too?", abort=True, err=True)
-    _joined(project, found[0])
-
-
-def _joined(project: private_memories.Project, folder: Path) -> None:
-    """Let a project use a private memory, and bring along what it had."""
     from memfs.sessions.store import join
 
-    if brought := join(project, folder):
+    if brought := join(project, found[0]):
         note(f"{count(brought, 'memory', 'memories')} of this clone went along")
-    note(f"sessions here use {folder}")
 
 
 def _where(folder: Path) -> str:
     record = private_memories.read_record(folder)
     path = record.homes[-1].path if record is not None and record.homes else str(folder)
-    return clean(path.removesuffix("/.git"))  # it appears in a question, too
+    return clean(path.removesuffix("/.git"))
 
 
 def counts(folder: Path) -> dict[str, int]:

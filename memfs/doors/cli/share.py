@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import click
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb
 from memfs.doors.cli.options import land, waiting_text
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, is_interactive, note, styled
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, styled
 from memfs.errors import WorkspaceNotFound
 from memfs.model import MemoryItem
 from memfs.model.ids import of_mount, without_mount
@@ -91,7 +91,7 @@ def _copy_text(one: ShareResult, path: str, dry_run: bool) -> Text:
 @click.option("--replace", is_flag=True, help="Replace a copy that was edited there.")
 @click.option("--allow-secret", metavar="REASON", default="", help="Why what looks like a secret may stay.")
 @click.option("--dry-run", is_flag=True, help="Say what would be shared, and write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask before sharing what you edited by hand and have not committed.")
+@click.option("--yes", is_flag=True, help="Share also what you edited by hand and have not committed.")
 @click.option(
     "-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most this many; 20 by default."
 )
@@ -131,8 +131,8 @@ def share(
                 raise Unclear("this is the private memory itself", "name the workspace to share with: --to FOLDER")
             sharing = ShareService(private.store, ImportService(workspace.store, workspace.parts))
             items = sharing.items(names)
-            if not dry_run and not yes:
-                _ask(sharing.unsaved(items))
+            if not (dry_run or yes) and (edited := sharing.unsaved(items)):
+                raise Unclear(f"edited by hand, and in no commit yet: {', '.join(edited)}", "look at it, and add --yes")
             done = sharing.run(items, dry_run=dry_run, **given)
             if not dry_run:
                 land(workspace)
@@ -160,14 +160,3 @@ def _private() -> Iterator[Workspace]:
         raise WorkspaceNotFound("there is no private memory of this project yet", path=str(start.resolve()), hint=hint)
     with open_workspace(folder, watch=False, settings=dict(asked.settings)) as workspace:
         yield workspace
-
-
-def _ask(edited: Sequence[str]) -> None:
-    """Ask before an edit is shared that may be half done."""
-    if not edited:
-        return
-    named = ", ".join(path for path in edited)
-    note(f"edited by hand, and in no commit yet: {named}")
-    if not is_interactive():
-        raise Unclear("an edit made by hand would be shared with it", "look at it, and add --yes")
-    click.confirm("Share it as it is now?", abort=True, err=True)

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import remark, verb, wants_json
-from memfs.doors.cli.output import Text, count, is_interactive, listed, merge, note, one_line, readable, styled
+from memfs.doors.cli.command import remark, verb
+from memfs.doors.cli.output import Text, count, listed, merge, one_line, readable, styled
 from memfs.fs.workspace_location import BRANCH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from memfs.team.history_merge import FileClash, MergeResult
     from memfs.team.sync import SyncOutcome
     from memfs.workspace import Workspace
@@ -56,27 +54,11 @@ def _text(report: SyncReport, dry_run: bool, no_push: bool) -> Text:
     if done.pushed:
         yield f"Pushed {count(done.ahead, 'commit')} to {where}: {styled(done.commit[:12], fg='yellow')}"
     elif dry_run and not no_push and not report.refused and (done.ahead or done.uncommitted):
-        yield f"Would push to {where}: {_to_be_pushed(done)}"
+        parts = [count(done.ahead, "commit")] * bool(done.ahead) + ["what waits"] * bool(done.uncommitted)
+        yield f"Would push to {where}: {', '.join(parts + ['the merge'] * bool(done.joined))}"
     elif done.joined is None:
         stay = f"Nothing to take from {where}, and {count(done.ahead, 'commit')} it lacks stay here"
         yield stay if done.ahead else f"In step with {where}"
-
-
-def _way_in(done: SyncOutcome) -> str:
-    if done.branch == BRANCH:
-        return "'memfs init' in their clone of the code"
-    address, name = shlex.quote(done.address), shlex.quote(done.branch)
-    return f"'git clone --branch {name} {address}', and 'memfs init' in that folder"
-
-
-def _to_be_pushed(done: SyncOutcome) -> str:
-    """What a dry run found to be pushed: some of it is not committed yet."""
-    found = [count(done.ahead, "commit")] if done.ahead else []
-    if done.uncommitted:
-        found.append("what waits")
-    if done.joined is not None:
-        found.append("the merge")
-    return ", ".join(found)
 
 
 def _joined_text(joined: MergeResult, where: str, dry_run: bool) -> Text:
@@ -91,47 +73,11 @@ def _joined_text(joined: MergeResult, where: str, dry_run: bool) -> Text:
         yield "'memfs team conflicts' lists what is to be decided"
 
 
-def _remark_edits(edits: Sequence[str], invalid: Sequence[str], fate: str, hint: str) -> None:
-    """Name the edits by hand that no commit has: those that could be committed, and those that cannot."""
-    ready = [path for path in edits if path not in invalid]
-    if ready:
-        remark(f"{count(len(ready), 'edit')} by hand {fate}: {_first(ready)}", hint)
-    if invalid:
-        remark(
-            f"{count(len(invalid), 'edit')} by hand cannot be committed: {_first(invalid)}", "'memfs check' says why"
-        )
-
-
-def _first(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _PATHS_SHOWN:,} more" if len(paths) > _PATHS_SHOWN else ""
-    return ", ".join(paths[:_PATHS_SHOWN]) + more
-
-
-def _fate(push: bool, dry_run: bool, yes: bool, adopts: bool) -> tuple[str, str]:
-    """What becomes of edits by hand that no commit has, and what to do about it."""
-    if dry_run and push and yes:
-        return "would be committed and published", ""
-    if dry_run and push and adopts:
-        return "would be asked about", ""
-    again = "'memfs commit' says why" if yes and push else "'memfs sync --yes' commits and publishes what can be"
-    return "would stay here" if dry_run else "stayed here", again
-
-
-def _ask(edits: Sequence[str], asked: bool) -> bool | None:
-    """Whether these edits are to be published; None where there is no one to ask."""
-    if not asked:
-        return None
-    note(f"{count(len(edits), 'edit')} by hand {'is' if len(edits) == 1 else 'are'} not committed:")
-    for line in listed("", edits, _PATHS_SHOWN):
-        note(line)
-    return click.confirm("Commit and publish them? (no: they stay as they are, the rest is synced)", err=True)
-
-
 @verb("sync", text=_text, exit_code=lambda report: bool(report.outcome.waiting or report.refused))
 @click.argument("remote", required=False, metavar="[REMOTE]")
 @click.option("--branch", metavar="B", default="", help="The branch there, if not the one that this branch follows.")
 @click.option("--dry-run", is_flag=True, help="Fetch, and only say what would be merged and pushed.")
-@click.option("-y", "--yes", is_flag=True, help="Commit and publish edits by hand that are not committed; do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Commit and publish edits by hand that are not committed.")
 @click.option("--no-push", is_flag=True, help="Only take what others have.")
 @click.option(
     "--rejoin", is_flag=True, help="Merge with a remote that was rewritten, which brings back what it dropped."
@@ -141,11 +87,11 @@ def sync(
 ) -> SyncReport:
     """Fetch the branch from a remote, merge it field by field, and push the result. Never forces.
 
-    What waits is committed first. An edit by hand that is not committed is published only with --yes or, where
-    history.adopt is auto and history.commit not manual, after asking; else it stays here, and is named. Where others
-    push at the same moment, it fetches and merges again. A remote whose history was rewritten is refused, and what it
-    had is kept; so are commits of other files than memory: push those yourself. What was merged before a refusal stays,
-    and is named.
+    What waits is committed first. An edit by hand that is not committed is published only with --yes; without, a sync
+    that would commit it is refused, and one that leaves edits to you (history.adopt, history.commit) names it. Where
+    others push at the same moment, it fetches and merges again. A remote whose history was rewritten is refused, and
+    what it had is kept; so are commits of other files than memory: push those yourself. What was merged before a
+    refusal stays, and is named.
 
     Exit code 1: it is refused, or the merge waits, as git is busy.
 
@@ -155,17 +101,19 @@ def sync(
         memfs sync backup --branch team-memory --json
     """
     push = not no_push
-    syncer = workspace.teams.syncer
-    publish = yes and push and not dry_run
-    found = syncer.unpublished_edits() if push and not dry_run and not yes else []
-    edits = publish or (_ask(found, is_interactive() and not wants_json()) if found else None)
-    done = syncer.sync(remote or "", branch=branch, push=push, rejoin=rejoin, dry_run=dry_run, edits=edits)
-    invalid = workspace.checker.invalid_edits() if done.edits else []
-    _remark_edits(done.edits, invalid, *_fate(push, dry_run, yes, workspace.parts.policy.adopts))
+    edits = (yes and push and not dry_run) or None
+    done = workspace.teams.syncer.sync(
+        remote or "", branch=branch, push=push, rejoin=rejoin, dry_run=dry_run, edits=edits
+    )
+    if done.edits:
+        named = ", ".join(done.edits[:_PATHS_SHOWN])
+        hint = "'memfs check' names what cannot be committed, 'memfs sync --yes' publishes the rest"
+        remark(f"{count(len(done.edits), 'edit')} by hand not committed: {named}", hint)
     if done.waiting:
         remark(f"the merge waits for its commit: {done.waiting}")
     if done.pushed and not done.fetched:
-        remark(f"others join by {_way_in(done)}")
+        clone = f"'git clone --branch {shlex.quote(done.branch)} {shlex.quote(done.address)}', and 'memfs init' there"
+        remark("others join by " + ("'memfs init' in their clone of the code" if done.branch == BRANCH else clone))
     if done.refused:
         place = f"{done.refused.path}: " if done.refused.path else ""
         remark(f"{place}{done.refused.sentence}", done.refused.hint or "")
