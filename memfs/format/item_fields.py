@@ -5,7 +5,7 @@ Keys have one canonical order, and a field at its default is left out of a new f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from operator import attrgetter
 
@@ -37,17 +37,18 @@ def fields_of(mapping: Mapping[str, Any], memory_type: str, fallback: datetime, 
     return {"memory_type": memory_type, **fields, **place}
 
 
-def values(item: MemoryItem, names: Container[str] | None = None) -> dict[str, Any]:
-    """Every field as it is written, or those named, defaults included, in canonical order.
+def values(item: MemoryItem) -> dict[str, Any]:
+    """Every field as it is written, defaults included, in canonical order.
 
     Raises:
         SchemaInvalid, ItemTooDeep: a value that no file can hold.
     """
-    return {
-        name: field.write(value, name) if value or name in _NUMBERS else type(field.default)()
-        for (name, field), value in zip(_FIELDS.items(), _values_of(item), strict=True)
-        if names is None or name in names
-    }
+    return {name: _as_written(name, value) for name, value in zip(_FIELDS, _values_of(item), strict=True)}
+
+
+def _as_written(name: str, value: Any) -> Any:
+    field = _FIELDS[name]
+    return field.write(value, name) if value or name in _NUMBERS else type(field.default)()
 
 
 def fresh(item: MemoryItem) -> dict[str, Any]:
@@ -65,22 +66,19 @@ def fresh(item: MemoryItem) -> dict[str, Any]:
 def changed(mapping: Mapping[str, Any], before: MemoryItem, item: MemoryItem) -> dict[str, Any]:
     """The mapping of an existing file, changed only in the fields in which the items differ."""
     result = dict(mapping)
-    differ = [
-        name
-        for name, there, wanted in zip(_FIELDS, _values_of(before), _values_of(item), strict=True)
-        if not (wanted.__class__ is there.__class__ and wanted == there and (wanted.__class__ in _EXACT or not wanted))
-    ]
-    old, new = values(before, differ), values(item, {*differ, "timestamp", "created"})
-    for name in differ:
-        value = new[name]
-        if same(old[name], value) or (name == "importance" and old[name] == value):
+    for name, there, wanted in zip(_FIELDS, _values_of(before), _values_of(item), strict=True):
+        if wanted == there and wanted.__class__ is there.__class__ and (wanted.__class__ in _EXACT or not wanted):
+            continue
+        old, value = _as_written(name, there), _as_written(name, wanted)
+        if same(old, value) or (name == "importance" and old == value):
             continue
         if value is None or (value == _FIELDS[name].default and name != "trust"):
             result.pop(name, None)
         else:
             result[name] = _tidy({name: value})[name]
-    if "timestamp" not in result and new["timestamp"] not in (None, new["created"]):
-        result["timestamp"] = new["timestamp"]
+    moment = _written(item.timestamp, "timestamp")
+    if "timestamp" not in result and moment not in (None, _written(item.created, "created")):
+        result["timestamp"] = moment
     if "type" in result:
         result["type"] = item.memory_type
     return result
