@@ -104,15 +104,17 @@ def same(left: Any, right: Any) -> bool:
 
 def canonical(value: Any) -> str:
     """A text equal for values that JSON Schema calls equal: 1 and 1.0 are, true and 1 are not."""
+    return json.dumps(_with_whole_numbers(value), separators=(",", ":"), sort_keys=True)
+
+
+def _with_whole_numbers(value: Any) -> Any:
     if value.__class__ is str:
-        return json.dumps(value)
+        return value
     if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+        return int(value)
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{json.dumps(key)}:{canonical(value[key])}" for key in sorted(value)) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(canonical, value)) + "]"
-    return json.dumps(value)
+        return {key: _with_whole_numbers(part) for key, part in value.items()}
+    return list(map(_with_whole_numbers, value)) if isinstance(value, list) else value
 
 
 def texts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
