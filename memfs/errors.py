@@ -202,7 +202,7 @@ class WritePending(StorageIO):
 
     @classmethod
     def of(cls, error: MemfsError) -> WritePending:
-        """The error to raise in place of the one for which a write could not go on."""
+        """The error to raise in place of the one that stopped a write."""
         return cls(
             f"{error.message}, and what was begun could not be taken back",
             path=error.path,

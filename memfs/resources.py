@@ -63,7 +63,7 @@ def times_text() -> str:
 
 @cache
 def word_lists() -> Mapping[str, Any]:
-    """The words by which texts are judged, from ``languages/words.json``, which says first what each list is of."""
+    """The words that texts are judged by, from ``languages/words.json``, which begins with what each list is."""
     found: Mapping[str, Any] = json.loads((_folder("languages") / "words.json").read_bytes())
     return found
 

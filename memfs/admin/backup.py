@@ -511,7 +511,7 @@ class Backups:
         return True
 
     def origin(self) -> str:
-        """By which this workspace's backups are known among others: random, kept in its state."""
+        """A random name that distinguishes this workspace's backups from others, kept in its state."""
         self._parts.require_open()
         record = self._record()
         if self._known() is None:

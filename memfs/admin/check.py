@@ -91,7 +91,7 @@ _SAME = frozenset({"agreed", "active", "approved", "adopted"})
 
 
 def statuses(checker: Checker) -> Iterator[Problem]:
-    """The conventions whose status is none of those there are."""
+    """The conventions whose status does not exist."""
     for convention in Conventions(checker.store, checker.parts.clock).every():
         if convention.status and convention.status not in (*STATUSES, *OVER):
             yield _problem(convention)

@@ -128,7 +128,7 @@ class TargetFinder:
         self._known = known
 
     def find(self) -> Target:
-        """Everything the name stands for; what an interrupted erase knew already is part of it."""
+        """Everything the name refers to, with what an interrupted erase found before."""
         names, versions = self._versions()
         blobs = set(versions.blobs)
         contents = [(names_of(versions.blobs, blob), data) for blob, data in self._survey.contents(blobs)]

@@ -385,7 +385,7 @@ class RecentSessionMemory(StoreSource):
         return self.store.select(Query(types=_KINDS, sessions=frozenset({last}), limit=_LOOKED_AT))
 
     def _selection(self, found: Iterable[MemoryItem]) -> ContextSelection:
-        """Of what is left to do, what went wrong, what was learned and what it was busy with, some of each."""
+        """Some of what is left to do, of what went wrong, of what was learned and of what it was busy with."""
         items = [item for item in found if item.trust in _WITNESSES]
         groups = list(_groups(items))
         turns = (entry for turn in zip_longest(*groups) for entry in turn if entry is not None)

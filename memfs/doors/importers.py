@@ -201,7 +201,7 @@ _MOST_TAGS = 50
 
 
 def line_of(value: Any) -> str:
-    """A value as one line of text; "" where it is none."""
+    """A value as one line of text; "" for what is no text."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     return " ".join(str(value).split())

@@ -70,7 +70,7 @@ class DigestStream:
 
     @property
     def digest(self) -> Digest:
-        """Of what has passed so far."""
+        """The digest of what has passed so far."""
         return self._size, self._sha256.hexdigest()
 
 

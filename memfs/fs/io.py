@@ -37,7 +37,7 @@ def sync(folder: str) -> None:
 
 
 def one_of_each(folders: set[str]) -> list[str]:
-    """Of folders, some of which may be mounted from elsewhere, one on each file system; none of those that are gone."""
+    """One folder for each file system that these are on, as some may be mounted; those that are gone are left out."""
     found: dict[int, str] = {}
     for folder in sorted(folders):
         try:

@@ -76,7 +76,7 @@ def index_of(git_dir: Path) -> Path:
 
 
 def lock_of(index: Path) -> Path:
-    """The file by which git locks an index."""
+    """The file that git locks an index with."""
     return index.with_name(index.name + ".lock")
 
 

@@ -343,7 +343,7 @@ Facts = tuple[int, int, int] | None
 
 
 def facts_of(path: Path) -> Facts:
-    """By which a file is known to be the same: a rename or a second name does not change them."""
+    """The facts that identify a file: a rename or a second name does not change them."""
     try:
         found = os.stat(path)
     except OSError:

@@ -546,7 +546,7 @@ def merge_bases(repository: Repository, one: str, other: str) -> tuple[str, ...]
 
 
 def since_filter(moment: datetime) -> str:
-    """The option by which git leaves out older commits, and only these: one clock that was wrong hides none before."""
+    """The option that makes git leave out older commits, and only these: one clock that was wrong hides none before."""
     return f"--since-as-filter={max(parse_time(moment), _FIRST):%Y-%m-%dT%H:%M:%S+00:00}"
 
 

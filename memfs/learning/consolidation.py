@@ -50,20 +50,20 @@ _SOURCE = "learnings"
 _TABLE = "learnings"
 
 
-def telling(text: str) -> bool:
+def states_lesson(text: str) -> bool:
     """Whether a text states a decision, a cause or a lesson, and is not a mere question."""
     return _cue("telling", text) and not text.rstrip().endswith("?")
 
 
-def achieved(text: str) -> bool:
-    """Whether a text begins by telling what was achieved."""
+def states_outcome(text: str) -> bool:
+    """Whether a text begins with what was achieved."""
     return any(language.pattern(f"{_TABLE}.achieved").match(text) for language in all_cues(_TABLE))
 
 
-def stated(text: str) -> str:
-    """What of a person's message to an agent states a decision, a cause or a lesson; "" where nothing does.
+def lesson_in(text: str) -> str:
+    """The sentences of a person's message to an agent that state a decision, a cause or a lesson; "" where none does.
 
-    What the message asks for was wanted then, and how things are to be done, preferences keep.
+    Requests are left out, as they were wanted at that moment only, and so are corrections, which become preferences.
     """
     sentences = (one.strip() for one in ends().split(text[: _LONGEST * READ]) if _cue("stated", one))
     return " ".join(one for one in sentences if not (one.endswith("?") or _requests(one) or is_correction(one)))
@@ -149,7 +149,7 @@ def _drafts(note: MemoryItem, task: str, session: str) -> Iterator[MemoryItem]:
 def _sentences(text: str) -> Iterator[str]:
     for sentence in ends().split(text[: _LONGEST * READ]):
         plain = sentence.strip().lstrip("-*# \t").strip()
-        if len(plain) <= _LONGEST and len(plain.split()) >= _FEWEST_WORDS and telling(plain):
+        if len(plain) <= _LONGEST and len(plain.split()) >= _FEWEST_WORDS and states_lesson(plain):
             yield plain
 
 
@@ -444,7 +444,7 @@ def _why(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> str:
     """Why memories that say the same are kept, "" where they are not."""
     if any(map(_decides, group)):
         return "decision"
-    if any(achieved(gist(item)) for item in group):
+    if any(states_outcome(gist(item)) for item in group):
         return "outcome"
     if any(folded[item.id] >= IMPORTANT for item in group):
         return "important"
@@ -452,13 +452,13 @@ def _why(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> str:
 
 
 def _decides(item: MemoryItem) -> bool:
-    return bool(stated(item.content)) if item.origin.role == _PERSON else telling(gist(item))
+    return bool(lesson_in(item.content)) if item.origin.role == _PERSON else states_lesson(gist(item))
 
 
 def _united(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> MemoryItem:
     """The newest of memories that say the same, with what the others add."""
     newest = group[-1]
-    content = stated(newest.content) if newest.origin.role == _PERSON else ""  # without what the message asks for
+    content = lesson_in(newest.content) if newest.origin.role == _PERSON else ""  # without what the message asks for
     return newest.replace(
         content=content or newest.content,
         trust=_trust(group),

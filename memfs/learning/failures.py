@@ -22,7 +22,7 @@ from memfs.dataclass import dataclass, field
 from memfs.format.text import shown
 from memfs.intake.episode_item import MOST_ERROR
 from memfs.learning import situations
-from memfs.model.episode import RULE, Outcome, TriggerRow, is_wild, telling
+from memfs.model.episode import RULE, Outcome, TriggerRow, is_wild, literal_part
 from memfs.search.analyzer import terms, tokens
 from memfs.search.terms import generic_terms
 from memfs.startup import regex
@@ -123,7 +123,7 @@ class RuleEvidence:
 
     def _touching(self, glob: str) -> Iterable[int]:
         """Episodes that touched a file a glob may mean."""
-        part = telling(glob if is_wild(glob) else glob.rpartition("/")[2])  # a name may be written from further up
+        part = literal_part(glob if is_wild(glob) else glob.rpartition("/")[2])  # a name may be written from further up
         for file, places in self._by_file.items():
             if part in file and situations.means(glob, file):
                 yield from places

@@ -286,7 +286,7 @@ class PatternStore:
         return [one.item for one in rows if keep is Keep.SUGGEST or one.decision is refused]
 
     def suggested_again(self, waiting: Suggestion, alive: Sequence[str]) -> Suggestion | None:
-        """A suggestion of which some memories are gone, from those that are there; None where they show it no more."""
+        """A suggestion some of whose memories are gone, made from the others; None where these do not support it."""
         members = [item for item in map(self.store.get, alive) if item is not None]
         pattern = self.detector().extract_pattern(members)
         return _suggestion(pattern, waiting.made) if pattern is not None and pattern.id == waiting.id else None

@@ -409,7 +409,7 @@ def learned(rule: Rule, title: str) -> MemoryItem:
 
 
 def with_figures(item: MemoryItem, figures: Mapping[str, float], evidence: tuple[str, ...]) -> MemoryItem:
-    """An item with other figures and further evidence, of which it names the newest."""
+    """An item with other figures and further evidence; it names the newest."""
     known = texts_in(item.data.get("learned_from"))
     newest = list(dict.fromkeys((*known, *evidence)))[-MOST_EVIDENCE:]
     return item.replace(data={**item.data, **figures, "learned_from": newest})

@@ -114,7 +114,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def plain_text(text: str) -> str:
-    """The beginning of a text in the form by which a repetition is recognised."""
+    """The beginning of a text in the form that repetitions are compared in."""
     return " ".join(text[:1_200].split()).casefold()[:_COMPARED]
 
 
@@ -282,7 +282,7 @@ _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
 def maker() -> str:
-    """Names the rules by which rows are made."""
+    """The name of the rules that rows are made by."""
     return f"{_VERSION}/{identity()}"
 
 

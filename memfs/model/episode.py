@@ -374,11 +374,11 @@ def fits(glob: str, path: str, *, anywhere: bool = False) -> bool:
 
 
 def is_wild(glob: str) -> bool:
-    """Whether a glob has a wildcard; brackets are none, as files are named with them."""
+    """Whether a glob has a wildcard; brackets do not count, as file names have them."""
     return "*" in glob or "?" in glob
 
 
-def telling(glob: str) -> str:
+def literal_part(glob: str) -> str:
     """The longest piece of a glob that is in every path it means."""
     return max(_SIGNS.split(plain(glob.strip())), key=len).strip("/")
 

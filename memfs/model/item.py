@@ -40,7 +40,7 @@ def trust_rank(trust: str) -> int:
 
 
 def lower_trust(*trusts: str) -> str:
-    """The least of these; what is none counts as the least there is."""
+    """The lowest of these; an unknown one counts as the lowest there is."""
     return BY_TRUST[min(map(trust_rank, trusts))]
 
 

@@ -453,7 +453,7 @@ class Analysis(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentClash:
-    """Two writers' values of one field of a state document, of which one was overridden.
+    """Two writers' values of one field of a state document; one was overridden.
 
     Attributes:
         path: the record of it.

@@ -330,7 +330,7 @@ def _bounded(figures: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, 
 
 
 def as_number(value: Any) -> float | None:
-    """A value as a number, None where it is none that can be summed up."""
+    """A value as a number, None where it cannot be added up."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if -_LARGEST < value < _LARGEST else None

@@ -173,7 +173,7 @@ class HitCollector:
         self.late = late
 
     def every(self) -> list[Hit]:
-        """All that was found in the order in which it was, or would be, chosen from."""
+        """All that was found, in the order of choice."""
         self._offers += self._hits
         return self._offers
 

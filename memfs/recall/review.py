@@ -297,8 +297,8 @@ def _group(reviewer: RelevanceReviewer | BatchReviewer) -> str:
 
 
 def relevance_of(settings: ReviewSettings) -> Relevance | None:
-    """Who judges answers, as settings say, beside the two whose word is a factor of the ranking: a model where one is
-    set, and those of one's own that judge answers, too; None where there are none.
+    """The reviewers that judge answers, as settings say: a model where one is set, and a person's own that judge
+    answers; None where there are none. The two built-in ones are a factor of the ranking.
 
     Raises:
         SettingInvalid: a reviewer is named that there is none of, or the model's address cannot be asked.

@@ -291,7 +291,7 @@ class PatternsReviewer:
         return _judged(item, PATTERNS_RULES)
 
     def score_relevance(self, item: MemoryItem, query: str) -> Score:
-        """The share of the pairs of words side by side in the question of which the item holds both."""
+        """The share of the question's pairs of neighbouring words that the item holds both words of."""
         _, share = shares_held(query, held_terms(query, item))
         return Score(share, f"{share:.0%} of its pairs of words" if weights(query) else "nothing was asked")
 

@@ -69,7 +69,7 @@ def contradiction(one: str, other: str) -> str:
 
 
 def traces(text: str) -> frozenset[int]:
-    """Numbers, of which two texts share one wherever ``contradiction`` may have an answer; the same in one process.
+    """Numbers for a text: two texts share one wherever ``contradiction`` may have an answer; the same in one process.
 
     Two sentences that contradict each other have the same stems, or the same before and behind at most three words.
     """
@@ -224,7 +224,7 @@ def _stem(word: str) -> str:
 MOMENTARY = frozenset({"conversation", "interaction", "error_log", "task_history", "pattern", "note", "entry"})
 """Items of these types describe their moment, and contradict no other."""
 _OTHERS = MOMENTARY | {CONVENTION, "episodic", "prospective", "rule", "working"}
-"""Of these types no item is a version of another unless it is linked as one."""
+"""Types whose items are versions of one another only where they are linked so."""
 _BRIEF = 300
 """The most letters of what is one statement or a few; what is longer has facts beside the one that changed."""
 _SHOWN = 100

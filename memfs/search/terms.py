@@ -92,7 +92,7 @@ def weights(text: str) -> Mapping[str, float]:
 
 
 def english_terms(text: str) -> frozenset[str]:
-    """The terms by which a question in another language than English asks for its words as English has them.
+    """The English terms that a question in another language asks for, beside its own.
 
     Mostly nothing holds them, which makes them no slips.
     """

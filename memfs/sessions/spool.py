@@ -495,7 +495,7 @@ class SessionLocation:
 
 @dataclass(frozen=True, slots=True)
 class AgentLocation:
-    """What an agent works at: its project, and the repository's memory, None where there is none."""
+    """Where an agent works: its project, and the repository's memory, None where there is none."""
 
     project: Project
     memory: Path | None = None

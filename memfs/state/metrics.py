@@ -376,7 +376,7 @@ _BLANK = re.compile(r"[._\-\s]+")
 
 
 def name_in(names: Iterable[str], agent: str) -> str:
-    """The name by which an agent is known: its own, or else the only one that is written alike.
+    """The name of an agent that is on record: its own, or else the only one that is written alike.
 
     Letter case, blanks, dots, dashes and a trailing "agent" do not count: ``evolution_agent`` is ``Evolution``. "" for
     none.

@@ -28,7 +28,7 @@ _ENCODE = partial(json.dumps, separators=(",", ":"))
 
 
 class AccessRecord(NamedTuple):
-    """Items that were handed out together; or an item of which something was said, with one of ``MARKS`` as the way.
+    """Items that were handed out together, or an item that feedback was given on, with one of ``MARKS`` as the way.
 
     Attributes:
         time: when.

@@ -97,7 +97,7 @@ class ScanResult:
 
 
 def creation_order(item: MemoryItem) -> tuple[datetime, str]:
-    """By which of two items with one id the older is known."""
+    """The key that sorts the older of two items with one id first."""
     return (item.created or item.timestamp or datetime.max.replace(tzinfo=UTC), item.path)
 
 
@@ -244,7 +244,7 @@ class IndexSync:
         return self.index.stamp(path)
 
     def stamps_of(self, paths: Iterable[str]) -> dict[str, Stamp]:
-        """Of those files that are known, the stamps."""
+        """The stamps of those files that are known."""
         self.flush()
         return self.index.stamps().stamps(list(paths))
 

@@ -597,7 +597,7 @@ _FOLD_AT = 500
 
 
 def reader_of(engine: str, invisible: bool) -> str:
-    """Whose index it is (``index_folder``) where a workspace is read as a mount: settings decide what it holds."""
+    """The settings that decide what an index holds (``index_folder``) where a workspace is read as a mount."""
     return f"mounted {engine} {'invisible' if invisible else ''}".strip()
 
 

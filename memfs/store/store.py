@@ -405,7 +405,7 @@ class Store(FolderReader):
         return self.change_detector.once()
 
     def resume(self) -> None:
-        """Finish what a killed process left: as opening it does, and in a child that goes on with it."""
+        """Finish what a killed process left: when it is opened, and in a forked child that keeps using it."""
         self._parts.require_open()
         ended, journal = end_interrupted(self._parts), self._parts.journal
         try:
@@ -573,7 +573,7 @@ class Store(FolderReader):
         return self._parts.policy.commit == "manual"
 
     def notice_commits(self, *, thorough: bool = False) -> None:
-        """Where a person commits with git, let go of what waited for its commit and has it now.
+        """Where a person commits with git, forget the writes that waited for a commit and are in one now.
 
         Args:
             thorough: look at every file that waits, also where HEAD has not moved.

@@ -285,11 +285,13 @@ class FileWriter:
 
     # -- recovery -------------------------------------------------------------------------------------------------
     def recover(self) -> list[Problem]:
-        """Finish what a killed process left unfinished, and bring home what the secondary location took; report what a
-        person changed meanwhile.
+        """Finish what a killed process left unfinished, and bring back what the secondary location took.
 
-        A journal that cannot be read is reported too: reading goes on, and the next write says what is wrong. So is a
-        disk that takes no writes.
+        A journal that cannot be read, or a disk that takes no writes, is reported: reading goes on, and the next write
+        says what is wrong.
+
+        Returns:
+            What a person changed meanwhile, and what kept it from being finished.
         """
         try:
             unfinished = bool(self._parts.journal.unfinished())

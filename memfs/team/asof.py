@@ -100,7 +100,7 @@ class RevisionFiles:
         return sizes(self.repository.git, (entry.id for entry in self.entries.values() if entry.mode in REGULAR))
 
     def size(self, path: str) -> int:
-        """The bytes of a file; 0 for what is none."""
+        """The size of a file in bytes; 0 for what is no file."""
         entry = self.entries.get(path)
         return self._sizes.get(entry.id, 0) if entry is not None else 0
 
@@ -302,7 +302,7 @@ class RevisionItems:
         return self.files.stamp(blob) if blob is not None else None
 
     def stamps_of(self, paths: Iterable[str]) -> dict[str, Stamp]:
-        """Of those files that are there, the stamps."""
+        """The stamps of those files that are there."""
         return {path: stamp for path in paths if (stamp := self.stamp_of(path)) is not None}
 
     def rejected(self, path: str) -> bool:

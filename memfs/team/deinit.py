@@ -53,7 +53,7 @@ _LARGEST = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeinitPlan:
-    """What a deinit takes away beside memfs's own parts of the repository and the cache, and what prevents it.
+    """What a deinit removes beside memfs's own parts of the repository and the cache, and what prevents it.
 
     Attributes:
         root: the workspace.

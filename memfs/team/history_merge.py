@@ -376,7 +376,7 @@ _FEW = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileClash:
-    """One field that both sides changed differently, and of which one value was kept.
+    """One field that both sides changed differently; one value was kept.
 
     Attributes:
         path: the file, below the workspace.

@@ -57,7 +57,7 @@ _REMOVED_BY_US, _REMOVED_BY_THEM = "we removed it, they changed it", "they remov
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """A file of which git has several versions.
+    """A file that git has several versions of.
 
     Attributes:
         path: where the outcome goes, below the workspace.
@@ -185,7 +185,7 @@ class OpenMerges:
         )
 
     def file(self, path: str) -> bytes | None:
-        """What is at a path; None also for what is no file, of which the outcome says so."""
+        """What is at a path; None also for what is no file, which the outcome then says."""
         with suppress(errors.NotRegularFile):
             return self._present(path)
         return None

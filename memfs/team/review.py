@@ -244,7 +244,7 @@ _NEIGHBOURS_SHOWN = 100
 def neighbour_findings(
     before: Side, after: Side, items: Iterable[ReviewedItem], store: Reader
 ) -> Iterator[ReviewFinding]:
-    """Pairs of items of which the change brings one, or changes what it says, and that do not go together.
+    """Pairs of items that do not go together, where the change adds one of them or changes what it says.
 
     Args:
         store: finds the items that there are after the change.

@@ -291,7 +291,7 @@ class ChangedPaths:
 
 
 def changed_between(before: Side, after: Side) -> ChangedPaths:
-    """The paths of which the sides hold different contents, or different sorts of files."""
+    """The paths at which the sides hold different contents, or different sorts of files."""
     differ = [
         path
         for path in before.entries.keys() | after.entries.keys()

@@ -84,7 +84,7 @@ class RevertSelection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevertStep:
-    """A commit of which something is taken back.
+    """A commit that something is taken back of.
 
     Attributes:
         commit: its id.
@@ -284,7 +284,7 @@ class RevertChoice:
                 yield StepChange(name=name, step=step, before=old, after=new)
 
     def _chosen(self, changes: Iterable[StepChange], trailers: Trailers) -> list[StepChange]:
-        """Of what a commit changed, what is meant: where several wrote together, each file says whose it is."""
+        """The part of a commit's changes that is meant: where several wrote together, each file says whose it is."""
         meant = self._selection.commits or (self._selection.names(trailers) and not shared(trailers))
         if meant:
             return list(changes)

@@ -194,7 +194,7 @@ class Signatures:
 
 
 _Rules = tuple[Path, tuple[Principals, ...], Path | None]
-"""By which a commit is judged: the list of signers as a file and as read, and the keys that were taken back."""
+"""What a commit is judged by: the list of signers as a file and as read, and the keys that were revoked."""
 
 
 def _checked(commit: str, data: bytes, rules: _Rules) -> CommitCheck:

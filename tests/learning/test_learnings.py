@@ -9,7 +9,7 @@ import pytest
 
 from memfs import MemoryItem, Workspace
 from memfs.learning import consolidation
-from memfs.learning.consolidation import extract_learnings, telling
+from memfs.learning.consolidation import extract_learnings, states_lesson
 from memfs.model import Origin
 
 pytestmark = pytest.mark.usefixtures("learning_written")
@@ -36,7 +36,7 @@ Opened = Callable[..., Workspace]
 )
 def test_what_tells_a_lesson(text: str, tells: bool) -> None:
     """Decisions, causes and lessons teach; doings and questions do not (M4)."""
-    assert telling(text) is tells
+    assert states_lesson(text) is tells
 
 
 def test_a_task_leaves_its_lessons(opened: Opened) -> None:

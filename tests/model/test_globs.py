@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfs.model.episode import fits, telling
+from memfs.model.episode import fits, literal_part
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_glob_may_begin_anywhere(glob: str, path: str, wanted: bool) -> None:
 def test_what_every_path_holds_is_in_it(glob: str, path: str) -> None:
     """The piece by which paths are looked for is in each that is meant; whatever the glob, there is an answer."""
     if fits(glob, path, anywhere=True):
-        assert telling(glob) in path
+        assert literal_part(glob) in path
 
 
 def test_no_glob_takes_long() -> None:

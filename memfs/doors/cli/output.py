@@ -323,7 +323,7 @@ def as_json(value: Any) -> Any:
 
 
 def merge(names: str) -> Mapping[str, Any]:
-    """The metadata of a result's field of which JSON has these attributes beside the fields of the result."""
+    """The metadata of a result's field whose named attributes JSON shows among the fields of the result."""
     return {"merge": names}
 
 

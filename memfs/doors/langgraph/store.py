@@ -105,7 +105,7 @@ def namespace_tag(namespace: Namespace) -> str:
 
 
 def asked_tags(prefix: Namespace) -> frozenset[str]:
-    """The tags by which the entries below a prefix are found."""
+    """The tags that find the entries below a prefix."""
     return frozenset({namespace_tag(prefix[:_DEEPEST_TAG])}) if prefix else frozenset()
 
 
