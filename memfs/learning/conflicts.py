@@ -12,17 +12,21 @@ from datetime import datetime
 
 from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid
 from memfs.format.secrets import refuse_text
+from memfs.fs.lock import shared_property
 from memfs.model import MemoryItem, Query
 from memfs.model.item import Link, gist
 from memfs.model.learning import BOTH, Decision, Disagreement
 from memfs.model.time import format_time
 from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, DECIDED, OVER, SUPERSEDED, SUPERSEDED_BY, MarkedItems
-from memfs.startup import Any, sha256
+from memfs.startup import TYPE_CHECKING, Any, sha256
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.plan import excerpt, message_for_items
 from memfs.store.reader import Reader
 from memfs.store.store import retry_on_conflict
+
+if TYPE_CHECKING:
+    from memfs.intake.contradictions import NeighbourSearch
 
 _DIGITS = 16
 _OURS = frozenset({CONTRADICTS, COMPATIBLE, SUPERSEDED_BY})
@@ -169,9 +173,6 @@ class Conflicts:
 
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store, self._parts = store, parts
-        from memfs.intake.contradictions import NeighbourSearch
-
-        self._neighbourhood = NeighbourSearch(store, parts.kinds)
         self._marked = MarkedItems(store, parts)
 
     # -- finding --------------------------------------------------------------------------------------------------
@@ -236,6 +237,12 @@ class Conflicts:
             return None
 
     # -- comparing ------------------------------------------------------------------------------------------------
+    @shared_property
+    def _neighbourhood(self) -> NeighbourSearch:
+        from memfs.intake.contradictions import NeighbourSearch
+
+        return NeighbourSearch(self._store, self._parts.kinds)
+
     def _objection(self, one: MemoryItem, other: MemoryItem) -> str:
         """Why the two cannot both hold, "" where they can."""
         from memfs.recall.versions import may_meet

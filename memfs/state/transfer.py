@@ -607,15 +607,9 @@ class Importer:
 
         Raises:
             ContentError: a line is too long to be read.
-            QueryInvalid: by its name it is CSV or Parquet.
             Conflict, StorageIO: the file cannot be read, or a batch cannot be stored; those before it are.
         """
         name = _name_of(source)
-        if format_of(name) not in ("", "jsonl"):
-            hint = "let 'memfs export --format jsonl' write it"
-            raise errors.QueryInvalid(
-                "an import takes JSON Lines; CSV and Parquet are for other programs", path=name, hint=hint
-            )
         # each new id would be looked for among all files; what is written meanwhile, the write itself finds out
         with _opened(source, name) as stream, self._store.scan_once():
             made = _Import(self._parts, self._store, stream, name, replace, allow_secret)
@@ -641,7 +635,7 @@ class _Import:
         self._planner = Planner(parts, store.index_sync)
         self._stream, self._name = stream, name
         self._replace, self._allow_secret = replace, allow_secret
-        self._seen: dict[str, tuple[int | None, str]] = {}
+        self._seen: dict[str, int | None] = {}
 
     def run(self, dry_run: bool) -> ImportCounts:
         """Check and store the records, batch by batch."""
@@ -699,8 +693,9 @@ class _Import:
                 if isinstance(record, errors.ContentError):
                     raise record
                 name = _id_of(record)
-                repeated = _is_repeated(record, name, self._seen)
-                due.append(() if repeated else self._plans(record, name))
+                if (place := self._seen.setdefault(name.casefold(), record.place)) != record.place:
+                    raise errors.DuplicateId(f"it is in line {place} already", hint="keep one of the two")
+                due.append(self._plans(record, name))
             except errors.StorageIO:  # the disk's doing, not the record's
                 raise
             except errors.MemfsError as error:
@@ -798,18 +793,3 @@ def _id_of(record: ExportRecord) -> str:
 def _is_named(record: ExportRecord) -> bool:
     """Whether a memory's record says by itself which memory it is."""
     return bool(record.document.get("id") or record.path)
-
-
-def _is_repeated(record: ExportRecord, name: str, seen: dict[str, tuple[int | None, str]]) -> bool:
-    """Whether a line without an id is there already, word for word; ``name`` is the one that it gets.
-
-    Raises:
-        DuplicateId: another record has its id.
-    """
-    digest = "" if _is_named(record) else sha256(json.dumps(record.document).encode())
-    place, earlier = seen.setdefault(name.casefold(), (record.place, digest))
-    if place == record.place:
-        return False
-    if digest and digest == earlier:
-        return True
-    raise errors.DuplicateId(f"it is in line {place} already", hint="keep one of the two")

@@ -122,12 +122,14 @@ def test_a_line_without_times_has_those_of_the_memory_that_is_there(root: Path, 
 
 
 def test_lines_without_an_id_are_stored_once(memfs: Memfs, tmp_path: Path) -> None:
-    """A line that says what an earlier import stored is there already, also where that was changed here, as is one that
-    stands in its file twice; other tags make another memory.
+    """A line that says what an earlier import stored is there already, also where that was changed here.
+
+    One that stands in its file twice is left out; other tags make another memory.
     """
     place = tmp_path / "facts.jsonl"
     place.write_text('{"content": "Ada wrote it"}\n{"content": "Ada wrote it", "type": "note"}\n' * 2)
     assert "2 memories" in memfs("import", str(place)).out
+    assert "it is in line 1 already" in memfs("import", str(place)).err
     assert "Imported 0 memories" in memfs("import", str(place)).out
     memfs("update", memfs("list", "--type", "note", "--json").json["items"][0]["id"], "--tag", "kept")
     assert "Imported 0 memories" in memfs("import", str(place)).out

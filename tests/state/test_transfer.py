@@ -404,12 +404,6 @@ def test_a_damaged_file_is_refused(opened: Open, data: bytes, message: str) -> N
     assert error.path == "standard input"
 
 
-def test_an_import_takes_json_lines_only(opened: Open, tmp_path: Path) -> None:
-    """CSV and Parquet are for other programs: the error says which format comes back."""
-    with pytest.raises(QueryInvalid, match="JSON Lines"):
-        opened().states.importer.read(tmp_path / "state.csv")
-
-
 def test_the_same_memory_twice_is_refused(opened: Open) -> None:
     """Two records of one id: the second is named with the line of the first."""
     line = json.dumps(record()).encode() + b"\n"
