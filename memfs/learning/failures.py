@@ -139,59 +139,35 @@ class RuleEvidence:
             speaks: whether a failure is what the rule is about.
             warnings: ids with which an agent is warned of it, besides those of the failures themselves.
         """
-        sheet = _Tally(set(warnings))
+        warned, events = set(warnings), list[bool]()
+        failures, remedies = list[TriggerRow](), list[TriggerRow]()
+        open_, helped, since = None, 0, 0
         for row in cases:
             if has_failed(row):
                 if speaks(row):
-                    sheet.fail(row)
+                    events.append(False)
+                    failures.append(row)
+                    warned.add(row.id)
+                    open_, since = row, 0
             elif row.outcome == Outcome.SUCCESS.value:
-                sheet.succeed(row)
+                heeded = not warned.isdisjoint(row.warned)
+                if heeded or (open_ is not None and _mends(open_, row)):
+                    remedies.append(row)
+                    helped += heeded
+                else:
+                    events.append(True)
+                    since += 1
+                open_ = None
+        weights = [RECENT**age for age in range(len(events) - 1, -1, -1)]
+        against = sum(weight for weight, good in zip(weights, events, strict=True) if good)
         return RuleVerdict(
-            confidence=self._confidence(sheet),
-            failures=tuple(sheet.failures),
-            against=sum(sheet.events),
-            helped=sheet.helped,
-            since=sheet.since,
-            remedies=tuple(sheet.remedies),
+            confidence=round((sum(weights) - against + 1.0) / (sum(weights) + 2.0), 2),
+            failures=tuple(failures),
+            against=sum(events),
+            helped=helped,
+            since=since,
+            remedies=tuple(remedies),
         )
-
-    @staticmethod
-    def _confidence(sheet: _Tally) -> float:
-        fors = against = 0.0
-        recent = 1.0
-        for good in reversed(sheet.events):
-            fors, against = (fors, against + recent) if good else (fors + recent, against)
-            recent *= RECENT
-        return round((fors + 1.0) / (fors + against + 2.0), 2)
-
-
-class _Tally:
-    """Where episodes are entered, one after another."""
-
-    def __init__(self, warnings: set[str]) -> None:
-        self._warnings = warnings
-        self._open: TriggerRow | None = None
-        self.events: list[bool] = []  # whether it went well
-        self.failures: list[TriggerRow] = []
-        self.helped = 0
-        self.remedies: list[TriggerRow] = []
-        self.since = 0
-
-    def fail(self, row: TriggerRow) -> None:
-        self.events.append(False)
-        self.failures.append(row)
-        self._warnings.add(row.id)
-        self._open, self.since = row, 0
-
-    def succeed(self, row: TriggerRow) -> None:
-        failed, self._open = self._open, None
-        warned = not self._warnings.isdisjoint(row.warned)
-        if not (warned or (failed is not None and _mends(failed, row))):
-            self.events.append(True)
-            self.since += 1
-            return
-        self.remedies.append(row)
-        self.helped += warned
 
 
 def _mends(failed: TriggerRow, row: TriggerRow) -> bool:

@@ -12,7 +12,7 @@ It ends: at most the newest ``MOST_EPISODES`` episodes and ``MOST_RULES`` rules 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -57,6 +57,7 @@ MOST_RULES = 1_000
 RETIRE_BELOW = 0.4
 """A rule less sure than that is retired, where enough went well without it since it last went wrong."""
 _DRIFT = 0.02
+_Judged = tuple[MemoryItem, RuleVerdict, MemoryItem]  # a rule, what the episodes say of it, how it should be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,202 +75,6 @@ class FailureAnalysis:
     found: tuple[Rule, ...] = ()
     changed: tuple[str, ...] = ()
     retired: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _RuleOutcome:
-    """A rule's item, what the episodes say of it, and how it should be."""
-
-    item: MemoryItem
-    verdict: RuleVerdict
-    target: MemoryItem
-
-    @property
-    def retires(self) -> bool:
-        return self.target.status == RETIRED != self.item.status
-
-
-class FailureAnalyst:
-    """Analyses the failures of one workspace, once. One at a time: the caller sees to that."""
-
-    def __init__(
-        self, store: Store, parts: Parts, triggers: Triggers, config: Callable[[], MemoryConfig], inbox: Inbox
-    ) -> None:
-        self._store, self._inbox = store, inbox
-        self._parts, self._triggers, self._config = parts, triggers, config
-        self._tops = (str(parts.repository.work_tree), str(parts.tree.root))
-        # by id: where others write meanwhile, it takes several tries
-        self._found: dict[str, Rule] = {}
-        self._changed: dict[str, None] = {}
-        self._retired: dict[str, None] = {}
-
-    def run(self, *, write: bool) -> FailureAnalysis:
-        """Learn from all episodes; a suggestion that they no longer bear out is withdrawn.
-
-        Args:
-            write: whether rules are written and those there are brought up to date; else they are suggested, and no
-                file is changed.
-
-        Raises:
-            Conflict: others kept changing the rules.
-            CorruptRecord, FormatUnsupported, LockTimeout: nothing is suggested.
-            ContentError, StorageIO: as ``Store.put``; what was done until then stays done.
-        """
-        return FailureAnalysis(
-            read=retry_on_conflict(partial(self._once, write), tries=_TRIES),
-            found=tuple(self._found.values()),
-            changed=tuple(self._changed),
-            retired=tuple(self._retired),
-        )
-
-    def _once(self, write: bool) -> int:
-        """One try; returns how many episodes were looked at."""
-        book = self._book()
-        judged, accounted = self._rules_there_are(book)
-        if write:
-            self._bring_up_to_date(judged)
-        earlier = [one for one in self._inbox.all() if one.source is Source.RULE]
-        new = list(self._new(book, accounted, [one for one in earlier if one.decision]))
-        found = [one for one in map(self._suggestion, new) if one is not None]
-        fresh = self._inbox.add(found)
-        if len(new) < MOST_FOUND:
-            self._inbox.drop({one.id for one in earlier} - {one.id for one in found})
-        for one in found if write else fresh:
-            with suppress(IdExists):  # its id is taken by what a person made of it
-                if write:
-                    self._inbox.accept([one], trust="", source=SOURCE, verb="Learn")
-                if (rule := rule_of(one.item)) is not None:
-                    self._found[rule.id] = rule
-        return len(book.rows)
-
-    def _suggestion(self, found: FailureCondition) -> Suggestion | None:
-        item = self._item(found)
-        if item is None:
-            return None
-        failures = found.verdict.failures
-        return Suggestion(
-            item=item,
-            source=Source.RULE,
-            made=self._parts.clock(),
-            count=len(failures),
-            evidence=tuple(row.id for row in failures)[-MOST_EVIDENCE:],
-        )
-
-    def _book(self) -> RuleEvidence:
-        rows = [row for row in self._triggers.rows(EPISODE) if row.status not in ENDED][-MOST_EPISODES:]
-        return RuleEvidence(rows)
-
-    def _new(
-        self, book: RuleEvidence, accounted: set[str], decided: Sequence[Suggestion]
-    ) -> Iterator[FailureCondition]:
-        """What failures teach that no rule says, and that awaits a decision."""
-        known = accounted | {name for one in decided for name in one.evidence}
-        for found in look(book, known, self._threshold):
-            if not _is_known(found, decided):
-                yield found
-
-    @property
-    def _threshold(self) -> int:
-        return self._config().pattern_threshold
-
-    # -- rules there are ----------------------------------------------------------------------------------------------
-    def _rules_there_are(self, book: RuleEvidence) -> tuple[list[_RuleOutcome], set[str]]:
-        """The newest rules with what the episodes say of them, and the ids of the failures that they account for."""
-        items = self._store.select(Query(types=frozenset({RULE}), limit=MOST))
-        accounted = {str(name) for item in items for name in item.data.get("learned_from", ())}
-        judged: list[_RuleOutcome] = []
-        for item in items[:MOST_RULES]:
-            rule = rule_of(item)
-            if rule is None or book.compared >= MOST_COMPARED:
-                continue
-            cases = book.cases(row_of(item, ""))
-            error = rule.error or (_taught_by(rule, cases) if made_by_analysis(item) else None)
-            verdict = book.weigh(cases, speaks_for(error), {item.id, *rule.learned_from})
-            if error is not None or made_by_analysis(item):
-                accounted.update(row.id for row in verdict.failures)
-            over = item.status in ENDED and item.status != RETIRED
-            ours = made_by_analysis(item) and not is_kept(item) and not over
-            judged.append(_RuleOutcome(item, verdict, self._revised(item, verdict) if ours else item))
-        return judged, accounted
-
-    def _revised(self, item: MemoryItem, verdict: RuleVerdict) -> MemoryItem:
-        """The item of a rule that failures taught as the episodes would have it."""
-        if not (verdict.failures or verdict.against or verdict.helped):
-            return item
-        figures = {"support": len(verdict.failures), "against": verdict.against, "helped": verdict.helped}
-        same = all(item.data.get(name) == number for name, number in figures.items())
-        if same and abs(item.data.get("confidence", 0.0) - verdict.confidence) < _DRIFT:
-            return self._reworded(item, verdict)
-        evidence = tuple(row.id for row in verdict.failures)
-        changed = with_figures(item, {"confidence": verdict.confidence, **figures}, evidence)
-        trust = _lowest(item.trust, *(row.trust for row in verdict.failures))
-        return self._staged(self._reworded(changed.replace(trust=trust), verdict), verdict)
-
-    def _staged(self, item: MemoryItem, verdict: RuleVerdict) -> MemoryItem:
-        """Retired where it stopped holding, taken up again where it was retired and holds. A person's word stays."""
-        ours = RETIRED_ON in item.metadata
-        if item.status == RETIRED and ours and verdict.confidence >= THRESHOLD:
-            metadata = {name: value for name, value in item.metadata.items() if name != RETIRED_ON}
-            return item.replace(status="", metadata=metadata)
-        ended = verdict.confidence < RETIRE_BELOW and verdict.since >= self._threshold
-        if item.status != RETIRED and ended and not ours:
-            explanation = f"{format_time(self._parts.clock())[:10]}: {_why(verdict)}"
-            return item.replace(status=RETIRED, metadata={**item.metadata, RETIRED_ON: explanation})
-        return item
-
-    @staticmethod
-    def _reworded(item: MemoryItem, verdict: RuleVerdict) -> MemoryItem:
-        """With what was found to work, where the advice knew of nothing and its words were not changed."""
-        if item.content != item.data.get("action") or not is_unremedied(item.content):
-            return item
-        if not (verdict.failures and verdict.remedies):
-            return item
-        advice = advise(verdict.failures, verdict.remedies, "", quoting=bool(item.data.get("error")))
-        if is_unremedied(advice.action):
-            return item
-        trust = _lowest(item.trust, *(row.trust for row in verdict.remedies))
-        return item.replace(content=advice.action, data={**item.data, "action": advice.action}, trust=trust)
-
-    def _bring_up_to_date(self, judged: Sequence[_RuleOutcome]) -> None:
-        """Write the rules that changed: in one commit, but a rule that retires or comes back in a separate one."""
-        rest = []
-        for outcome in judged:
-            if outcome.retires:
-                self._write([outcome], f"Retire the rule {outcome.item.id}: {_why(outcome.verdict)}")
-                self._retired[outcome.item.id] = None
-            elif outcome.target.status != outcome.item.status:
-                self._write([outcome], f"Take up the rule {outcome.item.id} again: {_why(outcome.verdict)}")
-                self._changed[outcome.item.id] = None
-            elif outcome.target != outcome.item:
-                rest.append(outcome)
-        if rest:
-            many = f"the rule {rest[0].item.id}" if len(rest) == 1 else f"{len(rest)} rules"
-            self._write(rest, f"Bring {many} up to date with what happened")
-            self._changed.update((one.item.id, None) for one in rest)
-
-    def _write(self, changed: Sequence[_RuleOutcome], message: str) -> None:
-        with self._store.batch(message, source=SOURCE) as batch:
-            for one in changed:
-                batch.put(one.target, expected=one.item.sha256)
-
-    # -- rules there are not ------------------------------------------------------------------------------------------
-    def _item(self, found: FailureCondition) -> MemoryItem | None:
-        """The item of the rule that was found; None where even without quotations it may not be stored."""
-        verdict = found.verdict
-        condition = found.condition._replace(files=tuple(_below(glob, self._tops) for glob in found.condition.files))
-        place = ", ".join(condition.files) or condition.context
-        for quoting in (True, False):
-            advice = advise(verdict.failures, verdict.remedies, place, quoting)
-            quoted = (*verdict.failures, *(() if is_unremedied(advice.action) else verdict.remedies))
-            item = learned(_rule(condition, verdict, advice, _lowest(*(row.trust for row in quoted))), advice.title)
-            try:
-                refuse_item(item)
-            except ContentError as error:  # the words of several episodes together look like a secret
-                failed = error
-            else:
-                return item
-        self._store.note_failure(failed)
-        return None
 
 
 def _below(glob: str, tops: Iterable[str]) -> str:
@@ -537,15 +342,20 @@ class Rules:
         Raises:
             LockTimeout: another process was at it for too long.
             Conflict: others kept changing the rules.
-            ContentError, StorageIO: as ``Store.put``.
+            CorruptRecord, FormatUnsupported: suggestions cannot be read.
+            ContentError, StorageIO: as ``Store.put``; what was done until then stays done.
         """
+        found: dict[str, Rule] = {}  # by id: where others write meanwhile, it takes several tries
+        changed: dict[str, None] = {}
+        retired: dict[str, None] = {}
         with self._lock.hold("analysing failures", seconds):
             counted = self._tally.count()
             try:
-                analyst = FailureAnalyst(self.store, self.parts, self.triggers, self.config, self.inbox())
-                return analyst.run(write=keep is Keep.WRITE)
+                once = partial(self._analyzed, keep is Keep.WRITE, found, changed, retired)
+                read = retry_on_conflict(once, tries=_TRIES)
             finally:
                 self._tally.take_off(counted)
+        return FailureAnalysis(read=read, found=tuple(found.values()), changed=tuple(changed), retired=tuple(retired))
 
     def due(self) -> bool:
         """Whether ``EVERY`` episodes were recorded since failures were last analysed, by whatever process."""
@@ -564,3 +374,134 @@ class Rules:
                 self.analyze(seconds=0.0)
             except LockTimeout:  # another process analyses at this moment
                 return
+
+    def _analyzed(self, write: bool, found: dict[str, Rule], changed: dict[str, None], retired: dict[str, None]) -> int:
+        """One try: enter by id what became of rules; returns how many episodes were looked at."""
+        rows = [row for row in self.triggers.rows(EPISODE) if row.status not in ENDED][-MOST_EPISODES:]
+        book = RuleEvidence(rows)
+        judged, accounted = self._rules_there_are(book)
+        rest = []
+        for item, verdict, target in judged if write else ():
+            if target.status != item.status:
+                retires = target.status == RETIRED
+                words = f"Retire the rule {item.id}" if retires else f"Take up the rule {item.id} again"
+                self._write([(item, target)], f"{words}: {_why(verdict)}")
+                (retired if retires else changed)[item.id] = None
+            elif target != item:
+                rest.append((item, target))
+        if rest:
+            many = f"the rule {rest[0][0].id}" if len(rest) == 1 else f"{len(rest)} rules"
+            self._write(rest, f"Bring {many} up to date with what happened")
+            changed.update((item.id, None) for item, _ in rest)
+        inbox = self.inbox()
+        earlier = [one for one in inbox.all() if one.source is Source.RULE]
+        decided = [one for one in earlier if one.decision]
+        known = accounted.union(*(one.evidence for one in decided))
+        conditions = look(book, known, self.config().pattern_threshold)
+        new = [one for one in conditions if not _is_known(one, decided)]
+        suggested = [one for one in map(self._suggestion, new) if one is not None]
+        fresh = inbox.add(suggested)
+        if len(new) < MOST_FOUND:
+            inbox.drop({one.id for one in earlier} - {one.id for one in suggested})
+        for one in suggested if write else fresh:
+            with suppress(IdExists):  # its id is taken by what a person made of it
+                if write:
+                    inbox.accept([one], trust="", source=SOURCE, verb="Learn")
+                if (rule := rule_of(one.item)) is not None:
+                    found[rule.id] = rule
+        return len(rows)
+
+    def _suggestion(self, found: FailureCondition) -> Suggestion | None:
+        item = self._item(found)
+        if item is None:
+            return None
+        failures = found.verdict.failures
+        return Suggestion(
+            item=item,
+            source=Source.RULE,
+            made=self.parts.clock(),
+            count=len(failures),
+            evidence=tuple(row.id for row in failures)[-MOST_EVIDENCE:],
+        )
+
+    # -- rules there are ----------------------------------------------------------------------------------------------
+    def _rules_there_are(self, book: RuleEvidence) -> tuple[list[_Judged], set[str]]:
+        """The newest rules with what the episodes say of them, and the ids of the failures that they account for."""
+        items = self.store.select(Query(types=frozenset({RULE}), limit=MOST))
+        accounted = {str(name) for item in items for name in item.data.get("learned_from", ())}
+        judged: list[_Judged] = []
+        for item in items[:MOST_RULES]:
+            rule = rule_of(item)
+            if rule is None or book.compared >= MOST_COMPARED:
+                continue
+            cases = book.cases(row_of(item, ""))
+            error = rule.error or (_taught_by(rule, cases) if made_by_analysis(item) else None)
+            verdict = book.weigh(cases, speaks_for(error), {item.id, *rule.learned_from})
+            if error is not None or made_by_analysis(item):
+                accounted.update(row.id for row in verdict.failures)
+            over = item.status in ENDED and item.status != RETIRED
+            ours = made_by_analysis(item) and not is_kept(item) and not over
+            judged.append((item, verdict, self._revised(item, verdict) if ours else item))
+        return judged, accounted
+
+    def _revised(self, item: MemoryItem, verdict: RuleVerdict) -> MemoryItem:
+        """The item of a rule that failures taught as the episodes would have it."""
+        if not (verdict.failures or verdict.against or verdict.helped):
+            return item
+        figures = {"support": len(verdict.failures), "against": verdict.against, "helped": verdict.helped}
+        same = all(item.data.get(name) == number for name, number in figures.items())
+        if same and abs(item.data.get("confidence", 0.0) - verdict.confidence) < _DRIFT:
+            return self._reworded(item, verdict)
+        evidence = tuple(row.id for row in verdict.failures)
+        changed = with_figures(item, {"confidence": verdict.confidence, **figures}, evidence)
+        trust = _lowest(item.trust, *(row.trust for row in verdict.failures))
+        return self._staged(self._reworded(changed.replace(trust=trust), verdict), verdict)
+
+    def _staged(self, item: MemoryItem, verdict: RuleVerdict) -> MemoryItem:
+        """Retired where it stopped holding, taken up again where it was retired and holds. A person's word stays."""
+        ours = RETIRED_ON in item.metadata
+        if item.status == RETIRED and ours and verdict.confidence >= THRESHOLD:
+            metadata = {name: value for name, value in item.metadata.items() if name != RETIRED_ON}
+            return item.replace(status="", metadata=metadata)
+        ended = verdict.confidence < RETIRE_BELOW and verdict.since >= self.config().pattern_threshold
+        if item.status != RETIRED and ended and not ours:
+            explanation = f"{format_time(self.parts.clock())[:10]}: {_why(verdict)}"
+            return item.replace(status=RETIRED, metadata={**item.metadata, RETIRED_ON: explanation})
+        return item
+
+    @staticmethod
+    def _reworded(item: MemoryItem, verdict: RuleVerdict) -> MemoryItem:
+        """With what was found to work, where the advice knew of nothing and its words were not changed."""
+        if item.content != item.data.get("action") or not is_unremedied(item.content):
+            return item
+        if not (verdict.failures and verdict.remedies):
+            return item
+        advice = advise(verdict.failures, verdict.remedies, "", quoting=bool(item.data.get("error")))
+        if is_unremedied(advice.action):
+            return item
+        trust = _lowest(item.trust, *(row.trust for row in verdict.remedies))
+        return item.replace(content=advice.action, data={**item.data, "action": advice.action}, trust=trust)
+
+    def _write(self, changed: Sequence[tuple[MemoryItem, MemoryItem]], message: str) -> None:
+        with self.store.batch(message, source=SOURCE) as batch:
+            for item, target in changed:
+                batch.put(target, expected=item.sha256)
+
+    # -- rules there are not ------------------------------------------------------------------------------------------
+    def _item(self, found: FailureCondition) -> MemoryItem | None:
+        """The item of the rule that was found; None where even without quotations it may not be stored."""
+        verdict, tops = found.verdict, (str(self.parts.repository.work_tree), str(self.parts.tree.root))
+        condition = found.condition._replace(files=tuple(_below(glob, tops) for glob in found.condition.files))
+        place = ", ".join(condition.files) or condition.context
+        for quoting in (True, False):
+            advice = advise(verdict.failures, verdict.remedies, place, quoting)
+            quoted = (*verdict.failures, *(() if is_unremedied(advice.action) else verdict.remedies))
+            item = learned(_rule(condition, verdict, advice, _lowest(*(row.trust for row in quoted))), advice.title)
+            try:
+                refuse_item(item)
+            except ContentError as error:  # the words of several episodes together look like a secret
+                failed = error
+            else:
+                return item
+        self.store.note_failure(failed)
+        return None
