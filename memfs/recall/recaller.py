@@ -34,13 +34,12 @@ from memfs.recall.ranking import (
     Ranking,
     Shares,
     Strategy,
-    nothing_fits,
     reranked,
     strategy,
     with_coverage,
     with_neighbours,
 )
-from memfs.recall.text_signs import TextSigns, asked_for, asks_for_list, spread
+from memfs.recall.text_signs import TextSigns, asked_for, asks_for_list, nothing_fits, spread
 from memfs.search import terms
 from memfs.search.analyzer import passages, richest_sentence
 from memfs.startup import TYPE_CHECKING, TypeVar

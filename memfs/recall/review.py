@@ -87,13 +87,9 @@ class Review:
         """What the reviewers say of a draft, and the mean of the scores of those that answered."""
         questions = {one.name: partial(one.score_storage, item) for one in self._reviewers if isinstance(one, Reviewer)}
         answers, absent = self._ask(questions, self._seconds)
-        scores: dict[str, Score] = {}
-        for name, answer in answers.items():
-            found = _score(answer, STORAGE_SCALE)
-            if isinstance(found, Score):
-                scores[name] = found
-            else:
-                absent[name] = found
+        found = {name: _score(answer, STORAGE_SCALE) for name, answer in answers.items()}
+        absent |= {name: one for name, one in found.items() if isinstance(one, str)}
+        scores = {name: one for name, one in found.items() if isinstance(one, Score)}
         from memfs.model.learning import ReviewResult
 
         return ReviewResult(
@@ -131,7 +127,6 @@ class Review:
             seconds: how long they may take, where that is less than they usually may.
         """
         questions: dict[str, Callable[[], object]] = {}
-        known: dict[str, tuple[float, ...]] = {}
         for reviewer in self._of_answers:
             if isinstance(reviewer, BatchReviewer):
                 questions[reviewer.name] = partial(reviewer.score_relevance_all, items, query)
@@ -139,13 +134,9 @@ class Review:
                 questions[reviewer.name] = partial(_one_by_one, reviewer, items, query)
         limit = self._seconds if seconds is None else min(seconds, self._seconds)
         answers, absent = self._ask(questions, limit) if questions else ({}, {})
-        for name, answer in answers.items():
-            found = _scores(answer, len(items))
-            if isinstance(found, tuple):
-                known[name] = found
-            else:
-                absent[name] = found
-        scores = {reviewer.name: known[reviewer.name] for reviewer in self._of_answers if reviewer.name in known}
+        found = {name: _scores(answer, len(items)) for name, answer in answers.items()}
+        absent |= {name: one for name, one in found.items() if isinstance(one, str)}
+        scores = {name: one for name, one in found.items() if isinstance(one, tuple)}
         means = tuple(sum(row) / len(row) for row in zip(*scores.values(), strict=True)) if scores else ()
         return RelevanceResult(scores=means or (0.0,) * len(items), by_reviewer=scores, absent=absent)
 
@@ -226,7 +217,7 @@ class Relevance:
         """
         self._review = Review(reviewers, seconds)
         self.seconds, self._alone = seconds, alone
-        self._groups = {one.name: _group(one) for one in reviewers}
+        self._groups = {one.name: MODEL if isinstance(one, BatchReviewer) else OWN for one in reviewers}
 
     def room(self, limit: int) -> int:
         """How many hits to have judged for an answer of at most ``limit``: a word that counts may lift one far."""
@@ -286,14 +277,7 @@ def relevances(hits: Sequence[Hit], asked: bool = True) -> list[float]:
 
 def _marked(hit: Hit, reason: str, mean: float) -> Hit:
     factor = 1.0 + _SHARES[reason] * mean
-    reasons = {**hit.reasons, reason: factor}
-    score, passage = hit.score * factor, hit.passage
-    return Hit(item=hit.item, score=score, reasons=reasons, stale=hit.stale, passage=passage, shortened=hit.shortened)
-
-
-def _group(reviewer: RelevanceReviewer | BatchReviewer) -> str:
-    """The reason under which a reviewer's word counts."""
-    return MODEL if isinstance(reviewer, BatchReviewer) else OWN
+    return replace(hit, score=hit.score * factor, reasons={**hit.reasons, reason: factor})
 
 
 def relevance_of(settings: ReviewSettings) -> Relevance | None:

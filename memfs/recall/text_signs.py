@@ -1,12 +1,12 @@
-"""Looks in the texts of hits for what a question asks besides its words: phrases, times, preferences, denials; and for
-what it leaves out, or asks to list.
+"""Looks in the texts of hits for what a question asks besides its words: phrases, times, preferences, denials; for what
+it leaves out, or asks to list; and whether any hit has enough of it to be an answer.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from math import prod
@@ -15,9 +15,11 @@ from types import MappingProxyType
 from memfs.dataclass import NamedTuple, replace
 from memfs.model import Hit, MemoryItem
 from memfs.model.item import whole
+from memfs.model.time import MONTHS
 from memfs.recall.ranking import ASSISTANTS, ONE_QUESTION
 from memfs.resources import word_lists
 from memfs.search import analyzer, terms
+from memfs.search.terms import Asked
 from memfs.startup import regex
 
 _WORD = regex(r"\w+")
@@ -231,3 +233,66 @@ def _phrases(text: str, words: Iterable[str]) -> tuple[str, ...]:
                 break
         before = word if telling else ""
     return tuple(found)
+
+
+_ENDS = ".!?:\u3002\uff01\uff1f"
+_HEAVIEST = 6
+_LOOKED_AT = 10
+_ENOUGH = (0.27, 0.18, 0.135, 0.09)
+"""By how many words are shared, one to four or more: what share of what the heaviest words are worth that must be."""
+_OF_STRANGERS = 2.0
+"""How much more that is of a question all of whose names are unknown."""
+
+
+@cache
+def _month_terms() -> frozenset[str]:
+    return frozenset(term for name in MONTHS for term in analyzer.terms(name))
+
+
+def _names_strangers(text: str, asked: Asked) -> bool:
+    """Whether a question has names, and memory has none of them, nor what one may be a slip of.
+
+    A name is a word with a capital within a sentence. In German every noun is one, and a talk names much beside what is
+    asked.
+    """
+    worth, statistics = asked
+    names: list[str] = []
+    for found in _WORD.finditer(text):
+        word, before = found[0], text[: found.start()].rstrip()
+        if word[0].isupper() and word != "I" and before and before[-1] not in _ENDS:
+            names += [] if word.lower() in _DATES else analyzer.terms(word)
+    if not names or "de" in analyzer.languages(text) or len(terms.turns(text)) > 1:
+        return False
+    known = [term for term, many in statistics.frequencies.items() if many and term in worth]
+    return not any(name in known or terms.misspellings(name, known) for name in names)
+
+
+def nothing_fits(text: str, asked: Asked, hits: Sequence[Hit], known: Mapping[str, Collection[str]]) -> bool:
+    """Whether none of the best hits has enough of what was asked to be an answer, by the words alone.
+
+    Words count by what they are worth in the question and how rare they are; one that is a tag of a memory counts as
+    the heaviest, however many have it. Numbers and months do not count: they are seldom written where something is
+    told. Where a question has names, and no memory any of them, twice as much is enough. The shares were chosen so
+    that hardly any question that has an answer is said to have none.
+
+    Args:
+        text: the question.
+        asked: its words, and how they are spread over all that was searched.
+        hits: best first.
+        known: terms that they have, by id; there may be more.
+    """
+    weights = terms.rare(asked, lambda term: term.isdigit() or term in _month_terms())
+    times = _OF_STRANGERS if _names_strangers(text, asked) else 1.0
+    heaviest = sorted(weights.values(), reverse=True)[:_HEAVIEST]
+
+    def fits(held: Collection[str], tags: Collection[str] = ()) -> bool:
+        shared = weights.keys() & held
+        least = _ENOUGH[min(len(shared), len(_ENOUGH)) - 1]
+        worth = sum(heaviest[0] if term in tags else weights[term] for term in shared)
+        return bool(shared) and worth >= sum(heaviest) * least * times
+
+    best = hits[:_LOOKED_AT]
+    enough = any(fits(known.get(hit.item.id, ())) for hit in best)  # mostly, and no text is cut into terms for it
+    return bool(weights) and not (
+        enough or any(fits(terms.held_terms(text, hit.item), analyzer.terms(" ".join(hit.item.tags))) for hit in best)
+    )
