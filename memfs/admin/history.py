@@ -83,10 +83,10 @@ class History:
         """Unified diff of the memory between two revisions; ``newer`` None means the files as they are."""
         return log.diff(self._repository, older, newer, self._paths(target))
 
-    def path_of(self, target: str) -> str:
-        """Where the file of an id, or of a path, is now; "" where no file has that id."""
+    def holds(self, target: str) -> bool:
+        """Whether the file of an id, or what is meant by a path, is there now."""
         self._store.require_open()
-        return self._path_of(target) if self._is_path(target) else self._store.locate(target)
+        return self._is_there(self._path_of(target)) if self._is_path(target) else bool(self._store.locate(target))
 
     def content(self, revision: str, target: str) -> bytes:
         """The bytes a file had at a revision; see ``found_at``."""

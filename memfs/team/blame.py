@@ -231,7 +231,7 @@ class Blame:
         try:
             path, data = self._history.found_at(revision, target)
         except HistoryUnavailable as error:
-            if revision == "HEAD" and self._history.path_of(target):
+            if revision == "HEAD" and self._history.holds(target):
                 error.hint = "'memfs commit' commits what is in no commit yet"
             raise
         if not self._fields.has(path):

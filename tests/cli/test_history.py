@@ -207,6 +207,8 @@ def test_restore_brings_back_what_was_forgotten(item: Path, memfs: Memfs) -> Non
         assert not item.exists()
         assert memfs("restore", "x", "--dry-run").out.startswith("Would restore ")
         assert not item.exists()
+        assert memfs("restore", item.relative_to(item.parents[4]).as_posix()).code == 0
+        memfs("forget", "x")
         assert memfs("restore", "x").code == 0
         assert item.read_bytes() == before
         memfs("commit")

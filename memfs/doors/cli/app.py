@@ -94,7 +94,7 @@ GROUPS: Mapping[str, Family] = {
         "Conventions, conflicts and access of a team.",
         (
             Verb("convention", "Propose, accept, retire and share what a team agrees on."),
-            Verb("conflicts", "Show what contradicts or a merge left, and decide about it.", "conflicts"),
+            Verb("conflicts", "Show what is undecided or contradicts, and decide.", "conflicts"),
             Verb("blame", "Show who taught each field of an item."),
             Verb("bisect", "Find the commit that broke an answer."),
             Verb("verify", "Check who signed the commits of the memory."),

@@ -68,7 +68,7 @@ def _proof_text(proved: BackupManifest) -> Text:
 @verb("verify", text=_proof_text)
 @_FILE
 def _verify(file: Path) -> BackupManifest:
-    """Read a whole backup, and say whether each byte is as it was written; its history was taken on trial then.
+    """Read a whole backup, and say whether each byte is as it was written.
 
     Exit code 1: it is not.
 

@@ -1,4 +1,4 @@
-"""Show what contradicts or a merge left, and decide about it."""
+"""Show what is undecided or contradicts, and decide."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def _last_held(workspace: Workspace, target: str) -> str | None:
     """The newest revision that holds an item which is gone; None where it is there, or no commit holds it."""
     name, found = str(named(workspace, target)), []
     with suppress(ItemNotFound):  # no commit ever had it
-        found = [] if workspace.history.path_of(name) else workspace.history.log(name, 1)
+        found = [] if workspace.history.holds(name) else workspace.history.log(name, 1)
     for revision in (end for one in found for end in (one.short, f"{one.short}~1")):
         with suppress(HistoryUnavailable):
             workspace.history.content(revision, name)

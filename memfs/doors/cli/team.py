@@ -276,8 +276,9 @@ def bisect(workspace: Workspace, good: str, bad: str, expect: str, limit: int | 
     """Find the commit that broke an answer, and say whose it is.
 
     Both ends are asked first; then the commits between them that changed the memory are halved, each asked with the
-    full ranking as it was. Commits that cannot be read are passed over. Nothing is checked out or changed. Exit code
-    2: an end is not what it is said to be.
+    full ranking as it was. Commits that cannot be read are passed over. Nothing is checked out or changed.
+
+    Exit code 2: --good or --bad is not what it is said to be.
 
     Examples:
         memfs team bisect --good v1.0 --expect "which database => use-postgresql"
