@@ -6,7 +6,9 @@ Behaviours: what happens when an occasion is raised. A reaction that fails is re
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache, partial
@@ -28,6 +30,7 @@ from memfs.config import FollowedContext, checked_values
 from memfs.config_names import OFF
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ContentError, HistoryError, ItemNotFound, MemfsError, SettingInvalid, WorkspaceClosed
+from memfs.fs import io
 from memfs.fs.lock import reset_on_fork, shared_property
 from memfs.git.layout import ERASE_FOLDER
 from memfs.git.repository import Repository
@@ -39,7 +42,7 @@ from memfs.model.time import utc_now
 from memfs.settings import Settings
 from memfs.startup import TYPE_CHECKING, Any
 from memfs.store import Store
-from memfs.store.parts import Facts, Parts
+from memfs.store.parts import ALL_LEARNED, Facts, Parts
 from memfs.store.reader import not_found
 from memfs.store.store import retry_on_conflict
 
@@ -102,7 +105,7 @@ DEEPEST = 4
 @cache
 def _log() -> Logger:
     """Where occasions are noted, for anyone who listens."""
-    import logging  # a command that only reads raises no occasion
+    import logging
 
     log = logging.getLogger("memfs")
     log.addHandler(logging.NullHandler())
@@ -153,7 +156,8 @@ class Behaviours:
             self._tell(occasion, RecursionError(f"{occasion}: occasions raised one another {DEEPEST} deep"))
             return 0
         frozen = MappingProxyType(dict(facts))
-        (_log().warning if occasion in _ALARMS else _log().info)("%s %s", occasion, dict(facts))
+        if "logging" in sys.modules:  # else nobody listens
+            (_log().warning if occasion in _ALARMS else _log().info)("%s %s", occasion, dict(facts))
         self._thread.depth = depth + 1
         try:
             return sum(self._ran(occasion, reaction, frozen) for reaction in self._reactions.get(occasion, ()))
@@ -689,6 +693,13 @@ class Workspace:
 
         return Inbox(self.store, self.parts)
 
+    @property
+    def is_learned(self) -> bool:
+        """Whether nothing came, changed or went since all was learned from; the files are not looked at."""
+        stamps, noted = self.parts.index.stamps(), io.read_note(self.repository.state / ALL_LEARNED).split()
+        moment, count = map(int, noted) if len(noted) == 2 and all(map(str.isdecimal, noted)) else (0, 0)
+        return stamps.newest() < moment <= time.time_ns() and count == len(stamps)
+
     @shared_property
     def learner(self) -> Learner:
         """Learns from what is new, and decides what becomes of it."""
@@ -855,7 +866,8 @@ def _connect(workspace: Workspace) -> None:
         workspace.learner.react(occasion, facts)
 
     def react(occasion: str, facts: Facts) -> None:
-        workspace.reactions.react(occasion, facts)
+        if not isinstance(facts.get("context"), MappingProxyType):  # what was delivered, takes in nothing more
+            workspace.reactions.react(occasion, facts)
 
     def tell_states(occasion: str, facts: Facts) -> None:
         if "states" in workspace.__dict__ or has_states(workspace.parts.seen):

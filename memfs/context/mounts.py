@@ -39,7 +39,7 @@ from memfs.git.layout import discover, own_users
 from memfs.model import Candidate, Freshness, Link, MemoryItem, Problem, Query, Trust
 from memfs.model.ids import in_mount, of_mount, without_mount
 from memfs.model.kinds import nearest
-from memfs.search.generations import index_folder
+from memfs.search.generations import index_folder, shared_folder
 from memfs.search.search_index import SearchIndex, asked_of
 from memfs.search.terms import Asked
 from memfs.settings import Settings, WatchSettings
@@ -268,9 +268,11 @@ def open_mount(
         invisible, engine = settings.security.allow_invisible, settings.index.engine
         index = SearchIndex(index_folder(folder, reader_of(engine, invisible)), engine)
         codec = Codec(schemas, kinds, invisible)
-        items = ItemCatalog(Catalog(index.folder, settings.index.texts), codec)
-        store = FolderReader(tree, items, IndexSync(tree, items, kinds, index, None), clock)
         own = name == private.NAME and private.holds(folder)
+        texts = settings.index.texts
+        shared = shared_folder(layout.common_dir) if own and layout is not None and texts else None
+        items = ItemCatalog(Catalog(shared or index.folder, texts), codec)
+        store = FolderReader(tree, items, IndexSync(tree, items, kinds, index, None), clock)
         same = own or (layout is not None and layout.common_dir == own_repository)
         path, ageing = os.path.expanduser(path), settings.memory.decay
         return Mount(name, path, place, store, own=own, same_repository=same, ageing=ageing, layout=layout)
@@ -485,6 +487,14 @@ class Mounts:
     def each(self, ask: Callable[[Mount], Given]) -> dict[str, Given]:
         """What each mount that can be read answers, by its name; one that fails is left out and named as a problem."""
         return answers(self.opened(), ask)
+
+    @contextmanager
+    def scan_once(self) -> Iterator[None]:
+        """Within, this thread looks once at the files of the workspace, and of each mount."""
+        with ExitStack() as held:
+            held.enter_context(self._store.scan_once())
+            self.each(lambda mount: held.enter_context(mount.store.scan_once()))
+            yield
 
     def private(self) -> Mount | None:
         """This user's private memory of the project, None where there is none or it cannot be read at present."""

@@ -28,6 +28,7 @@ from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.cues import TrivialFilter
 from memfs.recall.fence import withheld
 from memfs.recall.review import Relevance, Review, relevances
+from memfs.sessions.respond import MOST_REMINDERS, Reminder, pending
 from memfs.sessions.spool import (
     PROMPT,
     SESSION_END,
@@ -39,7 +40,7 @@ from memfs.sessions.spool import (
     bounded,
     find_place,
 )
-from memfs.sessions.store import MOST_REMINDERS, Drain, DrainResult, Reminder, pending
+from memfs.sessions.store import Drain, DrainResult
 from memfs.usage import NEVER, Use
 from memfs.workspace import Workspace
 

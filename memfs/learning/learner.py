@@ -45,7 +45,7 @@ from memfs.model.time import EARLIEST, parse_time
 from memfs.settings import Settings
 from memfs.startup import TYPE_CHECKING, Any
 from memfs.store import Store
-from memfs.store.parts import Fire, Parts
+from memfs.store.parts import ALL_LEARNED, Fire, Parts
 from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
@@ -535,31 +535,32 @@ class Learner:
             LockTimeout, ContentError, StorageIO: what was learned until then stays.
         """
         until = None if seconds is None else time.monotonic() + seconds
-        done = LearnResult()
-        if self.keep("patterns") is not Keep.OFF:
-            done = self._from_new(until)
+        began, done = time.time_ns() - _SLACK_NS, LearnResult()
+        if finds := self.keep("patterns") is not Keep.OFF:
+            done = self._from_new(began, until)
         if self.keep("rules") is not Keep.OFF and (until is None or time.monotonic() < until):
             self._from_failures()
         self._withdraw()
+        if finds and not done.left and not self.rules().has_news():
+            self._note(ALL_LEARNED, began, len(self.parts.index.stamps()))
         return done
 
-    def _from_new(self, until: float | None) -> LearnResult:
+    def _from_new(self, began: int, until: float | None) -> LearnResult:
         keep, patterns = self.keep("patterns"), self.patterns()
-        began = time.time_ns()
         self.store.follow()
         new = self._new(began)
         if until is None and len(new) > _FEW:
             read, kept = patterns.catch_up()
-            self._noted(began - _SLACK_NS)
+            self._note(MARK, began)
             return LearnResult(read=read, written=tuple(one.id for one in kept if keep is Keep.WRITE))
         written: dict[str, None] = {}
         for number, (moment, item_id) in enumerate(new):
             if until is not None and time.monotonic() > until:
-                self._noted(moment)
+                self._note(MARK, moment)
                 return LearnResult(read=number, left=len(new) - number, written=tuple(written))
             learned = self._learned_from(item_id, keep)
             written |= dict.fromkeys(learned)
-        self._noted(began - _SLACK_NS)
+        self._note(MARK, began)
         return LearnResult(read=len(new), written=tuple(written))
 
     def _learned_from(self, item_id: str, keep: Keep) -> list[str]:
@@ -578,9 +579,10 @@ class Learner:
         moment = int(text) if text.isdecimal() else 0
         return moment if moment <= now else 0  # the clock was set back
 
-    def _noted(self, moment: int) -> None:
+    def _note(self, name: str, *numbers: int) -> None:
+        text = " ".join(map(str, numbers))
         try:
-            io.write_file(self.parts.repository.state / MARK, b"%d\n" % moment, durable=False)
+            io.write_file(self.parts.repository.state / name, f"{text}\n".encode(), durable=False)
         except MemfsError as error:  # then the same is looked at again
             self.store.note_failure(error)
 

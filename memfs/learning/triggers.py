@@ -186,6 +186,7 @@ def _name_in(glob: str) -> str:
 
 # -- as a fact ------------------------------------------------------------------------------------------------------
 _DECIDED = TriggerRow._fields.index("sort")
+_LISTED = [at for at, value in enumerate(TriggerRow("", "", "", "")[_DECIDED:]) if isinstance(value, tuple)]
 
 
 def packed(row: TriggerRow) -> str:
@@ -197,10 +198,11 @@ def unpacked(id: str, path: str, blob: str, fact: Any) -> TriggerRow:  # noqa: A
     """The row of a file again; equal words of all rows are one text in memory.
 
     Raises:
-        ValueError, TypeError: the fact holds something else.
+        LookupError, TypeError: the fact holds something else.
     """
-    values = (tuple(map(intern, value)) if isinstance(value, list) else value for value in fact)
-    return TriggerRow._make((id, path, blob, *values, 0.0))
+    for at in _LISTED:
+        fact[at] = tuple(map(intern, fact[at]))
+    return TriggerRow._make((id, path, blob, *fact, 0.0))
 
 
 THRESHOLD = 0.7

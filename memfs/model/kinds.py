@@ -49,6 +49,10 @@ class MemoryType(StrEnum):
     ENTRY = "entry"
 
 
+PRIORITIES = HIGH, MEDIUM, LOW = "high", "medium", "low"
+"""Of intentions, the most urgent first."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """The facts about one type.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from heapq import nlargest
 from itertools import accumulate, chain, compress, count, repeat
+from operator import add
 from pathlib import Path
 from types import MappingProxyType
 
@@ -501,6 +502,12 @@ class DocumentColumns:
     def _stamped(self) -> list[array[Any]]:
         return [self._numbers(name) for name in _STAMPED]
 
+    @property
+    def last_change(self) -> int:
+        """The latest ctime of any file, removed ones included."""
+        _, mtimes, later, *_ = self._stamped
+        return max(map(add, mtimes, later), default=0)
+
     def facts(self, number: int) -> tuple[int, int, int, int, int]:
         """Size, times and inode of an item's file, and when it was read."""
         sizes, mtimes, later, inodes, checked = self._stamped
@@ -751,6 +758,10 @@ class StampTable(Mapping[str, Stamp]):
             return False
         *held, checked = self.columns.facts(number)
         return (*held,) == facts and checked - max(mtime_ns, ctime_ns) >= RACY_NS
+
+    def newest(self) -> int:
+        """The time of the latest change of any file, as the system counts its nanoseconds; removed ones may count."""
+        return max(self.columns.last_change, max((stamp.ctime_ns for stamp in self._over.values() if stamp), default=0))
 
     def blobs(self) -> Iterator[tuple[str, str]]:
         """Every path with its content's id."""

@@ -23,6 +23,7 @@ from memfs.model import MemoryItem, Origin
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
 from memfs.model.ids import slug
 from memfs.model.item import Trust
+from memfs.model.kinds import HIGH, LOW, MEDIUM
 from memfs.model.time import time_in
 from memfs.recall.cues import Cues, TrivialFilter, all_cues, ends
 from memfs.recall.similarity import normalised
@@ -222,8 +223,6 @@ def sentences(text: str) -> list[str]:
 
 QUOTED = 20
 """How many characters in a row are a quotation."""
-HIGH, MEDIUM, LOW = "high", "medium", "low"
-PRIORITIES = (HIGH, MEDIUM, LOW)
 _LONGEST_INTENTION = 1_000
 _BRIEF = 5
 

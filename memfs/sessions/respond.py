@@ -15,21 +15,26 @@ from pathlib import Path
 
 from memfs.context import deliver
 from memfs.context.known import KnownText
-from memfs.dataclass import replace
+from memfs.dataclass import dataclass, replace
 from memfs.errors import MemfsError
 from memfs.fs import append_log, io
 from memfs.model import Hit, MemoryItem, Query
 from memfs.model.ids import of_mount
 from memfs.model.item import count_tokens, gist, whole
+from memfs.model.kinds import MEDIUM, PRIORITIES, MemoryType
+from memfs.model.time import EARLIEST
 from memfs.recall.conflict_notes import FINISHED, unresolved_note
 from memfs.recall.fence import enclosed, withheld
 from memfs.search.analyzer import terms
 from memfs.search.search_index import TermCounts
 from memfs.search.terms import generic_terms, idf, weights
 from memfs.sessions.spool import SESSION_START, SessionEvent, SessionLocation, own_words
-from memfs.startup import sha256
+from memfs.startup import TYPE_CHECKING, sha256
 from memfs.store.access_log import not_handed_out
 from memfs.workspace import Workspace
+
+if TYPE_CHECKING:
+    from memfs.store.reader import Reader
 
 FOLDER = "told"
 _LARGEST = 256 * 1024
@@ -145,6 +150,57 @@ class Fit:
         shared = self._weights.keys() & held
         share = sum(self._weights[term] for term in shared) / self._total if shared else 0.0
         return share if shared and share >= _SHARES[min(len(shared), _MANY)] else 0.0
+
+
+MOST_PENDING = 500
+
+
+def open_intentions(store: Reader, limit: int = MOST_PENDING) -> list[MemoryItem]:
+    """The intentions neither carried out nor dropped, the newest first."""
+    query = Query(types=frozenset({MemoryType.PROSPECTIVE.value}), limit=limit)
+    return [item for item in store.select(query) if item.status not in FINISHED]
+
+
+MOST_REMINDERS = 10
+_LONGEST_REMINDER = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    """One pending intention; as a text ``[PRIORITY] text``.
+
+    Attributes:
+        id: the item's.
+        priority: ``high``, ``medium`` or ``low``; medium where the item names none.
+        text: what is meant to be done, in one line.
+    """
+
+    id: str
+    priority: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"[{self.priority.upper()}] {self.text}"
+
+
+def pending(workspace: Workspace, limit: int = MOST_REMINDERS) -> tuple[Reminder, ...]:
+    """The pending intentions, those of private memory among them, the most urgent first, and of these the newest.
+
+    Args:
+        limit: the most of them.
+    """
+    private = workspace.sources.mounts.private() if workspace.settings.mounts else None
+    theirs = map(private.outward, open_intentions(private.store)) if private is not None else ()
+    items = [*theirs, *open_intentions(workspace.store)]
+    found = sorted(items, key=lambda item: item.timestamp or EARLIEST, reverse=True)
+    return tuple(sorted(map(_reminder, found), key=lambda one: PRIORITIES.index(one.priority))[:limit])
+
+
+def _reminder(item: MemoryItem) -> Reminder:
+    stated = str(item.metadata.get("priority") or MEDIUM).lower()
+    text = " ".join(gist(item).split())
+    shown = text if len(text) <= _LONGEST_REMINDER else f"{text[: _LONGEST_REMINDER - 3].rstrip()}..."
+    return Reminder(item.id, stated if stated in PRIORITIES else MEDIUM, shown)
 
 
 LARGEST = 9_000
@@ -265,8 +321,6 @@ class Responder:
 
     def _pending(self) -> list[deliver.ContextEntry]:
         """What is pending here, the most urgent first."""
-        from memfs.sessions.store import pending  # costs start-up time, and only beginnings ask
-
         waiting = [(one, self._workspace.sources.item(one.id)) for one in pending(self._workspace)]
         return [
             deliver.ContextEntry(text=str(one), id=one.id, undecided=unresolved_note(item) if item else "")

@@ -397,6 +397,30 @@ def write_notes(path: Path, notes: SessionNotes) -> None:
     io.write_file(path, json.dumps({name: getattr(notes, name) for name in SessionNotes.__annotations__}).encode())
 
 
+DIES_AFTER = timedelta(hours=12)
+"""How long a session is silent until it has ended though no event said so."""
+
+
+def died(notes: SessionNotes, now: datetime) -> bool:
+    """Whether a session was silent for so long that it has ended."""
+    heard = time_in(notes.heard)
+    return heard is not None and now - heard > DIES_AFTER
+
+
+def left_behind(state: Path, session: str) -> bool:
+    """Whether something is to become memories before a session starts: of another session any event that waits, or its
+    end; of this one what it reported before.
+
+    Args:
+        state: the workspace's state folder.
+    """
+    spool, own, now = Spool(state), file_name(session), utc_now()
+    for path in append_log.waiting(spool.folder):
+        if path.stem != own or any(one.event.name != SESSION_START for one in spool.look(path).events):
+            return True
+    return any(notes.ended or died(notes, now) for notes in map(read_notes, noted_sessions(spool.folder)))
+
+
 def digest(*parts: str) -> str:
     """A digest in place of texts that are not kept."""
     return sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:20]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from copy import deepcopy
-from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
@@ -24,81 +23,19 @@ from memfs.fs.lock import FileLock
 from memfs.intake.episode_item import episode_of, item_of
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import Episode
-from memfs.model.item import gist
 from memfs.model.learning import Keep, Source, Suggestion, SuggestionDecision
-from memfs.model.time import EARLIEST, time_in
+from memfs.model.time import time_in
 from memfs.private import Project
 from memfs.recall.conflict_notes import FINISHED
 from memfs.sessions import extract, spool
-from memfs.sessions.extract import (
-    MEDIUM,
-    PENDING,
-    PRIORITIES,
-    PROSPECTIVE,
-    WORKING,
-    ExtractedMemories,
-    extract_memories,
-    pieces,
-)
+from memfs.sessions.extract import PENDING, PROSPECTIVE, WORKING, ExtractedMemories, extract_memories, pieces
+from memfs.sessions.respond import MOST_PENDING, open_intentions
 from memfs.sessions.spool import SessionEvent
-from memfs.startup import TYPE_CHECKING
 from memfs.store.plan import Batch
 from memfs.store.store import retry_on_conflict
 from memfs.workspace import Workspace, open_workspace
 
-if TYPE_CHECKING:
-    from memfs.store.reader import Reader
-
 _TRIES = 8
-_MOST_PENDING = 500
-
-
-def open_intentions(store: Reader, limit: int = _MOST_PENDING) -> list[MemoryItem]:
-    """The intentions neither carried out nor dropped, the newest first."""
-    query = Query(types=frozenset({PROSPECTIVE}), limit=limit)
-    return [item for item in store.select(query) if item.status not in FINISHED]
-
-
-MOST_REMINDERS = 10
-_LONGEST_REMINDER = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Reminder:
-    """One pending intention; as a text ``[PRIORITY] text``.
-
-    Attributes:
-        id: the item's.
-        priority: ``high``, ``medium`` or ``low``; medium where the item names none.
-        text: what is meant to be done, in one line.
-    """
-
-    id: str
-    priority: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"[{self.priority.upper()}] {self.text}"
-
-
-def pending(workspace: Workspace, limit: int = MOST_REMINDERS) -> tuple[Reminder, ...]:
-    """The pending intentions, those of private memory among them, the most urgent first, and of these the newest.
-
-    Args:
-        limit: the most of them.
-    """
-    private = workspace.sources.mounts.private() if workspace.settings.mounts else None
-    theirs = map(private.outward, open_intentions(private.store)) if private is not None else ()
-    items = [*theirs, *open_intentions(workspace.store)]
-    found = sorted(items, key=lambda item: item.timestamp or EARLIEST, reverse=True)
-    return tuple(sorted(map(_reminder, found), key=lambda one: PRIORITIES.index(one.priority))[:limit])
-
-
-def _reminder(item: MemoryItem) -> Reminder:
-    stated = str(item.metadata.get("priority") or MEDIUM).lower()
-    text = " ".join(gist(item).split())
-    shown = text if len(text) <= _LONGEST_REMINDER else f"{text[: _LONGEST_REMINDER - 3].rstrip()}..."
-    return Reminder(item.id, stated if stated in PRIORITIES else MEDIUM, shown)
 
 
 def keep_extracted(workspace: Workspace, part: str) -> Keep:
@@ -296,7 +233,7 @@ class _Attempt:
         """Of all that is known to be typed, what a quotation would hold; None where memory may quote."""
         if _is_own(self._workspace) or self._workspace.learner.by_program:
             return None
-        query = Query(types=frozenset({WORKING}), limit=_MOST_PENDING)
+        query = Query(types=frozenset({WORKING}), limit=MOST_PENDING)
         working = [item.content for item in self._store.select(query)]
         waiting = [one.item.content for one in self._waiting]
         return set(pieces([*self._extracted.typed, *working, *waiting]))
@@ -347,8 +284,6 @@ class _Attempt:
         return open_intentions(self._store)
 
 
-DIES_AFTER = timedelta(hours=12)
-"""How long a session is silent until it has ended though no event said so."""
 _AT_ONCE = 512
 _AT_FIRST = 64
 _SMALLER = 8
@@ -443,7 +378,7 @@ class Drain:
             most = _fitting(most, time.monotonic() - began, until - time.monotonic())
         else:
             return
-        if notes.session and (notes.ended or (ending and self._died(notes))):
+        if notes.session and (notes.ended or (ending and spool.died(notes, self._workspace.parts.clock()))):
             self._end(kept, notes, done)
 
     def _chunk(
@@ -504,10 +439,6 @@ class Drain:
             done.refused += (f"{len(found.damaged)} damaged lines of events were dropped",)
             append_log.keep_only(path, lambda _: True)
         return True
-
-    def _died(self, notes: spool.SessionNotes) -> bool:
-        last_event = time_in(notes.heard)
-        return last_event is not None and self._workspace.parts.clock() - last_event > DIES_AFTER
 
     def _end(self, kept: Path, notes: spool.SessionNotes, done: DrainResult) -> None:
         """Consolidate a session's working memory, commit what waits for its end, and forget what was noted of it.

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from itertools import chain
 
-from memfs.catalog.facts import ItemCatalog, WrittenItem
+from memfs.catalog.facts import ItemCatalog, Key, WrittenItem, maker
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import (
     ContentError,
@@ -25,6 +26,7 @@ from memfs.errors import (
     StorageFull,
     StorageIO,
 )
+from memfs.format import codec
 from memfs.fs.lock import reset_on_fork
 from memfs.fs.tree import Content, FolderScan, ScanEntry, View, blob_id, refuse_rot
 from memfs.git.objects import tree_ids
@@ -37,6 +39,16 @@ from memfs.search.generations import UnchangedFolders
 from memfs.search.search_index import SearchIndex
 from memfs.startup import sha256
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content, content_at
+
+
+@cache
+def _secret_rules() -> int:
+    """Who knows of contents that they hold no secret, as a maker of facts: another one after each installation."""
+    try:
+        facts = [os.stat(f"{os.path.dirname(codec.__file__)}/{name}") for name in ("secrets.py", "secret_rules.json")]
+        return maker("secrets", repr([(one.st_size, one.st_mtime_ns) for one in facts]))
+    except OSError:
+        return maker("secrets", repr(os.urandom(16)))
 
 
 def _may_count(entry: ScanEntry) -> bool:
@@ -560,18 +572,33 @@ class IndexSync:
                 for entry, content in read.items()
                 if isinstance(content, Content) and not self._is_known(entry.path, content, outcome)
             }
-            known = self._items.known(stamps, checked=False)
+            known, wanted = self._items.known(stamps, checked=False), [(one.blob, path) for path, one in stamps.items()]
+            clean = self._items.catalog.found(_secret_rules(), wanted) if wanted else {}
+            looked_through: dict[Key, str] = {}
             for number, entry in enumerate(entries[start : start + _AT_ONCE], start + 1):
                 if entry in read:
-                    self._take(entry, read[entry], known.get(entry.path), outcome)
+                    self._take(entry, read[entry], known.get(entry.path), outcome, clean, looked_through)
                 if progress is not None:
                     progress(number, len(entries))
+            self._items.catalog.keep(_secret_rules(), looked_through)
         self._items.flush()
 
     def _take(
-        self, entry: ScanEntry, content: Content | MemfsError, known: MemoryItem | None, outcome: ScanResult
+        self,
+        entry: ScanEntry,
+        content: Content | MemfsError,
+        known: MemoryItem | None,
+        outcome: ScanResult,
+        clean: Collection[Key],
+        looked_through: dict[Key, str],
     ) -> None:
-        """What a file holds, or why it cannot be read; ``known`` is what the catalog has of it."""
+        """What a file holds, or why it cannot be read.
+
+        Args:
+            known: what the catalog has of it.
+            clean: contents that hold no secret, by content's id and path.
+            looked_through: those that turn out so are added here.
+        """
         path = entry.path
         try:
             if isinstance(content, MemfsError):
@@ -581,9 +608,11 @@ class IndexSync:
                 self._ids().claim(stem_of(path), path)  # a writer could never plan for an id without an owner
                 return
             refuse_rot(path, outcome.witness.get(path), content, self.files.root)
-            from memfs.format.secrets import refuse_file  # what only reads does without
+            if (key := (content.stamp.blob, path)) not in clean:
+                from memfs.format.secrets import refuse_file  # what only reads does without
 
-            refuse_file(content.data, path)
+                refuse_file(content.data, path)
+                looked_through[key] = "1"
             item = known or self._items.parse(path, content, keep=True)
             self._settle_twins(item, outcome)
         except MemfsError as error:

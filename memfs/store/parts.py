@@ -60,6 +60,8 @@ class QuotaGuard:
 
 
 CONTENT = "ContextMemory"
+ALL_LEARNED = "all-learned"
+"""The file in a workspace's state that says up to when all was learned that is to be learned, and of how many files."""
 RECOVERED_FOLDER = "recovered"
 """The folder in a workspace's state that has what was set aside, and what replaced contents no commit held."""
 ITEM_SUFFIXES = (".yaml", ".yml", ".json")

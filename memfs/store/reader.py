@@ -648,6 +648,10 @@ class FolderReader(Reader):
         """See ``Reader.follow``."""
         return self.change_detector.follow()
 
+    def scan_once(self) -> contextlib.AbstractContextManager[None]:
+        """Within, ``follow`` looks at the files for the first time only: several questions of this thread, one look."""
+        return self.change_detector.once()
+
     def watch_with(self, make_watcher: Callable[[], FileWatcher], at_once: bool = False) -> None:
         """Rely on something that sees changes, instead of a scan before each recall, from the first recall on."""
         self.require_open()

@@ -400,10 +400,6 @@ class Store(FolderReader):
         head = self._parts.repository.head()
         return head.ref, head.commit
 
-    def scan_once(self) -> contextlib.AbstractContextManager[None]:
-        """Within, ``follow`` looks at the files for the first time only: several questions of this thread, one look."""
-        return self.change_detector.once()
-
     def resume(self) -> None:
         """Finish what a killed process left: when it is opened, and in a forked child that keeps using it."""
         self._parts.require_open()

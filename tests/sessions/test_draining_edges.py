@@ -15,8 +15,9 @@ from memfs.model import MemoryItem, Query
 from memfs.model.time import format_time
 from memfs.sessions import extract
 from memfs.sessions import store as drain
+from memfs.sessions.respond import pending
 from memfs.sessions.spool import SUFFIX, SessionEvent, SessionNotes, Spool, file_name, read_notes, write_notes
-from memfs.sessions.store import Drain, Keeper, pending
+from memfs.sessions.store import Drain, Keeper
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]

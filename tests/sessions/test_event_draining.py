@@ -20,8 +20,9 @@ from memfs.model import MemoryItem, Query
 from memfs.model.time import format_time
 from memfs.sessions import store as draining
 from memfs.sessions.extract import situation_of
+from memfs.sessions.respond import pending
 from memfs.sessions.spool import SUFFIX, SessionEvent, Spool, bounded
-from memfs.sessions.store import Drain, DrainResult, Keeper, pending
+from memfs.sessions.store import Drain, DrainResult, Keeper
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]

@@ -20,7 +20,7 @@ from memfs.sessions.spool import (
     SUBAGENT_START,
     SessionEvent,
     SessionLocation,
-    file_name,
+    left_behind,
     noted_sessions,
 )
 from memfs.startup import Any, json
@@ -43,7 +43,7 @@ def answer(
     complain: Complain,
     settings: Mapping[str, Any],
     host: HookHost | None = None,
-) -> None:
+) -> bool:
     """Do what an event asks for.
 
     What cannot be made into memories now stays in the spool, and keeps no answer back.
@@ -54,39 +54,54 @@ def answer(
         settings: values that win over the workspace's.
         host: what answers it, where that is a child of a resident process.
 
+    Returns:
+        Whether something is left to be learned (``learn``).
+
     Raises:
         MemfsError: the workspace cannot be opened or read.
     """
     if event.name == SESSION_START:
         announce(event, place)
     hosted = host is not None and place.memory == host.root
-    if event.name in DRAINS and event.name != SESSION_START and place.private:
-        _drain(event, place, complain, settings, learn=not hosted)
-        return
+    starts = event.name == SESSION_START
+    if event.name in DRAINS and not starts and place.private:
+        _drain(event, place, complain, settings, learned=not hosted)
+        return False
     begin = host.open if host is not None else open_workspace
-    before = not hosted or any(path.stem != file_name(event.session) for path in _waiting(place))
-    if event.name == SESSION_START and place.private and place.memory is not None and before:
+    # what was said before the session is part of its beginning
+    drains = event.name in DRAINS and (not starts or left_behind(place.state, event.session))
+    if drains and place.private and place.memory is not None:
         try:
-            # what was said before the session is part of its beginning
-            _drain(event, place, complain, settings, learn=False)
+            _drain(event, place, complain, settings, learned=False)
         except MemfsError as error:
             complain(f"what was said waits: {error}")
     with _opened(place, complain, settings, begin) as workspace:
-        if event.name in DRAINS and workspace.root == place.root:
+        if drains and workspace.root == place.root:
             _drain_in(workspace, event, place, complain)
         respond = _RESPONSES.get(event.name)
         if respond is not None:
             responder = Responder(workspace, event, place, command)
-            with served_to("hook", event.agent, event.session):
+            with served_to("hook", event.agent, event.session), workspace.sources.mounts.scan_once():
                 say(output(event, respond(responder)))
                 responder.note()
         if hosted:  # the resident does what is left
-            return
-        if event.name == SESSION_START:
-            _learn(workspace, complain)
+            return False
+        if starts:
+            return not workspace.is_learned
         if event.name in DRAINS:
-            workspace.sources.triggers.count()  # what a step needs to know is made now, and read from a cache then
-            workspace.sources.mounts.each(lambda mount: mount.triggers.count())
+            _count(workspace)
+    return False
+
+
+def learn(place: SessionLocation, complain: Complain, settings: Mapping[str, Any]) -> None:
+    """Learn from what is new, for a moment.
+
+    Raises:
+        MemfsError: the workspace cannot be opened or read.
+    """
+    with _opened(place, complain, settings, open_workspace) as workspace:
+        _learn(workspace, complain)
+        _count(workspace)
 
 
 def _opened(
@@ -129,14 +144,18 @@ def _waiting(place: SessionLocation) -> list[Path]:
 
 
 def _drain(
-    event: SessionEvent, place: SessionLocation, complain: Complain, settings: Mapping[str, Any], *, learn: bool
+    event: SessionEvent, place: SessionLocation, complain: Complain, settings: Mapping[str, Any], *, learned: bool
 ) -> None:
-    """Turn what waits into memories, in private memory, which is opened only where something waits."""
+    """Turn what waits into memories, in private memory, which is opened only where something waits.
+
+    Args:
+        learned: whether it also learns from them.
+    """
     if not _waiting(place) and not noted_sessions(place.state / append_log.FOLDER):
         return
     with open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True) as workspace:
         _drain_in(workspace, event, place, complain)
-        if learn:
+        if learned:
             _learn(workspace, complain)
         workspace.sources.triggers.count()
 
@@ -162,3 +181,9 @@ def _learn(workspace: Workspace, complain: Complain) -> None:
         workspace.learner.run(LEARNING_SECONDS)
     except MemfsError as error:
         complain(f"nothing was learned: {error}")
+
+
+def _count(workspace: Workspace) -> None:
+    """Make what a step needs to know, which then is read from a cache."""
+    workspace.sources.triggers.count()
+    workspace.sources.mounts.each(lambda mount: mount.triggers.count())

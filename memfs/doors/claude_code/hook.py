@@ -110,7 +110,7 @@ class Hook:
     Attributes:
         memory: the repository's memory, where an event began that others follow.
         host: what answers it, where that is not this process alone.
-        left: whether that one is to make memories of what waits.
+        left: whether that one is to make memories of what waits; without one, whether something is to be learned.
     """
 
     def __init__(
@@ -148,8 +148,19 @@ class Hook:
 
     def run(self, data: bytes) -> None:
         """Keep the event, and answer it. Never raises."""
+        self._guard(lambda: self._run(data))
+
+    def learn(self) -> None:
+        """Learn what is left to be learned, where no resident does. Never raises."""
+        from memfs.doors.claude_code.answer import learn
+
+        place = self._place
+        if place is not None:
+            self._guard(lambda: learn(place, self.report, self._settings))
+
+    def _guard(self, act: Callable[[], None]) -> None:
         try:
-            self._run(data)
+            act()
         except MemfsError as error:
             self.report(str(error))
         except Exception as error:  # noqa: BLE001  whatever it is: the person's session must not notice
@@ -187,7 +198,7 @@ class Hook:
         if event.name in OPENS:
             from memfs.doors.claude_code.answer import answer
 
-            answer(event, place, self._say, self.report, self._settings, self.host)
+            self.left |= answer(event, place, self._say, self.report, self._settings, self.host)
 
     def _place_for(self, event: SessionEvent) -> SessionLocation | None:
         """Where an event is kept, made where that is called for; None: nowhere, and it need not be."""
@@ -259,19 +270,26 @@ def main(
     _thread.start_new_thread(_watch, (hook, began))
     _interrupt_late(hook, began)
     hook.run(_read(began + hook.seconds * _READ_SHARE))
-    if host is None and hook.memory is not None and not switched_off():
-        _begin_resident(hook.memory)
+    begun = host is None and hook.memory is not None and not switched_off() and _begin_resident(hook.memory)
+    if host is None and hook.left and not begun:
+        hook.learn()
     _end(hook)
 
 
-def _begin_resident(root: Path) -> None:
-    """Have the next events answered sooner; what keeps that from happening keeps nothing else."""
+def _begin_resident(root: Path) -> bool:
+    """Have the next events answered sooner; what keeps that from happening keeps nothing else.
+
+    Returns:
+        Whether one is up.
+    """
     from memfs.config import load
-    from memfs.doors.resident.place import begin, may_begin
+    from memfs.doors.resident.place import begin, may_begin, resident_of
 
     with suppress(MemfsError, OSError):
         if may_begin(root, load(root).resident.use):
             begin(root)
+        return bool(resident_of(root))
+    return False
 
 
 def _watch(hook: Hook, began: float) -> None:

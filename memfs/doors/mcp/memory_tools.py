@@ -35,7 +35,7 @@ from memfs.model.shape import plain
 from memfs.model.time import format_time, utc_now
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import enclosed, withheld
-from memfs.sessions.store import pending
+from memfs.sessions.respond import pending
 from memfs.store.access_log import CORRECTED
 from memfs.store.plan import signed_by
 from memfs.store.reader import beginning
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from memfs.git.log import Revision
     from memfs.model import Problem
     from memfs.model.state_documents import Acknowledgement
-    from memfs.sessions.store import Reminder
+    from memfs.sessions.respond import Reminder
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
