@@ -19,9 +19,8 @@ from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 from memfs.format.text import shortened
 from memfs.fs.executor import in_daemon
 from memfs.intake.episode_item import episode_of
-from memfs.learning.triggers import THRESHOLD
 from memfs.model import Candidate, MemoryItem, Query
-from memfs.model.episode import Episode, Outcome, StateSnapshot, TriggerRow
+from memfs.model.episode import THRESHOLD, Episode, Outcome, StateSnapshot, TriggerRow
 from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED, Origin, Trust, gist
 from memfs.model.kinds import ACCEPTED, nearest

@@ -12,7 +12,6 @@ from math import isfinite
 
 from memfs.dataclass import replace
 from memfs.errors import SchemaInvalid, SecretDetected
-from memfs.format.secrets import HIDDEN, redacted, refuse_item
 from memfs.format.text import shortlist, shown
 from memfs.model import MemoryItem, Origin
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
@@ -184,6 +183,8 @@ def _clean_file(file: str) -> str:
 
 
 def _shown(text: str) -> str:
+    from memfs.format.secrets import redacted  # who only reads episodes does without
+
     return shown(redacted(_BREAKS.sub("\n", _COLOURS.sub("", text))))
 
 
@@ -222,6 +223,8 @@ def _without_secrets(item: MemoryItem) -> MemoryItem:
     Raises:
         SecretDetected: one remains nevertheless.
     """
+    from memfs.format.secrets import refuse_item  # as above
+
     for _ in range(_TRIES):
         try:
             refuse_item(item)
@@ -234,6 +237,8 @@ def _without_secrets(item: MemoryItem) -> MemoryItem:
 
 
 def _blanked(item: MemoryItem, field: list[str], error: SecretDetected) -> MemoryItem:
+    from memfs.format.secrets import HIDDEN  # as above
+
     name, *keys = field
     if name in ("content", "title"):
         return item.replace(**{name: HIDDEN})

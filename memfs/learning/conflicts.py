@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
 
 from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid
-from memfs.format.secrets import refuse_text
 from memfs.fs.lock import shared_property
 from memfs.model import MemoryItem, Query
 from memfs.model.item import Link, gist
@@ -378,6 +377,8 @@ def _checked_reason(reason: str) -> str:
         raise QueryInvalid(
             f"a reason of {len(line)} characters is too long", field="reason", hint=f"use at most {_LONGEST_REASON}"
         )
+    from memfs.format.secrets import refuse_text  # who decides nothing does without
+
     refuse_text(line, "reason")
     return line
 

@@ -35,9 +35,9 @@ from memfs.learning.failures import (
     speaks_for,
 )
 from memfs.learning.situations import confidence_of, row_of
-from memfs.learning.triggers import THRESHOLD, Triggers
+from memfs.learning.triggers import Triggers
 from memfs.model import Link, MemoryItem, Query
-from memfs.model.episode import ENDED, EPISODE, RETIRED, RULE, Rule, StateSnapshot, TriggerRow
+from memfs.model.episode import ENDED, EPISODE, RETIRED, RULE, THRESHOLD, Rule, StateSnapshot, TriggerRow
 from memfs.model.ids import stable_id
 from memfs.model.item import VOUCHED, Trust, lower_trust, trust_rank
 from memfs.model.learning import Keep, MemoryConfig, Source, Suggestion

@@ -38,7 +38,7 @@ from memfs.learning.situations import (
     share_needed,
 )
 from memfs.model import Candidate, MemoryItem
-from memfs.model.episode import ENDED, RULE, Episode, Outcome, StateSnapshot, TriggerRow, is_wild
+from memfs.model.episode import ENDED, RULE, THRESHOLD, Episode, Outcome, StateSnapshot, TriggerRow, is_wild
 from memfs.model.ids import stem_of
 from memfs.model.item import BY_TRUST, Trust, trust_rank
 from memfs.model.time import utc_now
@@ -205,7 +205,6 @@ def unpacked(id: str, path: str, blob: str, fact: Any) -> TriggerRow:  # noqa: A
     return TriggerRow._make((id, path, blob, *fact, 0.0))
 
 
-THRESHOLD = 0.7
 _AGEING = 1.5
 _SOOTHING = 12.0
 _SAME_AGAIN = 2

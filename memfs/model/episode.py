@@ -210,6 +210,10 @@ EPISODE = "episode"
 RULE = "rule"
 
 
+THRESHOLD = 0.7
+"""How much two situations are alike at least, and how sure a rule is, unless a caller says otherwise."""
+
+
 class TriggerRow(NamedTuple):
     """What is known of one episode or rule.
 

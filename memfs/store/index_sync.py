@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -37,18 +37,15 @@ from memfs.model.kinds import ITEM_LIMIT
 from memfs.search.columns import NO_STAMPS, StampTable
 from memfs.search.generations import UnchangedFolders
 from memfs.search.search_index import SearchIndex
-from memfs.startup import sha256
+from memfs.startup import Any, sha256
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content, content_at
 
 
 @cache
 def _secret_rules() -> int:
     """Who knows of contents that they hold no secret, as a maker of facts: another one after each installation."""
-    try:
-        facts = [os.stat(f"{os.path.dirname(codec.__file__)}/{name}") for name in ("secrets.py", "secret_rules.json")]
-        return maker("secrets", repr([(one.st_size, one.st_mtime_ns) for one in facts]))
-    except OSError:
-        return maker("secrets", repr(os.urandom(16)))
+    facts = [os.stat(f"{os.path.dirname(codec.__file__)}/{name}") for name in ("secrets.py", "secret_rules.json")]
+    return maker("secrets", repr([(one.st_size, one.st_mtime_ns) for one in facts]))
 
 
 def _may_count(entry: ScanEntry) -> bool:
@@ -558,6 +555,7 @@ class IndexSync:
 
     def _look_each(self, entries: Sequence[ScanEntry], outcome: ScanResult, progress: Progress | None) -> None:
         """Read files, and ask the catalog once for many of them."""
+        few = len(entries) <= _AT_ONCE  # more are soon in the index's base, and not looked through again
         for start in range(0, len(entries), _AT_ONCE):
             read: dict[ScanEntry, Content | MemfsError] = {}
             with self.files.holding_folders():
@@ -572,15 +570,16 @@ class IndexSync:
                 for entry, content in read.items()
                 if isinstance(content, Content) and not self._is_known(entry.path, content, outcome)
             }
-            known, wanted = self._items.known(stamps, checked=False), [(one.blob, path) for path, one in stamps.items()]
+            known = self._items.known(stamps, checked=False)
+            wanted = [(stamp.blob, ascii(path)) for path, stamp in stamps.items()] if few else []
             clean = self._items.catalog.found(_secret_rules(), wanted) if wanted else {}
-            looked_through: dict[Key, str] = {}
             for number, entry in enumerate(entries[start : start + _AT_ONCE], start + 1):
                 if entry in read:
-                    self._take(entry, read[entry], known.get(entry.path), outcome, clean, looked_through)
+                    self._take(entry, read[entry], known.get(entry.path), outcome, clean)
                 if progress is not None:
                     progress(number, len(entries))
-            self._items.catalog.keep(_secret_rules(), looked_through)
+            fresh = {key: fact for key, fact in clean.items() if fact == "true"}
+            self._items.catalog.keep(_secret_rules(), fresh if few else {})
         self._items.flush()
 
     def _take(
@@ -589,15 +588,13 @@ class IndexSync:
         content: Content | MemfsError,
         known: MemoryItem | None,
         outcome: ScanResult,
-        clean: Collection[Key],
-        looked_through: dict[Key, str],
+        clean: dict[Key, Any],
     ) -> None:
         """What a file holds, or why it cannot be read.
 
         Args:
             known: what the catalog has of it.
-            clean: contents that hold no secret, by content's id and path.
-            looked_through: those that turn out so are added here.
+            clean: contents that hold no secret, by content's id and path; those that turn out so are added.
         """
         path = entry.path
         try:
@@ -608,11 +605,11 @@ class IndexSync:
                 self._ids().claim(stem_of(path), path)  # a writer could never plan for an id without an owner
                 return
             refuse_rot(path, outcome.witness.get(path), content, self.files.root)
-            if (key := (content.stamp.blob, path)) not in clean:
+            if (key := (content.stamp.blob, ascii(path))) not in clean:
                 from memfs.format.secrets import refuse_file  # what only reads does without
 
                 refuse_file(content.data, path)
-                looked_through[key] = "1"
+                clean[key] = "true"
             item = known or self._items.parse(path, content, keep=True)
             self._settle_twins(item, outcome)
         except MemfsError as error:

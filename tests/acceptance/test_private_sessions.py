@@ -54,6 +54,8 @@ class Person:
         told = {"hook_event_name": event, "session_id": session, "cwd": str(self.clone), **fields}
         hook = Hook("", settings=SETTINGS, say=said.append, complain=remarks.append)
         hook.run(json.dumps(told).encode())
+        if hook.left:
+            hook.learn()
         assert remarks == []
         return json.loads(said[0])["hookSpecificOutput"]["additionalContext"] if said and said[0] else ""
 

@@ -16,6 +16,7 @@ from kit.faults import vouch
 from memfs import MemoryItem
 from memfs.catalog.facts import FILE, Catalog
 from memfs.format.codec import Codec
+from memfs.format.secrets import refuse_file
 from memfs.fs.tree import Tree
 from memfs.model import Query
 from memfs.search.generations import shared_folder
@@ -261,3 +262,17 @@ def test_what_another_process_erased_meanwhile_becomes_no_fact(workspace: Worksp
     opened(workspace.root).eraser.erase("gone")
     workspace.close()
     assert not any(b"zqxmark" in path.read_bytes() for path in catalog_of(workspace).parent.iterdir())
+
+
+def test_a_file_is_looked_through_for_secrets_by_one_process(opened: Opened, workspace: Workspace) -> None:
+    """Those that come after it know that these bytes and what is new beside them hold none (faults row 17)."""
+    path = workspace.root / "ContextMemory/memories/knowledge/byre.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("content: The cow stands in the barn.\n")
+    for looks, text in ((2, "cow"), (0, "cow"), (1, "AKIAQ3EGRIHXZJ7KVW5M")):
+        path.write_text(f"content: The {text} stands in the barn.\n")
+        with mock.patch("memfs.format.secrets.refuse_file", wraps=refuse_file) as look:
+            other = opened(workspace.root, index__engine="sqlite")
+            assert len(texts(other)) == (1 if text.isupper() else 2)
+            other.close()
+        assert look.call_count == looks

@@ -262,3 +262,22 @@ def test_a_session_begins_with_learning(opened: Opened, tmp_path: Path, monkeypa
     store(workspace, "root")
     _, remarks = start()
     assert any("nothing was learned" in line for line in remarks)
+
+
+def test_it_is_known_without_a_pass_that_nothing_is_to_be_learned(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until a memory comes, changes or goes, and not where a pass was cut short."""
+    monkeypatch.setattr("memfs.learning.learner._SLACK_NS", 0)
+    workspace = opened()
+    item, *_ = store(workspace, "user", "admin", "guest")
+    workspace.learner.run(seconds=0.0)
+    assert not workspace.is_learned
+    workspace.learner.run()
+    assert workspace.is_learned
+    stored = workspace.store.put(item.replace(content="renew the login"), expected=item.sha256)
+    assert not workspace.is_learned
+    workspace.learner.run()
+    assert workspace.is_learned
+    workspace.store.delete(stored.id, expected=stored.sha256)
+    assert not workspace.is_learned

@@ -15,7 +15,17 @@ from kit.orphans import linger
 from kit.patience import LONG
 from memfs.errors import LockTimeout, QuotaExceeded, StorageFull, WorkspaceNotFound
 from memfs.fs import append_log
-from memfs.sessions.spool import SessionEvent, Spool, file_name, find_place
+from memfs.model.time import format_time, utc_now
+from memfs.sessions.spool import (
+    SUFFIX,
+    SessionEvent,
+    SessionNotes,
+    Spool,
+    file_name,
+    find_place,
+    left_behind,
+    write_notes,
+)
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]
@@ -289,3 +299,18 @@ def test_spooling_is_light(opened: Opener) -> None:
         assert done.stdout == "[]\n"
     assert Spool(workspace.repository.state).waiting() == 1
     assert Spool(place.state).waiting() == 1
+
+
+def test_a_start_waits_for_what_was_left_behind_and_for_nothing_else(tmp_path: Path) -> None:
+    """Its own event may wait; what another session or it reported before, one that ended and one that died may not."""
+    spool, now = Spool(tmp_path), format_time(utc_now())
+    spool.append(SessionEvent("SessionStart", "s"))
+    write_notes(spool.folder / f"open{SUFFIX}", SessionNotes("open", now))
+    assert not left_behind(tmp_path, "s")
+    assert left_behind(tmp_path, "another")
+    for notes in (SessionNotes("done", now, ended=True), SessionNotes("dead", "2026-01-01T00:00:00Z")):
+        write_notes(spool.folder / f"gone{SUFFIX}", notes)
+        assert left_behind(tmp_path, "s")
+    (spool.folder / f"gone{SUFFIX}").unlink()
+    spool.append(_event(1))
+    assert left_behind(tmp_path, "s")

@@ -5,6 +5,7 @@ Each program gets a context in the form in which it takes one.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -128,11 +129,11 @@ def output(event: SessionEvent, text: str) -> str:
 
 def command() -> str:
     """How an agent's shell can call memfs."""
-    import shlex  # only the start of a session wants it, and the others
-    import shutil
-
-    if shutil.which("memfs"):
+    named = (f"{folder}/memfs" for folder in os.environ.get("PATH", "").split(os.pathsep))
+    if any(os.access(path, os.X_OK) and os.path.isfile(path) for path in named):
         return "memfs"
+    import shlex  # seldom wanted, and the others
+
     from memfs.doors.claude_code.installer import program
     from memfs.doors.claude_code.settings_file import InstallScope
 
