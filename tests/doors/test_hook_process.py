@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from memfs.doors.claude_code.hook import LIMITS, MAKES_NONE, MAKING_LIMIT
 from memfs.doors.claude_code.installer import EVENTS as HANDLERS
 from memfs.model import MemoryItem
 from memfs.sessions.spool import find_place
+from memfs.store.parts import ALL_LEARNED
 from memfs.workspace import Workspace
 
 HOOK = (*UNHURRIED, "hook", "--into=repository")
@@ -197,10 +199,12 @@ def test_what_went_wrong_is_reported_by_status_and_check(workspace: Workspace, h
 
 
 def imported(workspace: Workspace, name: str) -> set[str]:
-    """The modules that a hook's process imports for an event."""
+    """The modules that a hook's process imports for an event, and ``child`` where it begins another process."""
     code = (
         "import os, sys; sys.argv = ['memfs', 'hook', sys.argv[1]]\n"
         "before = set(sys.modules)\n"
+        "begun = {'subprocess.Popen', 'os.fork', 'os.posix_spawn'}\n"
+        "sys.addaudithook(lambda what, _: what in begun and os.write(2, b'child\\n'))\n"
         "import memfs.doors.claude_code.hook as hook\n"
         f"hook.LIMITS.update(dict.fromkeys(hook.LIMITS, {LONG}))\n"
         "hook._end = lambda hook: (print('\\n'.join(sys.modules.keys() - before)), sys.stderr.flush(), os._exit(0))\n"
@@ -221,14 +225,21 @@ def test_an_event_that_is_only_kept_imports_nothing_heavy(workspace: Workspace, 
     assert (place.state / "spool" / "s1.jsonl").exists()
 
 
-@pytest.mark.parametrize("name", ["UserPromptSubmit", "PreToolUse"])
-def test_an_event_that_is_answered_imports_nothing_slow(workspace: Workspace, name: str) -> None:
-    """C6: an agent waits for the answer at each prompt and step."""
+@pytest.mark.parametrize("name", ["SessionStart", "UserPromptSubmit", "PreToolUse"])
+def test_an_event_that_is_answered_imports_nothing_slow(workspace: Workspace, name: str, forked: Path) -> None:
+    """C6: an agent waits for the answer at each of them, also where its session has just become memories."""
     workspace.recall("deploys")  # from now on it is known what its file says
+    (workspace.repository.state / ALL_LEARNED).write_text(f"{time.time_ns()} 1")
+    for told, fields in (
+        ("UserPromptSubmit", {"prompt": "Always use pnpm in this repository, never npm."}),
+        ("Stop", {"last_assistant_message": "We decided to round totals half to even, because the ledger does."}),
+    ):
+        data = json.dumps(event(workspace, told, **fields)).encode()
+        subprocess.run([str(forked), "hook", told], input=data, capture_output=True, check=True, timeout=LONG)
     loaded = imported(workspace, name)
     assert "memfs.sessions.respond" in loaded
-    slow = {"asyncio", "click", "concurrent.futures", "git", "inspect", "logging", "tomllib", "typing", "watchdog"}
-    assert slow & loaded == set()
+    slow = {"asyncio", "click", "concurrent.futures", "email", "git", "http", "inspect", "jsonschema_rs", "logging"}
+    assert {*slow, "child", "ssl", "tomllib", "typing", "watchdog", "yaml"} & loaded == set()
 
 
 def test_a_program_waits_longer_than_a_hook_takes() -> None:

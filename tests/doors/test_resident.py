@@ -231,6 +231,20 @@ def test_a_folder_that_others_can_enter_is_not_used(ask: Asked, root: Path, resi
     assert ask("list").returncode == 0
 
 
+def test_the_path_of_a_socket_may_be_longer_than_the_system_takes(
+    forked: Path, ask: Asked, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both sides reach it through its folder."""
+    (far := tmp_path / ("far-away-" * 20)).mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(far))
+    subprocess.run([str(forked), "serve", "--detach"], cwd=root, check=True, capture_output=True)
+    try:
+        assert len(client.socket_folder()) > client.LONGEST_ADDRESS
+        assert ask("list").returncode == 0
+    finally:
+        assert place.stop(root)
+
+
 def test_another_installation_is_not_asked(ask: Asked, root: Path, resident: int) -> None:
     """An interpreter that was started otherwise answers for itself."""
     assert ask("list", env={"PYTHONWARNINGS": "error"}).returncode == NOBODY
