@@ -790,12 +790,11 @@ def _ids(entries: Iterable[ContextEntry]) -> tuple[str, ...]:
 
 
 def _problem(answer: SourceAnswer) -> Problem:
-    setting = answer.source.setting
     return Problem(
         path="",
         code="SourceFailing",
         message=f"the source {answer.source.name!r} is left out: {answer.failure}",
-        hint=f"mend it, or take it out of {setting}" if setting else "mend it, or do not add it",
+        hint="mend it, or take it out",
         severity=WARNING,
     )
 

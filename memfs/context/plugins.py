@@ -6,7 +6,6 @@ with a remedy and left out; the others work.
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
@@ -23,8 +22,11 @@ from memfs.model.episode import StateSnapshot
 from memfs.model.kinds import nearest
 from memfs.recall.foreign import ForeignCode, ForeignFailure, error_line, late
 from memfs.settings import BUILT_IN_SOURCES, MOUNTS, MemorySettings, Settings
-from memfs.startup import Any
+from memfs.startup import TYPE_CHECKING, Any
 from memfs.trust import status_of
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "memfs.context"
 MOST_LETTERS = 100_000
@@ -41,14 +43,12 @@ class LoadedSource:
         delivery: the delivery it serves.
         plugin: the source itself.
         built_in: whether it is one of ours: an ``ItemSource``, asked directly.
-        setting: the setting that names it, "" for one that was added in Python.
     """
 
     name: str
     delivery: Delivery
     plugin: MemoryPlugin | ItemSource
     built_in: bool = False
-    setting: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,22 +80,21 @@ def ask(sources: Sequence[LoadedSource], state: StateSnapshot, code: ForeignCode
         if not source.built_in
     }
     replies = code.call_all(works)
-    return [_direct(source, state) if source.built_in else _answer(source, replies[source.name]) for source in sources]
-
-
-def _direct(source: LoadedSource, state: StateSnapshot) -> SourceAnswer:
-    """The answer of a source of ours; one that fails is left out like any other."""
-    try:
-        selection = source.plugin.select(state)  # type: ignore[union-attr]  # a built-in one is an ItemSource
-    except Exception as error:  # noqa: BLE001  reported: an agent continues without this source
-        return SourceAnswer(source=source, failure=error_line(error))
-    return SourceAnswer(source=source, selection=selection)
-
-
-def _answer(source: LoadedSource, found: str | ForeignFailure) -> SourceAnswer:
-    if isinstance(found, ForeignFailure):
-        return SourceAnswer(source=source, failure=found.reason)
-    return SourceAnswer(source=source, text=found)
+    answers = []
+    for source in sources:
+        said: Any = replies.get(source.name)
+        if source.built_in:
+            try:
+                said = source.plugin.select(state)  # type: ignore[union-attr]  # a built-in one is an ItemSource
+            except Exception as error:  # noqa: BLE001  reported: an agent continues without this source
+                said = ForeignFailure(error_line(error))
+        if isinstance(said, ForeignFailure):
+            answers.append(SourceAnswer(source=source, failure=said.reason))
+        elif source.built_in:
+            answers.append(SourceAnswer(source=source, selection=said))
+        else:
+            answers.append(SourceAnswer(source=source, text=said))
+    return answers
 
 
 def _context_of(plugin: MemoryPlugin, state: StateSnapshot, seconds: float) -> str:
@@ -137,77 +136,40 @@ def _context_of(plugin: MemoryPlugin, state: StateSnapshot, seconds: float) -> s
     return text.encode("utf-8", "replace").decode() if text.strip() else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A source that an installed package offers: its name, ``module:attribute``, and the package with its version."""
-
-    name: str
-    value: str
-    package: str
-
-
-# -- finding ------------------------------------------------------------------------------------------------------
-def offers() -> list[Offer]:
-    """The sources that installed packages offer as entry points; none of them is imported.
-
-    Raises:
-        ForeignFailure: what some package says of itself cannot be read.
-    """
-    from importlib.metadata import entry_points  # most workspaces name built-in sources only
-
-    try:
-        points = entry_points(group=ENTRY_POINTS)
-    except (ValueError, TypeError, LookupError, AttributeError, OSError) as error:  # what damaged metadata lead to
-        raise ForeignFailure(
-            f"the list of installed packages is damaged: {error_line(error)}", "run 'pip check'"
-        ) from error
-    found = []
-    for point in points:
-        package = f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an installed package"
-        found.append(Offer(point.name, point.value, package))
-    return sorted(found, key=lambda offer: (offer.name, offer.package, offer.value))
-
-
-def offered(name: str) -> Offer:
-    """What a name means.
-
-    Raises:
-        ForeignFailure: nothing, several things, or it is unclear.
-    """
-    if ":" in name:
-        return Offer(name, name, "")
-    known = offers()
-    meant = list(dict.fromkeys(offer for offer in known if offer.name == name))
-    if len(meant) > 1:
-        packages = " and ".join(offer.package for offer in meant)
-        raise ForeignFailure(f"{packages} both offer it", "name it as module:attribute")
-    if not meant:
-        names = [*BUILT_IN_SOURCES, *(offer.name for offer in known)]
-        hint = nearest(name, names) or "install its package, or name it as module:attribute"
-        raise ForeignFailure("no installed package offers it", hint)
-    return meant[0]
-
-
 # -- what runs code of others, in its own thread ------------------------------------------------------------------
-def made(offer: Offer, table: Mapping[str, Any], setting: str) -> LoadedSource:
+def point_of(name: str) -> EntryPoint:
+    """What a name means: ``module:attribute``, or what an installed package offers under it.
+
+    Raises:
+        ForeignFailure: nothing.
+    """
+    from importlib.metadata import EntryPoint, entry_points  # most workspaces name built-in sources only
+
+    if ":" in name:
+        return EntryPoint(name, name, ENTRY_POINTS)
+    offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    if name not in offered:
+        hint = nearest(name, [*BUILT_IN_SOURCES, *offered]) or "install its package, or name it as module:attribute"
+        raise ForeignFailure("no installed package offers it", hint)
+    return offered[name]
+
+
+def made(name: str, table: Mapping[str, Any]) -> LoadedSource:
     """A source, imported, made and configured.
 
     Raises:
         ForeignFailure: it cannot be, with why.
     """
-    module, _, path = offer.value.partition(":")
     try:
-        found: Any = importlib.import_module(module.strip())
+        found: Any = point_of(name).load()
     except ImportError as error:
         missing = isinstance(error, ModuleNotFoundError)
         hint = "install it, or put the folder it lies in on PYTHONPATH" if missing else ""
         raise ForeignFailure(f"it cannot be imported: {error_line(error)}", hint) from error
-    for attribute in path.partition("[")[0].strip().split(".") if path else ():
-        found = getattr(found, attribute)
     plugin = found() if isinstance(found, type) or not hasattr(found, "get_context") else found
-    name, layer = shape(plugin)
+    own, layer = shape(plugin)
     configure(plugin, table)
-    return LoadedSource(name=name, delivery=layer, plugin=plugin, setting=setting)
+    return LoadedSource(name=own, delivery=layer, plugin=plugin)
 
 
 def shape(plugin: Any) -> tuple[str, Delivery]:
@@ -252,11 +214,10 @@ Makers = Mapping[str, Callable[[], ItemSource]]
 
 @dataclass(frozen=True, slots=True)
 class PluginUnusable:
-    """A source that is named and cannot be used: its name, the delivery and setting that name it, why, and a remedy."""
+    """A source that is named and cannot be used: its name, the delivery that names it, why, and a remedy."""
 
     name: str
     delivery: Delivery
-    setting: str
     reason: str
     hint: str
 
@@ -382,33 +343,30 @@ class Plugins:
         """The sources of a delivery, those left out, and whether one of these is worth another try."""
         found: dict[str, LoadedSource] = {}
         left_out: list[PluginUnusable] = []
-        setting = f"memory.{LISTS[delivery]}"
         again = False
         taken = {*BUILT_IN_SOURCES, *self._added}
         taken.update(one.name for rows in self._loaded.values() for one in rows)
         # one that was added takes the place of the built-in one
         names = [name for name in self.named(delivery) if name not in self._added]
         for name in names:
-            make = self._built_in if name in BUILT_IN_SOURCES else self._foreign
             try:
-                source = make(name, delivery, setting)
+                if name in BUILT_IN_SOURCES:
+                    source = self._built_in(name, delivery)
+                else:
+                    source = self.code.call(name, partial(made, name, self.memory.sources.get(name, {})))
                 _require_layer(source.delivery, delivery)
                 if not source.built_in and source.name in taken | found.keys():
                     raise ForeignFailure(f"there is another source {source.name!r}", "give it a unique name")
             except ForeignFailure as error:
                 again = again or error.late
-                hint = error.hint or f"mend it, or take it out of {setting}"
-                left_out.append(PluginUnusable(name, delivery, setting, error.reason, hint))
+                hint = error.hint or f"mend it, or take it out of memory.{LISTS[delivery]}"
+                left_out.append(PluginUnusable(name, delivery, error.reason, hint))
                 continue
             found[source.name] = source
         own = [source for source in self._added.values() if source.delivery is delivery]
         return (*found.values(), *own), tuple(left_out), again
 
-    def _foreign(self, name: str, _: Delivery, setting: str) -> LoadedSource:
-        offer, table = offered(name), self.memory.sources.get(name, {})
-        return self.code.call(name, partial(made, offer, table, setting))
-
-    def _built_in(self, name: str, delivery: Delivery, setting: str) -> LoadedSource:
+    def _built_in(self, name: str, delivery: Delivery) -> LoadedSource:
         layer = Delivery(BUILT_IN_SOURCES[name])
         _require_layer(layer, delivery)
         try:
@@ -416,7 +374,7 @@ class Plugins:
             plugin.configure(self.memory.sources[name])
         except MemfsError as error:
             raise ForeignFailure(error.sentence, error.hint or "see 'memfs check'") from error
-        return LoadedSource(name=name, delivery=layer, plugin=plugin, built_in=True, setting=setting)
+        return LoadedSource(name=name, delivery=layer, plugin=plugin, built_in=True)
 
 
 def plugins_of(root: Path, settings: Settings, makers: Makers) -> Plugins:

@@ -189,7 +189,7 @@ def test_p2_slips_with_a_source_of_ones_own_have_a_remedy() -> None:
         layer.add_plugin(Broken())
         assert asyncio.run(layer.get_automatic()) == ""
         (problem,) = layer.report()
-        assert ("out of luck" in problem.message, problem.hint) == (True, "mend it, or do not add it")
+        assert ("out of luck" in problem.message, problem.hint) == (True, "mend it, or take it out")
 
 
 def test_p4_slips_in_python_name_the_argument() -> None:

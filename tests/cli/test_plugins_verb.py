@@ -51,7 +51,7 @@ def test_p2_what_is_broken_is_named(memfs: Memfs, broken: str, root: Path) -> No
     trust.grant(root)
     ran = memfs("agent", "warn", "deploy it")
     assert "RuntimeError: out of \\u{1B}" in ran.err
-    assert "mend it, or take it out of memory.triggered" in ran.err
+    assert "mend it, or take it out" in ran.err
     assert "\x1b" not in ran.err
 
 

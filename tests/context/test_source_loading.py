@@ -7,7 +7,7 @@ import importlib.metadata
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import EntryPoints
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,7 @@ from kit.patience import LONG, hear_out, until
 from memfs import MemoryLayer, trust
 from memfs.config import load, with_memory
 from memfs.context.deliver import ContextEntry, ContextSelection, Delivery
-from memfs.context.plugins import Makers, Plugins, plugins_of
+from memfs.context.plugins import ENTRY_POINTS, Makers, Plugins, plugins_of
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.model.episode import StateSnapshot
 from memfs.recall.foreign import ForeignCode
@@ -170,10 +170,7 @@ def test_a_source_is_named_by_module_and_attribute(plugins: Make, module: str) -
         name = f"{module}:{attribute}"
         found = plugins(triggered=["semantic", name], **{name: {"depth": 2}})
         assert said(found)["good"] == "good: change a.py {'depth': 2}"
-        assert [(one.built_in, one.setting) for one in found.of(Delivery.TRIGGERED)] == [
-            (True, "memory.triggered"),
-            (False, "memory.triggered"),
-        ]
+        assert [one.built_in for one in found.of(Delivery.TRIGGERED)] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -249,27 +246,14 @@ def test_nothing_of_others_is_imported_where_only_built_in_sources_are_named(plu
     assert module not in sys.modules
 
 
-class Point:
-    """An entry point, as ``importlib.metadata`` gives it."""
-
-    def __init__(self, name: str, value: str, package: str) -> None:
-        self.name, self.value = name, value
-        self.dist = type("Dist", (), {"name": package, "version": "1.0"})()
-
-
 def test_an_entry_point_names_a_source(plugins: Make, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Installed packages offer sources by name; nobody can say which of two with the same name is meant."""
-    points = [
-        Point("good", f"{module}:Good", "nice"),
-        Point("twice", f"{module}:Good", "one"),
-        Point("twice", f"{module}:ready", "two"),
-        Point("semantic", f"{module}:Leaving", "shadow"),
-    ]
+    """Installed packages offer sources by name; a built-in one keeps its own."""
+    values = {"good": f"{module}:Good", "semantic": f"{module}:Leaving"}
+    points = [EntryPoint(name, value, ENTRY_POINTS) for name, value in values.items()]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: EntryPoints(points) if group else None)
-    found = plugins(triggered=["good", "twice", "godo", "semantic"])
+    found = plugins(triggered=["good", "godo", "semantic"])
     assert list(said(found)) == ["good", "semantic"]
     assert [(one.name, one.reason, one.hint) for one in found.unusable()] == [
-        ("twice", "one 1.0 and two 1.0 both offer it", "name it as module:attribute"),
         ("godo", "no installed package offers it", "did you mean 'good'?"),
     ]
 
@@ -283,7 +267,7 @@ def test_damaged_metadata_of_some_package_are_reported(plugins: Make, monkeypatc
     monkeypatch.setattr(importlib.metadata, "entry_points", broken)
     found = plugins(triggered=["good", "semantic"])
     assert list(said(found)) == ["semantic"]
-    assert found.unusable()[0].reason.startswith("the list of installed packages is damaged: TypeError")
+    assert found.unusable()[0].reason.startswith("TypeError: no '='")
 
 
 def test_a_built_in_source_that_cannot_be_made_breaks_no_other() -> None:
