@@ -255,10 +255,9 @@ class _ConfigSource:
     def _trusted(self, key: str) -> Any:
         if self._root is None:
             return None
-        if self._asked is None:
-            from memfs.trust import status_of
+        from memfs.trust import status_of
 
-            self._asked = status_of(self._root)
+        self._asked = self._asked or status_of(self._root)
         return self._asked.value(names.SETTINGS_FILE, key)
 
     def named(self) -> set[str]:

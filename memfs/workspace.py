@@ -760,11 +760,9 @@ class Workspace:
             if wrote:
                 ending.callback(setattr, self.quota, "written", False)  # closing again has nothing to do
             ending.callback(self.store.close)
-            if "usage" in self.__dict__:
-                ending.callback(self.usage.close)
             if "recaller" in self.__dict__:
                 self.recaller.close()
-            for begun in ("teams", "patterns", "meaning", "sources", "states"):
+            for begun in ("usage", "teams", "patterns", "meaning", "sources", "states"):
                 if begun in self.__dict__:
                     ending.callback(getattr(self, begun).close)
             if wrote:
