@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memfs.dataclass import NamedTuple
-from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, StorageIO
+from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import locked_within, release
 from memfs.fs.tree import tells_edits
@@ -150,10 +150,13 @@ class Generations:
         """Hold ``index.lock``; yields whether it was acquired within ``wait`` seconds.
 
         Raises:
-            StorageIO: the folder cannot be made, or was removed in this very moment.
+            StorageIO: the folder or the lock cannot be made, or the folder was removed in this very moment.
         """
         io.make_private_folder(self._folder)
-        fd = io.make_file(self._folder / LOCK, os.O_RDWR)
+        try:
+            fd = io.make_file(self._folder / LOCK, os.O_RDWR)
+        except NotRegularFile as error:  # a cache's file is no reason to refuse what was asked
+            raise StorageIO(error.message, path=error.path, hint=error.hint) from error
         owner = os.getpid()
         try:
             yield locked_within(fd, wait)

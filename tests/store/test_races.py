@@ -338,6 +338,25 @@ def test_closing_with_a_full_cache_disk_releases_everything(opened: Opened, monk
     assert before == held_below(workspace.root) == [] or len(held_below(workspace.root)) < len(before)
 
 
+@pytest.mark.parametrize("put", [os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_lies_in_the_place_of_the_indexs_lock_is_no_reason_to_refuse_anything(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, put: Callable[[Path], None]
+) -> None:
+    """The index is a cache: what was asked or written is answered all the same."""
+    monkeypatch.setattr("memfs.store.reader._FOLD_AT", 0)
+    root, settings = opened().root, {"index.engine": "sqlite", "history.commit": "manual"}
+    with open_workspace(root, watch=False, settings=settings) as workspace:
+        remember(workspace, "a", "1")
+        workspace.store.fold()
+        lock = workspace.parts.index.folder / "index.lock"
+    lock.unlink()
+    put(lock)
+    with open_workspace(root, watch=False, settings=settings) as workspace:
+        remember(workspace, "b", "2")
+        workspace.store.maintain()
+        assert found(workspace, "2") == ["2"]
+
+
 def held_below(root: Path) -> list[str]:
     """The files below a folder that this process has open, where the system tells; other tests' threads have others."""
     named = []
