@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -83,24 +83,9 @@ class SourceContent:
     arrivals: list[Arrival] = field(default_factory=list)
     skipped: list[SkippedSource] = field(default_factory=list)
 
-    def take(
-        self,
-        content: str,
-        kind: str,
-        *,
-        where: str,
-        key: str,
-        name: str,
-        facts: Mapping[str, Any],
-        links: Iterable[tuple[str, str]] = (),
-        origin: Origin = Origin(),  # noqa: B008  a frozen value
-        **fields: Any,
-    ) -> None:
-        """Take a memory in, with those of its facts that say something; ``fields`` are further ones of the item."""
-        known = {fact: value for fact, value in facts.items() if value}
-        signed = replace(origin, tool=self.tool)
-        item = MemoryItem(content, kind, origin=signed, trust=self.trust.value, **fields)
-        self.arrivals.append(Arrival(key=key, name=name, item=item, where=where, links=tuple(links), facts=known))
+    def take(self, key: str, where: str, fact: str, name: str, item: MemoryItem) -> None:
+        """Take a memory in; ``fact`` says what its key is: the name of a file, or an id."""
+        self.arrivals.append(Arrival(key=key, name=name, item=item, where=where, facts={fact: key} if key else {}))
 
     def skip(self, where: str, reason: str, *, refused: bool = False) -> None:
         """Note that something is not taken in."""
@@ -376,7 +361,7 @@ def _take(name: str, one: SourcePage, kinds: KindTable, taken: SourceContent) ->
     heading, rest = first_heading(body)
     stated = line_of(fields.pop("title", ""))
     own = _own(fields, kinds)
-    taken.take(
+    item = MemoryItem(
         (body if stated else rest).strip("\n"),
         own.pop("type", _TYPE if taken.tool == MARKDOWN else _OTHER),
         title=(stated or heading or one.stem)[:_LONGEST_TITLE],
@@ -384,12 +369,10 @@ def _take(name: str, one: SourcePage, kinds: KindTable, taken: SourceContent) ->
         timestamp=own.pop("timestamp", None) or one.changed,
         expires=own.pop(_ENDS, None),
         metadata={key: value for key, value in fields.items() if value not in (None, "", [], {})},
-        origin=origin,
-        where=f"{name}:{line}",
-        key=name,
-        name=one.stem,
-        facts={"file": name},
+        origin=replace(origin, tool=taken.tool),
+        trust=taken.trust.value,
     )
+    taken.take(name, f"{name}:{line}", "file", one.stem, item)
 
 
 def _of_claude(fields: dict[str, Any]) -> tuple[dict[str, Any], Origin]:
@@ -462,16 +445,15 @@ def _take_convention(record: ExportRecord, where: str, parts: Parts, taken: Sour
     if reason := _left_out(item):
         taken.skip(where, reason)
         return
-    taken.take(
+    proposal = MemoryItem(
         item.content,
         CONVENTION,
-        where=where,
-        key=item.id,
-        name=item.id,
-        facts={"id": item.id},
+        origin=Origin(tool=taken.tool),
+        trust=taken.trust.value,
         title=item.title,
         tags=item.tags,
         expires=item.expires,
         status=PROPOSED,
         data={name: value for name, value in item.data.items() if name not in _THEIR_OWN},
     )
+    taken.take(item.id, where, "id", item.id, proposal)

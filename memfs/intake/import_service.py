@@ -8,7 +8,7 @@ twice.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from memfs.dataclass import dataclass, field
@@ -18,7 +18,7 @@ from memfs.format.secrets import ALLOWED
 from memfs.intake.contradictions import Neighbours, NeighbourSearch
 from memfs.model import MemoryItem
 from memfs.model.ids import slug
-from memfs.model.item import VOUCHED, Link, gist
+from memfs.model.item import VOUCHED, gist
 from memfs.model.kinds import CONVENTION, RETIRED
 from memfs.recall.similarity import normalised
 from memfs.startup import Any
@@ -45,7 +45,6 @@ class Arrival:
         key: what names it in its source, the same at every import.
         item: what is to be stored, without an id; ``name`` is what its id begins with.
         where: file and line, for people.
-        links: keys of other arrivals, each with what they are to this one.
         facts: what else is to be known of where it comes from: file, line, id, times.
         id: the id that it keeps; "" for one that follows from its key.
     """
@@ -54,7 +53,6 @@ class Arrival:
     item: MemoryItem
     name: str = ""
     where: str = ""
-    links: tuple[tuple[str, str], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     id: str = ""
 
@@ -157,52 +155,37 @@ class _ImportBatch:
         self._store, self._source = store, source
         self._replace, self._allow_secret = replace, allow_secret
         self._neighbours = neighbours
-        self._refused: dict[str, str] = {}
-        self._ids: dict[str, str] = {}
 
     def run(self, arrivals: Sequence[Arrival], message: str, dry_run: bool) -> list[ImportResult]:
-        """Decide on all and store them; again without those refused, so that nothing links to what is not there."""
-        while True:
-            known = len(self._refused)
-            twins = _twins(arrivals, self._source, self._neighbours)
-            self._ids = {one.key: twins.get(one.key) or id_of(self._source, one) for one in arrivals}
-            with self._store.batch(message, source=SOURCE) as batch:
-                fates = list(self._fates(arrivals, twins, batch))
-                if dry_run or len(self._refused) > known:
-                    batch.plans.clear()
-            if len(self._refused) == known:
-                return fates
-
-    def _fates(self, arrivals: Iterable[Arrival], twins: Mapping[str, str], batch: Batch) -> Iterator[ImportResult]:
+        """Decide on all and store them."""
+        twins = _twins(arrivals, self._source, self._neighbours)
+        fates: list[ImportResult] = []
         seen: set[str] = set()
-        for one in arrivals:
-            if one.key in seen:
-                yield ImportResult(
-                    arrival=one, became=Became.REPEATED, id=self._ids[one.key], reason="it is there twice"
-                )
-            else:
-                yield self._fate(one, twins.get(one.key, ""), batch)
-            seen.add(one.key)
+        with self._store.batch(message, source=SOURCE) as batch:
+            for one in arrivals:
+                twin, name = twins.get(one.key, ""), id_of(self._source, one)
+                if one.key in seen or twin:
+                    reason = "it is there twice" if one.key in seen else f"{twin} says the same"
+                    fates.append(ImportResult(arrival=one, became=Became.REPEATED, id=twin or name, reason=reason))
+                else:
+                    fates.append(self._fate(one, name, batch))
+                seen.add(one.key)
+            if dry_run:
+                batch.plans.clear()
+        return fates
 
-    def _fate(self, one: Arrival, twin: str, batch: Batch) -> ImportResult:
-        if reason := self._refused.get(one.key):
-            return ImportResult(arrival=one, became=Became.REFUSED, reason=reason)
-        if twin:
-            return ImportResult(arrival=one, became=Became.REPEATED, id=twin, reason=f"{twin} says the same")
+    def _fate(self, one: Arrival, name: str, batch: Batch) -> ImportResult:
         try:
-            name = self._ids[one.key]
             existing = self._store.get(name) if self._store.locate(name) else None
             return self._new(one, name, batch) if existing is None else self._again(one, existing, batch)
         except (IdExists, Conflict):
             raise
         except ContentError as error:
-            self._refused[one.key] = error.sentence
             return ImportResult(arrival=one, became=Became.REFUSED, reason=error.sentence)
 
     def _new(self, one: Arrival, name: str, batch: Batch) -> ImportResult:
         found = self._neighbours.get(one.key, Neighbours())
-        links = found.linked(self._links(one))
-        item = one.item.replace(id=name, links=links, metadata={**_metadata(one), FROM: self._facts(one)})
+        item = one.item.replace(id=name, links=found.linked(()), metadata={**_metadata(one), FROM: self._facts(one)})
         batch.put(item, "", allow_secret=self._allow_secret)
         return ImportResult(arrival=one, became=Became.STORED, id=name, **found.named())
 
@@ -228,7 +211,6 @@ class _ImportBatch:
             origin=ours.origin,
             trust=ours.trust,
             status=_status(ours, existing),
-            links=tuple(dict.fromkeys((*existing.links, *self._links(one)))),
             metadata={**existing.metadata, **_metadata(one), FROM: facts},
         )
         batch.put(item, existing.sha256, allow_secret=self._allow_secret)
@@ -242,17 +224,11 @@ class _ImportBatch:
         batch.put(vouched, existing.sha256)
         return ImportResult(arrival=one, became=Became.UPDATED, id=existing.id)
 
-    def _links(self, one: Arrival) -> tuple[Link, ...]:
-        own = self._ids[one.key]
-        there = self._ids.keys() - self._refused.keys()
-        aims = [(self._ids[key], relation) for key, relation in one.links if key in there]
-        return tuple(dict.fromkeys(Link(to=aim, relation=relation) for aim, relation in aims if aim != own))
-
     def _facts(self, one: Arrival) -> dict[str, Any]:
         """Where an arrival comes from, what was seen of it there, and what was kept of that here."""
         kept = _digest(one.item)
         free = [_metadata(one)] if one.item.metadata else []
-        seen = _short(canonical([kept, sorted(map(list, one.links)), *free]))
+        seen = _short(canonical([kept, [], *free]))
         return {"source": self._source, **one.facts, "seen": seen, "kept": kept}
 
 

@@ -22,10 +22,10 @@ from memfs.workspace import Workspace
 Opened = Callable[..., Workspace]
 
 
-def arrival(key: str, content: str, *links: tuple[str, str], **fields: Any) -> Arrival:
+def arrival(key: str, content: str, **fields: Any) -> Arrival:
     """An arrival of an agent's store."""
     item = MemoryItem(content, "knowledge", **{"trust": "agent", **fields})
-    return Arrival(key=key, name=key, item=item, where=f"file:{key}", links=links, facts={"file": "file", "id": key})
+    return Arrival(key=key, name=key, item=item, where=f"file:{key}", facts={"file": "file", "id": key})
 
 
 def became(fates: list[ImportResult]) -> list[str]:
@@ -39,21 +39,19 @@ def arriving_in(workspace: Workspace) -> ImportService:
 
 
 ROWS = [
-    arrival("ada", "Ada keeps the depot keys", ("acme", "works_at"), ("nobody", "knows")),
+    arrival("ada", "Ada keeps the depot keys"),
     arrival("acme", "Acme delivers parcels in the north", title="Acme", tags=["company"]),
 ]
 
 
 def test_an_import_is_one_commit_and_says_where_each_memory_comes_from(opened: Opened, git: Callable[..., str]) -> None:
-    """What is new is stored in one batch with its origin, and linked to what came along (B5)."""
+    """What is new is stored in one batch with its origin (B5)."""
     workspace = opened(history__commit="each")
     before = git(workspace.root, "rev-list", "--count", "HEAD")
     fates = arriving_in(workspace).take_in("graph", ROWS, message="Import a graph")
     assert became(fates) == ["stored", "stored"]
-    ada, acme = (workspace.store.get(fate.id) for fate in fates)
+    ada = workspace.store.get(fates[0].id)
     assert ada is not None
-    assert acme is not None
-    assert [(link.to, link.relation) for link in ada.links] == [(acme.id, "works_at")]
     assert {key: ada.metadata[FROM][key] for key in ("source", "file", "id")} == {
         "source": "graph", "file": "file", "id": "ada",
     }  # fmt: skip
@@ -78,8 +76,6 @@ def test_a_second_import_does_nothing_and_a_changed_source_is_followed(opened: O
     assert item is not None
     assert item.content == "Ada gave the keys back"
     assert workspace.store.count() == 2
-    relinked = [replace(ROWS[0], links=()), replace(ROWS[1], links=(("ada", "employs"),))]
-    assert became(taking.take_in("graph", [relinked[0], relinked[1]])) == ["updated", "updated"]
 
 
 def test_what_somebody_edited_here_is_left_alone(opened: Opened) -> None:
@@ -121,19 +117,16 @@ def test_a_dry_run_tells_the_same_and_stores_nothing(opened: Opened) -> None:
     assert workspace.store.count() == 2
 
 
-def test_a_secret_costs_only_its_own_memory_and_leaves_no_link(opened: Opened) -> None:
-    """A memory with a key is refused by the name of the rule; nothing links to it; a reason lets it in (B6)."""
+def test_a_secret_costs_only_its_own_memory(opened: Opened) -> None:
+    """A memory with a key is refused by the name of the rule; a reason lets it in (B6)."""
     workspace = opened()
     secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
-    rows = [arrival("one", "Ask the vault", ("two", "relates")), arrival("two", f"Use {secret}")]
+    rows = [arrival("one", "Ask the vault"), arrival("two", f"Use {secret}")]
     taking = arriving_in(workspace)
     fates = taking.take_in("mem0", rows)
     assert became(fates) == ["stored", "refused"]
     assert "github" in fates[1].reason
     assert secret not in fates[1].reason
-    item = workspace.store.get(fates[0].id)
-    assert item is not None
-    assert item.links == ()
     assert became(taking.take_in("mem0", rows, allow_secret="it is revoked")) == ["same", "stored"]
 
 
@@ -178,17 +171,13 @@ def test_what_is_here_already_is_not_stored_twice(opened: Opened) -> None:
         arrival("b", "The gateway timeout is 60 seconds"),
         arrival("c", "Parcels are weighed at the depot"),
         arrival("d", "parcels are weighed at the depot"),
-        arrival("e", "See the depot", ("a", "relates"), ("d", "relates")),
     ]
     taking = arriving_in(workspace)
     fates = taking.take_in("mem0", rows)
-    assert became(fates) == ["repeated", "stored", "stored", "repeated", "stored"]
+    assert became(fates) == ["repeated", "stored", "stored", "repeated"]
     assert (fates[0].id, fates[3].id) == (there.id, fates[2].id)
     assert fates[1].contradicts == (said.id,)
-    item = workspace.store.get(fates[4].id)
-    assert item is not None
-    assert {there.id, fates[2].id} <= {link.to for link in item.links}
-    assert became(taking.take_in("mem0", rows)) == ["repeated", "same", "same", "repeated", "same"]
+    assert became(taking.take_in("mem0", rows)) == ["repeated", "same", "same", "repeated"]
 
 
 def test_a_person_may_stand_behind_it_later(opened: Opened) -> None:
