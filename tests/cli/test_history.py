@@ -190,7 +190,7 @@ def test_diff_takes_two_revisions_as_git_does(item: Path, memfs: Memfs, written:
     assert (ran.code, "nonsense" in ran.err) == (1, True)
 
 
-@pytest.mark.parametrize("arguments", [[], ["x"], ["--from", "HEAD", "--displaced"], ["--displaced", "--dry-run"]])
+@pytest.mark.parametrize("arguments", [[], ["x"], ["--from", "HEAD", "--displaced"], ["x", "--displaced", "--dry-run"]])
 def test_restore_asks_from_where(item: Path, memfs: Memfs, arguments: list[str]) -> None:
     """Without a revision, or with two places to take it from, restore changes nothing and says what to name."""
     before = item.read_bytes()

@@ -313,11 +313,7 @@ def prune(workspace: Workspace, dry_run: bool) -> PruneReport:
 
 
 # -- archive run --------------------------------------------------------------------------------------------------
-@verb(
-    "run",
-    text=document,
-    exit_code=lambda report: bool(report.archived.reason or report.archived.left),
-)
+@verb("run", text=document, exit_code=lambda report: bool(report.archived.reason or report.archived.left))
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be archived and deleted, and do nothing.")
 @click.option("--older-than", "days", type=click.IntRange(min=0), metavar="DAYS", help="Instead of active_days.")
 def _archive_run(workspace: Workspace, dry_run: bool, days: int | None) -> RetentionResult:

@@ -120,9 +120,7 @@ def _evidence(one: Suggestion) -> str:
 
 @verb("list", text=_list_text)
 @click.option("--refused", is_flag=True, help="List what was refused.")
-@click.option(
-    "-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most this many; 20 by default."
-)
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="At most this many; 20.")
 def list_(workspace: Workspace, refused: bool, limit: int) -> InboxList:
     """List what is suggested, with its evidence; 'memfs inbox' alone means this.
 

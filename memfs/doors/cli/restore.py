@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 _WHICH = "which state is to come back?"
-_PLAIN = "--dry-run and --message are not for --displaced, nor for what was pruned"
 _HINT = "name a revision with --from REV ('memfs log' lists them), or give --displaced"
 
 
@@ -77,9 +76,6 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
     backup = target is not None and target.endswith(".tar")
     if displaced == (revision is not None) and (displaced or backup or target is None):
         raise Unclear(_WHICH, "'memfs admin backup restore' takes a backup" if backup else _HINT)
-    plain = not (dry_run or message)
-    if displaced and not plain:
-        raise Unclear(_PLAIN)
     with opened() as workspace:
         if revision is None and target is None:
             rows = tuple(workspace.recovered.list())
@@ -89,14 +85,13 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
         packed = revision is None and not displaced and pruned.find(name) is not None
         if revision is None and not (displaced or packed):
             revision = _last_held(workspace, name)
-            displaced = not workspace.store.locate(name) and any(
-                stem_of(row.path) == name for row in workspace.recovered.list()
-            )
+            names = [stem_of(row.path) for row in workspace.recovered.list()]
+            displaced = name in names and not workspace.store.locate(name)
             if revision is None and not displaced:
                 raise Unclear(_WHICH, restore_hint(workspace, name) or _HINT)
         if revision is None:
-            if not plain:
-                raise Unclear(_PLAIN)
+            if dry_run or message:
+                raise Unclear("--dry-run and --message are not for --displaced, nor for what was pruned")
             path = workspace.recovered.restore(name) if displaced else pruned.bring_back(name).path
             land(workspace)
             return Restoration((path,))

@@ -92,9 +92,7 @@ def _copy_text(one: ShareResult, path: str, dry_run: bool) -> Text:
 @click.option("--allow-secret", metavar="REASON", default="", help="Why what looks like a secret may stay.")
 @click.option("--dry-run", is_flag=True, help="Say what would be shared, and write nothing.")
 @click.option("--yes", is_flag=True, help="Share also what you edited by hand and have not committed.")
-@click.option(
-    "-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most this many; 20 by default."
-)
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="At most this many; 20.")
 def share(
     ids: tuple[str, ...], to: str | None, keep_private: bool, dry_run: bool, yes: bool, limit: int, **given: Any
 ) -> ShareReport:

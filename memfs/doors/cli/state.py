@@ -401,9 +401,7 @@ def analyze(workspace: Workspace, agent: str, iterations: int) -> Analysis:
 
 # -- trends -------------------------------------------------------------------------------------------------------
 @verb("trends", text=document)
-@click.option(
-    "-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most this many patterns."
-)
+@click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most this many.")
 @as_of
 def trends(workspace: Workspace, limit: int, as_of: str | None) -> TrendReport:
     """Show the patterns that meta-reviews name, the weightiest first: when they were seen, and where they go.
