@@ -26,7 +26,7 @@ from memfs.errors import (
 )
 from memfs.format import toml_text
 from memfs.format.codec import DOCUMENT_LIMIT, SCHEMAS, SUFFIXES, Codec, parse
-from memfs.fs.tree import View
+from memfs.fs.tree import Content, View
 from memfs.fs.workspace_location import MEMORY_FOLDER as MEMORY_FOLDER
 from memfs.fs.workspace_location import base_folder, workspace_at
 from memfs.fs.workspace_location import find_workspace as find_workspace
@@ -587,6 +587,7 @@ class FollowedContext:
         self._tree, self._name, self._report = tree, name, report
         self._known: MemoryConfig | None = None
         self._seen: dict[str, bytes | None] = {}
+        self._contents: dict[str, Content] = {}
         self._refused: MemfsError | None = None
 
     def config(self) -> MemoryConfig:
@@ -595,7 +596,7 @@ class FollowedContext:
         Raises:
             ContentError, SettingInvalid: as ``load_memory_context``, and there is no good version before.
         """
-        if self._known is None or any(_bytes(self._tree, path) != data for path, data in self._seen.items()):
+        if self._known is None or any(self._bytes(path) != data for path, data in self._seen.items()):
             try:
                 chain = _layers(self._tree, self._name)
                 self._known, self._refused = _filled(self._tree, chain), None
@@ -616,9 +617,21 @@ class FollowedContext:
         """
         if self._known is not None:
             return self.config().storage_type != names.VECTOR_DB
-        data = (None if self._name else _bytes(self._tree, names.MEMORY_CONTEXT)) or b""
+        data = (None if self._name else self._bytes(names.MEMORY_CONTEXT)) or b""
         plain = data.count(b"extends") <= data.count(_BASE.encode())
         return not self._name and plain and names.VECTOR_DB.encode() not in data
+
+    def _bytes(self, path: str) -> bytes | None:
+        """What a file holds, None where it cannot be read."""
+        try:
+            known = self._contents.get(path)
+            if known is None or path not in self._tree.proven({path: known.stamp}):
+                if self._tree.entry(path) is None:
+                    return None
+                known = self._contents[path] = self._tree.read(path, DOCUMENT_LIMIT)
+            return known.data
+        except (FileNotFoundError, MemfsError):
+            return None
 
 
 def checked_values(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -761,14 +774,6 @@ def _places(name: str) -> list[str]:
 def _read(tree: View, path: str) -> _Layer | None:
     data = _data(tree, path)
     return None if data is None else _parsed(path, data)
-
-
-def _bytes(tree: View, path: str) -> bytes | None:
-    """What a file holds, None where it cannot be read."""
-    try:
-        return _data(tree, path)
-    except MemfsError:
-        return None
 
 
 def _built_in_names() -> list[str]:

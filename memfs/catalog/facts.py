@@ -32,8 +32,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS facts (blob TEXT NOT NULL, kind TEXT NOT NULL, maker INTEGER NOT NULL, "
     "json TEXT NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (blob, kind, maker)) WITHOUT ROWID"
 )
-_ASK = """SELECT f.blob, f.kind, f.json, f.checksum FROM json_each(?) w
-  CROSS JOIN facts f ON f.blob = w.value WHERE f.maker = ?"""
+_ASK, _ASKED_TOGETHER = "SELECT blob, kind, json, checksum FROM facts WHERE maker = ? AND blob IN ({})", 100
 _KEEP = "INSERT OR REPLACE INTO facts VALUES (?, ?, ?, ?, ?)"
 
 Key = tuple[str, str]
@@ -68,12 +67,14 @@ class Catalog:
     def found(self, made_by: int, wanted: Iterable[Key]) -> dict[Key, Any]:
         """The facts that this maker has of these contents, as far as they are kept."""
         keys = frozenset(wanted)
-        blobs = json.dumps(list({blob for blob, _ in keys}))
+        blobs = [*{blob for blob, _ in keys}]
 
         def act(base: sqlite3.Connection) -> dict[Key, Any]:
+            parts = [blobs[start : start + _ASKED_TOGETHER] for start in range(0, len(blobs), _ASKED_TOGETHER)]
             sound = {
                 (blob, kind): fact
-                for blob, kind, fact, checksum in base.execute(_ASK, (blobs, made_by))
+                for some in parts
+                for blob, kind, fact, checksum in base.execute(_ASK.format(",".join("?" * len(some))), (made_by, *some))
                 if (blob, kind) in keys and checksum == _checksum(blob, kind, made_by, fact)
             }
             return dict(zip(sound, json.loads(f"[{','.join(sound.values())}]"), strict=True))

@@ -275,6 +275,14 @@ class Tree:
         Raises:
             StorageIO: a folder on the way cannot be entered.
         """
+        self.require_open()
+        try:
+            check_path(path)
+            self._facts(path)
+        except (FileNotFoundError, errors.PathEscape):
+            return None  # whatever is on the way need not be looked at
+        except OSError:
+            pass
         try:
             with self._folder_of(path) as (folder, name):
                 return _entry(path, _facts_of(os.stat(name, dir_fd=folder, follow_symlinks=False)))

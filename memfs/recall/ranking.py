@@ -437,17 +437,17 @@ class Ranking:
             for one in matches
         ]
 
-    def _scores(self, matches: Sequence[RankCandidate]) -> Iterable[float]:
+    def _scores(self, matches: Sequence[RankCandidate]) -> list[float]:
         """For each match the product of the factors, each to the power of its weight."""
-        asked, now, scores = self.asked, self._now, [1.0] * len(matches)
+        asked, now, learned, scores = self.asked, self._now, self._learned, [1.0] * len(matches)
         for _, factor, weight in self._factors:
             values = [factor(match, asked, now) for match in matches]
             scores = [*map(mul, scores, values if weight == 1.0 else [value**weight for value in values])]
-        for match, score in zip(matches, scores, strict=True):
-            if self._learned is not None:
+        if learned is not None:
+            for place, match in enumerate(matches):
                 factors = {name: factor(match, asked, now) ** weight for name, factor, weight in self._moved}
-                score *= self._learned.factor(match.candidate.id, factors | match.shares._asdict())
-            yield score
+                scores[place] *= learned.factor(match.candidate.id, factors | match.shares._asdict())
+        return scores
 
     def reasons(self, match: RankCandidate) -> dict[str, float]:
         """The factors that matter, by name, each as it counted.
@@ -690,6 +690,7 @@ class HitSelection:
         self._query = query
         self._times = times
         self._mark = mark or (lambda _: None)
+        self._takes_all = mark is None and not (fenced or query.deduplicate) and query.max_tokens is None
         self._marked: dict[Hashable, str] = {}
         self._frame = 0
         self.counts = fenced or query.max_tokens is not None
@@ -713,6 +714,9 @@ class HitSelection:
 
     def offer(self, hit: Hit) -> bool:
         """Take a hit, unless it repeats one that was taken or has no room; say whether it was taken."""
+        if self._takes_all:
+            self.hits.append(hit)
+            return True
         if self._repeats(hit.item, self._marked.get(self._mark(hit.item), "")):
             return False
         shape = TextShape(whole(hit.item)) if self._query.deduplicate else None

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from datetime import time as clock
 from functools import partial
 from heapq import heappop, heappush
-from itertools import chain, islice
+from itertools import chain, islice, starmap
 from operator import mul
 
 from memfs.dataclass import NamedTuple, replace
@@ -134,6 +134,7 @@ class HitCollector:
         self._offers: list[Hit] = []
         self._looked_at = self._loaded_hits = self._known = self._beyond = 0
         self._absent: Mapping[str, str] = {}
+        self._held: dict[str, frozenset[str]] = {}
         self.late = False
         self.missing: list[str] = []
 
@@ -205,8 +206,7 @@ class HitCollector:
             return False
         text = self._found.asked.sought(query.text)
         query = query if text == query.text else replace(query, text=text)
-        known = {one.match.candidate.id: one.match.candidate.held for one in self._ranked}
-        return nothing_fits(text, self._store.asked_of(query), hits, known)
+        return nothing_fits(text, self._store.asked_of(query), hits, self._held)
 
     @property
     def short(self) -> bool:
@@ -232,7 +232,7 @@ class HitCollector:
         lifts = [most[one.match.candidate.lacking] for one in ranked[:read]]
         if scores[:read] == sorted(scores[:read], reverse=True):  # else a strategy has its own order
             bounds[:read] = map(mul, scores, lifts)
-            order[:read] = sorted(order[:read], key=lambda place: -bounds[place])
+            order[:read] = sorted(order[:read], key=bounds.__getitem__, reverse=True)
         least = scores[room - 1] if room <= len(scores) else 0.0
         at_once = min(room + sum([bound > least for bound in bounds[room:]]), _LOAD_BATCH)
         found_all = [ranked[place].match.candidate for place in order]
@@ -265,6 +265,7 @@ class HitCollector:
     def _hit(self, ranked: RankedCandidate, found: LoadedItem, signs: TextSigns | None) -> Hit:
         """A hit with its score and the reasons of it; its text counts, and whether it holds no more."""
         score, item = ranked.score, found.item
+        self._held[item.id] = ranked.match.candidate.held
         reasons = self._ranking.reasons(ranked.match)
         reasons.update(ranked.reasons)
         if signs is not None:
@@ -617,7 +618,7 @@ class Recaller:
         self, near: Sequence[tuple[Candidate, Shares]], query: Query, asked: QueryTerms
     ) -> Sequence[RankCandidate]:
         """The candidates as ``with_coverage`` has them."""
-        matches = [RankCandidate(*one) for one in near]
+        matches = [*starmap(RankCandidate, near)]
         if all(one.sequence is None for one, _ in near):
             return matches
         return with_coverage(matches, self._store.asked_of(replace(query, text=asked_for(asked.sought(query.text)))))

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
-from itertools import accumulate, chain, compress, count, repeat
+from itertools import accumulate, chain, compress, count, groupby, repeat
 from operator import add
 from pathlib import Path
 from types import MappingProxyType
@@ -218,18 +218,19 @@ class Paths:
             self._cut[run] = self._stems[run].split(_NUL)
         return self._cut[run][place - self._starts[run]]
 
-    def named(self, places: Iterable[int]) -> Iterator[tuple[str, str]]:
+    def named(self, places: Iterable[int]) -> list[tuple[str, str]]:
         """Some of the ids and paths, read in the same way."""
-        starts, cut = self._starts, self._cut
+        found, starts, cut, heads = list[tuple[str, str]](), self._starts, self._cut, self._heads
         for place in places:
             run = bisect_right(starts, place) - 1
             stem = cut[run][place - starts[run]] if run in cut else self.id(place)
-            folder, suffix = self._heads[run]
-            yield stem, folder + stem + suffix
+            folder, suffix = heads[run]
+            found.append((stem, f"{folder}{stem}{suffix}"))
+        return found
 
     def path(self, place: int) -> str:
         """One of the paths."""
-        return next(self.named([place]))[1]
+        return self.named([place])[0][1]
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -519,10 +520,10 @@ class DocumentColumns:
         """The stamp of an item's file."""
         made = self._made.get(number)
         if made is None:  # a resident is asked for those of some files again and again
-            *facts, checked = self.facts(number)
+            size, mtime, ctime, inode, checked = self.facts(number)
             if len(self._made) >= _MOST_MADE:
                 self._made.clear()
-            made = self._made[number] = Stamp._make((*facts, self.blob(number), checked))
+            made = self._made[number] = Stamp(size, mtime, ctime, inode, self.blob(number), checked)
         return made
 
     # -- rows -------------------------------------------------------------------------------------------------------
@@ -627,12 +628,13 @@ class DocumentColumns:
         if len(numbers) > limit:
             least = nlargest(limit, map(scores.__getitem__, numbers))[-1]
             numbers = [number for number in numbers if scores[number] >= least]
-        if len({*map(scores.__getitem__, numbers)}) < len(numbers):
-            numbers.sort(key=self._paths.id)
         numbers.sort(key=scores.__getitem__, reverse=True)
+        if len({*map(scores.__getitem__, numbers)}) < len(numbers):
+            alike = [[*tied] for _, tied in groupby(numbers, scores.__getitem__)]
+            numbers = [one for tied in alike for one in (tied if len(tied) == 1 else sorted(tied, key=self._paths.id))]
         del numbers[limit:]
         words, best = found.words(numbers), found.best
-        return self.candidates(numbers, ((scores[number], best(number) - number, *words[number]) for number in numbers))
+        return self.candidates(numbers, [(scores[one], best.get(one, one) - one, *words[one]) for one in numbers])
 
     def _tests(self, wanted: Filter) -> Iterable[Callable[[Sequence[int]], list[int]]]:
         for name, names in (

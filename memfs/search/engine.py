@@ -313,9 +313,9 @@ class ColumnIndex(ABC):
         scores = PassageScores(self.known.firsts)
         for term, factor in terms.factors(worth, statistics).items():
             numbers, weights = self._postings(term)
-            rows: Iterable[tuple[int, float]] = zip(numbers, weights, strict=True)
-            if passing is not None:  # mostly few of many
-                rows = [(number, weights[bisect_left(numbers, number)]) for number in passing.intersection(numbers)]
+            found = numbers if passing is None else passing.intersection(numbers)  # mostly few of many
+            held = weights if passing is None else [weights[bisect_left(numbers, number)] for number in found]
+            rows = zip(found, held, strict=True)
             shares = {number: factor * weight / (weight + first + second * lengths[number]) for number, weight in rows}
             scores.add(term, shares, statistics.groups.get(term))
         return scores
@@ -419,7 +419,10 @@ class MemoryIndex:
         wanted = ((score, key) for score, key in items if key not in hidden and accepts(self._rows[key]))
         best = nsmallest(query.limit, wanted)
         words = scores.words([(key, 0) for _, key in best])
-        return [self._rows[key].candidate(-score, scores.best((key, 0))[1], *words[key, 0]) for score, key in best]
+        return [
+            self._rows[key].candidate(-score, scores.best.get((key, 0), (key, 0))[1], *words[key, 0])
+            for score, key in best
+        ]
 
     def count(self, query: Query, hidden: Collection[str] = ()) -> int:
         accepts = Filter.of(query).accepts

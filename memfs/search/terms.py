@@ -295,13 +295,16 @@ class PassageScores(Generic[Key]):
 
     An item is worth its best passage, and half of what the others add to that: of each term the passage counts in
     which it says most.
+
+    Attributes:
+        best: the best passage of each item that ``items`` named, where that is not the first.
     """
 
     def __init__(self, firsts: Mapping[Key, Key]) -> None:
         """``firsts``: for each passage of an item that has several, the key of its first one."""
         self._firsts = firsts
         self._scores: dict[Key, float] = {}
-        self._best: dict[Key, Key] = {}
+        self.best: dict[Key, Key] = {}
         self._all: dict[Key, float] = {}
         self._most: dict[str, dict[Key, float]] = {}
         self._holders: list[tuple[str, KeysView[Key]]] = []
@@ -345,14 +348,10 @@ class PassageScores(Generic[Key]):
                 found[key] = score
             elif score > found.get(first, 0.0):
                 found[first] = score
-                self._best[first] = key
+                self.best[first] = key
         for first, together in self._all.items():
             found[first] += REST * (together - found[first])
         return found
-
-    def best(self, first: Key) -> Key:
-        """The best passage of an item that ``items`` named."""
-        return self._best.get(first, first)
 
     def words(self, firsts: Iterable[Key]) -> dict[Key, tuple[frozenset[str], frozenset[str]]]:
         """The terms that each of some items has, and those that it has not."""
