@@ -236,7 +236,7 @@ def snapshot(path: Path) -> bytes | None:
 
 
 def _base(path: Path) -> Database:
-    return Database(path, _SCHEMA, what="the counts of uses", durable=False, root=path.parents[_ABOVE])
+    return Database(path, _SCHEMA, what="the counts of uses", root=path.parents[_ABOVE])
 
 
 def _use(row: tuple[Any, Any, Any]) -> tuple[str, Use]:

@@ -68,7 +68,7 @@ class Database:
             schema: what makes the tables, with ``IF NOT EXISTS`` each.
             made_by: names the rules by which its rows are made; a file made by others is started over.
             what: what errors call it.
-            durable: false where a power cut may leave any rows: readers prove each, or one counts for little.
+            durable: false where a power cut may leave any rows, since readers prove each.
             root: for what cannot be made again: a folder above the file that is not made. The schema is one table; a
                 file with anything else in it counts as damaged, since it may have come with an unpacked repository.
         """
