@@ -105,7 +105,7 @@ def test_gc_says_what_it_does(root: Path, memfs: Memfs) -> None:
     assert [step["error"] for step in done["steps"]] == [""] * len(done["steps"])
     assert done["steps"]
     assert (done["bytes"], done["folded"]) == (sum(step["bytes"] for step in done["steps"]), True)
-    assert "steps" not in memfs("admin", "gc").out
+    assert memfs("admin", "gc").out.startswith("Nothing to clean up")
 
 
 def test_status_weighs_each_area(memfs: Memfs) -> None:

@@ -112,7 +112,7 @@ def test_reindex_tells_how_many(item: Path, memfs: Memfs) -> None:
     shown = memfs("admin", "reindex", "--json").json
     assert (shown["items"], shown["engine"]) == (1, "sqlite")
     assert memfs("recall", "text", "--json").json["hits"][0]["id"] == "x"
-    assert memfs("admin", "reindex").out.startswith("items: 1\nengine: sqlite\n")
+    assert memfs("admin", "reindex").out.startswith("Indexed 1 item for sqlite in ")
 
 
 def _as_format_1(root: Path) -> None:

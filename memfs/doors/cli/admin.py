@@ -31,6 +31,7 @@ from memfs.doors.cli.output import (
     problems_note,
     progress,
     render,
+    size,
     somebody_types,
     styled,
 )
@@ -71,7 +72,16 @@ class GcReport:
     backed_up: bool = False
 
 
-@verb("gc", text=document, exit_code=lambda report: any(step.error for step in report.steps))
+def _gc_text(report: GcReport) -> Text:
+    for step in report.steps:
+        yield f"{size(step.bytes):>16}  {step.what}" + (f": {step.error}" if step.error else "")
+    if not report.steps:
+        yield "Nothing to clean up"
+    if report.backed_up:
+        yield "Made the backup that was due"
+
+
+@verb("gc", text=_gc_text, exit_code=lambda report: any(step.error for step in report.steps))
 def gc(workspace: Workspace) -> GcReport:
     """Make room without losing anything: leftovers, contents kept twice, loose history.
 
@@ -162,7 +172,12 @@ class IndexReport:
     state_documents: int | None = field(default=None, metadata=OMIT)
 
 
-@verb("reindex", text=document)
+def _indexed_text(done: IndexReport) -> Text:
+    states = f" and {count(done.state_documents, 'state document')}" if done.state_documents else ""
+    yield f"Indexed {count(done.items, 'item')}{states} for {done.engine} in {done.seconds:.1f} s"
+
+
+@verb("reindex", text=_indexed_text)
 def reindex(workspace: Workspace) -> IndexReport:
     """Rebuild the search index from the files. Nothing is lost by it: the index is only a cache.
 
