@@ -105,7 +105,7 @@ say "7. A system of several agents keeps its state here, too. What did its revie
 run 'memfs state feedback Generation --no-record'
 expect "Look at parcels with"
 run 'memfs state analyze Evolution --iterations 5 | grep weight'
-expect "suggested_weight"
+expect "suggested weight"
 
 say "8. It can go on after a crash: from the newest checkpoint that is whole. Here, one bit of the newest is flipped."
 run "echo '{\"checkpoint_data\": {\"in_flight_tasks\": [{\"task_id\": \"ranking-011\", \"agent\": \"Ranking\"}]}}' | memfs state store state_update"

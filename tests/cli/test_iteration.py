@@ -13,8 +13,8 @@ from tests.cli.conftest import Memfs, git
 
 def test_an_iteration_is_started_shown_closed_and_listed(memfs: Memfs, root: Path) -> None:
     """Each step is a command, committed when it ends, for people and as JSON (S12)."""
-    assert memfs("state", "iteration", "list").out == "Nothing\n"
-    assert yaml.safe_load(memfs("state", "iteration", "start").out)["number"] == 1
+    assert "0 iterations; 'memfs state iteration start' opens one" in memfs("state", "iteration", "list").err
+    assert memfs("state", "iteration", "start").out.startswith("Iteration 1 is open")
     with open_workspace(root, watch=False) as workspace:
         output = {"agent_type": "Evolution Agent", "task_id": "t", "results": {"confidence_score": 0.5}}
         workspace.states.recorder.agent_output(output)
@@ -24,7 +24,7 @@ def test_an_iteration_is_started_shown_closed_and_listed(memfs: Memfs, root: Pat
 
     assert (shown["number"], shown["status"], shown["closed"]) == (1, "open", None)
     assert shown["counts"] == {"agent_output": 1, "system_state": 1}
-    assert "status: closed" in closed.out
+    assert "Iteration 1 is closed" in closed.out
     assert git(root, "status", "--porcelain") == ""
     assert "Close iteration 1" in git(root, "log", "--format=%s")
     assert memfs("state", "iteration", "start", "--json").json["iteration"]["number"] == 2
@@ -34,7 +34,7 @@ def test_an_iteration_is_started_shown_closed_and_listed(memfs: Memfs, root: Pat
         "open",
     ]
     listed = memfs("state", "iteration", "list")
-    assert [(one["number"], one["status"]) for one in yaml.safe_load(listed.out)] == [(1, "closed"), (2, "open")]
+    assert [line.split()[:2] for line in listed.out.splitlines()] == [["1", "closed"], ["2", "open"]]
 
 
 def test_what_cannot_be_done_is_said(memfs: Memfs) -> None:

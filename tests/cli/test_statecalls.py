@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.cli.conftest import Memfs, git
 
@@ -39,13 +38,12 @@ def test_documents_of_every_type_are_stored_and_found_again(memfs: Memfs, root: 
     memfs("state", "store", "tournament_result", "-", stdin=lines({"winner": "h2", "loser": "h1"}))
     memfs("state", "store", "meta_review", stdin='{"iteration_number": 1, "critique": {}}')
 
-    (acknowledged,) = yaml.safe_load(made)
-    assert acknowledged["path"] == "ContextMemory/iterations/iteration_001/agent_outputs/Tide%20Watcher/t%2F1.json"
-    token = acknowledged["continuation_token"]
+    assert made.startswith("Stored ContextMemory/iterations/iteration_001/agent_outputs/Tide%20Watcher/t%2F1.json")
+    token = made.split()[-1]
     assert memfs("state", "resume", token).json == {"gauge": 3}
     assert memfs("state", "resume", token, "--json").json == {"token": token, "state": {"gauge": 3}}
     assert point[0]["checkpoint_id"] in memfs("state", "checkpoint", "list").out
-    assert [one["path"].rpartition("/")[2] for one in yaml.safe_load(stored)] == ["h1.json", "h2.json"]
+    assert [line.rpartition("/")[2] for line in stored.splitlines()] == ["h1.json", "h2.json"]
     found = memfs("state", "show").json
     assert found["request_type"] == "full"
     assert found["content"]["agent_states"]["Tide Watcher"]["internal_state"] == {"gauge": 3}
@@ -85,6 +83,7 @@ def test_a_refused_document_is_named_by_its_line(memfs: Memfs) -> None:
         (("store",), "", 2, "Missing argument 'TYPE'"),
         (("store", "feedback"), "", 2, "'feedback' is not one of 'state_update', 'agent_output'"),
         (("store", "hypothesis", "nowhere.json"), "", 1, "nowhere.json: cannot be read"),
+        (("store", "hypothesis"), "", 0, "there was nothing to store"),
         (("store", "hypothesis"), '{"id": "a",\n "rating" 3}', 1, "standard input:2:11: expected ':' after the key"),
         (("store", "hypothesis"), '{"id": "a"}\n[]\n', 1, "standard input:2: not a JSON object"),
         (("search",), "", 2, "Missing argument 'WORDS...'"),
@@ -99,7 +98,7 @@ def test_what_cannot_be_done_is_said(memfs: Memfs, words: tuple[str, ...], given
     """With the remedy and the usual exit codes; nothing of a text that is no JSON is stored."""
     ran = memfs("state", *words, stdin=given)
     assert (ran.code, said in ran.err) == (code, True), ran.err
-    assert memfs("state", "iteration", "list", "--json").json["iterations"] == []
+    assert "0 iterations" in memfs("state", "iteration", "list").err
 
 
 def test_an_import_of_documents_without_a_path_says_how_they_are_stored(memfs: Memfs, root: Path) -> None:

@@ -14,6 +14,7 @@ from memfs.doors.cli.output import (
     Block,
     Document,
     Note,
+    Table,
     Text,
     as_json,
     count,
@@ -21,6 +22,8 @@ from memfs.doors.cli.output import (
     note,
     read_named,
     somebody_types,
+    styled,
+    time_text,
 )
 from memfs.doors.cli.parser import Actions
 from memfs.errors import ContentError, ItemSyntaxError, IterationInvalid, MemfsError
@@ -42,10 +45,29 @@ if TYPE_CHECKING:
 
 
 # -- iteration ----------------------------------------------------------------------------------------------------
+def _iteration_text(one: Iteration) -> Text:
+    yield f"Iteration {one.number} is {_status(one)}"
+
+
+def _iteration_list_text(found: tuple[Iteration, ...]) -> Text:
+    yield Table(
+        [
+            (f"{one.number:>5}", _status(one), time_text(one.opened) or "", count(sum(one.counts.values()), "document"))
+            for one in found
+        ],
+        dim=(2,),
+    )
+    yield Note(count(len(found), "iteration") + ("" if found else "; 'memfs state iteration start' opens one"))
+
+
+def _status(one: Iteration) -> str:
+    return "archived" if one.archive else one.status
+
+
 _number = click.argument("number", required=False, type=click.IntRange(1), metavar="[N]")
 
 
-@verb("start", text=document, key="iteration")
+@verb("start", text=_iteration_text, key="iteration")
 @_number
 def _iteration_start(workspace: Workspace, number: int | None) -> Iteration:
     """Open iteration N, by default the one after the newest.
@@ -58,7 +80,7 @@ def _iteration_start(workspace: Workspace, number: int | None) -> Iteration:
     return found
 
 
-@verb("close", text=document, key="iteration")
+@verb("close", text=_iteration_text, key="iteration")
 @_number
 def _iteration_close(workspace: Workspace, number: int | None) -> Iteration:
     """Close iteration N, by default the newest open one, and sum it up.
@@ -86,7 +108,7 @@ def _iteration_show(workspace: Workspace, number: int | None) -> Iteration:
     return workspace.states.iterations.show(number)
 
 
-@verb("list", text=document, key="iterations")
+@verb("list", text=_iteration_list_text, key="iterations")
 @as_of
 def _iteration_list(workspace: Workspace, as_of: str | None) -> tuple[Iteration, ...]:
     """List all iterations, archived ones too.
@@ -112,7 +134,21 @@ _TYPES = ("state_update", "agent_output", "meta_review", "hypothesis", "tourname
 _STDIN = "standard input"
 
 
-@verb("store", text=document, key="stored")
+def _store_text(stored: tuple[Acknowledgement, ...]) -> Text:
+    for ack in stored:
+        yield f"Stored {ack.path}"
+        for name in ("checkpoint_id", "continuation_token"):
+            if value := getattr(ack, name):
+                yield f"  {name.replace('_', ' ')}  {value}"
+        if ack.checkpoint_problem:
+            yield Note(f"the update is stored, but no checkpoint was made: {ack.checkpoint_problem}")
+        for name in ack.conflicts:
+            yield Note(f"somebody else had changed {name}, too: their value is in history and in conflicts/")
+    if not stored:
+        yield Note("there was nothing to store")
+
+
+@verb("store", text=_store_text, key="stored")
 @click.argument("kind", type=click.Choice(_TYPES), metavar="TYPE")
 @click.argument("file", default="", type=click.Path(dir_okay=False, allow_dash=True), metavar="[FILE]")
 def store(kind: str, file: str) -> tuple[Acknowledgement, ...]:
@@ -206,7 +242,15 @@ def show(
 
 
 # -- search -------------------------------------------------------------------------------------------------------
-@verb("search", text=document, key="hits")
+def _search_text(hits: tuple[StateHit, ...]) -> Text:
+    for hit in hits:
+        yield f"{hit.path}  {hit.kind}"
+        yield f"  {hit.excerpt}"
+    if not hits:
+        yield Note("nothing found")
+
+
+@verb("search", text=_search_text, key="hits")
 @click.argument("words", nargs=-1, required=True, metavar="WORDS...")
 @click.option("-n", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most this many.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only of or about this agent; repeatable.")
@@ -292,7 +336,12 @@ _NONE_YET = "No checkpoints yet: 'memfs state checkpoint create' makes one"
 
 
 # -- checkpoint create --------------------------------------------------------------------------------------------
-@verb("create", text=document)
+def _made_text(one: Checkpoint) -> Text:
+    weight = f"{count(one.files, 'document')}, {one.bytes:,} bytes, packed {one.payload_bytes:,}"
+    yield f"{styled('Created', fg='green')} {one.id}: {weight}, verified"
+
+
+@verb("create", text=_made_text)
 @click.option("--reason", default="", metavar="TEXT", help="Why, for the manifest.")
 def _checkpoint_create(workspace: Workspace, reason: str) -> Checkpoint:
     """Make a checkpoint and verify it, while others may keep writing.
@@ -307,7 +356,22 @@ def _checkpoint_create(workspace: Workspace, reason: str) -> Checkpoint:
 
 
 # -- checkpoint list ----------------------------------------------------------------------------------------------
-@verb("list", text=lambda rows: document(rows) if rows else (_NONE_YET,), key="checkpoints")
+def _checkpoint_list_text(listed: tuple[Checkpoint, ...], as_of: str | None) -> Text:
+    if not listed:
+        yield "There was no checkpoint" if as_of else _NONE_YET
+    yield Table([
+        (
+            one.id,
+            "" if one.iteration is None else f"iteration {one.iteration}",
+            "" if one.problem and not one.files else count(one.files, "document"),
+            f"packed {count(one.payload_bytes, 'byte')}",
+            one.problem or one.reason,
+        )
+        for one in listed
+    ])  # fmt: skip
+
+
+@verb("list", text=_checkpoint_list_text, key="checkpoints")
 @as_of
 def _checkpoint_list(workspace: Workspace, as_of: str | None) -> tuple[Checkpoint, ...]:
     """List the checkpoints there are, newest first.
@@ -381,7 +445,30 @@ def feedback(workspace: Workspace, agent: str, no_record: bool) -> AgentFeedback
 
 
 # -- analyze ------------------------------------------------------------------------------------------------------
-@verb("analyze", text=document)
+def _analyze_text(analysis: Analysis) -> Text:
+    yield f"{styled(analysis.agent, bold=True)}  {count(analysis.outputs, 'output')}"
+    rows = (
+        ("improvement", analysis.improvement_rate, analysis.improvement_basis),
+        ("diversity", analysis.diversity, analysis.diversity_basis),
+    )
+    yield Table([(f"  {name}", _figure(value), basis) for name, value, basis in rows], (2,))
+    for one in analysis.strategies[:8]:
+        works = "works" if one.successful else "does not stand out"
+        share = one.success_rate if one.success_rate is not None else one.improvement
+        yield f"  strategy {one.name}: {_figure(share)} in {count(one.uses, 'use')}, {works}"
+    for effect in analysis.feedback:
+        if any(one.effect is not None for one in effect.metrics):
+            yield f"  feedback of iteration {effect.from_iteration}: {effect.verdict}; {effect.reason}"
+    weights = f"{analysis.current_weight:g} -> {analysis.suggested_weight:g}"
+    yield f"  suggested weight  {styled(weights, bold=True)}  ({analysis.weight_source})"
+    yield from (f"    {reason}" for reason in analysis.reasons)
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+@verb("analyze", text=_analyze_text)
 @click.argument("agent", metavar="AGENT")
 @click.option(
     "--iterations", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How many to look at."
@@ -400,7 +487,16 @@ def analyze(workspace: Workspace, agent: str, iterations: int) -> Analysis:
 
 
 # -- trends -------------------------------------------------------------------------------------------------------
-@verb("trends", text=document)
+def _trends_text(report: TrendReport) -> Text:
+    yield Table(
+        [
+            (one.direction, count(one.reviews, "review"), f"iterations {one.first_seen} to {one.last_seen}", one.name)
+            for one in report.patterns
+        ]
+    )
+
+
+@verb("trends", text=_trends_text)
 @click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most this many.")
 @as_of
 def trends(workspace: Workspace, limit: int, as_of: str | None) -> TrendReport:
