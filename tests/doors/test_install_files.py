@@ -61,17 +61,17 @@ def test_the_project_is_the_nearest_with_memory_or_repository(tmp_path: Path) ->
 
 def test_a_team_calls_memfs_by_name_and_a_person_by_path(project: Path) -> None:
     """C6: what is shared names no folder of one machine; what is one's own works whatever the PATH."""
-    assert installer.program(InstallScope.PROJECT).words == ("memfs",)
-    own = installer.program(InstallScope.USER)
-    assert os.path.isabs(own.command)
-    assert os.access(own.command, os.X_OK)
+    assert installer.program(InstallScope.PROJECT) == ("memfs",)
+    own, *_ = installer.program(InstallScope.USER)
+    assert os.path.isabs(own)
+    assert os.access(own, os.X_OK)
 
 
 def test_without_its_script_memfs_is_called_by_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """C6: and then no module of the folder that it is called in gets in between (-P)."""
     (tmp_path / "bin").mkdir()
     monkeypatch.setattr("sys.executable", str(tmp_path / "bin/python"))
-    assert installer.program(InstallScope.LOCAL).words == (str(tmp_path / "bin/python"), "-P", "-m", "memfs")
+    assert installer.program(InstallScope.LOCAL) == (str(tmp_path / "bin/python"), "-P", "-m", "memfs")
 
 
 # -- in and out -----------------------------------------------------------------------------------------------------

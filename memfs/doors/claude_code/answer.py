@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from memfs.doors.claude_code.hook import DRAINS, LEARNING_SECONDS, HookHost
 from memfs.errors import MemfsError
@@ -61,10 +60,10 @@ def answer(
     Raises:
         MemfsError: the workspace cannot be opened or read.
     """
-    if event.name == SESSION_START:
+    starts = event.name == SESSION_START
+    if starts:
         announce(event, place)
     hosted = host is not None and place.memory == host.root
-    starts = event.name == SESSION_START
     if event.name in DRAINS and not starts and place.private:
         _drain(event, place, complain, settings, learned=not hosted)
         return False
@@ -137,11 +136,7 @@ def command() -> str:
     from memfs.doors.claude_code.installer import program
     from memfs.doors.claude_code.settings_file import InstallScope
 
-    return shlex.join(program(InstallScope.LOCAL).words)
-
-
-def _waiting(place: SessionLocation) -> list[Path]:
-    return append_log.waiting(place.state / append_log.FOLDER)
+    return shlex.join(program(InstallScope.LOCAL))
 
 
 def _drain(
@@ -152,7 +147,8 @@ def _drain(
     Args:
         learned: whether it also learns from them.
     """
-    if not _waiting(place) and not noted_sessions(place.state / append_log.FOLDER):
+    spooled = place.state / append_log.FOLDER
+    if not append_log.waiting(spooled) and not noted_sessions(spooled):
         return
     with open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True) as workspace:
         _drain_in(workspace, event, place, complain)

@@ -333,31 +333,26 @@ def _end(hook: Hook) -> None:
 
 def _read(deadline: float) -> bytes:
     """Standard input until it ends, within bounds; what came until then where it does not end."""
-    pieces: list[bytes] = []
-    size = 0
+    data = bytearray()
     with suppress(OSError, ValueError):
         if os.isatty(0):
             _remark("memfs hook: an agent's program calls this, with an event as JSON on standard input")
             return b""
-        while size <= LARGEST_INPUT and (left := deadline - time.monotonic()) > 0:
-            if not select.select([0], [], [], left)[0]:
-                break
-            piece = os.read(0, _PIECE)
+        while len(data) <= LARGEST_INPUT and (left := deadline - time.monotonic()) > 0:
+            piece = os.read(0, _PIECE) if select.select([0], [], [], left)[0] else b""
             if not piece:
                 break
-            pieces.append(piece)
-            size += len(piece)
-    return b"".join(pieces)
+            data += piece
+    return bytes(data)
 
 
-def _print(text: str) -> None:
-    """Print an answer in one piece."""
+def _print(text: str, to: int = 1) -> None:
+    """Print all of an answer, or of what is remarked."""
     data = text.encode("utf-8", "backslashreplace")
     with suppress(OSError):  # the reader is gone
         while data:
-            data = data[os.write(1, data) :]
+            data = data[os.write(to, data) :]
 
 
 def _remark(line: str) -> None:
-    with suppress(OSError):
-        os.write(2, f"{line}\n".encode("utf-8", "backslashreplace"))
+    _print(f"{line}\n", to=2)

@@ -37,11 +37,6 @@ class Event:
     seconds: int = 5
     waits: bool = True
 
-    @property
-    def matcher(self) -> str:
-        """The tools as Claude Code matches them, "" for all."""
-        return "|".join(self.tools)
-
 
 EVENTS: tuple[Event, ...] = (
     Event(name="SessionStart", seconds=10),
@@ -67,19 +62,15 @@ def handler_groups(command: str, arguments: tuple[str, ...] = (), options: tuple
         arguments: what precedes ``hook EVENT``.
         options: what follows it.
     """
-    return {event.name: _group(event, command, arguments, options) for event in EVENTS}
-
-
-def _group(event: Event, command: str, arguments: tuple[str, ...], options: tuple[str, ...]) -> Values:
-    handler: Values = {
-        "type": "command",
-        "command": command,
-        "args": [*arguments, "hook", event.name, *options],
-        "timeout": event.seconds,
-    }
-    if not event.waits:
-        handler["async"] = True
-    return {**({"matcher": event.matcher} if event.tools else {}), "hooks": [handler]}
+    groups: Groups = {}
+    for event in EVENTS:
+        called = [*arguments, "hook", event.name, *options]
+        handler: Values = {"type": "command", "command": command, "args": called, "timeout": event.seconds}
+        if not event.waits:
+            handler["async"] = True
+        matcher = {"matcher": "|".join(event.tools)} if event.tools else {}
+        groups[event.name] = {**matcher, HOOKS: [handler]}
+    return groups
 
 
 # -- in a program's settings --------------------------------------------------------------------------------------
@@ -156,9 +147,9 @@ def install(scope: InstallScope, project: Path, *, into_repository: bool = False
     Raises:
         what ``SettingsFile.rewrite`` raises.
     """
-    called = program(scope)
+    command, *arguments = program(scope)
     options = (f"{INTO}{REPOSITORY}",) if into_repository else ()
-    groups = handler_groups(called.command, called.arguments, options)
+    groups = handler_groups(command, tuple(arguments), options)
     return _changed(settings_of(scope, project), groups, dry)
 
 
@@ -178,19 +169,6 @@ def _changed(file: SettingsFile, groups: Groups, dry: bool) -> SettingsChange:
 _TOPS = (MEMORY_FOLDER, ".git")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    """How memfs is called: a name or whole path, and what precedes the verb."""
-
-    command: str
-    arguments: tuple[str, ...] = ()
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """All of it."""
-        return (self.command, *self.arguments)
-
-
 def project_folder(start: str | os.PathLike[str] | None = None) -> Path:
     """The folder that is a project to Claude Code: the nearest with a workspace or repository, else the folder itself.
 
@@ -208,14 +186,14 @@ def project_folder(start: str | os.PathLike[str] | None = None) -> Path:
     return folder
 
 
-def program(scope: InstallScope) -> Program:
-    """How hooks of a scope call memfs: by name where a team shares the file, else the one that is running, wherever.
+def program(scope: InstallScope) -> tuple[str, ...]:
+    """The words by which hooks of a scope call memfs: by name where a team shares the file, else the running one's.
 
     ``-P`` keeps Python from looking for modules in the folder it is called in, which anybody may have filled.
     """
     if scope is InstallScope.PROJECT:
-        return Program(command=COMMAND)
+        return (COMMAND,)
     script = os.path.join(os.path.dirname(sys.executable), COMMAND)
     if os.access(script, os.X_OK) and script.isprintable():
-        return Program(command=script)
-    return Program(command=sys.executable, arguments=("-P", "-m", COMMAND))
+        return (script,)
+    return sys.executable, "-P", "-m", COMMAND
