@@ -7,10 +7,8 @@ memfs's own unfinished write; anything else waits under a *holding* name.
 
 from __future__ import annotations
 
-import _thread
 import os
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -132,57 +130,15 @@ def _exchanged(temporary: str, name: str, folder: int, path: str, over: str, our
             return False
     except FileNotFoundError:
         return False
-    fd = -1
     try:
-        try:
-            fd = io.open_file(temporary, _OPEN, dir_fd=folder)
-            displaced = sha256(io.read_regular(fd, path, _ANY_SIZE))
-        except BaseException:
-            io.exchange(temporary, name, folder)
-            raise
-        if displaced != over:
-            raise FileChanged(path, *_given_back(temporary, name, folder, path, displaced, ours))
-        io.unlink(temporary, dir_fd=folder)
-    finally:
-        if fd >= 0:
-            _close_soon(fd)
+        displaced = _content_of(temporary, folder, path)
+    except BaseException:
+        io.exchange(temporary, name, folder)
+        raise
+    if displaced != over:
+        raise FileChanged(path, *_given_back(temporary, name, folder, path, displaced, ours))
+    io.unlink(temporary, dir_fd=folder)
     return True
-
-
-_SOON, _MOST_OPEN = 0.02, 16
-_open: list[int] = []
-
-
-def _close_soon(fd: int) -> None:
-    """Close a file that lost its last name, in the background: where the disk discards what is freed, that takes as
-    long as making a file durable. A killed process closes its files, too.
-    """
-    first = not _open
-    _open.append(fd)
-    try:
-        if first:
-            _thread.start_new_thread(_close_later, ())  # ``threading`` would wait until it runs
-        elif len(_open) > _MOST_OPEN:
-            free_room()
-    except RuntimeError:  # the system gives no thread
-        free_room()
-
-
-def _close_later() -> None:
-    time.sleep(_SOON)
-    free_room()
-
-
-def free_room() -> bool:
-    """Give the room of files that were replaced back to the disk at once; whether there were any."""
-    found = bool(_open)
-    with suppress(IndexError):  # another thread may be at it
-        while True:
-            os.close(_open.pop())
-    return found
-
-
-os.register_at_fork(after_in_child=free_room)
 
 
 def take_away(name: str, folder: int, path: str, over: str | None) -> None:

@@ -15,7 +15,7 @@ from operator import attrgetter
 from memfs import errors
 from memfs.dataclass import replace
 from memfs.fs import io
-from memfs.fs.atomic_replace import FileChanged, free_room, sha256
+from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.io import one_of_each
 from memfs.fs.journal import FileChange, Operation, Writer
 from memfs.fs.tree import blob_id
@@ -154,7 +154,7 @@ class FileWriter:
         try:
             stamps = self._write(operations, plans)
         except errors.StorageFull:
-            if not free_room() | (removal and self._health.release_space()):
+            if not removal or not self._health.release_space():
                 raise
             stamps = self._write(operations, plans)
         with suppress(errors.StorageIO):  # it is written: what it weighs is measured again at times

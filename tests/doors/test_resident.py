@@ -733,10 +733,10 @@ def test_what_is_no_file_or_in_a_wrong_place_is_a_problem_while_it_is_there(
     odd[2].symlink_to("nowhere")
     odd[3].write_text("content: It strayed.\n")
     for one in odd:
-        assert b"problem" in (served := ask("list")).stderr
+        assert b"'memfs check'" in (served := ask("list")).stderr
         assert served.stderr == ask("list", alone=True).stderr
         one.unlink()
-    assert b"problem" not in (served := ask("list")).stderr
+    assert b"'memfs check'" not in (served := ask("list")).stderr
     assert served.stderr == ask("list", alone=True).stderr
 
 

@@ -14,7 +14,7 @@ import pytest
 from kit.faults import Fault, injected
 from memfs import MemoryItem
 from memfs.errors import StorageFull, StorageIO, StorageReadOnly, StorageUnavailable
-from memfs.fs import atomic_replace, io
+from memfs.fs import io
 from memfs.model import Query
 from memfs.store.recovery import BALLAST, BALLAST_BYTES
 from memfs.workspace import Workspace, open_workspace
@@ -147,18 +147,6 @@ def test_25_a_full_disk_refuses_reads_and_still_forgets(disk: Disk) -> None:
         assert workspace.store.put(item("kept", "new")).durability == "file"
         assert workspace.store.storage().state == "ok"
         assert workspace.store.flush().reason == ""
-
-
-def test_25_what_was_replaced_makes_room_when_it_is_wanted(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With room for one version more, an item changes again and again although nothing was freed in the background."""
-    monkeypatch.setattr(atomic_replace, "_close_later", lambda: None)
-    with opened_on(disk) as workspace:
-        workspace.store.put(item("kept", "0" * 65_536))
-        disk.fill(keep=6 * 65_536 - 20_000)
-        for number in "123":
-            workspace.store.put(item("kept", number * 65_536))
-        assert contents(workspace) == {"kept": "3" * 65_536}
-    atomic_replace.free_room()
 
 
 def test_25_no_inode_left(disk: Disk) -> None:

@@ -45,7 +45,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("admin", "trust", "--show"),
     ("admin", "reindex"),
     ("admin", "gc"),
-    ("init"),
+    ("init",),
     ("deinit", "--dry-run"),
     ("deinit", "--purge", "--force"),
 )

@@ -458,6 +458,7 @@ import os, signal, sys
 sys.path.pop(0)
 from memfs.doors.resident import client
 from memfs.__main__ import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs the tests may ignore it
 times = [int(sys.argv.pop(1))]
 send, following = client.ChildConnection.send, client.ChildConnection.next
 

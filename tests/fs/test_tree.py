@@ -10,7 +10,6 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,10 +17,8 @@ from typing import Any
 import pytest
 
 from kit.faults import Fault, Stopped, injected
-from kit.patience import until
 from memfs.errors import ItemTooLarge, NotRegularFile, PathEscape, StorageFull, StorageIO
 from memfs.fs import io
-from memfs.fs.atomic_replace import sha256
 from memfs.fs.tree import Tree, blob_id
 from memfs.model.item import RACY_NS
 
@@ -317,24 +314,6 @@ def test_a_batch_over_many_folders_holds_few_of_them_open(tree: Tree) -> None:
         assert len(os.listdir("/proc/self/fd")) <= before + 64
         assert tree.read("month-000/x.yaml", 10).data == b"x"
     assert len(os.listdir("/proc/self/fd")) == before
-
-
-def test_replaced_files_give_their_room_back_soon(tree: Tree) -> None:
-    """No write waits for what the disk has to do then, few such files are open at once, and none stays open."""
-    texts = [b"%d" % number for number in range(100)]
-    tree.write("x.yaml", texts[0], durable=False)
-    for before, after in pairwise(texts):
-        tree.write("x.yaml", after, durable=False, over=sha256(before))
-        assert len(replaced_files(tree)) <= 17
-    assert os.listdir(tree.root) == ["x.yaml"]
-    assert until(lambda: not replaced_files(tree))
-
-
-def replaced_files(tree: Tree) -> list[str]:
-    """The files below the tree's root that this process has open and that have no name."""
-    places = (f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd"))
-    opened = [os.readlink(place) for place in places if os.path.lexists(place)]
-    return [one for one in opened if one.startswith(str(tree.root)) and one.endswith("(deleted)")]
 
 
 def test_a_stream_is_written_whole_or_not_at_all(tree: Tree) -> None:
