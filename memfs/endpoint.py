@@ -276,8 +276,7 @@ class Endpoint:
         try:
             import httpx  # takes 0.2 s, and most processes ask no model
         except ImportError as error:
-            hint = "pip install 'gitmemfs[llm]'"
-            raise ExtraMissing("asking a model's service needs the package 'httpx'", hint=hint) from error
+            raise ExtraMissing.of("asking a model's service", "llm", ("httpx",), error) from error
         if self._base.startswith("https:") and self._trusted is None:
             self._trusted = httpx.create_ssl_context()  # reads the certificates of the system, once
         return httpx.Client(headers=self._headers, verify=self._trusted or False, trust_env=self._proxied)

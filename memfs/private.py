@@ -177,7 +177,10 @@ def claim(project: Project) -> Path:
     with _locked(project) as may_write:
         key = _key_of(project)
         if project.git is not None and may_write and key != _read_key(project.git):
-            key = _given_key(project, project.git) or key
+            given = _new_key(project)
+            with suppress(MemfsError):  # the git folder takes no writes: then the path has to do
+                _write_key(project.git, given)
+                key = given
         folder = projects_folder() / key
         _make_own(folder)
         with folder_held(folder.parent, _WAITS):
@@ -264,15 +267,6 @@ def _stands_still(project: Project, record: Record) -> bool:
         found = os.stat(project.place)
         return PrivateHome(str(project.place), found.st_dev, found.st_ino) in record.homes
     return False
-
-
-def _given_key(project: Project, git: Path) -> str:
-    """A key that was written into a git folder now, "" where that takes no writes: then the path has to do."""
-    key = _new_key(project)
-    with suppress(MemfsError):
-        _write_key(git, key)
-        return key
-    return ""
 
 
 def _new_key(project: Project) -> str:

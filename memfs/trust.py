@@ -14,7 +14,7 @@ from pathlib import Path
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE
 from memfs.dataclass import dataclass
-from memfs.errors import WARNING, ContentError, CorruptRecord, MemfsError, Problem
+from memfs.errors import ContentError, CorruptRecord, MemfsError, Problem
 from memfs.format import toml_text
 from memfs.format.text import decode
 from memfs.fs import io
@@ -90,15 +90,9 @@ class TrustStatus:
         """
         if self.trusted:
             return []
+        hint = f"look at it, then: {command(self.root)}"
         return [
-            Problem(
-                path=want.file,
-                code="Untrusted",
-                message=f"{want.subject} is ignored: {self.reason}",
-                line=want.line,
-                hint=f"look at it, then: {command(self.root)}",
-                severity=WARNING,
-            )
+            Problem.warning(want.file, "Untrusted", f"{want.subject} is ignored: {self.reason}", hint, line=want.line)
             for want in self.wants
             if want.key.startswith(beginnings or "")
         ]
@@ -260,13 +254,10 @@ def _from_memory_contexts(root: Path) -> Iterator[PluginTrust]:
 
 def _context_files(root: Path) -> list[str]:
     try:
-        tree = Tree(root)
+        with closing(Tree(root)) as tree:
+            return [MEMORY_CONTEXT, *sorted(entry.path for entry in tree.scan(MEMORY_CONTEXTS) if entry.regular)]
     except (MemfsError, OSError):
         return []
-    try:
-        return [MEMORY_CONTEXT, *sorted(entry.path for entry in tree.scan(MEMORY_CONTEXTS) if entry.regular)]
-    finally:
-        tree.close()
 
 
 def _document(root: Path, path: str) -> Mapping[str, Any]:

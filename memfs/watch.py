@@ -259,26 +259,16 @@ class FileEvents:
         # Imported here because only a process that stays needs it, and it costs start-up time.
         import logging
 
-        from watchdog.events import (
-            DirCreatedEvent,
-            DirDeletedEvent,
-            DirMovedEvent,
-            FileClosedEvent,
-            FileCreatedEvent,
-            FileDeletedEvent,
-            FileModifiedEvent,
-            FileMovedEvent,
-            FileSystemEventHandler,
-        )
+        from watchdog import events
         from watchdog.observers import Observer
 
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
         logging.getLogger("watchdog").addHandler(self._log)
-        handler = FileSystemEventHandler()
+        handler = events.FileSystemEventHandler()
         handler.on_any_event = self._hear  # type: ignore[method-assign]
-        written = FileClosedEvent if sys.platform == "linux" else FileModifiedEvent
-        kinds: list[type[FileSystemEvent]] = [written, FileCreatedEvent, FileDeletedEvent, FileMovedEvent]
-        kinds += [DirCreatedEvent, DirMovedEvent, DirDeletedEvent]
+        written = events.FileClosedEvent if sys.platform == "linux" else events.FileModifiedEvent
+        kinds: list[type[FileSystemEvent]] = [written, events.FileCreatedEvent, events.FileDeletedEvent]
+        kinds += [events.FileMovedEvent, events.DirCreatedEvent, events.DirMovedEvent, events.DirDeletedEvent]
         try:
             observer = Observer()
             observer.schedule(handler, str(self._folder), recursive=True, event_filter=kinds)

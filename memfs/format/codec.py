@@ -15,7 +15,6 @@ from memfs import __version__
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, RETENTION_POLICY, SYSTEM_CONFIG
 from memfs.dataclass import NamedTuple
 from memfs.errors import (
-    WARNING,
     ContentError,
     IdInvalid,
     ItemSyntaxError,
@@ -203,10 +202,11 @@ def remarks(text: Text, path: str) -> list[Problem]:
 
 def _layout(text: Text, path: str) -> Iterator[Problem]:
     if text.bom:
-        yield _warning(path, "ByteOrderMark", "the file begins with a byte order mark", 1, "save without it")
+        message = "the file begins with a byte order mark"
+        yield Problem.warning(path, "ByteOrderMark", message, "save without it", line=1)
     if text.crlf:
         line = text.text.count("\n", 0, text.text.index("\r\n")) + 1
-        yield _warning(path, "CarriageReturn", "lines end in CR LF", line, "save with Unix line endings")
+        yield Problem.warning(path, "CarriageReturn", "lines end in CR LF", "save with Unix line endings", line=line)
 
 
 def _unseen(text: str, path: str) -> Iterator[Problem]:
@@ -215,11 +215,7 @@ def _unseen(text: str, path: str) -> Iterator[Problem]:
             return
         line, column = position(text, finding.offset)
         message = f"unseen character {finding.codes} at column {column}"
-        yield _warning(path, "InvisibleCharacter", message, line, "remove it unless it is meant")
-
-
-def _warning(path: str, code: str, message: str, line: int, hint: str) -> Problem:
-    return Problem(path=path, code=code, message=message, line=line, hint=hint, severity=WARNING)
+        yield Problem.warning(path, "InvisibleCharacter", message, "remove it unless it is meant", line=line)
 
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -342,8 +338,9 @@ class Codec:
         if item.id not in ("", name):
             raise IdInvalid(f"the item {item.id!r} cannot be written to {path!r}", hint="the file's name is the id")
         if item.memory_type != kind.name:
+            hint = f"this is the folder of {kind.name!r}; write the item below the folder of its own type"
             raise SchemaInvalid(
-                f"an item of type {item.memory_type!r} does not belong here", path=path, field="type", hint=_home(kind)
+                f"an item of type {item.memory_type!r} does not belong here", path=path, field="type", hint=hint
             )
         try:
             return self._encode(item, path, kind, before, validate)
@@ -531,10 +528,6 @@ def _id_of(path: str) -> str:
     except IdInvalid as error:
         error.located(path)
         raise
-
-
-def _home(kind: Kind) -> str:
-    return f"this is the folder of {kind.name!r}; write the item below the folder of its own type"
 
 
 def _raise_all(found: list[SchemaError]) -> None:

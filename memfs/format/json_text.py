@@ -6,24 +6,23 @@ YAML, the places of values are those that the YAML parser finds.
 
 from __future__ import annotations
 
-import math
 import re
+from contextlib import suppress
 
-from memfs.errors import ItemSyntaxError, ItemTooDeep, ItemTooLarge
-from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_PARTS, MIN_INT, Node
+from memfs.errors import AliasForbidden, DuplicateKey, ItemSyntaxError, TagForbidden
+from memfs.format.plain import MAX_DEPTH, MAX_KEY, MAX_PARTS, Node, finite_number, whole_number
 from memfs.format.text import position
 from memfs.startup import TYPE_CHECKING, Any, json, regex
 
 if TYPE_CHECKING:
     from typing import NoReturn
 
-_SIGN = regex(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
 _TOKEN = regex(
     r'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<constant>NaN|-?Infinity)|'
     r"(?P<number>-?(?:0|[1-9][0-9]*)(?P<fraction>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?))",
     re.DOTALL,
 )
-_BEFORE_COLON = regex(r"[ \r\n]+(?=:)")
+_BEFORE_COLON = regex(r"(?<![ \r\n])[ \r\n]+(?=:)")
 _SURROGATE = regex(r"\\u[dD]([89a-fA-F][0-9a-fA-F]{2})")
 _STRING = regex(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _RUNS = regex(r"[\[{]+|[\]}]+")
@@ -47,7 +46,11 @@ def load(text: str, parts: int | None = MAX_PARTS, first: int = 1) -> Any:
         _check_size(text, parts)
     try:
         return json.loads(
-            text, object_pairs_hook=_pairs, parse_int=_integer, parse_float=_fraction, parse_constant=_no_constant
+            text,
+            object_pairs_hook=_pairs,
+            parse_int=whole_number,
+            parse_float=finite_number,
+            parse_constant=_no_constant,
         )
     except json.JSONDecodeError as error:
         raise _syntax_error(error, text, first) from None
@@ -104,51 +107,22 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return mapping
 
 
-def _integer(text: str) -> int:
-    if len(text) > 20 or not MIN_INT <= (number := int(text)) <= MAX_INT:
-        raise ValueError(f"{text[:30]}{'...' if len(text) > 30 else ''} does not fit into 64 bit")
-    return number
-
-
-def _fraction(text: str) -> float:
-    number = float(text)
-    if number and math.isfinite(number):
-        return number
-    if not math.isfinite(number) or (number == 0 and re.search("[1-9]", re.split("[eE]", text)[0])):
-        raise ValueError(f"{text[:40]} is outside the range of numbers")
-    return number
-
-
 def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a finite number")
 
 
 def _check_size(text: str, most: int) -> None:
-    """Refuse deep nesting and too many values before the recursive standard parser sees them."""
+    """Refuse deep nesting and too many values before the recursive standard parser sees them; YAML's knows where."""
     opening = text.count("[") + text.count("{")
     if opening <= MAX_DEPTH and 2 * opening + text.count(",") + text.count(":") <= most:
         return
     signs = _STRING.sub("", text)
     if sum(map(signs.count, "[]{},:")) <= most and (opening <= MAX_DEPTH or _deepest(signs) <= MAX_DEPTH):
         return
-    depth = parts = 0
-    for match in _SIGN.finditer(text):
-        sign = match[0]
-        if sign[0] == '"':
-            continue
-        parts += 1
-        if parts > most:
-            line, column = position(text, match.start())
-            message = f"line {line}: more than {most} keys, values and ends of collections before it"
-            raise ItemTooLarge(message, line=line, column=column, hint="split it into several items")
-        if sign in "[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                line, column = position(text, match.start())
-                message = f"nesting deeper than {MAX_DEPTH} at line {line}"
-                raise ItemTooDeep(message, line=line, column=column, hint="flatten it")
-        elif sign in "]}":
-            depth -= 1
+    from memfs.format import yaml_text
+
+    with suppress(AliasForbidden, DuplicateKey, ItemSyntaxError, TagForbidden):  # what is no JSON, JSON's parser says
+        yaml_text.load(_as_yaml(text), most)
 
 
 def _deepest(signs: str) -> int:
@@ -192,7 +166,7 @@ def _refuse_value(text: str, first: int) -> None:
     for token in _TOKEN.finditer(text):
         try:
             if token["number"]:
-                (_fraction if token["fraction"] else _integer)(token["number"])
+                (finite_number if token["fraction"] else whole_number)(token["number"])
             elif token["constant"]:
                 _no_constant(token["constant"])
         except ValueError as error:

@@ -7,6 +7,7 @@ strict, and text that a reader cannot see is refused.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 
@@ -21,6 +22,7 @@ DOCUMENT_PARTS = 400_000  # in a document, which is not ranked or joined part by
 MAX_KEY = 256
 MAX_INT = 2**63 - 1
 MIN_INT = -(2**63)
+_LONGEST_NUMBER = 100  # characters of a whole number, zeros in front among them
 
 _WITH_TEXT: frozenset[object] = frozenset({str, dict, list})
 _ROW = frozenset({str, float, bool, type(None)})  # whole numbers are looked at one by one: they may be too large
@@ -175,6 +177,31 @@ def _fraction(value: float, path: FieldPath) -> float:
     if not math.isfinite(value):
         raise SchemaInvalid(f"{value} is not a finite number", field=dotted(path), hint="write a number or text")
     return float(value)
+
+
+def whole_number(text: str, base: int = 10) -> int:
+    """The whole number in a text that is one.
+
+    Raises:
+        ValueError: it is outside 64 bit.
+    """
+    if len(text) > _LONGEST_NUMBER or not MIN_INT <= (number := int(text, base)) <= MAX_INT:
+        raise ValueError(f"{text[:30]}{'...' if len(text) > 30 else ''} does not fit into 64 bit")
+    return number
+
+
+def finite_number(text: str) -> float:
+    """The fraction in a text that is one.
+
+    Raises:
+        ValueError: it is too large, or so small that it would become zero.
+    """
+    number = float(text)
+    if number and math.isfinite(number):
+        return number
+    if not math.isfinite(number) or re.search("[1-9]", re.split("[eE]", text)[0]):
+        raise ValueError(f"{text[:40]} is outside the range of numbers")
+    return number
 
 
 def _instead(value: Any) -> str:

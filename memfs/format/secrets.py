@@ -265,12 +265,6 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
-@cache
-def compiled_anyhow(pattern: str) -> re.Pattern[str]:
-    """As ``compiled``, whatever the case: the words of CONTEXTS are written in any."""
-    return re.compile(pattern, re.ASCII | re.IGNORECASE)
-
-
 ALLOWED = "secret_allowed"
 """The key below ``metadata`` that holds the reason why an item may keep what looks like a secret."""
 
@@ -350,7 +344,7 @@ def _contexts(text: str) -> Iterator[tuple[re.Match[str], SecretRule]]:
     for word, rule in _CONTEXT_CALLS:
         at = lowered.find(word)
         while at >= 0:
-            match = compiled_anyhow(rule.pattern).match(text, at)
+            match = compiled(rule.pattern).match(text, at)
             if match:
                 yield match, rule
             at = lowered.find(word, at + len(word))

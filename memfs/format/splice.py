@@ -7,12 +7,13 @@ endings and quoting stay. What cannot be changed safely is declined, not guessed
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
-from memfs.dataclass import dataclass
 from memfs.format import yaml_text
 from memfs.format.plain import KeyNode, Node, same
 
@@ -101,30 +102,23 @@ def _last_leaf(node: Node) -> Node:
     return node
 
 
-@dataclass(frozen=True, slots=True)
-class _Edit:
-    start: int
-    end: int
-    text: str
-
-
 class _Edits:
-    """Collects replacements of one text."""
+    """Collects replacements of one text: where each begins and ends, and what comes there."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.newline = "\r\n" if "\r\n" in text else "\n"
-        self.edits: list[_Edit] = []
+        self.edits: list[tuple[int, int, str]] = []
 
     def apply(self) -> str:
-        result, at = [], 0
-        for edit in sorted(self.edits, key=lambda edit: (edit.start, edit.end)):
-            if edit.start < at:
+        result: list[str] = []
+        at = 0
+        for start, end, text in sorted(self.edits, key=itemgetter(0, 1)):
+            if start < at:
                 raise Unspliceable
-            result.append(self.text[at : edit.start])
-            result.append(edit.text)
+            result += self.text[at:start], text
             # blank lines below a text that ends in blank lines of its own would become part of it
-            at = self._skip_blank_lines(edit.end) if edit.text.endswith(self.newline * 2) else edit.end
+            at = self._skip_blank_lines(end) if text.endswith(self.newline * 2) else end
         result.append(self.text[at:])
         return "".join(result)
 
@@ -185,7 +179,7 @@ class _Edits:
         own_line_end = self._next_line(first_end)
         end = max(self._content_end(node), own_line_end)
         lines = [(f" {head}" if head else "") + kept, *body]
-        self.edits.append(_Edit(colon, end, self.newline.join(lines) + self.newline))
+        self.edits.append((colon, end, self.newline.join(lines) + self.newline))
 
     def _rendered(self, node: Node, new: Any, indent: int) -> tuple[str, list[str]]:
         """As the file would have it: a short collection stays on one line where it was on one."""
@@ -225,10 +219,10 @@ class _Edits:
 
     # -- text -----------------------------------------------------------------------------------------------------
     def _insert(self, at: int, lines: Sequence[str]) -> None:
-        self.edits.append(_Edit(at, at, self.newline.join(lines) + self.newline))
+        self.edits.append((at, at, self.newline.join(lines) + self.newline))
 
     def _delete(self, start: int, end: int) -> None:
-        self.edits.append(_Edit(start, end, ""))
+        self.edits.append((start, end, ""))
 
     def _colon(self, entry: KeyNode) -> int:
         """The offset behind the key's colon."""
@@ -278,16 +272,7 @@ def _ranks(order: Order, new: Mapping[str, Any]) -> dict[str, int]:
 def _changes(old: list[Any], new: list[Any]) -> list[tuple[str, int, int, int, int]]:
     if len(old) + len(new) > _MAX_PARTS:
         raise Unspliceable
-    matcher = difflib.SequenceMatcher(
-        None, [_token(part) for part in old], [_token(part) for part in new], autojunk=False
-    )
+    # as JSON they are equal only where their values are: it distinguishes 1 from 1.0 and from true
+    left, right = ([json.dumps(part, sort_keys=True) for part in parts] for parts in (old, new))
+    matcher = difflib.SequenceMatcher(None, left, right, autojunk=False)
     return [change for change in matcher.get_opcodes() if change[0] != "equal"]
-
-
-def _token(value: Any) -> str:
-    """A text equal for equal values only; ``repr`` distinguishes 1 from 1.0 and from true."""
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{key!r}:{_token(value[key])}" for key in sorted(value)) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(_token, value)) + "]"
-    return repr(value)

@@ -10,7 +10,6 @@ the id of a commit than a number). Integers beyond 64 bits, infinity and NaN are
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
@@ -38,7 +37,7 @@ from memfs.errors import (
     ItemTooLarge,
     TagForbidden,
 )
-from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_PARTS, MIN_INT, KeyNode, Node, Shape, Style
+from memfs.format.plain import MAX_DEPTH, MAX_KEY, MAX_PARTS, KeyNode, Node, Shape, Style, finite_number, whole_number
 from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -61,16 +60,19 @@ _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _STYLES: dict[str | None, Style] = {"|": "block", ">": "block", "'": "quoted", '"': "quoted"}
 
 
-def load(text: str) -> Any:
+def load(text: str, parts: int = MAX_PARTS) -> Any:
     """The value of a YAML text, made of dict, list, str, int, float, bool and None.
+
+    Args:
+        parts: how many keys, values and ends of collections there may be.
 
     Raises:
         ItemSyntaxError, ItemTooDeep, AliasForbidden, TagForbidden, DuplicateKey: with line, column and remedy.
     """
     try:
-        return _guarded(text, _load)
+        return _guarded(text, partial(_load, most=parts))
     except _RepeatedKey:
-        return _guarded(text, _tree)  # raises, and knows both lines
+        return tree(text, parts)  # raises, and knows both lines
 
 
 def tree(text: str, parts: int = MAX_PARTS) -> Node:
@@ -97,33 +99,14 @@ def resolve(text: str) -> Any:
     if text[0] not in _NUMBER_STARTS:
         return text
     if _INTEGER.fullmatch(text):
-        return _whole(text)
+        return whole_number(text)
     if _OTHER_BASE.fullmatch(text):
-        return _bounded(int(text, 0))
+        return whole_number(text, 0)
     if _FRACTION.fullmatch(text):
-        return _fraction(text)
+        return finite_number(text)
     if _NOT_FINITE.fullmatch(text):
         raise ValueError(f"{text} is not a finite number")
     return text
-
-
-def _whole(text: str) -> int:
-    if len(text) > 20:
-        raise ValueError(f"a number of {len(text.lstrip('-+'))} digits does not fit into 64 bit")
-    return _bounded(int(text))
-
-
-def _bounded(number: int) -> int:
-    if not MIN_INT <= number <= MAX_INT:
-        raise ValueError(f"{number if abs(number) < 10**30 else 'the number'} does not fit into 64 bit")
-    return number
-
-
-def _fraction(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number) or (number == 0 and re.search("[1-9]", re.split("[eE]", text)[0])):
-        raise ValueError(f"{text[:40]} is outside the range of numbers")
-    return number
 
 
 # -- the event loop -----------------------------------------------------------------------------------------------
@@ -141,7 +124,7 @@ def _guarded(text: str, build: Callable[[Callable[[], Any]], Any], parse: Any = 
         parser.dispose()
 
 
-def _load(get: Callable[[], Any]) -> Any:
+def _load(get: Callable[[], Any], most: int) -> Any:
     """One pass over the events with a stack of open collections, so that depth costs no recursion."""
     root = _first(get)
     if root.__class__ is ScalarEvent:
@@ -152,7 +135,7 @@ def _load(get: Callable[[], Any]) -> Any:
     top = _empty(root)
     stack: list[Any] = []
     current, key, event = top, None, root
-    for _ in range(MAX_PARTS):
+    for _ in range(most):
         event = get()
         kind = event.__class__
         if kind is ScalarEvent:
@@ -173,7 +156,7 @@ def _load(get: Callable[[], Any]) -> Any:
         else:
             _refuse_alias(event)
     else:
-        _too_many(event)
+        _too_many(event, most)
     _last(get)
     return top
 
@@ -197,7 +180,7 @@ def _begun(event: Any, above: Any, key: str | None, depth: int) -> Any:
     return child
 
 
-def _tree(get: Callable[[], Any], most: int = MAX_PARTS) -> Node:
+def _tree(get: Callable[[], Any], most: int) -> Node:
     """As ``_load``, keeping every place."""
     root = _node(_first(get))
     stack: list[Node] = []
@@ -226,7 +209,7 @@ def _tree(get: Callable[[], Any], most: int = MAX_PARTS) -> Node:
                     _too_deep(event)
     else:
         if root.kind != "scalar":
-            _too_many(event)
+            _too_many(event, most)
     _last(get)
     return root
 
@@ -354,8 +337,8 @@ def _too_deep(event: Any) -> NoReturn:
     _refuse(ItemTooDeep, event, f"nesting deeper than {MAX_DEPTH} at line {line}", "flatten it")
 
 
-def _too_many(event: Any) -> NoReturn:
-    message = f"line {_line(event)}: more than {MAX_PARTS} keys, values and ends of collections before it"
+def _too_many(event: Any, most: int) -> NoReturn:
+    message = f"line {_line(event)}: more than {most} keys, values and ends of collections before it"
     _refuse(ItemTooLarge, event, message, "split it into several items")
 
 

@@ -88,8 +88,8 @@ class Stream:
             CorruptRecord: there are fewer.
         """
         while size:
-            if not self._piece:
-                self._piece = memoryview(self._next())
+            if self.at_end():
+                raise CorruptRecord("it is cut short")
             given, self._piece = self._piece[:size], self._piece[size:]
             size -= len(given)
             yield bytes(given)
@@ -103,11 +103,6 @@ class Stream:
         if not self._piece:
             self._piece = memoryview(next(filter(None, self._chunks), b""))
         return not self._piece
-
-    def _next(self) -> bytes:
-        if (data := next(filter(None, self._chunks), None)) is None:
-            raise CorruptRecord("it is cut short")
-        return data
 
 
 def chunks_of(fd: int, size: int, path: str) -> Iterator[bytes]:

@@ -85,7 +85,6 @@ def leads_to(path: Path, fd: int) -> bool:
 
 
 _MAKERS = {type(threading.Lock()): threading.Lock, type(threading.RLock()): threading.RLock}
-_RENEWING = "after_fork"
 _known: weakref.WeakSet[object] = weakref.WeakSet()
 
 Part = TypeVar("Part")
@@ -126,14 +125,10 @@ def _renew() -> None:
             if (make := _MAKERS.get(type(value))) is not None:
                 setattr(part, name, make())
     for part in parts:
-        if not (_alone and getattr(part, "survives_fork", False)):
-            getattr(part, _RENEWING, _nothing)()
+        if hasattr(part, "after_fork") and not (_alone and getattr(part, "survives_fork", False)):
+            part.after_fork()
     if not _alone:
         _recompute()
-
-
-def _nothing() -> None:
-    """An object that has nothing but locks."""
 
 
 def _recompute() -> None:

@@ -84,11 +84,9 @@ def users_of(*folders: str) -> list[BusyProcess]:
     """
     found = []
     inside = tuple(f"{folder.rstrip('/')}/" for folder in folders)
-    try:
-        names = [name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
-    except OSError:
-        return []
-    for name in names:
+    for name in io.listed(Path("/proc")):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
         try:
             places = [os.readlink(f"/proc/{name}/cwd")]
             places += [os.readlink(f"/proc/{name}/fd/{fd}") for fd in os.listdir(f"/proc/{name}/fd")]
@@ -309,11 +307,7 @@ def _shares(layout: Layout, process: GitProcess) -> bool:
 
 
 def _subfolders(folder: Path) -> Iterator[Path]:
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return
-    yield from (folder / name for name in names)
+    return (folder / name for name in io.listed(folder))
 
 
 # -- rewriting history ------------------------------------------------------------------------------------------------
