@@ -111,9 +111,8 @@ def judged(miss: WhyNot, chosen: HitSelection, query: Query) -> WhyNot:
         place = hits.index(miss.id) + 1
         return replace(miss, reason="hit", explanation=f"it is hit {place} of {len(hits)}")
     if other := chosen.versions.get(miss.id):
-        return replace(
-            miss, reason="version", repeats=other, explanation=f"it is an earlier version of the hit {other}"
-        )
+        why = f"it is an earlier version of the hit {other}"
+        return replace(miss, reason="version", repeats=other, explanation=why)
     if other := chosen.duplicates.get(miss.id):
         return replace(miss, reason="repeat", repeats=other, explanation=f"it says what the hit {other} says")
     if query.max_tokens is not None and (miss.id in chosen.misfits or len(hits) < query.limit):

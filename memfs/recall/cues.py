@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 
 from memfs.resources import language_names, language_text, word_lists
@@ -168,10 +168,11 @@ class TrivialFilter:
         return bool(self.reason(content))
 
     def _sort(self, text: str) -> str:
-        if len(text) > _LONGEST:
-            return "" if any(character.isalpha() for character in text) else _without_letters(text)
         if not any(character.isalpha() for character in text):
-            return _without_letters(text)
+            signs = "nothing but numbers" if any(map(str.isdigit, text)) else "nothing but punctuation or signs"
+            return signs if text else "empty"
+        if len(text) > _LONGEST:
+            return ""
         if text.startswith(_BEGINNINGS) and _COMMAND.fullmatch(text):
             return "an echo of a command"
         words = _words(text)
@@ -197,29 +198,16 @@ class TrivialFilter:
 
 
 def _words(text: str) -> list[str]:
+    """The words of a text, ``heyyyy`` as ``hey``: three letters in a row are one."""
     plain = unicodedata.normalize("NFKC", text).replace("\u2019", "'").casefold()
-    return [_squeezed(word) for word in _WORD.findall(plain)]
-
-
-def _squeezed(word: str) -> str:
-    """``heyyyy`` as ``hey``: three letters in a row are one."""
-    return re.sub(r"(\w)\1{2,}", r"\1", word)
-
-
-def _without_letters(text: str) -> str:
-    if not text:
-        return "empty"
-    digits = sum(character.isdigit() for character in text)
-    return "nothing but numbers" if digits else "nothing but punctuation or signs"
+    return [re.sub(r"(\w)\1{2,}", r"\1", word) for word in _WORD.findall(plain)]
 
 
 def _is_address(words: list[str], at: int, text: str) -> bool:
     """Whether the last word is the name of someone spoken to: ``Hi Bob``, ``thanks, Alice!``."""
-    return at == len(words) - 1 <= 3 and any(word.casefold() == words[at] for word in _capitals(text))
-
-
-def _capitals(text: str) -> Iterator[str]:
-    return (word for word in _WORD.findall(text)[1:] if word.istitle())
+    return at == len(words) - 1 <= 3 and any(
+        word.istitle() and word.casefold() == words[at] for word in _WORD.findall(text)[1:]
+    )
 
 
 def _fragment(words: list[str], text: str) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from weakref import ref
 
 from memfs.config_names import VECTOR_DB
-from memfs.dataclass import dataclass
+from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import EndpointFailed, MemfsError, WorkspaceClosed
 from memfs.format.secrets import find
 from memfs.fs.executor import Worker
@@ -105,7 +105,7 @@ class Embeddings:
         self._worker = Worker("memfs-embeddings", self._work, report)
         self._ending = threading.Event()
         self._generation = -1
-        self._followed: Callable[[], StampTable | None] = _nothing
+        self._followed: Callable[[], StampTable | None] = lambda: None
         self._tried = 0.0
         self._unfit: set[tuple[str, str]] = set()
         self.problem = ""
@@ -330,18 +330,13 @@ class Embeddings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(NamedTuple):
     """What an item says: its id, content id, the text to embed and that text's digest."""
 
     id: str
     blob: str
     text: str
     digest: str
-
-
-def _nothing() -> None:
-    """In place of a reference to what is not there."""
 
 
 Together = Sequence[tuple[Candidate, Shares]]
@@ -598,9 +593,6 @@ class EmbeddingIndex:
         """
         config = self._config()
         key = config.embedding_model, config.embedding_endpoint
-        current = self._current
-        if config.storage_type == VECTOR_DB and current is not None and current[0] == key:
-            return current[1]
         with self._changing:
             if config.storage_type != VECTOR_DB:
                 self.close()

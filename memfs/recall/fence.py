@@ -65,19 +65,6 @@ def around(quotation: str, introduction: str = _INTRODUCTION) -> str:
 
 def quoted(entry: Hit | MemoryItem) -> str:
     """One item as it is written between the marks."""
-    return "\n".join(_quoted(entry))
-
-
-def frame() -> str:
-    """What a fence holds besides its items, with marks that take as many tokens as any, for counting."""
-    return _around("", "1a" * 8)
-
-
-def _around(items: str, name: str, introduction: str = _INTRODUCTION) -> str:
-    return "\n".join((introduction, f"<memories {name}>", items, f"</memories {name}>"))
-
-
-def _quoted(entry: Hit | MemoryItem) -> list[str]:
     hit = entry if isinstance(entry, Hit) else Hit(item=entry, score=0.0)
     item = hit.item
     facts = {
@@ -95,8 +82,17 @@ def _quoted(entry: Hit | MemoryItem) -> list[str]:
         "passage": _place(hit),
         "earlier versions": "; ".join(map(str, hit.earlier)),
     }
-    lines = [f"{name}: {_line(value)}" for name, value in facts.items() if value]
-    return [QUOTE + line for line in (*lines, *shown(hit.text).split("\n"))]
+    lines = [f"{name}: {shown(' '.join(value.split()))}" for name, value in facts.items() if value]
+    return "\n".join(QUOTE + line for line in (*lines, *shown(hit.text).split("\n")))
+
+
+def frame() -> str:
+    """What a fence holds besides its items, with marks that take as many tokens as any, for counting."""
+    return _around("", "1a" * 8)
+
+
+def _around(items: str, name: str, introduction: str = _INTRODUCTION) -> str:
+    return "\n".join((introduction, f"<memories {name}>", items, f"</memories {name}>"))
 
 
 def _place(hit: Hit) -> str:
@@ -114,10 +110,6 @@ def _origin(item: MemoryItem) -> str:
     origin = item.origin
     parts = {"agent": origin.agent, "speaker": origin.speaker, "tool": origin.tool, "session": origin.session}
     return ", ".join(f"{name} {value}" for name, value in parts.items() if value)
-
-
-def _line(text: str) -> str:
-    return shown(" ".join(text.split()))
 
 
 def withheld(item: MemoryItem) -> bool:

@@ -118,8 +118,7 @@ class LlmReviewer:
         )
         scores = answer.get("scores")
         if not isinstance(scores, list) or len(scores) != len(items):
-            given = len(scores) if isinstance(scores, list) else "no"
-            raise EndpointFailed(f"the model gave {given} scores for {len(items)} memories")
+            raise EndpointFailed(f"the model did not give one score for each of {len(items)} memories")
         return [Score(_number(score, RELEVANCE_SCALE), "in the model's opinion") for score in scores]
 
 

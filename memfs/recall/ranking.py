@@ -431,9 +431,9 @@ class Ranking:
         """The matches with what the factors of use and fading need to know of them."""
         if not self.counts_use:
             return list(matches)
-        is_running = self._half_lives
+        half_lives = self._half_lives
         return [
-            one._replace(use=uses.get(one.candidate.id, NEVER), half_life_days=is_running.get(one.candidate.type, 0.0))
+            one._replace(use=uses.get(one.candidate.id, NEVER), half_life_days=half_lives.get(one.candidate.type, 0.0))
             for one in matches
         ]
 
@@ -533,9 +533,7 @@ class WeightedStrategy:
         return self.function(query, ranked)
 
 
-_BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
-    {name: WeightedStrategy(weights) for name, weights in PRESETS.items()}
-)
+_BUILT_IN: Mapping[str, Strategy] = {name: WeightedStrategy(weights) for name, weights in PRESETS.items()}
 _registered: dict[str, Strategy] = {}
 
 

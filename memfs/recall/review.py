@@ -174,8 +174,7 @@ def _score(answer: object, scale: tuple[float, float]) -> Score | str:
 
 def _scores(answers: object, wanted: int) -> tuple[float, ...] | str:
     if not isinstance(answers, (list, tuple)) or len(answers) != wanted:
-        given = len(answers) if isinstance(answers, (list, tuple)) else "no"
-        return f"it gave {given} scores for {wanted} memories"
+        return f"it did not give one score for each of {wanted} memories"
     found = []
     for answer in answers:
         score = _score(answer, RELEVANCE_SCALE)

@@ -20,7 +20,7 @@ from memfs.search.analyzer import STOP_WORDS, tokens
 from memfs.search.terms import COMMON_WORDS, held_terms, shares_held, weights
 from memfs.settings import STORAGE_REVIEWERS as STORAGE_REVIEWERS
 from memfs.settings import ReviewSettings
-from memfs.startup import TYPE_CHECKING, Protocol, runtime_checkable
+from memfs.startup import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from memfs.recall.llm_reviewer import LlmReviewer
@@ -204,7 +204,7 @@ def _asks(seen: Traits) -> float:
 
 
 def _is_fact(seen: Traits) -> float:
-    return float(seen.has("state") and seen.words >= 3 and not seen.asks and not _passes_by(seen) and not _vague(seen))
+    return float(seen.has("state") and _has_subject(seen))
 
 
 def _has_subject(seen: Traits) -> float:
@@ -354,14 +354,10 @@ def register_reviewer(name: str, maker: Callable[[], AnyReviewer]) -> None:
     Raises:
         SettingInvalid: a built-in reviewer has the name, it is no name, or ``maker`` cannot be called.
     """
-    if name in _BUILT_IN:
-        raise SettingInvalid(f"the reviewer {name!r} is built in", field="review.reviewers", hint="choose another name")
-    if not name or name != name.strip() or "," in name:
-        raise SettingInvalid(f"{name!r} cannot name a reviewer", field="review.reviewers", hint="use letters and '-'")
     given: object = maker
-    if not callable(given):
-        what = f"{ascii(maker)[:60]} makes no reviewer {name!r}"
-        raise SettingInvalid(what, field="review.reviewers", hint="give its class, or a function that makes it")
+    if name in _BUILT_IN or not name or name != name.strip() or "," in name or not callable(given):
+        why = "makes no reviewer" if not callable(given) else "cannot be the name of another reviewer"
+        raise SettingInvalid(f"{name!r} {why}", field="review.reviewers", hint="give a new name, and a class")
     _registered[name] = maker
 
 
@@ -379,7 +375,7 @@ def reviewers_named(names: Iterable[str]) -> list[AnyReviewer]:
 
 def _named(name: str) -> AnyReviewer:
     maker = _BUILT_IN.get(name) or _registered.get(name) or _imported(name)
-    found = maker()
+    found = maker() if callable(maker) else None
     if not isinstance(found, AnyReviewer) or not isinstance(found.name, str) or not found.name:
         raise SettingInvalid(
             f"what {name!r} names is no reviewer",
@@ -389,8 +385,10 @@ def _named(name: str) -> AnyReviewer:
     return found
 
 
-def _imported(name: str) -> Callable[[], AnyReviewer]:
-    """The maker that an installed package offers under a name, or that ``module:attribute`` means."""
+def _imported(name: str) -> Any:
+    """What an installed package offers under a name, or ``module:attribute`` means: the maker of a reviewer, if it is
+    one.
+    """
     import importlib  # a workspace without reviewers of its own is spared these
     from importlib.metadata import EntryPoint, entry_points
 
@@ -411,7 +409,4 @@ def _imported(name: str) -> Callable[[], AnyReviewer]:
             field="review.reviewers",
             hint="install its package, or put its folder on PYTHONPATH",
         ) from error
-    if not callable(found):
-        hint = "name a class, or a function that makes one"
-        raise SettingInvalid(f"what {name!r} names is no class", field="review.reviewers", hint=hint)
     return found

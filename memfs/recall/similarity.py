@@ -129,9 +129,7 @@ def alike(one: TextShape, other: TextShape, least: float = 0.0) -> float:
         return 1.0
     short, long = sorted((len(one.plain), len(other.plain)))
     bound = _LENGTH_SLACK * short / long if long else 0.0
-    if bound < least or not short:
-        return 0.0
-    if _far(one, other, least):
+    if bound < least or not short or _far(one, other, least):
         return 0.0
     shared = min(bound, _shared(one, other), 0.999)
     if shared >= least and _differ(one, other):
@@ -144,9 +142,8 @@ def _ends(text: str) -> str:
 
 
 def _differ(one: TextShape, other: TextShape) -> bool:
-    if one.denies % 2 != other.denies % 2:
-        return True
-    return bool(one.facts - other.facts) and bool(other.facts - one.facts)
+    """Whether one denies what the other says, or each has a fact that the other lacks."""
+    return one.denies % 2 != other.denies % 2 or bool(one.facts - other.facts and other.facts - one.facts)
 
 
 def _facts(text: str) -> Iterator[str]:

@@ -208,9 +208,7 @@ def spread(hits: Iterable[Hit]) -> Iterator[Hit]:
 
 def _asks_when(words: Sequence[str]) -> bool:
     """Whether a time answers a question, as far as its words show."""
-    if "when" in words:
-        return True
-    return any(
+    return "when" in words or any(
         (one == "how" and other == "long") or (one in {"what", "which", "many"} and other in _TIMES)
         for one, other in pairwise(words)
     )

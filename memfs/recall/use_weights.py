@@ -12,7 +12,7 @@ from datetime import timedelta
 from math import exp, log
 from types import MappingProxyType
 
-from memfs.dataclass import NamedTuple, dataclass
+from memfs.dataclass import dataclass
 from memfs.recall.ranking import FACTORS, LEARNED
 from memfs.store.access_log import MARKS, REFUSED, SCORE, AccessRecord, ServedLog, reduced
 
@@ -79,11 +79,8 @@ class WeightLearner:
         return known[1]
 
 
-class _Answer(NamedTuple):
-    """An answer, and which of its items were used (1) or refused (-1)."""
-
-    row: AccessRecord
-    marks: dict[str, int]
+_Answer = tuple[AccessRecord, dict[str, int]]
+"""An answer, and which of its items were used (1) or refused (-1)."""
 
 
 def learned(rows: Iterable[AccessRecord]) -> UseWeights:
@@ -108,28 +105,26 @@ def learned(rows: Iterable[AccessRecord]) -> UseWeights:
 def _lessons(rows: Iterable[AccessRecord]) -> Iterator[_Answer]:
     """The answers that teach something: the same one to the same agent once, and by each item no more than ten."""
     taught: Counter[str] = Counter()
-    last = {
-        (row.agent, row.ids, frozenset(marks.items())): _Answer(row, marks) for row, marks in _answers(rows) if marks
-    }
+    last = {(row.agent, row.ids, frozenset(marks.items())): (row, marks) for row, marks in _answers(rows) if marks}
     for row, marks in last.values():
         left = {key: mark for key, mark in marks.items() if taught[key] < _OF_ONE}
         taught.update(left.keys())
         spent = frozenset(key.casefold() for key in marks.keys() - left.keys())
         if left:
-            yield _Answer(reduced(row, spent) if spent else row, left)
+            yield reduced(row, spent) if spent else row, left
 
 
 def _answers(rows: Iterable[AccessRecord]) -> list[_Answer]:
     found: list[_Answer] = []
     for row in rows:
         if row.way == "recall":
-            found.append(_Answer(row, {}))
+            found.append((row, {}))
         elif row.way in MARKS or (row.way == "read" and len(row.ids) == 1):
-            meant = next((one for one in found[: -_BACK - 1 : -1] if _concerns(row, one.row)), None)
-            if meant is not None and row.way in MARKS:
-                meant.marks[row.ids[0]] = -1 if row.way == REFUSED else 1
-            elif meant is not None:
-                meant.marks.setdefault(row.ids[0], 1)
+            marks = next((marks for one, marks in found[: -_BACK - 1 : -1] if _concerns(row, one)), {})
+            if row.way in MARKS:
+                marks[row.ids[0]] = -1 if row.way == REFUSED else 1
+            else:
+                marks.setdefault(row.ids[0], 1)
     return found
 
 
@@ -179,9 +174,8 @@ def _items(used: Mapping[str, int], shown: Mapping[str, int], answers: int) -> d
     if not answers or not (usual := sum(used.values()) / sum(shown.values())):
         return {}
     trust = _ITEM_SHARE * answers / (answers + _ANSWER_SLACK)
-    return {key: _worth(used.get(key, 0), number, usual, trust) for key, number in shown.items()}
-
-
-def _worth(used: int, shown: int, usual: float, trust: float) -> float:
-    moved = trust * log((used + _ITEM_SLACK * usual) / (shown + _ITEM_SLACK) / usual)
-    return max(-_ITEM_MOST, min(_ITEM_MOST, moved))
+    found: dict[str, float] = {}
+    for key, number in shown.items():
+        moved = trust * log((used.get(key, 0) + _ITEM_SLACK * usual) / (number + _ITEM_SLACK) / usual)
+        found[key] = max(-_ITEM_MOST, min(_ITEM_MOST, moved))
+    return found

@@ -143,15 +143,12 @@ def _is_another_value(statement: _Statement, mine: Sequence[str], theirs: Sequen
         return False
     if all(_figures(part) for part in (mine, theirs)):
         return before[-1] not in _NUMBERED and _units(mine) == _units(theirs)
-    if any(_figures(part) for part in (mine, theirs)):
+    if any(_figures(part) for part in (mine, theirs)) or _tells_where(before):
         return False
-    if _tells_where(before):
-        return False
-    folded = [part.casefold() for part in (mine[-1], theirs[-1])]
-    if len(mine) == len(theirs) == 1 and any(folded[0] in names and folded[1] in names for names in _CLASSES):
-        return True
-    if len(mine) == len(theirs) == 1 and "is" in before and _ONE_ONLY & {*before, *after}:
-        return True
+    if len(mine) == len(theirs) == 1:
+        values = {mine[0].casefold(), theirs[0].casefold()}
+        if any(values <= names for names in _CLASSES) or ("is" in before and _ONE_ONLY & {*before, *after}):
+            return True
     return all(_NAME.fullmatch(word) for word in (mine[0], theirs[0])) and _excludes(before, after)
 
 

@@ -148,8 +148,8 @@ def test_relevance_is_the_mean_of_all_that_judge_it() -> None:
 @pytest.mark.parametrize(
     ("scores", "told"),
     [
-        ([Score(1)], "it gave 1 scores for 2 memories"),
-        (None, "it gave no scores for 2 memories"),
+        ([Score(1)], "it did not give one score for each of 2 memories"),
+        (None, "it did not give one score for each of 2 memories"),
         ([Score(1), Score(2)], "its score 2 is not from 0 to 1"),
     ],
 )
