@@ -182,18 +182,21 @@ def _stretch(base: Sequence[Element], ours: Sequence[Element], theirs: Sequence[
     if base in (ours, theirs) or ours == theirs:
         yield Hunk(base, ours, theirs)
         return
-    start, end = 0, 0
-    least = min(len(ours), len(theirs))
-    while start < least and ours[start] == theirs[start]:
-        start += 1
-    while end < least - start and ours[-1 - end] == theirs[-1 - end]:
-        end += 1
+    start, end = _shared(ours, theirs)
     if start:
         yield Hunk(base[:0], ours[:start], theirs[:start])
     one, other = ours[start : len(ours) - end], theirs[start : len(theirs) - end]
     yield Hunk(base, one, other, clash=base not in (one, other))
     if end:
         yield Hunk(base[:0], ours[len(ours) - end :], theirs[len(theirs) - end :])
+
+
+def _shared(one: Sequence[Element], other: Sequence[Element]) -> Pair:
+    """How many elements two sequences share at the beginning, and how many behind those at the end."""
+    least = min(len(one), len(other))
+    start = next((at for at in range(least) if one[at] != other[at]), least)
+    end = next((at for at in range(least - start) if one[-1 - at] != other[-1 - at]), least - start)
+    return start, end
 
 
 def _split(data: bytes) -> list[bytes]:
@@ -293,7 +296,7 @@ class _LineJoin:
         where: str,
     ) -> dict[str, Any]:
         merged = {}
-        for key in _keys(ours, theirs):
+        for key in {**ours, **theirs}:
             versions = tuple(version.get(key, _ABSENT) for version in (base, ours, theirs))
             value = self._value(versions, _schema_of(schema, key), f"{where}.{key}" if where else key)
             if value is not _ABSENT:
@@ -333,11 +336,6 @@ class _LineJoin:
         shown = (None if value is _ABSENT else value for value in (kept, lost))
         self.clashes.append(FieldConflict(field=where, kept=next(shown), lost=next(shown), yielded=yielded))
         return kept
-
-
-def _keys(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[str]:
-    yield from ours
-    yield from (key for key in theirs if key not in ours)
 
 
 def _schema_of(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -644,9 +642,7 @@ def _passages(kept: Any, lost: Any) -> tuple[Any, Any, bool]:
     if not (isinstance(kept, str) and isinstance(lost, str)):
         return kept, lost, False
     ours, theirs = kept.split("\n"), lost.split("\n")
-    least = min(len(ours), len(theirs))
-    start = next((at for at in range(least) if ours[at] != theirs[at]), least)
-    end = next((at for at in range(least - start) if ours[-1 - at] != theirs[-1 - at]), least - start)
+    start, end = _shared(ours, theirs)
     for _ in range(_AROUND):
         passages = ours[start : len(ours) - end], theirs[start : len(theirs) - end]
         if not (start or end):

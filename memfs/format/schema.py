@@ -477,11 +477,9 @@ def _wrong_type(path: FieldPath, failure: Any, schema: Mapping[str, Any], hint: 
         looks = "true or false" if isinstance(value, bool) else "a number"
         message = f"{shown(value)} looks like {looks}, but text is wanted"
         return SchemaError(path=path, message=message, hint=f'quote it: "{shown(value)}"', unquoted=looks)
-    instead = f"write {_wanted(wanted, schema)} there"
-    if isinstance(value, Mapping):
-        return SchemaError(path=path, message=f"there is a mapping where {words} is wanted", hint=hint or instead)
-    if isinstance(value, list):
-        return SchemaError(path=path, message=f"there is a list where {words} is wanted", hint=hint or instead)
+    if isinstance(value, (list, Mapping)):
+        message = f"there is {'a list' if isinstance(value, list) else 'a mapping'} where {words} is wanted"
+        return SchemaError(path=path, message=message, hint=hint or f"write {_wanted(wanted, schema)} there")
     if wanted == ["array"]:
         hint = f"write it as [{_short(str(value))}]"
         return SchemaError(path=path, message=f"{shown(value)} is not a list", hint=hint)

@@ -22,7 +22,7 @@ Order = Mapping[str, Any]
 
 _MAX_PARTS = 400
 _BLOCK_HEADER = re.compile(r"[|>][-+0-9]*")
-_COMMENT_TAIL = re.compile(r"(?:[ \t]+#[^\r\n]*)?[ \t]*")
+_COMMENT_TAIL = re.compile(r"(?:[ \t]+#[^\r\n]*)?[ \t]*(?=[\r\n]|\Z)")
 
 
 class Unspliceable(Exception):
@@ -175,7 +175,7 @@ class _Edits:
         head, body = self._rendered(node, new, indent)
         first_end = self._first_part_end(node, colon)
         tail = _COMMENT_TAIL.match(self.text, first_end)
-        kept = tail[0].rstrip() if tail and self._at_line_end(tail.end()) else ""
+        kept = tail[0].rstrip() if tail else ""
         own_line_end = self._next_line(first_end)
         end = max(self._content_end(node), own_line_end)
         lines = [(f" {head}" if head else "") + kept, *body]
@@ -259,9 +259,6 @@ class _Edits:
         while offset < len(self.text) and not self.text[offset : self._next_line(offset)].strip():
             offset = self._next_line(offset)
         return offset
-
-    def _at_line_end(self, offset: int) -> bool:
-        return self.text[offset : offset + 1] in ("", "\n", "\r")
 
 
 def _ranks(order: Order, new: Mapping[str, Any]) -> dict[str, int]:
