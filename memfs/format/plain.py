@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 
 from memfs.dataclass import NamedTuple, dataclass, field
@@ -179,13 +179,13 @@ def _fraction(value: float, path: FieldPath) -> float:
     return float(value)
 
 
-def whole_number(text: str, base: int = 10) -> int:
-    """The whole number in a text that is one.
+def whole_number(text: str, read: Callable[[str], int] = int) -> int:
+    """The whole number in a text that is one; ``read`` is for other than decimal digits.
 
     Raises:
         ValueError: it is outside 64 bit.
     """
-    if len(text) > _LONGEST_NUMBER or not MIN_INT <= (number := int(text, base)) <= MAX_INT:
+    if len(text) > _LONGEST_NUMBER or not MIN_INT <= (number := read(text)) <= MAX_INT:
         raise ValueError(f"{text[:30]}{'...' if len(text) > 30 else ''} does not fit into 64 bit")
     return number
 

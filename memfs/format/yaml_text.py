@@ -101,7 +101,7 @@ def resolve(text: str) -> Any:
     if _INTEGER.fullmatch(text):
         return whole_number(text)
     if _OTHER_BASE.fullmatch(text):
-        return whole_number(text, 0)
+        return whole_number(text, partial(int, base=0))
     if _FRACTION.fullmatch(text):
         return finite_number(text)
     if _NOT_FINITE.fullmatch(text):

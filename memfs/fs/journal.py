@@ -33,10 +33,6 @@ _COMMIT = regex(r"(?:[0-9a-f]{40})?")
 _LATEST = 253_402_300_799  # the end of the year 9999
 
 
-_TOLD = ("id", "branch", "time", "message", "batch")
-"""The parts of an operation that are in its record as they are."""
-
-
 class NotARecord(Exception):
     """A frame of the journal holds something that memfs never wrote."""
 
@@ -87,7 +83,11 @@ def encode(operation: Operation) -> bytes:
     """An operation as a record."""
     record = {
         "kind": "operation",
-        **{name: getattr(operation, name) for name in _TOLD},
+        "id": operation.id,
+        "branch": operation.branch,
+        "time": operation.time,
+        "message": operation.message,
+        "batch": operation.batch,
         "writers": [writer._asdict() for writer in operation.writers],
         "changes": [
             [change.path, change.old, change.new, -1 if change.data is None else len(change.data)]
@@ -137,7 +137,7 @@ def _operation(record: dict[str, Any], bodies: bytes) -> Operation:
         position += max(size, 0)
         changes.append(FileChange(path=path, old=old, new=new, data=data))
     return Operation(
-        **{name: record[name] for name in _TOLD},
+        **{name: record[name] for name in ("id", "branch", "time", "message", "batch")},
         writers=tuple(map(_writer, record["writers"])),
         changes=tuple(changes),
         merges=record.get("merges", ""),
