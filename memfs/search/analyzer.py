@@ -273,11 +273,6 @@ class PassageTerms(NamedTuple):
     body: Sequence[str]
     extra: Sequence[str]
 
-    @property
-    def length(self) -> int:
-        """How many terms it has in all."""
-        return len(self.title) + len(self.body) + len(self.extra)
-
 
 WeightedTerms = tuple[Mapping[str, float], int]
 """The weight of each term of a passage, and how many it has."""
@@ -453,7 +448,7 @@ def _weighted(found: PassageTerms) -> WeightedTerms:
     for part, weight in ((found.title, TITLE_WEIGHT), (found.body, BODY_WEIGHT), (found.extra, EXTRA_WEIGHT)):
         for term in part:
             weights[term] = weights.get(term, 0.0) + weight
-    return weights, found.length
+    return weights, len(found.title) + len(found.body) + len(found.extra)
 
 
 @cache

@@ -648,9 +648,13 @@ class DocumentColumns:
         for tag in wanted.tags:
             yield self._tag_test(_tagged(tag))
         if wanted.since is not None or wanted.until is not None:
-            yield self._time_test(wanted.since, wanted.until)
+            times = self.times
+            low = -(1 << 63) if wanted.since is None else wanted.since
+            high = (1 << 63) if wanted.until is None else wanted.until
+            yield lambda numbers: [number for number in numbers if low <= times[number] <= high]
         if wanted.path:
-            yield self._path_test(wanted.path)
+            paths, prefix = self.paths, wanted.path
+            yield lambda numbers: [number for number in numbers if (paths[number] + "/").startswith(prefix)]
 
     def _coded_test(self, name: str, names: Collection[str]) -> Callable[[Sequence[int]], list[int]]:
         known, codes = self._coded[name]
@@ -670,16 +674,6 @@ class DocumentColumns:
     def _tag_test(self, tag: str) -> Callable[[Sequence[int]], list[int]]:
         tags = self._tags
         return lambda numbers: [number for number in numbers if tag in tags[number]] if tags else []
-
-    def _time_test(self, since: int | None, until: int | None) -> Callable[[Sequence[int]], list[int]]:
-        times = self.times
-        low = -(1 << 63) if since is None else since
-        high = (1 << 63) if until is None else until
-        return lambda numbers: [number for number in numbers if low <= times[number] <= high]
-
-    def _path_test(self, prefix: str) -> Callable[[Sequence[int]], list[int]]:
-        paths = self.paths
-        return lambda numbers: [number for number in numbers if (paths[number] + "/").startswith(prefix)]
 
 
 def _line(value: object) -> str:

@@ -47,6 +47,8 @@ class IndexRow(NamedTuple):
 
 def row_of(item: MemoryItem) -> IndexRow:
     """The row of an item; an item without a timestamp is at its creation, else at 1970."""
+    sequence = item.origin.sequence
+    in_talk = item.origin.session and sequence is not None and abs(sequence) <= _FURTHEST
     return IndexRow(
         id=item.id,
         path=item.path,
@@ -57,19 +59,13 @@ def row_of(item: MemoryItem) -> IndexRow:
         tags=item.tags,
         agent=item.origin.agent,
         session=item.origin.session,
-        sequence=_place_in_talk(item),
+        sequence=sequence if in_talk else None,
         speaker=item.origin.speaker,
         role=item.origin.role,
         phase=item.origin.phase,
         asks=len(item.content) <= _SHORT and item.content.rstrip().endswith(_QUESTION_MARKS),
         pinned=item.pinned,
     )
-
-
-def _place_in_talk(item: MemoryItem) -> int | None:
-    """The sequence number, None where it is none within a session."""
-    sequence = item.origin.sequence
-    return sequence if item.origin.session and sequence is not None and abs(sequence) <= _FURTHEST else None
 
 
 class Filter(NamedTuple):

@@ -528,10 +528,6 @@ def engine(name: str) -> Engine:
     """
     found = ENGINES.get(name)
     if found is None:
-        names: Collection[str] = ENGINES
-        raise SettingInvalid(
-            f"unknown search engine {name!r}",
-            field="index.engine",
-            hint=nearest(name, names) or f"choose one of {', '.join(names)}",
-        )
+        hint = nearest(name, ENGINES) or f"choose one of {', '.join(ENGINES)}"
+        raise SettingInvalid(f"unknown search engine {name!r}", field="index.engine", hint=hint)
     return found

@@ -177,7 +177,10 @@ class Generations:
         for name in base.digests if base is not None else ():
             if base is not None and name.startswith(FILES + "/"):
                 if name.removeprefix(FILES + "/") in self._engine.rewrites:
-                    _copy(base.folder / name, folder / name)
+                    from shutil import copyfile  # only such a fold needs it
+
+                    with io.operation("write", folder / name):
+                        copyfile(base.folder / name, folder / name)
                 else:
                     io.link(str(base.folder / name), str(folder / name))
         return folder
@@ -205,11 +208,7 @@ class Generations:
         for name in io.listed(self._folder):
             number = number_of(name)
             if (number is not None and number not in keep) or name.endswith(".tmp"):
-                _remove(self._folder / name)
-
-    def discard(self, folder: Path) -> None:
-        """Remove a generation that was begun and not named. Needs the lock."""
-        _remove(folder)
+                remove(self._folder / name)
 
 
 def number_of(name: str) -> int | None:
@@ -259,14 +258,7 @@ def _same(one: Path, other: Path) -> bool:
         return False
 
 
-def _copy(source: Path, target: Path) -> None:
-    from shutil import copyfile  # only a fold needs it
-
-    with io.operation("write", target):
-        copyfile(source, target)
-
-
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
     """Remove a file, or a folder with all in it; what is gone already, or is removed meanwhile, is no error."""
     try:
         io.remove_all(path)

@@ -24,7 +24,7 @@ from memfs.search.columns import NO_STAMPS, DocumentColumns, StampTable
 from memfs.search.documents import Place
 from memfs.search.engine import Index, MemoryIndex
 from memfs.search.engine import engine as engine_named
-from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
+from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of, remove
 from memfs.search.terms import (
     SLIP_WEIGHT,
     Asked,
@@ -694,7 +694,7 @@ class SearchIndex:
                 made = self._generations.publish(folder, base)
             except BaseException:
                 if self._generations.pointer()[0] != number_of(folder.name):
-                    self._generations.discard(folder)
+                    remove(folder)
                 raise
             table, facts = StampTable(DocumentColumns.read(made.files)), made.facts()
         except (FileNotFoundError, IndexUnavailable, NotRegularFile) as error:
