@@ -193,6 +193,7 @@ def embedder(model: str, service: Service | None = None) -> Embedder:
     found = {**LOCAL, **_registered}
     if name not in found:
         known = f"there are {', '.join(found)}; a service's model needs its address as semantic.endpoint"
+        known = f"{known} (in a memory context: embedding_endpoint)"
         hint = " ".join(filter(None, (nearest(name, found), known)))
         raise SettingInvalid(f"no embedder here is called {model!r}", field="embedding_model", hint=hint)
     return found[name]()
