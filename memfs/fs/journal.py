@@ -306,6 +306,8 @@ class Journal:
         """Those of which it is not known whether their files are in place."""
         with self._lock:
             self._catch_up()
+            if self.waiting.keys() <= self.applied:  # as a rule: every write asks, whatever waits
+                return []
             return [operation for name, operation in self.waiting.items() if name not in self.applied]
 
     def written_after(self, operation_id: str) -> set[str]:
