@@ -578,6 +578,7 @@ class IndexSync:
                     self._take(entry, read[entry], known.get(entry.path), outcome, clean)
                 if progress is not None:
                     progress(number, len(entries))
+            # those that the catalog had are ``True``: only what is new is still JSON
             fresh = {key: fact for key, fact in clean.items() if fact == "true"}
             self._items.catalog.keep(_secret_rules(), fresh if few else {})
         self._items.flush()

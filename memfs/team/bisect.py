@@ -274,7 +274,7 @@ class Bisect:
             good, bad: revisions or dates; the expectation is met at the one, and not at the other.
 
         Raises:
-            QueryInvalid: an end is not what it is said to be; ``field`` names it.
+            QueryInvalid: the expectation is not met at ``good``, or is met at ``bad``; ``field`` names the end.
             HistoryUnavailable: there is no such revision, or it cannot be read.
         """
         ends = self._repository.resolve(good), self._repository.resolve(bad)

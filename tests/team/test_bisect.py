@@ -80,7 +80,7 @@ def test_what_must_not_be_there_and_what_only_sank(workspace: Workspace) -> None
 
 
 def test_both_ends_are_asked_first(workspace: Workspace) -> None:
-    """An end that is not what it is said to be is refused, and named."""
+    """A good end where the expectation is not met, or a bad one where it is, is refused and named."""
     with pytest.raises(QueryInvalid, match="it brings nothing") as error:
         bisected(workspace, "pool => use-postgresql")
     assert error.value.field == "good"

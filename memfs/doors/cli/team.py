@@ -207,7 +207,7 @@ def blame(workspace: Workspace, id: str, field: str, as_of: str) -> tuple[Learne
     """Show for each field of an item which commit brought it, when, and who: agent, session, door and tool.
 
     Each element of a list counts by itself. With FIELD only that one and what is below it, such as content, tags or
-    origin. What is not committed yet is nobody's.
+    origin. Changes that are not committed yet are not shown.
 
     Examples:
         memfs team blame use-postgresql-for-transactions-7h2k9q
@@ -278,7 +278,7 @@ def bisect(workspace: Workspace, good: str, bad: str, expect: str, limit: int | 
     Both ends are asked first; then the commits between them that changed the memory are halved, each asked with the
     full ranking as it was. Commits that cannot be read are passed over. Nothing is checked out or changed.
 
-    Exit code 2: --good or --bad is not what it is said to be.
+    Exit code 2: the expectation is not met at --good, or is met at --bad.
 
     Examples:
         memfs team bisect --good v1.0 --expect "which database => use-postgresql"
