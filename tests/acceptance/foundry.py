@@ -21,7 +21,7 @@ LEFT = [
 ]
 
 
-def tell(**facts: Any) -> None:
+def report(**facts: Any) -> None:
     """Print what is known, at once: the process may end any moment."""
     print(json.dumps(facts, default=str), flush=True)
 
@@ -38,7 +38,7 @@ def melt(folder: Path) -> None:
     memory.store_tournament_result(
         {"id": "hardness 1", "participants": ["alloy-1", "alloy-2"], "winner": "alloy-2", "vickers": {"alloy-2": 210}}
     )
-    told = memory.store_state_update(
+    result = memory.store_state_update(
         {
             "update_type": "checkpoint",
             "system_statistics": {"total_hypotheses": 4, "tournament_progress": 0.5},
@@ -52,7 +52,7 @@ def melt(folder: Path) -> None:
     after = memory.store_agent_output(
         AgentOutput(agent_type=JUDGE, task_id="weigh/alloy-1", results={"primary_output": 7})
     )
-    tell(checkpoint=told.checkpoint_id, stored=[*mixed, told.path, after.path])
+    report(checkpoint=result.checkpoint_id, stored=[*mixed, result.path, after.path])
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -74,7 +74,7 @@ def recover(folder: Path) -> None:
         recovery = memory.recover()
         only = memory.recover(components=["stove"])
         state = memory.retrieve_state("full", iterations=[1, 2]).content
-        tell(
+        report(
             recovery=recovery.to_dict(),
             only=only.to_dict(),
             present=list(map(str, sorted(folder.rglob("iterations/**/*.json")))),

@@ -122,8 +122,8 @@ def store(folder: Path) -> dict[str, Any]:
     remember = {"metadata": {"session_id": SESSION}, "context": {"project": "shop"}}
     with MemoryCoordinator(folder) as coordinator:
         results = [coordinator.store(draft.content, draft.type, **remember) for draft in drafts()]
-        said = [draft for draft in drafts() if draft.type != "working"][:: len(PARTS)]
-        again = [coordinator.store(draft.content.upper(), draft.type, **remember) for draft in said]
+        stored = [draft for draft in drafts() if draft.type != "working"][:: len(PARTS)]
+        again = [coordinator.store(draft.content.upper(), draft.type, **remember) for draft in stored]
         changed = coordinator.store(CHANGED, "semantic", **remember)
         return {
             "ids": [result.memory_id for result in results],

@@ -29,7 +29,7 @@ LATER = {"heron", "sprint", "osprey", "dovetail", "meridian"}
 QUIET = {"index.engine": "memory", "history.commit": "manual"}
 
 
-class Told:
+class Transcript:
     """What the program printed, and the workspace it left behind."""
 
     def __init__(self, folder: Path) -> None:
@@ -53,31 +53,31 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+def transcript(tmp_path_factory: pytest.TempPathFactory) -> Transcript:
     """The program, run once."""
-    return Told(tmp_path_factory.mktemp("loop"))
+    return Transcript(tmp_path_factory.mktemp("loop"))
 
 
 @pytest.fixture
-def left(told: Told) -> Iterator[Workspace]:
+def left(transcript: Transcript) -> Iterator[Workspace]:
     """What it left behind."""
-    with open_workspace(told.root, watch=False, settings=QUIET) as workspace:
+    with open_workspace(transcript.root, watch=False, settings=QUIET) as workspace:
         yield workspace
 
 
-def test_a_repeated_mistake_is_warned_about_the_second_time(told: Told) -> None:
+def test_a_repeated_mistake_is_warned_about_the_second_time(transcript: Transcript) -> None:
     """Whatever failed once is warned about when it comes again, and the agent that heeds it is right at once (P1)."""
-    failed = [carrier for (carrier,) in told.lines(r"^WB-\d+, carriers/(\w+)\.py: failed, then put right$")]
-    warned = [carrier for (carrier,) in told.lines(r"^WB-\d+, carriers/(\w+)\.py: warned, and right at once$")]
+    failed = [carrier for (carrier,) in transcript.lines(r"^WB-\d+, carriers/(\w+)\.py: failed, then put right$")]
+    warned = [carrier for (carrier,) in transcript.lines(r"^WB-\d+, carriers/(\w+)\.py: warned, and right at once$")]
     assert len(failed) == len(set(failed)) >= 3
     assert set(failed) <= CARRIERS
     assert set(failed) < set(warned)
-    assert "although warned" not in told.text
+    assert "although warned" not in transcript.text
 
 
-def test_a_hundred_episodes_make_a_rule_for_files_never_seen(told: Told) -> None:
+def test_a_hundred_episodes_make_a_rule_for_files_never_seen(transcript: Transcript) -> None:
     """From then on work on files without a failure of their own goes right the first time, too (P4)."""
-    before, _, after = told.text.partition("\n100 episodes: failures were analysed.\n")
+    before, _, after = transcript.text.partition("\n100 episodes: failures were analysed.\n")
     assert "confidence" not in before
     advice = after.split("\n")[0]
     assert advice.startswith("  holds, confidence ")
@@ -87,9 +87,9 @@ def test_a_hundred_episodes_make_a_rule_for_files_never_seen(told: Told) -> None
     assert not re.search(r"^WB-.*: failed", after, re.MULTILINE)
 
 
-def test_warnings_are_what_makes_the_difference(told: Told) -> None:
+def test_warnings_are_what_makes_the_difference(transcript: Transcript) -> None:
     """The agent stops making the mistake; a script that asks nobody makes it each time, until there is none (P4)."""
-    agent, script = told.figures("coder"), told.figures("night-script")
+    agent, script = transcript.figures("coder"), transcript.figures("night-script")
     assert [failed for _, _, failed in agent][1:] == [0, 0]
     assert agent[0][2] <= len(CARRIERS)
     assert [warned for _, warned, _ in script] == [0, 0, 0]
@@ -98,7 +98,7 @@ def test_warnings_are_what_makes_the_difference(told: Told) -> None:
     assert script[2][0] >= 10
 
 
-def test_a_rule_that_stops_holding_is_retired(told: Told, left: Workspace) -> None:
+def test_a_rule_that_stops_holding_is_retired(transcript: Transcript, left: Workspace) -> None:
     """What goes well without the warning speaks against it; it stays as a file that says why, in one commit (P4)."""
     (rule,) = left.store.select(Query(types=frozenset({"rule"})))
     assert rule.status == "retired"
@@ -107,10 +107,10 @@ def test_a_rule_that_stops_holding_is_retired(told: Told, left: Workspace) -> No
     assert rule.data["support"] > 10 < rule.data["against"]
     assert rule.data["helped"] > 10
     assert all(left.store.get(episode) is not None for episode in rule.data["learned_from"])
-    holding = [share for (share,) in told.lines(r"^  holds, confidence (\d+)%")]
-    retired = [share for (share,) in told.lines(r"^  retired, confidence (\d+)%")]
+    holding = [share for (share,) in transcript.lines(r"^  holds, confidence (\d+)%")]
+    retired = [share for (share,) in transcript.lines(r"^  retired, confidence (\d+)%")]
     assert (len(holding), len(retired)) == (2, 1)
-    (subject,) = [line for line in subjects(told.root) if line.startswith(f"Retire the rule {rule.id}")]
+    (subject,) = [line for line in subjects(transcript.root) if line.startswith(f"Retire the rule {rule.id}")]
     assert re.search(r"went well \d+ times", subject)
 
 
@@ -120,7 +120,7 @@ def subjects(root: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_each_attempt_is_an_episode(told: Told, left: Workspace) -> None:
+def test_each_attempt_is_an_episode(transcript: Transcript, left: Workspace) -> None:
     """300 episodes are there, with what was done, how it ended, and what the agent had been warned with (P4)."""
     found = left.store.select(Query(types=frozenset({"episodic"}), limit=1_000))
     episodes = [item for item in found if "outcome" in item.data]
@@ -132,9 +132,9 @@ def test_each_attempt_is_an_episode(told: Told, left: Workspace) -> None:
     assert all(item.data["outcome"] == "success" for item in heeded)
 
 
-def test_a_correction_is_in_every_prompt_that_follows(told: Told, left: Workspace) -> None:
+def test_a_correction_is_in_every_prompt_that_follows(transcript: Transcript, left: Workspace) -> None:
     """What a person said once is kept as theirs, and the next summary is as they want it (P4, P6)."""
-    (before,), (after,) = told.lines(r"^  handed in: '(.*?)'")
+    (before,), (after,) = transcript.lines(r"^  handed in: '(.*?)'")
     assert (before.startswith("WB-"), after.startswith("WB-")) == (False, True)
     (preference,) = left.store.select(Query(types=frozenset({"preference"})))
     assert (preference.trust, preference.origin.speaker) == ("human", "Ines")
@@ -202,10 +202,10 @@ def test_a_service_gets_memory_prompt_and_tools(loop: ModuleType, memory: Memory
     assert all(one.body["model"] == "m1" for one in asked)
     names = [tool["function"]["name"] for tool in asked[0].body["tools"]]
     assert names == ["edit_file", "regenerate_table", "submit", "memory_recall"]
-    system, told = (message["content"] for message in asked[-1].body["messages"][:2])
+    system, prompt = (message["content"] for message in asked[-1].body["messages"][:2])
     assert system.startswith(loop.SYSTEM)
     assert "| - Always put the number of the ticket first" in system.replace("|  ", "| ")
-    assert re.search(r"<memories \w+>\n\| Past issues with similar context:\n\| - Edited carriers/kestrel.py: ", told)
+    assert re.search(r"<memories \w+>\n\| Past issues with similar context:\n\| - Edited carriers/kestrel.py: ", prompt)
     assert reports[1].summary.startswith("WB-2")
 
 

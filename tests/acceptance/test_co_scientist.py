@@ -32,8 +32,8 @@ class Works:
         words = (str(self._python), str(foundry.__file__), command, str(self.root))
         done = subprocess.run(words, check=False, capture_output=True, text=True, env={**kept, **home})
         assert done.returncode == ends, done.stderr
-        told: dict[str, Any] = json.loads(done.stdout)
-        return told
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
 
 
 @pytest.fixture(scope="module")
@@ -89,14 +89,16 @@ def test_feedback_of_one_iteration_is_in_the_prompts_of_the_next(memory: Context
     foundry.review(memory, 3, ["porous castings"], mixer=["stir longer", "less lead"], furnace=["cool slowly"])
     memory.close_iteration(3)
     memory.start_iteration(4)
-    told = memory.feedback_for(MIXER)
-    assert [word for word in ("stir longer", "less lead", "cast three of each") if word not in told.text] == []
-    assert "cool slowly" not in told.text
-    assert (told.from_iteration, told.iteration, told.recorded) == (3, 4, True)
+    feedback = memory.feedback_for(MIXER)
+    assert [word for word in ("stir longer", "less lead", "cast three of each") if word not in feedback.text] == []
+    assert "cool slowly" not in feedback.text
+    assert (feedback.from_iteration, feedback.iteration, feedback.recorded) == (3, 4, True)
     found = memory.get_feedback("latest", MIXER)
     content = found.feedback_content
-    assert (found.iteration_requested, found.iteration, found.version) == ("latest", 3, told.version)
-    assert {name: list(said) for name, said in content.agent_specific.items()} == {MIXER: ["stir longer", "less lead"]}
+    assert (found.iteration_requested, found.iteration, found.version) == ("latest", 3, feedback.version)
+    assert {name: list(comments) for name, comments in content.agent_specific.items()} == {
+        MIXER: ["stir longer", "less lead"]
+    }
     assert list(content.priority_improvements) == ["try antimony"]
     assert "porous castings" in str(content.success_patterns)
 

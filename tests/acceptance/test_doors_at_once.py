@@ -142,9 +142,9 @@ def test_nothing_is_lost_and_each_finds_what_the_others_said(
             other.result(SECONDS)
 
     hook(root, "s1", {"hook_event_name": "SessionEnd", "reason": "other"})
-    told = hook(root, "s2", {"hook_event_name": "SessionStart", "source": "startup"})
-    assert "always write dates like 2026-03-01" in told
-    assert "invoices sorted by carrier" in told
+    context = hook(root, "s2", {"hook_event_name": "SessionStart", "source": "startup"})
+    assert "always write dates like 2026-03-01" in context
+    assert "invoices sorted by carrier" in context
 
     with open_workspace(root, watch=False) as workspace:
         workspace.store.flush()

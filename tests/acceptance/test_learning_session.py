@@ -57,16 +57,16 @@ def test_what_says_otherwise_is_linked(team: Team) -> None:
 
 def test_another_process_finds_it(team: Team) -> None:
     """Of 65 questions 9 in 10 have their answer first, nearly all among three; filters and budgets hold (C4, M7)."""
-    told = team.run("ask")
-    places = told["places"]
+    report = team.run("ask")
+    places = report["places"]
     assert len(places) == 65
     assert sum(place == 1 for place in places) >= 0.9 * len(places)
     assert sum(1 <= place <= 3 for place in places) >= 0.98 * len(places)
-    assert told["types"] == ["procedural"]
-    assert told["short"] >= 2
-    assert told["tokens"] <= shop.TOKENS
-    assert told["batch"] == [3] * 5
-    assert told["by_type"]["working"] == 50
+    assert report["types"] == ["procedural"]
+    assert report["short"] >= 2
+    assert report["tokens"] <= shop.TOKENS
+    assert report["batch"] == [3] * 5
+    assert report["by_type"]["working"] == 50
 
 
 def test_feedback_changes_the_order_for_everybody(team: Team) -> None:

@@ -113,8 +113,8 @@ def test_nothing_that_git_does_to_code_loses_memory(trees: tuple[Path, Path], gi
     assert "No problems found" in memfs(moved, "check")
     names = git(moved, "ls-tree", "-r", "--name-only", "context-memory").splitlines()
     assert {Path(name).stem for name in names if "/memories/" in name} == acknowledged
-    said = git(moved, "log", "--format=%s", "context-memory").splitlines()
-    assert not any(line.startswith("Forget") for line in said)
+    subjects = git(moved, "log", "--format=%s", "context-memory").splitlines()
+    assert not any(line.startswith("Forget") for line in subjects)
     assert git(moved, "log", "--format=%s", "main").splitlines() == ["Print", "Begin"]
 
 

@@ -47,32 +47,34 @@ class Person:
         self._monkeypatch.setenv("XDG_CACHE_HOME", str(self.home / "cache"))
         return self
 
-    def tells(self, event: str, session: str, **fields: Any) -> str:
+    def send_event(self, event: str, session: str, **fields: Any) -> str:
         """What the agent is told at an event; the hook may complain of nothing."""
-        said: list[str] = []
+        replies: list[str] = []
         remarks: list[str] = []
-        told = {"hook_event_name": event, "session_id": session, "cwd": str(self.clone), **fields}
-        hook = Hook("", settings=SETTINGS, say=said.append, complain=remarks.append)
-        hook.run(json.dumps(told).encode())
+        payload = {"hook_event_name": event, "session_id": session, "cwd": str(self.clone), **fields}
+        hook = Hook("", settings=SETTINGS, say=replies.append, complain=remarks.append)
+        hook.run(json.dumps(payload).encode())
         if hook.left:
             hook.learn()
         assert remarks == []
-        return json.loads(said[0])["hookSpecificOutput"]["additionalContext"] if said and said[0] else ""
+        return json.loads(replies[0])["hookSpecificOutput"]["additionalContext"] if replies and replies[0] else ""
 
-    def replays(self, stream: str, cwd: Path, into: str = "") -> list[str]:
+    def replay(self, stream: str, cwd: Path, into: str = "") -> list[str]:
         """Tell all events of a recorded session in a folder; return what a person typed in it."""
         typed: list[str] = []
         for line in (STREAMS / f"{stream}.jsonl").read_text().splitlines():
             event = json.loads(line.replace("{root}", str(cwd)))
-            self.hears(event, into)
+            self.record_event(event, into)
             typed += [event["prompt"]] if "prompt" in event else []
         return typed
 
-    def hears(self, event: dict[str, Any], into: str = "") -> None:
+    def record_event(self, event: dict[str, Any], into: str = "") -> None:
         """Let the hook keep an event as a program tells it, whatever it answers; it may complain of nothing."""
-        said: list[str] = []
+        replies: list[str] = []
         remarks: list[str] = []
-        Hook("", into=into, settings=SETTINGS, say=said.append, complain=remarks.append).run(json.dumps(event).encode())
+        Hook("", into=into, settings=SETTINGS, say=replies.append, complain=remarks.append).run(
+            json.dumps(event).encode()
+        )
         assert remarks == []
 
     def memfs(self, *words: str) -> str:
@@ -119,12 +121,14 @@ def a_day(ada: Person, git: Git) -> None:
     for number, branch in enumerate(BRANCHES):
         session = f"s{number}"
         git(ada.clone, "checkout", "-q", branch)
-        ada.tells("SessionStart", session, source="startup")
-        ada.tells("UserPromptSubmit", session, prompt=TYPED[branch])
-        ada.tells("PreToolUse", session, tool_name="Bash", tool_input=FAILED)
-        ada.tells("PostToolUseFailure", session, tool_name="Bash", tool_input=FAILED, error="Exit code 1: no column")
-        ada.tells("Stop", session, last_assistant_message=DECIDED if branch == "feature" else "Done.")
-        ada.tells("SessionEnd", session, reason="other")
+        ada.send_event("SessionStart", session, source="startup")
+        ada.send_event("UserPromptSubmit", session, prompt=TYPED[branch])
+        ada.send_event("PreToolUse", session, tool_name="Bash", tool_input=FAILED)
+        ada.send_event(
+            "PostToolUseFailure", session, tool_name="Bash", tool_input=FAILED, error="Exit code 1: no column"
+        )
+        ada.send_event("Stop", session, last_assistant_message=DECIDED if branch == "feature" else "Done.")
+        ada.send_event("SessionEnd", session, reason="other")
     git(ada.clone, "checkout", "-q", "main")
 
 
@@ -160,14 +164,14 @@ def test_what_is_typed_stays_with_who_typed_it(people: tuple[Path, Person, Perso
     git(ada.clone, "push", "-q", "--all", "origin")
     assert words_in(hub) == set()
 
-    told = ada.tells("SessionStart", "s9", source="startup")
-    assert "Always use pnpm" in told
-    assert "wombat signing keys" in told
-    asked = ada.tells("UserPromptSubmit", "s9", prompt="how are the totals of invoices rounded?")
+    context = ada.send_event("SessionStart", "s9", source="startup")
+    assert "Always use pnpm" in context
+    assert "wombat signing keys" in context
+    asked = ada.send_event("UserPromptSubmit", "s9", prompt="how are the totals of invoices rounded?")
     assert "half to even" in asked
     assert "[private:we-decided-to-round" in asked
-    assert "/v2" in ada.tells("UserPromptSubmit", "s9", prompt="what is the base path of the API?")
-    assert "no column" in ada.tells("PreToolUse", "s9", tool_name="Bash", tool_input=FAILED)
+    assert "/v2" in ada.send_event("UserPromptSubmit", "s9", prompt="what is the base path of the API?")
+    assert "no column" in ada.send_event("PreToolUse", "s9", tool_name="Bash", tool_input=FAILED)
 
     assert ada.memory is not None
     history = git(ada.memory, "log", "--all", "-p")
@@ -177,8 +181,8 @@ def test_what_is_typed_stays_with_who_typed_it(people: tuple[Path, Person, Perso
 
     git(bo.clone, "pull", "-q")
     bo.sits_down()
-    assert "pnpm" not in bo.tells("SessionStart", "b1", source="startup")
-    assert bo.tells("UserPromptSubmit", "b1", prompt="how are the totals of invoices rounded?") == ""
+    assert "pnpm" not in bo.send_event("SessionStart", "b1", source="startup")
+    assert bo.send_event("UserPromptSubmit", "b1", prompt="how are the totals of invoices rounded?") == ""
 
 
 def test_recorded_sessions_leave_no_quotation_behind(people: tuple[Path, Person, Person], git: Git) -> None:
@@ -190,12 +194,12 @@ def test_recorded_sessions_leave_no_quotation_behind(people: tuple[Path, Person,
     for branch, stream in RECORDED.items():
         git(ada.clone, "checkout", "-q", branch)
         deep.mkdir(parents=True, exist_ok=True)
-        typed += ada.replays(stream, {"fix": linked, "docs": deep}.get(branch, ada.clone))
+        typed += ada.replay(stream, {"fix": linked, "docs": deep}.get(branch, ada.clone))
     git(ada.clone, "checkout", "-q", "main")
     assert len(typed) == 9
-    told = ada.tells("SessionStart", "next", source="compact", cwd=str(deep))
-    assert "never npm" in told
-    assert "signing keys" in told
+    context = ada.send_event("SessionStart", "next", source="compact", cwd=str(deep))
+    assert "never npm" in context
+    assert "signing keys" in context
     ada.memfs("recall", "half to even")
     ada.memfs("admin", "gc")
     git(ada.clone, "add", "-A")
@@ -210,7 +214,7 @@ def test_recorded_sessions_leave_no_quotation_behind(people: tuple[Path, Person,
 def test_into_the_repository_prompts_stay_out_of_its_commits(people: tuple[Path, Person, Person], git: Git) -> None:
     """Where sessions are kept in the repository, what was typed and is no fact or plan is in no commit (C6, D1)."""
     hub, ada, _ = people
-    told = {"session_id": "r1", "cwd": str(ada.clone)}
+    session = {"session_id": "r1", "cwd": str(ada.clone)}
     for event in (
         {"hook_event_name": "SessionStart", "source": "startup"},
         {"hook_event_name": "UserPromptSubmit", "prompt": TYPED["main"]},
@@ -219,7 +223,7 @@ def test_into_the_repository_prompts_stay_out_of_its_commits(people: tuple[Path,
         {"hook_event_name": "Stop", "last_assistant_message": DECIDED},
         {"hook_event_name": "SessionEnd", "reason": "other"},
     ):
-        ada.hears({**told, **event}, into="repository")
+        ada.record_event({**session, **event}, into="repository")
     git(ada.clone, "add", "-A")
     git(ada.clone, "commit", "-qm", "Keep what the session taught", check=False)
     git(ada.clone, "push", "-q", "--all", "origin")
@@ -235,7 +239,7 @@ def test_no_commit_of_a_repository_that_sessions_are_kept_in_quotes_a_prompt(
     this machine, and written once somebody accepts it (C6, D1).
     """
     _, ada, _ = people
-    typed = [text for stream in RECORDED.values() for text in ada.replays(stream, ada.clone, into="repository")]
+    typed = [text for stream in RECORDED.values() for text in ada.replay(stream, ada.clone, into="repository")]
     plan, fact = "Later: retire the yapok billing host.", "The wallaby exporter lives in services/export."
     echo = f"We decided to wait, since you said: {plan[7:]}"
     for event in (
@@ -247,7 +251,7 @@ def test_no_commit_of_a_repository_that_sessions_are_kept_in_quotes_a_prompt(
         {"hook_event_name": "SessionEnd", "reason": "other"},
     ):
         typed += [str(event["prompt"])] if "prompt" in event else []
-        ada.hears({"session_id": "r2", "cwd": str(ada.clone), **event}, into="repository")
+        ada.record_event({"session_id": "r2", "cwd": str(ada.clone), **event}, into="repository")
     git(ada.clone, "add", "-A")
     git(ada.clone, "commit", "-q", "--allow-empty", "-m", "Keep what the sessions taught", check=False)
     written = git(ada.clone, "log", "--all", "-p")
@@ -259,14 +263,14 @@ def test_no_commit_of_a_repository_that_sessions_are_kept_in_quotes_a_prompt(
     texts = {one["content"]: one["id"] for one in waiting}
     assert {plan, fact, "deploys of the dingo cluster need two people", echo} <= texts.keys()
     ada.memfs("inbox", "accept", texts[plan])
-    assert plan in ada.tells("SessionStart", "r3", source="startup")
+    assert plan in ada.send_event("SessionStart", "r3", source="startup")
 
 
 def test_one_fact_is_shared_as_a_file_to_be_reviewed(people: tuple[Path, Person, Person], git: Git) -> None:
     """``share`` brings one memory to the team, the rest waits; the other person sees that one alone (C6, D1)."""
     _, ada, bo = people
     a_day(ada, git)
-    ada.tells("SessionStart", "s9", source="startup")
+    ada.send_event("SessionStart", "s9", source="startup")
     waiting = json.loads(ada.memfs("share", "--json"))["items"]
     [decision] = [one for one in waiting if "half to even" in one["content"]]
     shared = json.loads(ada.memfs("share", f"private:{decision['id']}", "--json"))
@@ -289,23 +293,23 @@ def test_one_fact_is_shared_as_a_file_to_be_reviewed(people: tuple[Path, Person,
 
     bo.sits_down()
     git(bo.clone, "pull", "-q")
-    told = bo.tells("UserPromptSubmit", "b1", prompt="how are the totals of invoices rounded?")
-    assert f"[{decision['id']};" in told
-    assert "half to even" in told
-    assert "pnpm" not in bo.tells("SessionStart", "b2", source="startup")
-    assert bo.tells("UserPromptSubmit", "b2", prompt="which package manager is used, npm or pnpm?") == ""
+    context = bo.send_event("UserPromptSubmit", "b1", prompt="how are the totals of invoices rounded?")
+    assert f"[{decision['id']};" in context
+    assert "half to even" in context
+    assert "pnpm" not in bo.send_event("SessionStart", "b2", source="startup")
+    assert bo.send_event("UserPromptSubmit", "b2", prompt="which package manager is used, npm or pnpm?") == ""
 
 
 def test_each_memory_teaches_its_own_inbox(people: tuple[Path, Person, Person]) -> None:
     """What private memory teaches is suggested there, and what the repository's teaches in its own inbox (D1, C6)."""
     _, ada, _ = people
-    ada.tells("UserPromptSubmit", "s1", prompt="Good morning, let us begin with the ledger.")
+    ada.send_event("UserPromptSubmit", "s1", prompt="Good morning, let us begin with the ledger.")
     assert ada.memory is not None
     for folder, words in ((ada.clone, "service {} listens on port 80{}"), (ada.memory, "depot {} opens at {} sharp")):
         for number in range(1, 4):
             ada.memfs("-C", str(folder), "remember", words.format(number, number))
-    ada.tells("Stop", "s1", last_assistant_message="Done.")
-    ada.tells("SessionStart", "s2", source="startup")
+    ada.send_event("Stop", "s1", last_assistant_message="Done.")
+    ada.send_event("SessionStart", "s2", source="startup")
     for folder, word in ((ada.clone, "service"), (ada.memory, "depot")):
         with open_workspace(folder, watch=False, one_shot=True) as workspace:
             assert [one.item.content.split()[0] for one in workspace.inbox.waiting()] == [word]
@@ -321,11 +325,11 @@ def test_without_memory_in_the_repository_private_memory_works_alone(
     ada.clone.mkdir()
     git(ada.clone, "init", "-q")
     ada.sits_down()
-    ada.tells("SessionStart", "p1", source="startup")
-    ada.tells("UserPromptSubmit", "p1", prompt=TYPED["feature"])
-    ada.tells("Stop", "p1", last_assistant_message=DECIDED)
-    told = ada.tells("SessionStart", "p2", source="startup")
-    assert "Always use pnpm" in told
-    assert f"-C {find_place(str(ada.clone), {}).root}" in told
+    ada.send_event("SessionStart", "p1", source="startup")
+    ada.send_event("UserPromptSubmit", "p1", prompt=TYPED["feature"])
+    ada.send_event("Stop", "p1", last_assistant_message=DECIDED)
+    context = ada.send_event("SessionStart", "p2", source="startup")
+    assert "Always use pnpm" in context
+    assert f"-C {find_place(str(ada.clone), {}).root}" in context
     assert sorted(os.listdir(ada.clone)) == [".git"]
     assert words_in(ada.clone) == set()

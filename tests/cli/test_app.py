@@ -189,8 +189,8 @@ def test_words_that_begin_with_a_dash_are_reported_where_they_go(bare: Memfs) ->
 
 def test_json_before_the_verb_is_reported_where_it_goes(bare: Memfs) -> None:
     """``memfs --json list`` says that the option goes after the verb, in JSON."""
-    told = json.loads(bare("--json", "list").out)["error"]
-    assert told["hint"] == "it goes after the verb, as in 'memfs status --json'"
+    error = json.loads(bare("--json", "list").out)["error"]
+    assert error["hint"] == "it goes after the verb, as in 'memfs status --json'"
 
 
 def test_a_missing_argument_points_at_the_help(bare: Memfs) -> None:

@@ -72,7 +72,7 @@ def _lived_in(memfs: Memfs, root: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "key", "said", "many"),
+    ("words", "key", "expected", "many"),
     [
         (("team", "convention", "list"), "conventions", "Times are UTC", 0),
         (("team", "conflicts"), "conflicts", "timeout", 0),
@@ -82,7 +82,7 @@ def _lived_in(memfs: Memfs, root: Path) -> str:
     ],
 )
 def test_a_listing_answers_for_a_revision(
-    memfs: Memfs, then: str, words: tuple[str, ...], key: str, said: str, many: int
+    memfs: Memfs, then: str, words: tuple[str, ...], key: str, expected: str, many: int
 ) -> None:
     """What was there then is listed, whatever became of it since, and the answer says of when it is."""
     assert len(memfs(*words, "--json").json[key]) == many
@@ -92,7 +92,7 @@ def test_a_listing_answers_for_a_revision(
     assert len(found.json[key]) >= 1
     shown = memfs(*words, "--as-of", then)
     assert shown.code == 0
-    assert said in shown.out
+    assert expected in shown.out
     assert f"commit {then[:10]}" in shown.err
 
 

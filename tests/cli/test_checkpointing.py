@@ -50,9 +50,9 @@ def test_create_list_verify_and_recover(state: Path, memfs: Memfs) -> None:
     assert shown["resume_points"] == {"match": {"round": 3}, "Judge": {"seen": 2}}
     output = {"agent_type": "Judge", "task_id": "t9", "results": {"primary_output": "ranked"}}
     memfs("state", "store", "agent_output", stdin=json.dumps(output))
-    told = yaml.safe_load(memfs("state", "checkpoint", "recover").out)
-    assert "active_tasks" not in told
-    assert told["completed_work"]["completed_since"] == [{"task_id": "t9"}]
+    recovered = yaml.safe_load(memfs("state", "checkpoint", "recover").out)
+    assert "active_tasks" not in recovered
+    assert recovered["completed_work"]["completed_since"] == [{"task_id": "t9"}]
 
 
 def test_a_damaged_newest_one_is_told(state: Path, memfs: Memfs) -> None:

@@ -58,10 +58,10 @@ def verb_of(line: str) -> tuple[VerbCommand, VerbDeclaration, list[str]]:
 def test_plain_words_are_read_as_click_reads_them(line: str) -> None:
     """Each argument and option has the value that click gives it, and ``-C`` is taken, too."""
     command, declared, words = verb_of(line)
-    asked, told = Invocation(json="--json" in words), Invocation(json="--json" in words)
-    with command.make_context(declared.name, list(words), obj=told) as context:
+    asked, parsed = Invocation(json="--json" in words), Invocation(json="--json" in words)
+    with command.make_context(declared.name, list(words), obj=parsed) as context:
         assert declared.read(words, asked) == context.params
-    assert asked.workspace == told.workspace
+    assert asked.workspace == parsed.workspace
 
 
 @pytest.mark.parametrize("line", ODD)

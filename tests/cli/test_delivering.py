@@ -117,7 +117,7 @@ def test_p1_the_budget_is_reported(memfs: Memfs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("warn",), "nothing to go by"),
         (("warn", "-", "more"), "leave out the other words"),
@@ -127,12 +127,12 @@ def test_p1_the_budget_is_reported(memfs: Memfs) -> None:
         (("inject", "--max-tokens", "-1"), "max-tokens"),
     ],
 )
-def test_what_cannot_be_meant_is_a_usage_error(memfs: Memfs, arguments: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_meant_is_a_usage_error(memfs: Memfs, arguments: tuple[str, ...], message: str) -> None:
     """Arguments that contradict one another are named, with exit code 2."""
     ran = memfs("agent", *arguments)
 
     assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    assert message in ran.err
 
 
 def test_17_nothing_that_hides_reaches_the_terminal(memfs: Memfs) -> None:

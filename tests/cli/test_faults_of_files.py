@@ -25,11 +25,11 @@ def wrong(root: Path, memfs: Any) -> str:
 @pytest.mark.parametrize("verb", ["check", "status"])
 def test_all_faults_of_a_file_are_named(wrong: str, memfs: Any, verb: str) -> None:
     """Each with its line, its field and what would be right (K3)."""
-    told = memfs(verb).out
-    assert f"{wrong}:1: error: unknown key 'conten'\n  did you mean 'content'?" in told
-    assert f'{wrong}:2: error: tags: "tea" is not a list' in told
-    assert f"{wrong}:3: error: importance:" in told
-    assert "needs 'content'" not in told
+    output = memfs(verb).out
+    assert f"{wrong}:1: error: unknown key 'conten'\n  did you mean 'content'?" in output
+    assert f'{wrong}:2: error: tags: "tea" is not a list' in output
+    assert f"{wrong}:3: error: importance:" in output
+    assert "needs 'content'" not in output
 
 
 def test_a_put_names_all_faults(root: Path) -> None:
@@ -46,11 +46,11 @@ def test_a_put_names_all_faults(root: Path) -> None:
 
 def test_show_serves_the_last_good_version(wrong: str, memfs: Any) -> None:
     """As recall does, and says so and why; --raw prints the file as it is (K3, D2)."""
-    told = memfs("show", "a")
-    assert told.code == 0
-    assert "One two three" in told.out
-    assert "this is its last good version" in told.err
-    assert "did you mean 'content'?" in told.err
+    result = memfs("show", "a")
+    assert result.code == 0
+    assert "One two three" in result.out
+    assert "this is its last good version" in result.err
+    assert "did you mean 'content'?" in result.err
     found = memfs("show", "a", "--json").json
     assert (found["content"], found["stale"]) == ("One two three", True)
     assert memfs("show", "a", "--raw").out == WRONG
@@ -61,9 +61,9 @@ def test_what_never_was_good_is_refused(root: Path, memfs: Any) -> None:
     file = root / "ContextMemory/memories/semantic/b.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(WRONG)
-    told = memfs("show", "memories/semantic/b.yaml")
-    assert told.code == 1
-    assert "tags" in told.err
+    result = memfs("show", "memories/semantic/b.yaml")
+    assert result.code == 1
+    assert "tags" in result.err
 
 
 def test_a_stray_file_is_named(root: Path, memfs: Any) -> None:
@@ -72,9 +72,9 @@ def test_a_stray_file_is_named(root: Path, memfs: Any) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tea.md").write_text("# Tea\n")
     (folder / ".hidden.md").write_text("x")
-    told = memfs("check")
-    assert told.code == 0
-    assert "semantic/tea.md: warning: only YAML and JSON files are memories" in told.out
-    assert "memfs import ContextMemory/memories/semantic/tea.md" in told.out
-    assert "hidden" not in told.out
+    result = memfs("check")
+    assert result.code == 0
+    assert "semantic/tea.md: warning: only YAML and JSON files are memories" in result.out
+    assert "memfs import ContextMemory/memories/semantic/tea.md" in result.out
+    assert "hidden" not in result.out
     assert memfs("check", "--strict").code == 1

@@ -26,10 +26,10 @@ def test_p2_a_mistyped_source_is_reported_with_its_nearest(memfs: Memfs, root: P
     assert (ran.code, ran.out) == (0, "")
     assert "['episodc'] in memory.triggered is ignored: nobody has trusted this workspace" in ran.err
     memfs("admin", "trust", "--yes")
-    told = memfs("agent", *verb, "--json")
-    assert [problem["code"] for problem in told.json["problems"]] == ["SourceUnusable"]
+    result = memfs("agent", *verb, "--json")
+    assert [problem["code"] for problem in result.json["problems"]] == ["SourceUnusable"]
     name = "preferences" if verb[0] == "inject" else "episodic"
-    assert f"is left out: no installed package offers it; did you mean '{name}'?" in told.err
+    assert f"is left out: no installed package offers it; did you mean '{name}'?" in result.err
 
 
 def test_p2_a_built_in_source_in_the_wrong_list_is_reported(memfs: Memfs, root: Path) -> None:

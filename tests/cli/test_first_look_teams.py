@@ -116,10 +116,10 @@ def test_b3_checkpoints_of_two_clones_made_in_one_minute_both_stay(
     other = bare("-C", clone, "state", "checkpoint", "create", "--json").json["id"]
     for words in (("-C", clone), (), ("-C", clone)):
         assert (memfs if not words else bare)(*words, "sync").code == 0
-    told = [one["id"] for one in memfs("state", "checkpoint", "list", "--json").json["checkpoints"]]
-    assert [one for one in reversed(told) if one in mine] == mine
+    listed = [one["id"] for one in memfs("state", "checkpoint", "list", "--json").json["checkpoints"]]
+    assert [one for one in reversed(listed) if one in mine] == mine
     for one in mine:
         assert memfs("state", "checkpoint", "recover", one).code == 0
-    told = [one["id"] for one in bare("-C", clone, "state", "checkpoint", "list", "--json").json["checkpoints"]]
+    listed = [one["id"] for one in bare("-C", clone, "state", "checkpoint", "list", "--json").json["checkpoints"]]
     assert bare("-C", clone, "state", "checkpoint", "recover", other).code == 0
-    assert set(told) == {*mine, other}
+    assert set(listed) == {*mine, other}

@@ -48,8 +48,8 @@ def test_commit_with_a_message_is_one_commit_of_what_a_person_wrote(root: Path, 
     shown = memfs("commit", "-m", "First memories", "--json")
     assert shown.code == 0
     log = git(root, "log", "--reverse", "--format=%an|%s|%b", f"{before}..").strip()
-    told = [line.split("|") for line in log.replace("\n- ", " - ").splitlines() if "|" in line]
-    assert [(one[0], one[1]) for one in told] == [
+    commits = [line.split("|") for line in log.replace("\n- ", " - ").splitlines() if "|" in line]
+    assert [(one[0], one[1]) for one in commits] == [
         ("Ada Person", "First memories"),
         ("coder", "First memories"),
         ("Ada Person", "First memories"),
@@ -122,14 +122,14 @@ def test_commit_that_must_wait_is_refused_with_the_reason(root: Path, item: Path
 
 
 @pytest.mark.parametrize(
-    ("policy", "told"),
+    ("policy", "hint"),
     [
         ("manual", "run 'memfs commit' again when that is over"),
         ("session", "run 'memfs commit' again when that is over"),
         ("batch", "memfs commits by itself when that is over"),
     ],
 )
-def test_commit_on_a_detached_head_says_what_comes_next(root: Path, memfs: Memfs, policy: str, told: str) -> None:
+def test_commit_on_a_detached_head_says_what_comes_next(root: Path, memfs: Memfs, policy: str, hint: str) -> None:
     """Only where memfs commits by itself it promises to; ``check`` says the same of what waits."""
     memfs("remember", "We use tabs")
     git(root, "checkout", "--quiet", "--detach")
@@ -137,9 +137,9 @@ def test_commit_on_a_detached_head_says_what_comes_next(root: Path, memfs: Memfs
     memfs("remember", "It rains", *chosen)
     ran = memfs("commit", *chosen)
     assert ran.code == 1
-    assert told in ran.err
+    assert hint in ran.err
     (waiting,) = (one for one in memfs("check", "--json", *chosen).json["problems"] if one["code"] == "CommitsWaiting")
-    assert told in waiting["hint"]
+    assert hint in waiting["hint"]
 
 
 def test_log_of_everything_and_of_one_item(root: Path, item: Path, memfs: Memfs) -> None:

@@ -62,8 +62,8 @@ def test_a_dry_run_shows_and_stores_nothing(memory: Path, memfs: Memfs, root: Pa
     assert "Acme.md:6" in done.out
     assert git(root, "rev-parse", "HEAD") == before
     assert memfs("list").out == ""
-    told = memfs("import", str(memory), "--dry-run", "--json").json
-    assert (told["dry_run"], told["stored"], told["counts"]) == (True, 2, {"knowledge": 2})
+    report = memfs("import", str(memory), "--dry-run", "--json").json
+    assert (report["dry_run"], report["stored"], report["counts"]) == (True, 2, {"knowledge": 2})
 
 
 def test_exports_of_memfs_have_a_dry_run_too(memfs: Memfs, root: Path, tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_what_is_refused_skipped_kept_or_repeated_is_named(memfs: Memfs, tmp_pat
     assert f"kept: {path}/Ada.md:6: {name} was edited here" in kept.err
     assert memfs("import", str(path), "--replace").out.startswith("Imported 0 memories from claude-code")
     assert "long" in place.read_text()
-    told = memfs("import", str(path), "--json").json
-    assert told["same"] == 1
+    report = memfs("import", str(path), "--json").json
+    assert report["same"] == 1
 
 
 def test_what_is_no_longer_in_its_source_stays(memfs: Memfs, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_what_is_no_longer_in_its_source_stays(memfs: Memfs, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ((), "name a file or folder"),
         (("--from", "markdown"), "name a file or folder"),
@@ -151,7 +151,7 @@ def test_what_is_no_longer_in_its_source_stays(memfs: Memfs, tmp_path: Path) -> 
     ],
 )
 def test_what_cannot_be_imported_says_why(
-    arguments: tuple[str, ...], told: str, memfs: Memfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], message: str, memfs: Memfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wrong call or a missing file is one sentence, with the way out, and no traceback."""
     monkeypatch.chdir(tmp_path)
@@ -160,7 +160,7 @@ def test_what_cannot_be_imported_says_why(
     (tmp_path / "x.json").write_text("[]")
     done = memfs("import", *arguments)
     assert done.code in (1, 2)
-    assert told in done.err
+    assert message in done.err
     assert memfs("list").out == ""
 
 

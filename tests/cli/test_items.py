@@ -195,9 +195,9 @@ def test_a_file_that_a_person_made_is_called_new(root: Path, memfs: Memfs) -> No
     path = memfs("remember", "x", "--id", "lamp", "--json").json["path"]
     for name, text in ((path, (root / path).read_text() + "# mine\n"), ("mine.yaml", "content: my own\n")):
         (root / path).with_name(Path(name).name).write_text(text)
-    told = memfs("status").out
-    assert f"new {Path(path).parent}/mine.yaml" in told
-    assert f"edited {path}" in told
+    output = memfs("status").out
+    assert f"new {Path(path).parent}/mine.yaml" in output
+    assert f"edited {path}" in output
 
 
 def test_a_file_that_waits_and_was_edited_is_listed_once(root: Path, memfs: Memfs) -> None:

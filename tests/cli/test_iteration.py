@@ -39,14 +39,14 @@ def test_an_iteration_is_started_shown_closed_and_listed(memfs: Memfs, root: Pat
 
 def test_what_cannot_be_done_is_said(memfs: Memfs) -> None:
     """With the remedy and the usual exit codes."""
-    for words, said in (
+    for words, message in (
         (("show",), "there is no iteration yet"),
         (("close",), "no iteration is open"),
         (("close", "7"), "there is no iteration 7"),
     ):
         ran = memfs("state", "iteration", *words)
         assert ran.code == 1
-        assert said in ran.err
+        assert message in ran.err
     assert memfs("state", "iteration", "list", "7").code == 2
     assert memfs("state", "iteration", "start", "first").code == 2
     memfs("state", "iteration", "start", "7")

@@ -68,10 +68,10 @@ def test_status_tells_the_age_of_the_last_backup(memfs: Memfs, tmp_path: Path) -
     assert (overdue["overdue"], overdue["interval_hours"]) == (True, 1.0)
     assert "overdue" in memfs("--set", "backup.interval_hours=1", "status").out
     memfs("admin", "backup", "create", "--to", str(tmp_path / "b"))
-    told = memfs("--set", "backup.interval_hours=1", "status", "--json").json["backup"]
-    assert told["overdue"] is False
-    assert 0 <= told["age_seconds"] < 3600
-    assert told["path"].startswith(str(tmp_path / "b"))
+    backup = memfs("--set", "backup.interval_hours=1", "status", "--json").json["backup"]
+    assert backup["overdue"] is False
+    assert 0 <= backup["age_seconds"] < 3600
+    assert backup["path"].startswith(str(tmp_path / "b"))
     assert "ago" in memfs("status", "--all").out
 
 

@@ -28,16 +28,16 @@ def known(root: Path, memfs: Any) -> Any:
 @pytest.mark.parametrize("words", [["status"], ["status", "--all"]])
 def test_knowledge_comes_first_and_bytes_last(known: Any, words: list[str]) -> None:
     """What was learned of late and by whom, and what is disputed stand before any weight (D2)."""
-    told = known(*words).out
-    learned = next(line for line in told.splitlines() if line.startswith("learned"))
+    output = known(*words).out
+    learned = next(line for line in output.splitlines() if line.startswith("learned"))
     assert "2 in the last 7 days: " in learned
     assert "1 by coder" in learned
     assert "1 by people" in learned
-    newest = next(line for line in told.splitlines() if line.startswith("newest"))
+    newest = next(line for line in output.splitlines() if line.startswith("newest"))
     assert "We chose PostgreSQL for transactions" in newest
     assert "Deploys never happen on Fridays" in newest
-    assert "disputed   Deploys never happen on Fridays" in told
-    assert told.index("disputed") < (told.index("\nareas:") if "--all" in words else len(told))
+    assert "disputed   Deploys never happen on Fridays" in output
+    assert output.index("disputed") < (output.index("\nareas:") if "--all" in words else len(output))
 
 
 def test_knowledge_as_json(known: Any) -> None:
@@ -61,8 +61,8 @@ def test_a_workspace_without_memories_says_so(memfs: Any) -> None:
 
 def test_relevance_goes_from_0_to_100(known: Any) -> None:
     """A hit with every word asked for has 100, the others less by their scores, which JSON keeps (D2)."""
-    told = known("recall", "deploys on fridays").out
-    assert "relevance 100" in told
+    output = known("recall", "deploys on fridays").out
+    assert "relevance 100" in output
     hits = known("recall", "deploys never postgres", "--json").json["hits"]
     assert [hit["relevance"] for hit in hits] == sorted((hit["relevance"] for hit in hits), reverse=True)
     assert 0 < hits[-1]["relevance"] <= hits[0]["relevance"] < 100
@@ -73,22 +73,22 @@ def test_relevance_goes_from_0_to_100(known: Any) -> None:
 
 def test_help_offers_a_handful_of_kinds(memfs: Any) -> None:
     """Each with when to choose it; the others stay valid, and phases are not spoken of (D2)."""
-    told = memfs("remember", "--help").out
-    assert all(f"{name:<12} {use}" in told for name, use in OFFERED.items())
+    output = memfs("remember", "--help").out
+    assert all(f"{name:<12} {use}" in output for name, use in OFFERED.items())
     assert len(OFFERED) <= 7
     hidden = [kind.name for kind in BUILT_IN if kind.name not in OFFERED]
-    assert not any(f"  {name} " in told for name in hidden)
-    assert "--phase" not in told + memfs("recall", "--help").out + memfs("list", "--help").out
+    assert not any(f"  {name} " in output for name in hidden)
+    assert "--phase" not in output + memfs("recall", "--help").out + memfs("list", "--help").out
     assert memfs("remember", "Noted", "--type", "knowledge", "--phase", "refine").code == 0
 
 
 def test_a_review_is_reported_in_words(memfs: Any) -> None:
     """Neither who judged nor points are printed; JSON has both (C3)."""
     for text in ("We chose PostgreSQL because it is consistent", "it looks a bit odd somewhere today"):
-        told = memfs("remember", text, "--review")
-        assert "worth keeping" in told.out
-        assert "analyzer" not in told.out
-        assert "(+" not in told.out
-        assert "(-" not in told.out
+        result = memfs("remember", text, "--review")
+        assert "worth keeping" in result.out
+        assert "analyzer" not in result.out
+        assert "(+" not in result.out
+        assert "(-" not in result.out
     found = memfs("remember", "it looks a bit odd somewhere today", "--review", "--json").json
     assert {row["name"] for row in found["reviewers"]} == {"analyzer", "patterns", "knowledge-archaeologist"}

@@ -22,16 +22,16 @@ def test_feedback_says_what_it_changed(memfs: Memfs, apple: str) -> None:
     assert found.code == 0
     assert found.json["importance"] == 1.45
     assert (found.json["before"], found.json["due"], found.json["durability"]) == (1.0, False, "commit")
-    told = memfs("agent", "feedback", "app", "bad")
-    assert (told.code, told.out) == (0, "apple  importance 1.45 -> 0.87\n")
+    result = memfs("agent", "feedback", "app", "bad")
+    assert (result.code, result.out) == (0, "apple  importance 1.45 -> 0.87\n")
     assert " (it helped)" in memfs("log", apple).out
 
 
 @pytest.mark.parametrize("words", [("apple",), ("apple", "?"), ("+",)])
 def test_a_signal_that_is_none_is_refused(memfs: Memfs, apple: str, words: tuple[str, ...]) -> None:
     """The command ends with 2 and says what would be right."""
-    told = memfs("agent", "feedback", *words)
-    assert (told.code, len(told.err.splitlines())) == (2, 2), "the choices stand on one line"
+    result = memfs("agent", "feedback", *words)
+    assert (result.code, len(result.err.splitlines())) == (2, 2), "the choices stand on one line"
     assert memfs("agent", "feedback", "nobody", "+").code == 1
     assert memfs("show", apple, "--json").json["importance"] == 1
 
@@ -39,8 +39,8 @@ def test_a_signal_that_is_none_is_refused(memfs: Memfs, apple: str, words: tuple
 def test_a_weak_item_is_pruned_listed_and_brought_back(memfs: Memfs, root: Path, apple: str) -> None:
     """From bad signals to the archive and back, by commands alone (M3)."""
     for _ in range(5):
-        told = memfs("agent", "feedback", apple, "-")
-    assert "weak enough to be pruned" in told.err
+        result = memfs("agent", "feedback", apple, "-")
+    assert "weak enough to be pruned" in result.err
     dry = memfs("admin", "prune", "--dry-run", "--json").json
     assert ([row["id"] for row in dry["pruned"]], dry["action"], dry["revision"]) == (["apple"], "archive", None)
     assert "id: apple" in memfs("admin", "prune", "--dry-run").out
@@ -88,10 +88,10 @@ def test_stats_says_why_nothing_is_counted(memfs: Memfs, root: Path, apple: str)
     (place,) = {path.parent for path in (root / ".git" / "memfs").rglob("journal")}
     (place / "usage.db").mkdir()
     assert [hit["id"] for hit in memfs("recall", "apple", "--json").json["hits"]] == [apple]
-    told = memfs("status", "--json")
-    assert told.json["usage"] == {"items": 0, "uses": 0}
+    result = memfs("status", "--json")
+    assert result.json["usage"] == {"items": 0, "uses": 0}
     why = f"{place / 'usage.db'}: something else is in the place of a database (remove it)"
-    assert f"uses were not counted: {why}" in told.err
+    assert f"uses were not counted: {why}" in result.err
 
 
 def test_what_list_prints_can_be_remembered_again(memfs: Memfs, apple: str) -> None:

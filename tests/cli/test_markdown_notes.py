@@ -62,15 +62,15 @@ def test_importing_again_takes_what_changed_there(notes: Path, memfs: Any) -> No
     cups = notes / "sub" / "cups.md"
     cups.write_text("# Cups\n\nThey are in the drawer.\n")
     (notes / "tea.md").write_text(NOTE.replace("author: Ada", "author: Bo"))
-    told = memfs("import", str(cups), str(notes / "tea.md"), "--json").json
-    assert (told["stored"], told["updated"]) == (0, 2)
+    report = memfs("import", str(cups), str(notes / "tea.md"), "--json").json
+    assert (report["stored"], report["updated"]) == (0, 2)
     assert shown(memfs, "drawer")["title"] == "Cups"
     assert shown(memfs, "boil water")["metadata"]["author"] == "Bo"
     tea = shown(memfs, "boil water")["id"]
     memfs("update", tea, "Boil it twice")
     (notes / "tea.md").write_text(NOTE.replace("Boil", "Heat"))
-    told = memfs("import", str(notes))
-    assert "1 edited here and left alone" in told.out
+    report = memfs("import", str(notes))
+    assert "1 edited here and left alone" in report.out
     assert memfs("show", tea, "--json").json["content"] == "Boil it twice"
 
 
@@ -78,22 +78,22 @@ def test_several_paths_of_several_sorts(notes: Path, root: Path, memfs: Any) -> 
     """Markdown is taken together, agents' instructions are not; what cannot be read is named, exit code 1 (D2)."""
     (root / "AGENTS.md").write_text("# Rules\n\n- Always run the tests.\n")
     (root / "bad.md").write_bytes(b"fine\n\xff")
-    told = memfs("import", str(notes / "tea.md"), str(root / "AGENTS.md"), str(root / "bad.md"))
-    assert told.code == 1
-    assert "1 memory (1 procedural) from markdown, 3 paths" in told.out
-    assert "AGENTS.md: agents' instructions" in told.err
-    assert "bad.md:2: not UTF-8 text" in told.err
+    result = memfs("import", str(notes / "tea.md"), str(root / "AGENTS.md"), str(root / "bad.md"))
+    assert result.code == 1
+    assert "1 memory (1 procedural) from markdown, 3 paths" in result.out
+    assert "AGENTS.md: agents' instructions" in result.err
+    assert "bad.md:2: not UTF-8 text" in result.err
 
 
 def test_refused_lines_are_left_out(root: Path, memfs: Any) -> None:
     """Each line that is refused is named, with exit code 1, and the others are stored (D2)."""
     file = root / "x.jsonl"
     file.write_text('{"content": "One"}\n{"conten": "Two"}\nnot json\n{"content": "Four"}\n')
-    told = memfs("import", str(file))
-    assert told.code == 1
-    assert "2 left out" in told.out or "2 lines left out" in told.out
-    assert f"{file}:2" in told.err
-    assert f"{file}:3" in told.err
+    result = memfs("import", str(file))
+    assert result.code == 1
+    assert "2 left out" in result.out or "2 lines left out" in result.out
+    assert f"{file}:2" in result.err
+    assert f"{file}:3" in result.err
     assert len(memfs("list", "--json").json["items"]) == 2
 
 
@@ -105,9 +105,9 @@ def test_refused_documents_are_left_out(root: Path, memfs: Any, tmp_path: Path) 
     memfs("export", str(out))
     memfs("update", "a", "another text")
     memfs("forget", "b")
-    told = memfs("import", str(out), "--json")
-    assert (told.code, told.json["stored"]) == (1, 1)
-    assert [one["where"] for one in told.json["refused"]] == [f"{out}:1"]
+    result = memfs("import", str(out), "--json")
+    assert (result.code, result.json["stored"]) == (1, 1)
+    assert [one["where"] for one in result.json["refused"]] == [f"{out}:1"]
     assert memfs("show", "b").code == 0
 
 

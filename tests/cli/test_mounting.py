@@ -97,14 +97,14 @@ def test_a_read_only_file_system_will_do(both: Callable[..., Ran], root: Path, t
     """P7: nothing below a mount is ever written, so that it need not be writable."""
     assert both("status").code == 0
     read_only = f"mount --bind {tmp_path}/T {tmp_path}/T && mount -o remount,bind,ro {tmp_path}/T"
-    asking = f'exec "{sys.executable}" -m memfs -C {root} --set mounts.team=../T recall billing connections'
+    recall = f'exec "{sys.executable}" -m memfs -C {root} --set mounts.team=../T recall billing connections'
     try:
         tried = subprocess.run(["unshare", "-rm", "sh", "-c", read_only], capture_output=True, check=False, timeout=30)
     except FileNotFoundError:
         pytest.skip("there is no unshare here")
     if tried.returncode:
         pytest.skip("this user may not make a file system read-only")
-    script = f"{read_only} && ! touch {tmp_path}/T/x && {asking}"
+    script = f"{read_only} && ! touch {tmp_path}/T/x && {recall}"
     done = subprocess.run(
         ["unshare", "-rm", "sh", "-c", script], capture_output=True, text=True, check=False, timeout=60
     )

@@ -38,10 +38,10 @@ def test_a_session_is_consolidated(memfs: Memfs, root: Path) -> None:
         memfs("remember", text, "--type", "working", "--session", "s1")
 
     before = git(root, "rev-parse", "HEAD").strip()
-    told = memfs("agent", "consolidate", "--session", "s1")
+    result = memfs("agent", "consolidate", "--session", "s1")
 
-    assert "2 working memories of s1: 1 kept, 2 cleared\n" in told.out
-    assert f"'memfs undo --commit {git(root, 'rev-parse', '--short=12', 'HEAD').strip()}'" in told.err
+    assert "2 working memories of s1: 1 kept, 2 cleared\n" in result.out
+    assert f"'memfs undo --commit {git(root, 'rev-parse', '--short=12', 'HEAD').strip()}'" in result.err
     assert git(root, "rev-parse", "HEAD~1").strip() == before
     assert memfs("list", "--type", "working", "--json").json["items"] == []
     (item,) = memfs("list", "--type", "semantic", "--json").json["items"]
@@ -68,11 +68,11 @@ def test_what_stays_is_reported(memfs: Memfs, root: Path) -> None:
     files["a-pin"].write_text(files["a-pin"].read_text() + "pinned: true\n")
     files["broken"].write_text(files["broken"].read_text().replace("content:", "contents:"))
 
-    told = memfs("agent", "consolidate", "--session", "s1")
+    result = memfs("agent", "consolidate", "--session", "s1")
 
-    assert ", 1 cleared\n" in told.out
-    assert "  a-pin is pinned, and stays\n" in told.out
-    assert "  broken stays: its file cannot be read as it is now" in told.out
+    assert ", 1 cleared\n" in result.out
+    assert "  a-pin is pinned, and stays\n" in result.out
+    assert "  broken stays: its file cannot be read as it is now" in result.out
 
 
 @pytest.mark.parametrize("words", [("agent", "consolidate"), ("agent", "consolidate", "--session")])

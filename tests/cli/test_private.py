@@ -43,9 +43,9 @@ def test_it_says_where_it_lies_and_what_it_holds(memfs: Memfs, clones: tuple[Pat
 def test_who_shares_is_the_author_of_the_commit(memfs: Memfs, clones: tuple[Path, Path]) -> None:
     """A person decides to publish; whose words it has, the file says (C6)."""
     first = clones[0]
-    said = Origin(agent="claude-code", session="s-1")
+    origin = Origin(agent="claude-code", session="s-1")
     with open_workspace(find_place(str(first), {}).root, watch=False) as workspace:
-        workspace.store.put(MemoryItem("Backups go to Oslo.", "semantic", id="backups", origin=said))
+        workspace.store.put(MemoryItem("Backups go to Oslo.", "semantic", id="backups", origin=origin))
     assert memfs("-C", str(first), "share", "region", "backups").code == 0
     assert git(first, "log", "-1", "--format=%an: %s") == "Ada Person: Share 2 memories\n"
     assert memfs("-C", str(first), "show", "backups", "--json").json["origin"]["agent"] == "claude-code"

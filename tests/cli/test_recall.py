@@ -56,8 +56,8 @@ def test_explain_tells_what_use_taught(filled: Memfs) -> None:
     for question in ("deploy database login", "crashed page deploy transactions", "chose postgresql care login"):
         filled("recall", question, *learn)
         filled("show", "deploy", *learn)
-    told = filled("recall", "deploy", "--explain", *learn).out
-    assert re.search(r"because score .* learned 1\.\d", told)
+    output = filled("recall", "deploy", "--explain", *learn).out
+    assert re.search(r"because score .* learned 1\.\d", output)
     assert "learned" not in filled("recall", "deploy", "--explain").out
 
 
@@ -130,12 +130,12 @@ def test_the_newest_version_of_a_fact_is_shown_with_the_earlier_ones(memfs: Memf
         }
     ]
     assert f"\n| earlier versions: {line}\n" in memfs("recall", "deploy window", "--fenced").out
-    assert told(memfs, "deploy window", "--why-not", "first")[0] == "version"
+    assert why_not(memfs, "deploy window", "--why-not", "first")[0] == "version"
     assert len(memfs("recall", "deploy window", "--no-dedupe", "--json").json["hits"]) == 2
     assert len(memfs("recall", "the previous deploy window", "--json").json["hits"]) == 2
 
 
-def told(memfs: Memfs, *arguments: str) -> tuple[str, str]:
+def why_not(memfs: Memfs, *arguments: str) -> tuple[str, str]:
     """What became of a memory, as JSON has it: the reason, and the sentence."""
     found = memfs("recall", *arguments, "--json").json
     return found["reason"], found["explanation"]
@@ -143,15 +143,15 @@ def told(memfs: Memfs, *arguments: str) -> tuple[str, str]:
 
 def test_why_not_says_what_became_of_a_memory(root: Path, filled: Memfs) -> None:
     """--why-not ID names why a memory is not among the hits, with what it scored."""
-    assert told(filled, "database", "--why-not", "database") == ("hit", "it is hit 1 of 1")
-    assert told(filled, "database", "--why-not", "crash") == ("words", "it has none of 'database'")
+    assert why_not(filled, "database", "--why-not", "database") == ("hit", "it is hit 1 of 1")
+    assert why_not(filled, "database", "--why-not", "crash") == ("words", "it has none of 'database'")
     sought = ("database", "--type", "procedural", "--since", "1d", "--why-not", "database")
-    assert told(filled, *sought) == ("filter", "it does not fit type")
+    assert why_not(filled, *sought) == ("filter", "it does not fit type")
     filled("remember", "We chose PostgreSQL for transactions!", "--id", "again", "--title", "The database")
-    assert told(filled, "database", "--why-not", "again") == ("repeat", "it says what the hit database says")
+    assert why_not(filled, "database", "--why-not", "again") == ("repeat", "it says what the hit database says")
     filled("remember", "The database of the shop is backed up", "--id", "backup")
-    reason, said = told(filled, "which database", "-n", "1", "--why-not", "backup", "--no-dedupe")
-    assert (reason, said) == ("rank", "it is number 3 of 3 that were found, and the answer has the best 1")
+    reason, sentence = why_not(filled, "which database", "-n", "1", "--why-not", "backup", "--no-dedupe")
+    assert (reason, sentence) == ("rank", "it is number 3 of 3 that were found, and the answer has the best 1")
     ran = filled("recall", "which database", "-n", "1", "--why-not", "backup")
     assert ran.out.startswith("backup  it is number 3 of 3 that were found")
     assert "because score" in ran.out
@@ -159,11 +159,11 @@ def test_why_not_says_what_became_of_a_memory(root: Path, filled: Memfs) -> None
     whole = filled("recall", "which database", "--no-dedupe", "--json").json["hits"]
     alone = filled("recall", "which database", "-n", "1", "--no-dedupe", "--why-not", "backup", "--json").json
     assert [round(alone["score"], 6)] == [hit["score"] for hit in whole if hit["id"] == "backup"]  # judged as a hit is
-    assert told(filled, "database", "--budget", "12", "--no-dedupe", "--why-not", "backup")[0] == "budget"
-    assert told(filled, "database", "--why-not", "nowhere") == ("missing", "no memory is called 'nowhere'")
+    assert why_not(filled, "database", "--budget", "12", "--no-dedupe", "--why-not", "backup")[0] == "budget"
+    assert why_not(filled, "database", "--why-not", "nowhere") == ("missing", "no memory is called 'nowhere'")
     path = root / filled("show", "backup", "--json").json["path"]
     path.write_text("content: [broken")
-    assert told(filled, "database", "--why-not", "backup")[0] == "invalid"
+    assert why_not(filled, "database", "--why-not", "backup")[0] == "invalid"
 
 
 def test_why_not_tells_of_trust_the_archive_and_what_is_over(root: Path, filled: Memfs) -> None:
@@ -174,8 +174,8 @@ def test_why_not_tells_of_trust_the_archive_and_what_is_over(root: Path, filled:
     path.write_text(
         path.read_text().replace("content:", "status: superseded\nexpires: 2026-01-01T00:00:00Z\ncontent:", 1)
     )
-    assert told(filled, "branches", "--fenced", "--why-not", "branches")[0] == "trust"
-    assert told(filled, "branches", "--why-not", "branches")[0] == "hit"
+    assert why_not(filled, "branches", "--fenced", "--why-not", "branches")[0] == "trust"
+    assert why_not(filled, "branches", "--why-not", "branches")[0] == "hit"
     found = filled("recall", "branches", "--why-not", "old", "--json").json
     assert found["notes"][0] == "it is superseded, which halves its score"
     assert found["notes"][1].startswith("it expired on 2026-01-01")
@@ -183,7 +183,7 @@ def test_why_not_tells_of_trust_the_archive_and_what_is_over(root: Path, filled:
     archived = root / "ContextMemory/archive/pruned/convention" / path.name
     archived.parent.mkdir(parents=True)
     path.rename(archived)
-    assert told(filled, "branches", "--why-not", "branches")[0] == "pruned"
+    assert why_not(filled, "branches", "--why-not", "branches")[0] == "pruned"
 
 
 def test_explain_names_what_was_left_out(filled: Memfs) -> None:
@@ -230,14 +230,14 @@ def test_a_question_about_someone_unknown_takes_more_to_be_answered(memfs: Memfs
         memfs("remember", f"The ferry {number} was late", "--id", f"told-{number}")
     memfs("remember", "Ada has a violin", "--id", "ada")
     memfs("remember", "The express to Leeds is on time", "--id", "train")
-    for question, said in {
+    for question, expected in {
         "does Grace have a violin": True,
         "does grace have a violin": False,
         "does Ada or Grace have a violin": False,
         "is the express to Leedz": False,
         "hat die Grace eine Violin": False,
     }.items():
-        assert ("nothing_fits" in memfs("recall", question, "--json").json) == said, question
+        assert ("nothing_fits" in memfs("recall", question, "--json").json) == expected, question
 
 
 def test_a_word_in_another_form_of_its_language_counts_as_held(memfs: Memfs) -> None:

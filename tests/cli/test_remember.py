@@ -207,8 +207,10 @@ def test_a_kind_of_ones_own_gets_what_it_requires(root: Path, memfs: Memfs) -> N
     refused = memfs("remember", "Ada knows the depot", "--type", "social")
     assert (refused.code, "data" in refused.err) == (1, True)
     assert memfs("list", "--json").json["items"] == []
-    told = memfs("remember", "Ada knows the depot", "--type", "social", "--data", "person=Ada", "--id", "ada", "--json")
-    assert memfs("show", told.json["id"], "--json").json["data"] == {"person": "Ada"}
+    result = memfs(
+        "remember", "Ada knows the depot", "--type", "social", "--data", "person=Ada", "--id", "ada", "--json"
+    )
+    assert memfs("show", result.json["id"], "--json").json["data"] == {"person": "Ada"}
     memfs("update", "ada", "--data", "team=depot")
     assert memfs("show", "ada", "--json").json["data"] == {"person": "Ada", "team": "depot"}
     assert "--data: 'Ada' has no name and value" in memfs("remember", "x", "--data", "Ada").err
@@ -475,7 +477,7 @@ def test_what_cannot_be_a_weight_or_an_end_is_unclear(memfs: Memfs, options: lis
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["x", "--tag", "ok", "--tag", ""], "memfs: --tag 2: is empty"),
         (["x", "--title", "x" * 600], "memfs: --title: has 600 characters"),
@@ -485,9 +487,9 @@ def test_what_cannot_be_a_weight_or_an_end_is_unclear(memfs: Memfs, options: lis
         (["--weird"], "goes after '--'"),
     ],
 )
-def test_what_is_refused_is_named_as_it_was_given(memfs: Memfs, arguments: list[str], told: str) -> None:
+def test_what_is_refused_is_named_as_it_was_given(memfs: Memfs, arguments: list[str], message: str) -> None:
     """Nobody looks for a file that was never written: the option is named, or standard input."""
     refused = memfs("remember", *arguments, stdin="a\0b")
     assert refused.code != 0
-    assert told in refused.err
+    assert message in refused.err
     assert ".yaml" not in refused.err

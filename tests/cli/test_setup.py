@@ -232,7 +232,7 @@ def test_config_sets_a_value_and_keeps_the_rest_of_the_file(root: Path, memfs: M
 def test_config_refuses_what_would_close_the_workspace(root: Path, memfs: Memfs) -> None:
     """An unknown name is refused with the nearest, a wrong value with what would be right; nothing is written."""
     before = (root / "memfs.toml").read_text()
-    for words, said in (
+    for words, message in (
         (("recall.limti", "3"), "did you mean 'recall.limit'?"),
         (("recall.limit", "many"), "not a whole number"),
         (("index.engine", "sqlit"), "did you mean 'sqlite'?"),
@@ -241,7 +241,7 @@ def test_config_refuses_what_would_close_the_workspace(root: Path, memfs: Memfs)
         (("--user", "recall.limit"), "memfs config --user KEY VALUE"),
     ):
         ran = memfs("config", *words)
-        assert (ran.code, ran.out, said in ran.err) == (2, "", True), (words, ran.err)
+        assert (ran.code, ran.out, message in ran.err) == (2, "", True), (words, ran.err)
     overruled = memfs("config", "index.engine", "memory")
     assert (overruled.code, "MEMFS_INDEX_ENGINE goes before it" in overruled.err) == (1, True)
     memfs("config", "--unset", "index.engine")
@@ -334,8 +334,8 @@ def test_init_takes_in_a_memory_that_lost_its_repository(root: Path, memfs: Memf
 def test_a_rule_by_which_git_ignores_memory_is_named(bare: Memfs, project: Path) -> None:
     """init and check say which line of which file keeps git from memory files; a rule for others is no matter."""
     (project / ".gitignore").write_text("*.log\nContextMemory/\n")
-    for told in (bare("init", str(project)).err, bare("-C", str(project), "check").out):
-        assert "git ignores memory files by .gitignore:2 ContextMemory/" in told
-        assert "remove that rule" in told
+    for output in (bare("init", str(project)).err, bare("-C", str(project), "check").out):
+        assert "git ignores memory files by .gitignore:2 ContextMemory/" in output
+        assert "remove that rule" in output
     (project / ".gitignore").write_text("*.log\nContextMemory/\n!ContextMemory/\n")
     assert "ignores" not in bare("-C", str(project), "check").out

@@ -78,7 +78,7 @@ def test_a_refused_document_is_named_by_its_line(memfs: Memfs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "given", "code", "said"),
+    ("words", "given", "code", "message"),
     [
         (("store",), "", 2, "Missing argument 'TYPE'"),
         (("store", "feedback"), "", 2, "'feedback' is not one of 'state_update', 'agent_output'"),
@@ -94,10 +94,10 @@ def test_a_refused_document_is_named_by_its_line(memfs: Memfs) -> None:
         (("resume", "mine"), "", 1, "continuation token 'mine' is none that memfs gave out"),
     ],
 )
-def test_what_cannot_be_done_is_said(memfs: Memfs, words: tuple[str, ...], given: str, code: int, said: str) -> None:
+def test_what_cannot_be_done_is_said(memfs: Memfs, words: tuple[str, ...], given: str, code: int, message: str) -> None:
     """With the remedy and the usual exit codes; nothing of a text that is no JSON is stored."""
     ran = memfs("state", *words, stdin=given)
-    assert (ran.code, said in ran.err) == (code, True), ran.err
+    assert (ran.code, message in ran.err) == (code, True), ran.err
     assert "0 iterations" in memfs("state", "iteration", "list").err
 
 

@@ -34,11 +34,11 @@ def test_status_and_reindex_count_iterations_and_documents(root: Path, memfs: Me
     with ContextMemory(root) as memory:
         memory.start_iteration(3)
         memory.store_agent_output({"agent_type": "Ranking", "task_id": "t"})
-    told = {"iterations": 1, "archived": 0, "open": 3, "documents": 2}
-    assert memfs("status", "--json").json["states"] == told
+    expected = {"iterations": 1, "archived": 0, "open": 3, "documents": 2}
+    assert memfs("status", "--json").json["states"] == expected
     assert "iterations 1, number 3 is open; 2 documents" in memfs("status").out
     assert memfs("admin", "reindex", "--json").json["state_documents"] == 2
-    assert memfs("status", "--json").json["states"] == told
+    assert memfs("status", "--json").json["states"] == expected
 
 
 def test_iterations_that_are_all_archived_are_still_told(root: Path, memfs: Memfs) -> None:

@@ -22,6 +22,6 @@ def test_status_looks_at_all_files_once(memfs: Memfs, monkeypatch: pytest.Monkey
         return listings(self, folder, hidden)
 
     monkeypatch.setattr(Tree, "listings", counted)
-    told = memfs("status").out
-    assert ("items      1\n" in told, "stale" in told) == (True, False)
+    output = memfs("status").out
+    assert ("items      1\n" in output, "stale" in output) == (True, False)
     assert [folder for folder in walks if "ContextMemory/memories".startswith(folder)] == ["ContextMemory"]

@@ -30,9 +30,9 @@ def test_documents_go_to_standard_output_and_into_a_file(filled: Path, memfs: Me
     assert done.code == 0, done.err
     assert "2 documents (2 hypothesis)" in done.out
     assert place.read_text().startswith("path,type,iteration,sha256,id,rating,agent,")
-    told = memfs("state", "export", str(place), "--replace", "--json").json
-    assert told["counts"]["system_state"] == 1
-    assert told["bytes"] == place.stat().st_size
+    report = memfs("state", "export", str(place), "--replace", "--json").json
+    assert report["counts"]["system_state"] == 1
+    assert report["bytes"] == place.stat().st_size
     assert not list(tmp_path.glob("*.tmp"))
 
 
@@ -55,8 +55,8 @@ def test_an_export_has_all_memories_and_is_read_back(memfs: Memfs, bare: Memfs, 
     page = next((root / "ContextMemory").rglob("x.yaml"))
     page.write_text(f"# mine\n{page.read_text()}")
     place = tmp_path / "memories.jsonl"
-    told = memfs("export", str(place))
-    assert f"Exported 2 memories to {place} (" in told.out
+    result = memfs("export", str(place))
+    assert f"Exported 2 memories to {place} (" in result.out
     assert [json.loads(line)["document"]["content"] for line in memfs("export").out.splitlines()] == [
         "by an agent",
         "a text",
@@ -141,7 +141,7 @@ def test_lines_without_an_id_are_stored_once(memfs: Memfs, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "message"),
     [
         ('{"text": "hello"}', "did you mean 'content'?"),
         ('[{"content": "hello"}]', "a JSON array, where one object per line is expected"),
@@ -149,10 +149,10 @@ def test_lines_without_an_id_are_stored_once(memfs: Memfs, tmp_path: Path) -> No
         ("plain words", "--from markdown"),
     ],
 )
-def test_what_is_no_line_of_a_memory_says_what_would_be(memfs: Memfs, written: str, told: str) -> None:
+def test_what_is_no_line_of_a_memory_says_what_would_be(memfs: Memfs, written: str, message: str) -> None:
     """The refusal names what was probably meant, in words of the command line."""
     done = memfs("import", "-", stdin=written)
-    assert (done.code, told in done.err) == (1, True)
+    assert (done.code, message in done.err) == (1, True)
 
 
 def test_a_place_for_an_export_is_kept_from_harm(filled: Path, memfs: Memfs, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_place_for_an_export_is_kept_from_harm(filled: Path, memfs: Memfs, tmp
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("state", "export", "--type", "nonsense"), "agent_output"),
         (("state", "export", "--iteration", "five"), "3-7"),
@@ -178,11 +178,11 @@ def test_a_place_for_an_export_is_kept_from_harm(filled: Path, memfs: Memfs, tmp
         (("export", "--json"), "FILE"),
     ],
 )
-def test_what_cannot_be_meant_is_explained(root: Path, memfs: Memfs, arguments: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_meant_is_explained(root: Path, memfs: Memfs, arguments: tuple[str, ...], message: str) -> None:
     """Exit code 2, with what would be right."""
     done = memfs(*arguments, stdin="")
     assert done.code == 2
-    assert told in (done.out if "--json" in arguments else done.err)
+    assert message in (done.out if "--json" in arguments else done.err)
 
 
 def test_a_missing_document_makes_the_exit_code_1(filled: Path, memfs: Memfs, tmp_path: Path) -> None:

@@ -57,9 +57,9 @@ def test_the_classes_of_python_name_the_other_value(contested: Path) -> None:
 def test_who_says_what_to_decide_but_not_how_is_told_how(contested: Path, memfs: Memfs) -> None:
     """Without --keep the error says how a field is decided (B3)."""
     assert contested
-    told = memfs("team", "conflicts", "resolve", "deploy")
-    assert told.code == 1
-    assert "'memfs team conflicts resolve deploy --keep kept' (or lost) decides a field" in told.err
+    result = memfs("team", "conflicts", "resolve", "deploy")
+    assert result.code == 1
+    assert "'memfs team conflicts resolve deploy --keep kept' (or lost) decides a field" in result.err
     assert "no merge in progress left" in memfs("team", "conflicts", "resolve", "other").err
 
 

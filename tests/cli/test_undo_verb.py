@@ -65,10 +65,10 @@ def test_undo_names_what_stays(poisoned: Path, memfs: Memfs) -> None:
     """What somebody edited later is reported with the value it keeps, and what to do (B2)."""
     memfs("update", "wiki", "Passwords never belong into the wiki")
     memfs("update", "deploy", "We deploy at noon")
-    told = memfs("undo", "--session", "s-2")
-    assert "wiki.yaml: it was edited since, and stays" in told.out
-    assert "deploy.yaml content: We deploy at noon (without the later edit: We deploy on Tuesdays)" in told.out
-    assert "memfs forget ID" in told.err
+    result = memfs("undo", "--session", "s-2")
+    assert "wiki.yaml: it was edited since, and stays" in result.out
+    assert "deploy.yaml content: We deploy at noon (without the later edit: We deploy on Tuesdays)" in result.out
+    assert "memfs forget ID" in result.err
 
 
 def test_undo_needs_to_know_whose(memfs: Memfs) -> None:
@@ -83,9 +83,9 @@ def test_undo_needs_to_know_whose(memfs: Memfs) -> None:
 
 def test_blame_shows_fields(poisoned: Path, memfs: Memfs) -> None:
     """Field by field with commit, day and who; one field alone; a script gets everything (B2)."""
-    told = memfs("team", "blame", "deploy").out.splitlines()
-    assert any("mole, session s-2, via cli" in line and line.endswith("content: We deploy at night") for line in told)
-    assert any("planner, session s-1, via cli" in line and "created:" in line for line in told)
+    lines = memfs("team", "blame", "deploy").out.splitlines()
+    assert any("mole, session s-2, via cli" in line and line.endswith("content: We deploy at night") for line in lines)
+    assert any("planner, session s-1, via cli" in line and "created:" in line for line in lines)
     (row,) = memfs("team", "blame", "deploy", "content", "--json").json["fields"]
     assert (row["agent"], row["session"], row["source"], row["subject"]) == (
         "mole",
@@ -105,9 +105,9 @@ def test_blame_shows_hostile_text_as_escapes(root: Path, memfs: Memfs) -> None:
     path.write_text('content: "a\\e[31m red \\u202e herring"\n')
     git(root, "add", "-A")
     git(root, "commit", "-qm", "Plant")
-    told = memfs("team", "blame", "x", "--as-of", "HEAD")
-    assert "\x1b" not in told.out + told.err
-    assert "\u202e" not in told.out + told.err
+    result = memfs("team", "blame", "x", "--as-of", "HEAD")
+    assert "\x1b" not in result.out + result.err
+    assert "\u202e" not in result.out + result.err
 
 
 def test_what_is_shown_or_listed_is_on_record(poisoned: Path, memfs: Memfs) -> None:

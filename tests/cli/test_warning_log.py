@@ -14,10 +14,10 @@ def test_p4_a_recorded_outcome_tells_what_it_was_warned_with(memfs: Memfs, root:
     """What 'warn' told about these files in this session stands in the episode, with what --warned names (P4)."""
     failed = memfs(*_DONE, "edited the token check", "--outcome", "failure", "--error", "KeyError 'sub'", "--json").json
     assert failed["warned"] == []
-    told = memfs(
+    result = memfs(
         "agent", "warn", "--file", "src/auth.py", "--agent", "coder", "--session", "s1", "change the login", "--json"
     )
-    assert told.json["ids"] == [failed["id"]]
+    assert result.json["ids"] == [failed["id"]]
 
     went_well = memfs(*_DONE, "looked at the claims first", "--outcome", "success", "--warned", "some-rule", "--json")
     elsewhere = memfs("agent", "episode", "record", "read it", "--file", "docs/a.md", "--outcome", "success", "--json")
