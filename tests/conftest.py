@@ -181,9 +181,9 @@ def memfs(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     def call(root: Path, *words: str, code: int = 0) -> str:
         capsys.readouterr()
         found = run(["-C", str(root), *words])
-        said = capsys.readouterr()
-        assert found == code, said
-        return said.out + said.err
+        captured = capsys.readouterr()
+        assert found == code, captured
+        return captured.out + captured.err
 
     return call
 

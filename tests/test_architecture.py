@@ -247,9 +247,9 @@ def test_the_names_of_configuration_stand_in_one_module() -> None:
     for name, source in sources().items():
         texts = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}  # docstrings
         for node in source.nodes:
-            said = node.value if isinstance(node, ast.Constant) and id(node) not in texts else None
-            if isinstance(said, str) and SPELLED.fullmatch(said):
-                wrong.append(f"{name}:{said}")
+            text = node.value if isinstance(node, ast.Constant) and id(node) not in texts else None
+            if isinstance(text, str) and SPELLED.fullmatch(text):
+                wrong.append(f"{name}:{text}")
     assert [one for one in wrong if not one.startswith("memfs.config_names:")] == []
 
 

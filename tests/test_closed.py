@@ -55,7 +55,7 @@ def public(part: object) -> dict[str, object]:
 
 def argument(parameter: inspect.Parameter) -> Any:
     """Something that a parameter may be given."""
-    said = str(parameter.annotation)
+    annotation = str(parameter.annotation)
     for word, value in (
         ("Callable", lambda *_, **__: None),
         ("MemoryItem", MemoryItem("something else", "knowledge")),
@@ -70,7 +70,7 @@ def argument(parameter: inspect.Parameter) -> Any:
         ("int", 1),
         ("bool", True),
     ):
-        if word in said:
+        if word in annotation:
             return value
     return object()
 

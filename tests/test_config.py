@@ -479,6 +479,6 @@ def test_a_memory_context_asks_for_what_is_learned(tmp_path: Path) -> None:
     context = tmp_path / "ContextMemory/configuration/memory_context.yaml"
     context.parent.mkdir(parents=True)
     context.write_text("metadata: {type: memory, name: shop}\n")
-    told = load(tmp_path, environ={"MEMFS_LEARNING_RULES": "suggest"})
-    assert (told.learning.patterns, told.learning.rules) == ("write", "suggest")
-    assert told.origins["learning.patterns"] == "ContextMemory/configuration/memory_context.yaml"
+    config = load(tmp_path, environ={"MEMFS_LEARNING_RULES": "suggest"})
+    assert (config.learning.patterns, config.learning.rules) == ("write", "suggest")
+    assert config.origins["learning.patterns"] == "ContextMemory/configuration/memory_context.yaml"

@@ -134,11 +134,11 @@ def test_the_standard_library_knows_the_fields() -> None:
     ours, theirs = both(**FROZEN)
     assert dataclasses.is_dataclass(ours)
 
-    def told(cls: Any) -> list[Any]:
+    def fields_of(cls: Any) -> list[Any]:
         rows = dataclasses.fields(cls)
         return [(one.name, one.type, one.default, one.init, one.hash, one.kw_only, one.metadata) for one in rows]
 
-    assert told(ours) == told(theirs)
+    assert fields_of(ours) == fields_of(theirs)
     assert dataclasses.asdict(ours("a")) == dataclasses.asdict(theirs("a"))
     assert ours.__dataclass_params__.frozen
 

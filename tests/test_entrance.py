@@ -33,8 +33,8 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
 def test_what_is_remembered_is_recalled(workspace: Workspace) -> None:
     """A text is remembered with whatever fields a program has, and found by a question with filters (B5)."""
     tags = (tag for tag in ["deploy", "friday"])
-    told: list[object] = []
-    workspace.behaviours.on("memory_stored", told.append)
+    events: list[object] = []
+    workspace.behaviours.on("memory_stored", events.append)
     made = workspace.remember("Deploys happen on Fridays", "procedural", tags=tags, timestamp="2026-03-01T10:00Z")
     workspace.remember("Staging is rebuilt on Sundays")
     assert (made.type, made.tags, made.timestamp) == (
@@ -47,7 +47,7 @@ def test_what_is_remembered_is_recalled(workspace: Workspace) -> None:
     answer = workspace.recall("when are deploys", limit=5, types=["procedural"], since="2026-01-01")
     assert [hit.item.id for hit in answer] == [made.id]
     assert len(answer) == 1
-    assert len(told) == 2
+    assert len(events) == 2
 
 
 def test_memories_are_listed_newest_first(workspace: Workspace) -> None:

@@ -103,13 +103,13 @@ def test_44_a_dead_observer_is_noticed(resident: Workspace) -> None:
 
 def test_44_a_library_that_cannot_be_stopped_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread of the library that died with a lock locked leaves who stops the others waiting (faults row 44)."""
-    hearing = FileEvents(tmp_path, lambda _paths, _folder: None, lambda: None)
-    observer, unlocked = hearing._observer, threading.Event()
+    events = FileEvents(tmp_path, lambda _paths, _folder: None, lambda: None)
+    observer, unlocked = events._observer, threading.Event()
     assert observer is not None
     stop = observer.stop
     monkeypatch.setattr(observer, "stop", lambda: unlocked.wait() and stop())
     monkeypatch.setattr("memfs.watch._LONGEST_END", 0.01)
-    hearing.close()
+    events.close()
     assert observer.is_alive()
     unlocked.set()
     observer.join()

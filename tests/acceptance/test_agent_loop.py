@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from kit.model_server import ModelReply, ModelServer, Request, says
+from kit.model_server import ModelReply, ModelServer, Request, chat_reply
 from memfs import MemoryItem, MemoryLayer, Query, Workspace, open_workspace
 
 CODE = Path(__file__).resolve().parents[2] / "examples" / "agent_loop"
@@ -185,7 +185,7 @@ def played(loop: ModuleType) -> Callable[[Request], ModelReply]:
 
     def answer(asked: Request) -> ModelReply:
         message = asyncio.run(loop.models.Script().answer(asked.body["messages"], asked.body["tools"]))
-        return says(message.pop("content"), **message)
+        return chat_reply(message.pop("content"), **message)
 
     return answer
 
@@ -242,9 +242,11 @@ def test_recall_is_a_tool_that_can_be_withdrawn(loop: ModuleType, memory: Memory
 @pytest.mark.parametrize(
     "message",
     [
-        says("I would rather not."),
-        says(None, tool_calls=[{"id": "1", "type": "function", "function": {"name": "submit", "arguments": "{no"}}]),
-        says(None, tool_calls=["nonsense", {"function": 3}]),
+        chat_reply("I would rather not."),
+        chat_reply(
+            None, tool_calls=[{"id": "1", "type": "function", "function": {"name": "submit", "arguments": "{no"}}]
+        ),
+        chat_reply(None, tool_calls=["nonsense", {"function": 3}]),
     ],
     ids=["words", "broken arguments", "nonsense"],
 )

@@ -181,12 +181,12 @@ def test_one_place_that_fails_does_not_keep_the_others_from_theirs(opened: Open,
     blocked, good = tmp_path / "blocked", tmp_path / "good"
     blocked.write_text("a file where the folder should be")
     workspace = opened(backup__targets=[str(blocked), str(good)])
-    told: list[str] = []
-    workspace.behaviours.on("backup_failed", lambda facts: told.append(facts["error"]))
+    errors: list[str] = []
+    workspace.behaviours.on("backup_failed", lambda facts: errors.append(facts["error"]))
     with pytest.raises(Exception, match="blocked"):
         workspace.backups.make()
     assert len(list(good.iterdir())) == 1
-    assert "blocked" in told[0]
+    assert "blocked" in errors[0]
     assert "blocked" in workspace.backups.state().error
 
 
@@ -400,12 +400,12 @@ def test_a_backup_that_is_due_is_made_by_whoever_wrote_and_closes(opened: Open, 
     """With an interval, closing after a write makes the backup; closing again soon, or without a write, makes none."""
     settings = {"backup__interval_hours": 24, "backup__targets": [str(tmp_path / "place")]}
     first = opened(**settings)
-    told: list[str] = []
-    first.behaviours.on("backup_made", lambda facts: told.append(facts["path"]))
+    made: list[str] = []
+    first.behaviours.on("backup_made", lambda facts: made.append(facts["path"]))
     first.store.put(MemoryItem("one", "knowledge"))
     assert first.backups.state().due
     first.close()
-    assert [str(path) for path in (tmp_path / "place").iterdir()] == told
+    assert [str(path) for path in (tmp_path / "place").iterdir()] == made
     second = opened(first.root, **settings)
     assert not second.backups.state().due
     second.store.put(MemoryItem("two", "knowledge"))
@@ -444,11 +444,11 @@ def test_a_scheduled_backup_that_fails_is_reported_and_fails_nothing_else(opened
     blocked = tmp_path / "blocked"
     blocked.write_text("no folder")
     workspace = opened(backup__interval_hours=1, backup__targets=[str(blocked)])
-    told: list[str] = []
-    workspace.behaviours.on("backup_failed", lambda facts: told.append(facts["error"]))
+    errors: list[str] = []
+    workspace.behaviours.on("backup_failed", lambda facts: errors.append(facts["error"]))
     workspace.store.put(MemoryItem("one", "knowledge"))
     workspace.close()
-    assert len(told) == 1
+    assert len(errors) == 1
     state = opened(workspace.root, backup__interval_hours=1).backups.state()
     assert state.due
     assert "blocked" in state.error

@@ -232,11 +232,11 @@ def test_an_open_workspace_follows_an_edit(opened: Callable[..., Workspace]) -> 
     changed = workspace.memory_config.max_memories
     file.write_text(text("Mine", max_memories="many"))
     invalid = workspace.memory_config.max_memories
-    told = [problem for problem in workspace.store.problems() if "max_memories" in problem.message]
+    problems = [problem for problem in workspace.store.problems() if "max_memories" in problem.message]
     file.write_text(text("Mine", max_memories=9))
 
     assert (before, changed, invalid, workspace.memory_config.max_memories) == (10_000, 7, 7, 9)
-    assert told
+    assert problems
 
 
 def test_check_names_what_is_wrong(tree: Tree) -> None:

@@ -55,10 +55,10 @@ def aged(workspace: Workspace, git: Git, years: Sequence[int] = (2081, 2082, 208
         ):  # fmt: skip
             content = f"content: {text}\n"
             (root / FOLDER / f"{name}.yaml").write_text(content)
-            told = f"Write {name}\n"
+            message = f"Write {name}\n"
             stream += (
                 f"commit refs/heads/main\ncommitter Ada Person <ada@example.org> {date} +0000\n"
-                f"data {len(told)}\n{told}{'' if stream else 'from refs/heads/main^0'}\n"
+                f"data {len(message)}\n{message}{'' if stream else 'from refs/heads/main^0'}\n"
                 f"M 100644 inline {FOLDER}/{name}.yaml\ndata {len(content)}\n{content}\n"
             )
     subprocess.run(["git", "-C", str(root), "fast-import", "--quiet"], input=stream.encode(), check=True)

@@ -152,12 +152,12 @@ def test_50_a_backup_that_is_being_made_goes_too(opened: Opened, monkeypatch: py
             assert erased.wait(60)
         give_name(temporary, target)
 
-    def told(backups: Backups) -> tuple[list[Path], MemfsError | None]:
+    def erase_first(backups: Backups) -> tuple[list[Path], MemfsError | None]:
         erased.set()
         return renew(backups)
 
     monkeypatch.setattr(backup, "_give_name", late)
-    monkeypatch.setattr(Backups, "renew", told)
+    monkeypatch.setattr(Backups, "renew", erase_first)
     another = threading.Thread(target=opened(workspace.root).backups.make)
     another.start()
     assert begun.wait(60)
@@ -635,17 +635,17 @@ def test_a_secondary_location_that_cannot_be_looked_into_refuses_it(opened: Open
 
 def test_an_item_that_waits_in_the_secondary_location_is_known(opened: Opened, git: Git, tmp_path: Path) -> None:
     """While its write waits for the workspace's disk the item is found, and the refusal says where it waits (S17)."""
-    spare = tmp_path / "spare"
-    workspace = opened(storage__secondary=str(spare))
+    secondary = tmp_path / "spare"
+    workspace = opened(storage__secondary=str(secondary))
     put(workspace, "other", "bread is baked at six in the morning")
-    with sick_disk(spare):
+    with sick_disk(secondary):
         workspace.store.put(MemoryItem(SECRET, "knowledge", id="gate"))
         plan = workspace.eraser.plan("gate")
         assert "wait in the secondary location" in plan.refused
         with pytest.raises(MemfsError):
             workspace.eraser.erase("gate")
     assert workspace.eraser.erase("gate").proof.hits == ()
-    assert anywhere(spare, b"marten") == []
+    assert anywhere(secondary, b"marten") == []
 
 
 # -- a record that nobody here made -----------------------------------------------------------------------------------

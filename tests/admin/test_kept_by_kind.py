@@ -21,7 +21,7 @@ Git = Callable[..., str]
 CONFIGURATION = "ContextMemory/configuration"
 
 
-def said(root: Path, **values: Any) -> None:
+def write_policy(root: Path, **values: Any) -> None:
     """Write the retention policy by hand."""
     (root / CONFIGURATION / "retention_policy.json").write_text(json.dumps(values))
 
@@ -71,22 +71,22 @@ def test_what_is_older_than_its_kind_is_kept_is_pruned(talk: Workspace, git: Git
 
 def test_the_policy_goes_before_the_kind(talk: Workspace) -> None:
     """``retention_policy.kinds`` keeps a type for longer, for ever, or for less (S15)."""
-    said(talk.root, kinds={"interaction": 0, "knowledge": 5})
+    write_policy(talk.root, kinds={"interaction": 0, "knowledge": 5})
     assert {one.item.id for one in later(talk, 31).pruner.prune(dry_run=True).items} == {"one-knowledge"}
-    said(talk.root, kinds={"interaction": 60})
+    write_policy(talk.root, kinds={"interaction": 60})
     assert later(talk, 31).pruner.prune(dry_run=True).items == ()
     assert {one.item.id for one in later(talk, 61).pruner.prune(dry_run=True).items} == {"one-interaction"}
 
 
 def test_each_reason_is_reported(talk: Workspace, git: Git) -> None:
     """Where several types are due, the result and the commit say for how long each is kept (S15)."""
-    said(talk.root, kinds={"knowledge": 5})
+    write_policy(talk.root, kinds={"knowledge": 5})
     done = later(talk, 31).pruner.prune()
     both = ["interaction memories are kept for 30 days", "knowledge memories are kept for 5 days"]
     assert sorted(done.reason.split("; ")) == both
     talk.store.flush()
-    told = " ".join(git(talk.root, "log", "-2", "--format=%B").split())
-    assert [one for one in both if one not in told] == [], told
+    message = " ".join(git(talk.root, "log", "-2", "--format=%B").split())
+    assert [one for one in both if one not in message] == [], message
 
 
 def test_it_goes_by_itself_only_where_somebody_said_so(talk: Workspace) -> None:
@@ -94,10 +94,10 @@ def test_it_goes_by_itself_only_where_somebody_said_so(talk: Workspace) -> None:
     later(talk, 400)
     talk.quota.maintain()
     assert "one-episodic" in ids(talk)
-    said(talk.root, kinds={"knowledge": 5}, archive={"enabled": False})
+    write_policy(talk.root, kinds={"knowledge": 5}, archive={"enabled": False})
     later(talk, 400).quota.maintain()
     assert "one-knowledge" in ids(talk)
-    said(talk.root, kinds={"knowledge": 5})
+    write_policy(talk.root, kinds={"knowledge": 5})
     later(talk, 400).quota.maintain()
     assert ids(talk) == {"one-episodic", "one-interaction", "pinned"}
     talk.store.flush()
@@ -111,7 +111,7 @@ def test_nothing_goes_by_itself_where_the_person_commits(opened: Opened) -> None
     """In a repository that memfs joined, what the policy names goes when somebody prunes, not before (D1)."""
     workspace = opened(history__commit="manual")
     workspace.store.put(MemoryItem("Old news", "knowledge", id="old"))
-    said(workspace.root, kinds={"knowledge": 5})
+    write_policy(workspace.root, kinds={"knowledge": 5})
     later(workspace, 400).quota.maintain()
     assert ids(workspace) == {"old"}
     assert [one.item.id for one in workspace.pruner.prune().items] == ["old"]
@@ -144,7 +144,7 @@ def test_what_came_in_lately_is_kept_however_long_ago_it_happened(opened: Opened
 
 def test_nothing_is_due_while_the_policy_is_invalid(talk: Workspace) -> None:
     """A mistake in the file stops the pruning and is reported, and no write fails for it (S15)."""
-    said(talk.root, kinds={"knowledge": "five"})
+    write_policy(talk.root, kinds={"knowledge": "five"})
     later(talk, 400).quota.maintain()
     assert "one-knowledge" in ids(talk)
     assert any("retention_policy" in f"{one.path}{one.message}" for one in talk.store.problems())

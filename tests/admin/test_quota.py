@@ -67,11 +67,11 @@ def fill_in_a_batch(workspace: Workspace, number: int) -> None:
             batch.put(MemoryItem("x" * 1000, "knowledge", id=f"item-{one}"))
 
 
-def listening(workspace: Workspace) -> list[Mapping[str, Any]]:
+def record_events(workspace: Workspace) -> list[Mapping[str, Any]]:
     """What ``storage_threshold`` tells from now on."""
-    told: list[Mapping[str, Any]] = []
-    workspace.behaviours.on("storage_threshold", told.append)
-    return told
+    events: list[Mapping[str, Any]] = []
+    workspace.behaviours.on("storage_threshold", events.append)
+    return events
 
 
 def items_weight(workspace: Workspace) -> int:
@@ -89,17 +89,17 @@ def workspace(opened: Open) -> Workspace:
 
 def test_each_threshold_is_reported_once_and_then_the_write_is_refused(workspace: Workspace) -> None:
     """80, 95 and 100 % each raise one occasion with area, level, use and limit; then a write is refused."""
-    told = listening(workspace)
+    events = record_events(workspace)
     with pytest.raises(QuotaExceeded) as refused:
         fill(workspace, "item", 100, 500)
     stored = workspace.store.count()
-    assert [(facts["area"], facts["level"]) for facts in told] == [
+    assert [(facts["area"], facts["level"]) for facts in events] == [
         ("items", "warning"),
         ("items", "critical"),
         ("items", "full"),
     ]
-    assert told[0]["used"] >= 0.8 * 20_000 > told[0]["used"] - 1200
-    assert told[1]["limit"] == 20_000
+    assert events[0]["used"] >= 0.8 * 20_000 > events[0]["used"] - 1200
+    assert events[1]["limit"] == 20_000
     assert stored > 15
     assert items_weight(workspace) <= 20_000
     assert refused.value.path == SYSTEM_CONFIG
@@ -115,20 +115,20 @@ def test_a_threshold_is_reported_at_the_share_that_it_names(
 ) -> None:
     """The write that carries use over a threshold raises it, not one before and none after (S16)."""
     for seed in range(scale(1, 60)):
-        chance = random.Random(seed)
+        rng = random.Random(seed)
         workspace = opened(tmp_path / f"seed-{seed}", history__commit=commit)
         export_schemas(workspace.parts.codec.schemas, workspace.root / "ContextMemory/.schemas")
-        limit = chance.randrange(260_000, scale(360_000, 660_000))
-        warn = chance.choice([0.5, 0.8, 0.9])
+        limit = rng.randrange(260_000, scale(360_000, 660_000))
+        warn = rng.choice([0.5, 0.8, 0.9])
         set_quotas(workspace.root, items_bytes=limit, warn_at=warn, critical_at=0.99)
-        told = listening(workspace)
+        events = record_events(workspace)
         shares = [0.0]
-        while not told:
-            text = chance.randbytes(chance.randrange(100, scale(10_000, 4_000))).hex()
+        while not events:
+            text = rng.randbytes(rng.randrange(100, scale(10_000, 4_000))).hex()
             workspace.store.put(MemoryItem(text, "knowledge", id=f"item-{len(shares)}"))
             shares.append(items_weight(workspace) / limit)
-        assert [(facts["area"], facts["level"]) for facts in told] == [("items", "warning")]
-        assert shares[-2] < warn <= told[0]["share"] <= shares[-1] + 0.001
+        assert [(facts["area"], facts["level"]) for facts in events] == [("items", "warning")]
+        assert shares[-2] < warn <= events[0]["share"] <= shares[-1] + 0.001
 
 
 def test_the_total_counts_history_as_it_was_measured(opened: Open) -> None:
@@ -195,26 +195,26 @@ def test_bringing_back_an_earlier_state_passes_a_full_quota(workspace: Workspace
 
 def test_hovering_about_a_threshold_tells_it_once(workspace: Workspace) -> None:
     """Use that falls a little below a threshold and rises again is one crossing; well below and back is another."""
-    told = listening(workspace)
+    events = record_events(workspace)
     put(workspace, "base", 15_500)
     for _ in range(5):
         put(workspace, "more", 600)
         workspace.store.delete("more")
-    assert [facts["level"] for facts in told] == ["warning"]
+    assert [facts["level"] for facts in events] == ["warning"]
     workspace.store.delete("base")
     put(workspace, "other", 100)
     put(workspace, "base", 16_500)
-    assert [facts["level"] for facts in told] == ["warning", "warning"]
+    assert [facts["level"] for facts in events] == ["warning", "warning"]
 
 
 def test_two_handles_count_together_and_tell_once(workspace: Workspace, opened: Open) -> None:
     """What one handle wrote, another counts; a crossing is reported by one of them only."""
     other = opened(workspace.root)
-    told = [listening(workspace), listening(other)]
+    events = [record_events(workspace), record_events(other)]
     for number in range(8):
         put(workspace, f"one-{number}")
         put(other, f"two-{number}")
-    assert sorted(len(heard) for heard in told) == [0, 1]
+    assert sorted(len(one) for one in events) == [0, 1]
     with pytest.raises(QuotaExceeded):
         fill(other, "three", 8)
     with pytest.raises(QuotaExceeded):
@@ -222,9 +222,9 @@ def test_two_handles_count_together_and_tell_once(workspace: Workspace, opened: 
 
 
 def _fill(root: str, name: str, found: Any) -> None:
-    told = []
+    levels = []
     with open_workspace(root, watch=False, settings=SETTINGS) as workspace:
-        workspace.behaviours.on("storage_threshold", lambda facts: told.append(facts["level"]))
+        workspace.behaviours.on("storage_threshold", lambda facts: levels.append(facts["level"]))
         stored = refused = 0
         for number in range(12):
             try:
@@ -232,7 +232,7 @@ def _fill(root: str, name: str, found: Any) -> None:
                 stored += 1
             except QuotaExceeded:
                 refused += 1
-        found.put((stored, refused, told))
+        found.put((stored, refused, levels))
 
 
 def test_processes_keep_the_account_in_step(workspace: Workspace) -> None:
@@ -305,10 +305,10 @@ def test_cleanup_makes_room_before_a_write_is_refused(opened: Open) -> None:
         workspace.store.flush()
     usage = workspace.quota.measure()
     set_quotas(workspace.root, total_bytes=usage.total + 1500)
-    told = listening(workspace)
+    events = record_events(workspace)
     put(workspace, "next", 3_000)
     assert workspace.store.get("next") is not None
-    assert "full" in [facts["level"] for facts in told]
+    assert "full" in [facts["level"] for facts in events]
     assert workspace.quota.measure().total < usage.total
 
 
@@ -319,9 +319,9 @@ def test_a_failing_callback_does_not_fail_the_write(workspace: Workspace) -> Non
         raise RuntimeError("no mail server")
 
     workspace.behaviours.on("storage_threshold", fail)
-    told = listening(workspace)
+    events = record_events(workspace)
     put(workspace, "big", 17_000)
-    assert [facts["level"] for facts in told] == ["warning"]
+    assert [facts["level"] for facts in events] == ["warning"]
     assert any("no mail server" in problem.message for problem in workspace.store.problems())
 
 
@@ -358,11 +358,11 @@ def test_own_thresholds_are_obeyed(opened: Open) -> None:
     """``warn_at`` and ``critical_at`` move the thresholds."""
     workspace = opened()
     set_quotas(workspace.root, items_bytes=20_000, warn_at=0.2, critical_at=0.5)
-    told = listening(workspace)
+    events = record_events(workspace)
     for number in range(12):
         put(workspace, f"item-{number}")
-    assert [facts["level"] for facts in told] == ["warning", "critical"]
-    assert told[0]["used"] < 6_000
+    assert [facts["level"] for facts in events] == ["warning", "critical"]
+    assert events[0]["used"] < 6_000
 
 
 def test_a_workspace_without_quotas_keeps_no_account(opened: Open) -> None:
@@ -489,8 +489,8 @@ def test_status_stats_and_writes_name_an_invalid_quota(
     (workspace.root / SYSTEM_CONFIG).write_text('{"quotas": {"items_bytes": "10"}}')
     for words in (["status"], ["status", "--storage"], ["remember", "something"]):
         run(["-C", str(workspace.root), *words])
-        told = capsys.readouterr()
-        assert "system_config.json" in (told.err if words[0] == "remember" else told.out), words
+        captured = capsys.readouterr()
+        assert "system_config.json" in (captured.err if words[0] == "remember" else captured.out), words
 
 
 def test_only_a_full_quota_reads_as_100_percent() -> None:

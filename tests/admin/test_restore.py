@@ -261,10 +261,10 @@ def test_a_history_without_what_its_refs_name_is_refused(backup: Path, tmp_path:
 def test_28_every_flipped_bit_is_found(backup: Path, tmp_path: Path) -> None:
     """400 random bits, one at a time: the backup never verifies, and the error is one of ours (faults row 28)."""
     whole = backup.read_bytes()
-    chance = random.Random(28)
+    rng = random.Random(28)
     damaged = tmp_path / "damaged.tar"
     for _ in range(400):
-        bit = chance.randrange(len(whole) * 8)
+        bit = rng.randrange(len(whole) * 8)
         data = bytearray(whole)
         data[bit // 8] ^= 1 << bit % 8
         damaged.write_bytes(data)
@@ -287,12 +287,12 @@ def test_a_backup_cut_short_anywhere_is_refused(backup: Path, tmp_path: Path) ->
 
 def test_random_bytes_are_never_a_foreign_error(tmp_path: Path) -> None:
     """2,000 archives of random blocks raise what we raise, or nothing."""
-    chance = random.Random(30)
+    rng = random.Random(30)
     block = bytearray(header("manifest-" + "0" * 64 + ".json", 10))
     for _ in range(2000):
-        data = bytearray(block) + chance.randbytes(chance.randrange(0, 2048))
-        for _ in range(chance.randrange(6)):
-            data[chance.randrange(len(data))] = chance.randrange(256)
+        data = bytearray(block) + rng.randbytes(rng.randrange(0, 2048))
+        for _ in range(rng.randrange(6)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
         try:
             for member in members([bytes(data)]):
                 member.data(1 << 20)

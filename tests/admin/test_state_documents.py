@@ -120,10 +120,10 @@ def test_no_version_is_promised_of_what_never_was_valid(opened: Open) -> None:
     (workspace.root / PATH).parent.mkdir(parents=True, exist_ok=True)
     (workspace.root / PATH).write_text('{"id": 3}')
 
-    (told,) = [one.sentence for one in workspace.repairer.repair() if one.path == PATH]
+    (sentence,) = [one.sentence for one in workspace.repairer.repair() if one.path == PATH]
 
-    assert told.startswith("it is invalid: ")
-    assert told.endswith("correct it, or remove it")
+    assert sentence.startswith("it is invalid: ")
+    assert sentence.endswith("correct it, or remove it")
 
 
 def test_erasing_an_item_leaves_documents_of_that_name(opened: Open) -> None:

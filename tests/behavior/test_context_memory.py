@@ -30,18 +30,20 @@ class World:
         self.path = path
         self.memory = ContextMemory(path)
         self.began = datetime.now(UTC)
-        self.told: list[Acknowledgement] = []
+        self.acknowledged: list[Acknowledgement] = []
         self.refused: SchemaInvalid | None = None
         self.token = ""
 
     def update(self, **fields: Any) -> None:
         """Store a state update."""
-        self.told.append(self.memory.store_state_update(StateUpdate(**fields)))
+        self.acknowledged.append(self.memory.store_state_update(StateUpdate(**fields)))
 
     def output(self, agent: str, task: str) -> None:
         """Store an output."""
         results = {"primary_output": f"what came of {task}", "confidence_score": 0.8}
-        self.told.append(self.memory.store_agent_output(AgentOutput(agent_type=agent, task_id=task, results=results)))
+        self.acknowledged.append(
+            self.memory.store_agent_output(AgentOutput(agent_type=agent, task_id=task, results=results))
+        )
 
     def folder(self, iteration: int) -> Path:
         """Where an iteration lies."""
@@ -104,7 +106,7 @@ def _(world: World, agent: str, task: str) -> None:
 
 @when("a byte of the newest checkpoint is flipped")
 def _(world: World) -> None:
-    payload = world.path / "ContextMemory" / "checkpoints" / world.told[-1].checkpoint_id / "state.tar.zst"
+    payload = world.path / "ContextMemory" / "checkpoints" / world.acknowledged[-1].checkpoint_id / "state.tar.zst"
     data = bytearray(payload.read_bytes())
     data[len(data) // 2] ^= 1
     payload.write_bytes(data)
@@ -113,7 +115,9 @@ def _(world: World) -> None:
 @when(parsers.parse('the meta-review of iteration {number:d} tells "{agent}" to "{what}"'))
 def _(world: World, number: int, agent: str, what: str) -> None:
     critique = {"agent_feedback": {agent: [what], "Nobody": ["rest"]}}
-    world.told.append(world.memory.store_meta_review(MetaReviewStorage(iteration_number=number, critique=critique)))
+    world.acknowledged.append(
+        world.memory.store_meta_review(MetaReviewStorage(iteration_number=number, critique=critique))
+    )
 
 
 @given(parsers.parse('the hypothesis "{name}" with {count:d} match'))
@@ -143,9 +147,9 @@ def _(world: World) -> None:
 # -- then ---------------------------------------------------------------------------------------------------------
 @then("the acknowledgement names the document, its checksum, its bytes and how long storing took")
 def _(world: World) -> None:
-    for told in world.told:
-        assert len((world.path / told.path).read_bytes()) == told.bytes
-        assert (len(told.sha256), told.duration_ms > 0) == (64, True)
+    for feedback in world.acknowledged:
+        assert len((world.path / feedback.path).read_bytes()) == feedback.bytes
+        assert (len(feedback.sha256), feedback.duration_ms > 0) == (64, True)
 
 
 @then(parsers.parse("a summary of the state tells of {count:d} hypotheses"))
@@ -185,14 +189,14 @@ def _(world: World) -> None:
 @then(parsers.parse('recovering names the earlier checkpoint, with the task "{task}" to be done again'))
 def _(world: World, task: str) -> None:
     recovery = world.memory.recover()
-    made = [told.checkpoint_id for told in world.told if told.checkpoint_id]
+    made = [feedback.checkpoint_id for feedback in world.acknowledged if feedback.checkpoint_id]
     assert recovery.checkpoint_id == made[0]
     assert [one["task_id"] for one in recovery.active_tasks] == [task]
 
 
 @then("it says which checkpoint was rejected")
 def _(world: World) -> None:
-    assert list(world.memory.recover().data_integrity["rejected"]) == [world.told[-1].checkpoint_id]
+    assert list(world.memory.recover().data_integrity["rejected"]) == [world.acknowledged[-1].checkpoint_id]
 
 
 @then(parsers.parse('the output for "{task}" is still there'))
@@ -235,9 +239,9 @@ def _(world: World, agent: str, what: str) -> None:
 
 @then(parsers.parse('the version given to "{agent}" is recorded in iteration {number:d}'))
 def _(world: World, agent: str, number: int) -> None:
-    told = world.memory.feedback_for(agent)
-    assert (told.iteration, told.version) == (number, world.memory.get_feedback().version)
-    assert told.version in (world.folder(number) / "feedback" / f"{agent}.json").read_text()
+    feedback = world.memory.feedback_for(agent)
+    assert (feedback.iteration, feedback.version) == (number, world.memory.get_feedback().version)
+    assert feedback.version in (world.folder(number) / "feedback" / f"{agent}.json").read_text()
 
 
 @then(parsers.parse('the hypothesis "{name}" has {count:d} matches'))

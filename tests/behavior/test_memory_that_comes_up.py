@@ -67,7 +67,7 @@ class World:
         """What the system prompt gets."""
         return asyncio.run(self.memory.get_automatic())
 
-    def said(self) -> str:
+    def all_warnings(self) -> str:
         """All warnings."""
         return "\n".join(self.warnings)
 
@@ -194,17 +194,17 @@ def _(world: World, file: str, deed: str) -> None:
 
 @then(parsers.parse('it has the heading "{heading}"'))
 def _(world: World, heading: str) -> None:
-    assert f"| {heading}" in world.said().split("\n")
+    assert f"| {heading}" in world.all_warnings().split("\n")
 
 
 @then(parsers.parse('it has the bullet "{bullet}"'))
 def _(world: World, bullet: str) -> None:
-    assert [line for line in bullets(world.said()) if line.startswith(bullet)], world.said()
+    assert [line for line in bullets(world.all_warnings()) if line.startswith(bullet)], world.all_warnings()
 
 
 @then(parsers.parse('it says "{text}"'))
 def _(world: World, text: str) -> None:
-    assert text in world.said()
+    assert text in world.all_warnings()
 
 
 @then(parsers.parse('the answer says "{text}"'))

@@ -11,10 +11,10 @@ from benchmarks import states
 
 def test_the_cache_answers_most_of_what_a_supervisor_and_its_agents_ask(tmp_path: Path) -> None:
     """More than four of five questions of the access pattern are answered from the cache (S14)."""
-    told = states.pattern(tmp_path / "workspace", hours=0.5)
-    assert told["reads"] > 200
-    assert told["writes"] > 5
-    assert told["rate"] > 0.8
+    figures = states.pattern(tmp_path / "workspace", hours=0.5)
+    assert figures["reads"] > 200
+    assert figures["writes"] > 5
+    assert figures["rate"] > 0.8
 
 
 def test_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

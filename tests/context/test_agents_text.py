@@ -14,7 +14,7 @@ from memfs.learning.conventions import Convention
 from memfs.model import MemoryItem
 
 
-def said(text: str, title: str = "", **fields: object) -> str:
+def rendered(text: str, title: str = "", **fields: object) -> str:
     """The block's text for one convention."""
     item = MemoryItem(text, "convention", id="one", title=title, status="accepted", **fields)  # type: ignore[arg-type]
     return block_text([Convention(item)])
@@ -22,7 +22,7 @@ def said(text: str, title: str = "", **fields: object) -> str:
 
 def test_a_convention_is_one_list_item() -> None:
     """Title, text, examples, and where it holds."""
-    text = said(
+    text = rendered(
         "Columns hold UTC.\nThe page converts.",
         "Times",
         data={"scope": ["src/**", "web/**"], "do": ["x.utc()"], "dont": ["x.now()"]},
@@ -64,10 +64,10 @@ def test_a_convention_is_one_list_item() -> None:
 def test_nothing_breaks_out(text: str) -> None:
     """No mark, no comment, no tag, no picture, no import, no heading, no open code block, nothing unseen."""
     for shown in (
-        said(text, "Title"),
-        said(text),
-        said("x", title=text.split("\n")[0].split("\r")[0]),
-        said("x", data={"scope": [text], "do": [text]}),
+        rendered(text, "Title"),
+        rendered(text),
+        rendered("x", title=text.split("\n")[0].split("\r")[0]),
+        rendered("x", data={"scope": [text], "do": [text]}),
     ):
         lines = shown.split("\n")
         assert lines[:2] == ["## Conventions", ""]
@@ -92,12 +92,12 @@ def test_nothing_breaks_out(text: str) -> None:
 
 def test_closed_code_blocks_stay_as_they_are() -> None:
     """An example is worth showing."""
-    assert "  ```sql\n  ALTER TABLE x\n  ```\n" in said("Like this:\n```sql\nALTER TABLE x\n```")
+    assert "  ```sql\n  ALTER TABLE x\n  ```\n" in rendered("Like this:\n```sql\nALTER TABLE x\n```")
 
 
 def test_long_texts_are_cut() -> None:
     """One convention does not fill the prompt."""
-    assert len(said("word " * 50_000)) < 5_000
+    assert len(rendered("word " * 50_000)) < 5_000
 
 
 @given(
@@ -112,7 +112,7 @@ def test_any_file_and_any_text_come_apart_again(before: bytes, ends: bytes, text
     data = before + ends
     assume(not data.startswith((b"\xff\xfe", b"\xfe\xff")) and b"memfs:" not in data)
     assume(text.strip() or title.strip())
-    shown = said(text, " ".join(title.split()))
+    shown = rendered(text, " ".join(title.split()))
     written = marks.placed(data, None, shown)
     found = marks.find(written, "AGENTS.md")
     assert found is not None

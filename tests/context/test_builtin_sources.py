@@ -81,7 +81,7 @@ class SemanticStore:
         return [rule for rule in self.rules if rule.confidence >= min_confidence]
 
 
-def told(plugin: Any, state: StateSnapshot = STATE) -> str | None:
+def context_of(plugin: Any, state: StateSnapshot = STATE) -> str | None:
     """What a source says of a situation, as a plugin and as a source of items."""
     text: str | None = asyncio.run(plugin.get_context(state))
     assert (text or "") == str(plugin.select(state))
@@ -94,11 +94,11 @@ def test_preferences_say_what_the_seed_says() -> None:
     store = PreferenceStore("Use tabs.", "Keep it short.")
     plugin = PreferencesMemory(store)
     assert (plugin.name, plugin.layer, plugin.max_items) == ("preferences", "automatic", 10)
-    assert told(plugin) == "User preferences:\n- Use tabs.\n- Keep it short."
+    assert context_of(plugin) == "User preferences:\n- Use tabs.\n- Keep it short."
     assert store.asked == [("change the login", 10)] * 2
     plugin.configure({"max_items": 1})
-    assert told(plugin) == "User preferences:\n- Use tabs."
-    assert told(PreferencesMemory(PreferenceStore())) == ""
+    assert context_of(plugin) == "User preferences:\n- Use tabs."
+    assert context_of(PreferencesMemory(PreferenceStore())) == ""
 
 
 def test_a_recorded_correction_is_reported_with_id_and_trust(opened: Open) -> None:
@@ -121,13 +121,13 @@ def test_episodes_warn_as_the_seed_says() -> None:
     plugin = EpisodicMemory(store)
     assert (plugin.name, plugin.layer) == ("episodic", "triggered")
     assert (plugin.similarity_threshold, plugin.max_warnings) == (0.7, 3)
-    assert told(plugin) == "Past issues with similar context:\n- Rename login: tests broke\n- Run tests: timeout"
+    assert context_of(plugin) == "Past issues with similar context:\n- Rename login: tests broke\n- Run tests: timeout"
     assert store.asked == [3, 3]
     plugin.configure({"max_warnings": 2})
-    assert told(plugin) == "Past issues with similar context:\n- Rename login: tests broke"
+    assert context_of(plugin) == "Past issues with similar context:\n- Rename login: tests broke"
     plugin.configure({"max_warnings": 0})
-    assert told(plugin) is None
-    assert told(EpisodicMemory(EpisodicStore())) is None
+    assert context_of(plugin) is None
+    assert context_of(EpisodicMemory(EpisodicStore())) is None
 
 
 def test_an_awaited_store_is_asked_while_a_loop_runs() -> None:
@@ -156,7 +156,7 @@ def test_a_recorded_failure_warns_with_its_trust(opened: Open) -> None:
     plugin = built_in(workspace.sources)["episodic"]()
     (entry,) = plugin.select(STATE).entries
     assert (entry.text, entry.id, entry.trust) == ("Rename login: tests broke", recorded.id, "agent")
-    assert told(plugin, StateSnapshot.create(files=["docs/other.md"], context="write a poem")) is None
+    assert context_of(plugin, StateSnapshot.create(files=["docs/other.md"], context="write a poem")) is None
 
 
 def test_how_alike_and_how_many_are_settings(opened: Open) -> None:
@@ -185,11 +185,11 @@ def test_rules_are_reported_as_the_seed_says() -> None:
     """P3: the advice and its confidence in per cent, from ``min_confidence`` on, 0.7 unless set."""
     plugin = SemanticMemory(SemanticStore(Advice("Run the linter", 0.874), Advice("Ask first", 0.5)))
     assert (plugin.name, plugin.layer, plugin.min_confidence) == ("semantic", "triggered", 0.7)
-    assert told(plugin) == "Learned patterns:\n- Run the linter (confidence: 87%)"
+    assert context_of(plugin) == "Learned patterns:\n- Run the linter (confidence: 87%)"
     plugin.configure({"min_confidence": 0.5})
-    assert told(plugin) == "Learned patterns:\n- Run the linter (confidence: 87%)\n- Ask first (confidence: 50%)"
+    assert context_of(plugin) == "Learned patterns:\n- Run the linter (confidence: 87%)\n- Ask first (confidence: 50%)"
     plugin.configure({"min_confidence": 1})
-    assert told(plugin) is None
+    assert context_of(plugin) is None
 
 
 def test_a_rule_is_found_by_the_files_of_a_situation(opened: Open) -> None:
@@ -217,7 +217,7 @@ def test_accepted_conventions_for_the_files_are_reported(opened: Open) -> None:
     convention("An agent's own.", trust="agent", importance=9.0)
     plugin = built_in(workspace.sources)["conventions"]()
     assert isinstance(plugin, ConventionsMemory)
-    assert told(plugin) == "Project conventions:\n- Use type hints. (src/**/*.py)\n- Sign every commit."
+    assert context_of(plugin) == "Project conventions:\n- Use type hints. (src/**/*.py)\n- Sign every commit."
     assert len(plugin.select(StateSnapshot()).entries) == 3
     plugin.configure({"max_items": 1})
     assert len(plugin.select(STATE).entries) == 1

@@ -21,15 +21,15 @@ def nothing_known(_: str) -> bool:
     return False
 
 
-def said(source: str, *texts: str, heading: str = "") -> SourceReply:
+def reply(source: str, *texts: str, heading: str = "") -> SourceReply:
     """A source that says these texts."""
     entries = tuple(ContextEntry(text=text, id=f"{source}-{number}") for number, text in enumerate(texts))
     return SourceReply(source=source, selection=ContextSelection(heading=heading or f"{source}:", entries=entries))
 
 
-def texts(told: Sequence[SourceReply]) -> list[list[str]]:
+def texts(replies: Sequence[SourceReply]) -> list[list[str]]:
     """What is told of each source."""
-    return [[entry.text for entry in one.selection.entries] for one in told]
+    return [[entry.text for entry in one.selection.entries] for one in replies]
 
 
 WORDS = ("amber", "beacon", "cobalt", "dahlia", "ember", "falcon", "garnet", "harbor", "indigo", "juniper")
@@ -37,23 +37,23 @@ WORDS = ("amber", "beacon", "cobalt", "dahlia", "ember", "falcon", "garnet", "ha
 
 def test_all_of_it_is_told_where_there_is_no_bound() -> None:
     """Without a budget every source tells all it has, in its order (P1)."""
-    told = choose([said("a", *WORDS[:3]), said("b", *WORDS[3:5])], nothing_known, Room(tokens=None))
+    chosen = choose([reply("a", *WORDS[:3]), reply("b", *WORDS[3:5])], nothing_known, Room(tokens=None))
 
-    assert texts(told) == [list(WORDS[:3]), list(WORDS[3:5])]
+    assert texts(chosen) == [list(WORDS[:3]), list(WORDS[3:5])]
 
 
 def test_what_the_agent_has_is_left_out_and_named() -> None:
     """An entry that the agent knows is not given again, and it is known which that was (P6)."""
-    told = choose([said("a", "use tabs", "use spaces")], lambda text: text == "use tabs", Room(tokens=None))
+    chosen = choose([reply("a", "use tabs", "use spaces")], lambda text: text == "use tabs", Room(tokens=None))
 
-    assert texts(told) == [["use spaces"]]
-    assert [entry.id for entry in told[0].repeated] == ["a-0"]
+    assert texts(chosen) == [["use spaces"]]
+    assert [entry.id for entry in chosen[0].repeated] == ["a-0"]
 
 
 def test_two_sources_do_not_say_the_same() -> None:
     """What an earlier source says in the same words, or under the same id, is said once (P1)."""
-    first = said("a", "Always run the linter before you commit", "Keep functions short")
-    second = said("b", "always run the linter before you commit.", "Name tests after what they prove")
+    first = reply("a", "Always run the linter before you commit", "Keep functions short")
+    second = reply("b", "always run the linter before you commit.", "Name tests after what they prove")
     same_id = SourceReply(
         source="c", selection=ContextSelection(entries=(ContextEntry(text="something else entirely", id="a-1"),))
     )
@@ -67,23 +67,23 @@ def test_two_sources_do_not_say_the_same() -> None:
 
 def test_every_source_gets_its_turn() -> None:
     """A budget is spent in turns: one source with much to say does not silence the next (P1)."""
-    many = said("many", *(f"{word} should be handled with care in module {word}" for word in WORDS))
-    told = choose([many, said("few", "never deploy on fridays")], nothing_known, Room(tokens=120))
+    many = reply("many", *(f"{word} should be handled with care in module {word}" for word in WORDS))
+    chosen = choose([many, reply("few", "never deploy on fridays")], nothing_known, Room(tokens=120))
 
-    assert texts(told)[1] == ["never deploy on fridays"]
-    assert 0 < len(texts(told)[0]) < len(WORDS)
-    assert told[0].left_out == len(WORDS) - len(texts(told)[0])
-    assert f"({told[0].left_out} more had no room)" in told[0].lines()
+    assert texts(chosen)[1] == ["never deploy on fridays"]
+    assert 0 < len(texts(chosen)[0]) < len(WORDS)
+    assert chosen[0].left_out == len(WORDS) - len(texts(chosen)[0])
+    assert f"({chosen[0].left_out} more had no room)" in chosen[0].lines()
 
 
 def test_an_entry_too_long_is_shortened() -> None:
     """One long entry does not keep the others out, and is given as far as it goes."""
     long = " ".join(WORDS * 100)
-    told = choose([said("a", long, "short and clear")], nothing_known, Room(tokens=200))
+    chosen = choose([reply("a", long, "short and clear")], nothing_known, Room(tokens=200))
 
-    assert texts(told)[0][1] == "short and clear"
-    assert texts(told)[0][0].endswith(" … (shortened)")
-    assert cost_of(bullet(told[0].selection.entries[0])) <= 100
+    assert texts(chosen)[0][1] == "short and clear"
+    assert texts(chosen)[0][0].endswith(" … (shortened)")
+    assert cost_of(bullet(chosen[0].selection.entries[0])) <= 100
 
 
 def test_a_bullet_carries_id_trust_and_origin() -> None:
@@ -113,9 +113,9 @@ def test_18_no_text_passes_for_another_entry(text: str) -> None:
 )
 def test_18_the_budget_holds_and_the_fence_stands(written: list[list[str]], tokens: int) -> None:
     """Whatever is said, the text as it is handed over keeps to the budget, and each line in it is a quoted one."""
-    sources = [said(f"s{number}", *entries) for number, entries in enumerate(written)]
-    told = choose(sources, nothing_known, Room(tokens=tokens, once=frame_cost(INTRODUCTION)))
-    text = enclosed([line for one in told for line in one.lines()], INTRODUCTION)
+    sources = [reply(f"s{number}", *entries) for number, entries in enumerate(written)]
+    chosen = choose(sources, nothing_known, Room(tokens=tokens, once=frame_cost(INTRODUCTION)))
+    text = enclosed([line for one in chosen for line in one.lines()], INTRODUCTION)
 
     assert count_tokens(text) <= tokens
     if text:

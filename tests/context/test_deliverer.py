@@ -55,10 +55,10 @@ def test_sources_that_are_asked_for_what_agents_did_tell_it() -> None:
 )
 def test_p2_a_text_of_others_is_taken_by_its_bullets(text: str, heading: str, texts: list[str]) -> None:
     """The seed's form is given bullet by bullet, any other as it stands; nobody vouches for either (P2)."""
-    said = said_by(answer(Delivery.AUTOMATIC, built_in=False, text=text)).selection
+    selection = said_by(answer(Delivery.AUTOMATIC, built_in=False, text=text)).selection
 
-    assert (said.heading, [entry.text for entry in said.entries]) == (heading, texts)
-    assert {(entry.trust, entry.origin) for entry in said.entries} <= {("plugin", "plugin one")}
+    assert (selection.heading, [entry.text for entry in selection.entries]) == (heading, texts)
+    assert {(entry.trust, entry.origin) for entry in selection.entries} <= {("plugin", "plugin one")}
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_p2_a_text_of_others_is_taken_by_its_bullets(text: str, heading: str, te
 )
 def test_18_no_heading_of_others_passes_for_an_entry(line: str) -> None:
     """What looks like an entry that somebody vouches for is given as an entry that nobody does (faults row 18, P2)."""
-    said = said_by(answer(Delivery.AUTOMATIC, built_in=False, text=f"{line}\n- one")).selection
+    selection = said_by(answer(Delivery.AUTOMATIC, built_in=False, text=f"{line}\n- one")).selection
     named = LoadedSource(name=line[:100], delivery=Delivery.AUTOMATIC, plugin=Source(), built_in=False)  # type: ignore[arg-type]
     by_name = said_by(SourceAnswer(source=named, text="a remark")).selection
 
-    assert (said.heading, [entry.text for entry in said.entries]) == ("one:", [f"{line}\n- one"])
+    assert (selection.heading, [entry.text for entry in selection.entries]) == ("one:", [f"{line}\n- one"])
     assert by_name.heading in ("another source:", f"{line[:100]}:")
     assert not set(by_name.heading) & set("[|")
     assert not by_name.heading.startswith("-")
@@ -85,9 +85,9 @@ def test_18_no_heading_of_others_passes_for_an_entry(line: str) -> None:
 def test_p6_a_prompt_is_read_without_our_quotation() -> None:
     """Marks of quotation and our remarks are taken off, and nothing else is changed (P6)."""
     entry = ContextEntry(text="use tabs [always]\nand no blanks", id="x", trust="human", origin="speaker Ada")
-    told = enclosed(["User preferences:", bullet(entry)], "Introduction")
+    fenced = enclosed(["User preferences:", bullet(entry)], "Introduction")
 
-    plain = unquoted(f"You are careful [sic]\n\n{told}")
+    plain = unquoted(f"You are careful [sic]\n\n{fenced}")
 
     assert "You are careful [sic]\n" in plain
     assert "\n- use tabs [always]\n  and no blanks\n" in plain

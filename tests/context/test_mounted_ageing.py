@@ -19,10 +19,10 @@ def test_memory_decay_holds_for_mounts_too(
     opened: Callable[..., Workspace], tmp_path: Path, decay: bool, found: int
 ) -> None:
     """An old failure of a mount that resembles a situation in part fades, unless nothing is to fade."""
-    told = "Migrate the ledger table to decimal amounts"
+    task = "Migrate the ledger table to decimal amounts"
     with opened(tmp_path / "team") as theirs:
         old = utc_now() - timedelta(days=4000)
-        state = StateSnapshot.create(context=told)
+        state = StateSnapshot.create(context=task)
         theirs.sources.episodes.record(
             Episode.create(state, Action("bash", "ran it"), "failure", "locked", timestamp=old)
         )

@@ -173,10 +173,10 @@ def test_an_item_is_found_by_name_and_beginning(team: Team, mounted: Opened) -> 
     mounts = mounted().sources.mounts
     assert mounts.find("team:po").id == "team:pool"
     assert mounts.get("team:none") is None
-    for reference, told in {"team:pull": "team:pool", "taem:pool": "team", "pool": "the mounts are team"}.items():
+    for reference, hint in {"team:pull": "team:pool", "taem:pool": "team", "pool": "the mounts are team"}.items():
         with pytest.raises(ItemNotFound) as refused:
             mounts.find(reference)
-        assert told in (refused.value.hint or "")
+        assert hint in (refused.value.hint or "")
 
 
 def test_an_empty_path_switches_a_mount_off(mounted: Opened, team: Team) -> None:
@@ -260,7 +260,7 @@ def _file(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "message"),
     [
         (_newer, "FormatUnsupported: the mount 'team' is left out: format_version: the workspace is of format 99"),
         (_bad_kinds, "ItemSyntaxError: the mount 'team' is left out: "),
@@ -270,14 +270,14 @@ def _file(root: Path) -> None:
     ],
 )
 def test_what_cannot_be_mounted_is_named_with_a_remedy(
-    team: Team, mounted: Opened, spoil: Callable[[Path], None], told: str
+    team: Team, mounted: Opened, spoil: Callable[[Path], None], message: str
 ) -> None:
     """P7: a mount of a newer format, or otherwise invalid, costs its own hits alone."""
     spoil(team(POOL))
     own = mounted()
     own.store.put(WORKERS)
     assert _ids(own, "pool") == ["workers"]
-    assert _problem(own).startswith(told)
+    assert _problem(own).startswith(message)
     (state,) = own.sources.mounts.states()
     assert (state.name, state.items, bool(state.problem)) == ("team", None, True)
 
@@ -322,9 +322,9 @@ def test_itself_and_twice_the_same_folder_are_refused(team: Team, mounted: Opene
     (tmp_path / "link").symlink_to(root)
     own = mounted(self=".", one="../team-memory", two=str(tmp_path / "link"))
     assert _ids(own, "pool") == ["one:pool"]
-    told = [problem.message for problem in own.sources.mounts.problems()]
-    assert "a workspace cannot mount itself" in told[0]
-    assert "this folder is mounted as 'one' already" in told[1]
+    messages = [problem.message for problem in own.sources.mounts.problems()]
+    assert "a workspace cannot mount itself" in messages[0]
+    assert "this folder is mounted as 'one' already" in messages[1]
 
 
 def test_mounts_of_a_mount_are_not_followed(team: Team, mounted: Opened, opened: Opened, tmp_path: Path) -> None:

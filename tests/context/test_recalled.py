@@ -11,7 +11,7 @@ from memfs.model.episode import Rule
 from memfs.model.item import count_tokens
 
 
-def told(layer: MemoryLayer, query: str, **how: int) -> str:
+def recalled(layer: MemoryLayer, query: str, **how: int) -> str:
     """What is recalled."""
     return asyncio.run(layer.recall(query, **how))
 
@@ -29,12 +29,12 @@ def test_p1_failures_that_are_alike_are_reported_once_and_the_rule_they_taught_b
             fail(layer, number, f"AssertionError: table {number}.json is older than the adapters of the carrier")
         fail(layer, 99, "PermissionError: the carrier has no key")
         layer.workspace.sources.rules.add_rule(Rule("carrier codes", "Regenerate the table of the carriers.", 0.9))
-        answer = told(layer, "what went wrong with the codes of a carrier?")
+        answer = recalled(layer, "what went wrong with the codes of a carrier?")
         assert answer.count("is older than the adapters") == 1
         assert "has no key" in answer
         assert "Regenerate the table" in answer
         for most in (200, 250, 300, 400, 2_000):
-            assert count_tokens(told(layer, "codes of a carrier", max_tokens=most)) <= most
+            assert count_tokens(recalled(layer, "codes of a carrier", max_tokens=most)) <= most
 
 
 def test_p1_no_number_of_failures_hides_the_rule_they_taught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_p1_no_number_of_failures_hides_the_rule_they_taught(monkeypatch: pytest
         layer.workspace.sources.rules.add_rule(Rule("carrier codes", "Regenerate the table.", 0.9))
         for number in range(70):
             fail(layer, number, "AssertionError: the codes of the carrier are stale, map the codes of the carrier")
-        answer = told(layer, "map codes of carrier stale", limit=3)
+        answer = recalled(layer, "map codes of carrier stale", limit=3)
         assert "Regenerate the table." in answer
 
 
@@ -54,7 +54,7 @@ def test_p1_an_item_that_is_longer_than_the_budget_is_reported_shortened(most: i
     with MemoryLayer(":memory:") as layer:
         layer.workspace.store.put(MemoryItem(f"Begin with the valve. {'Then log the pressure. ' * 900}", id="zeppelin"))
         how = {} if most is None else {"max_tokens": most}
-        answer = told(layer, "zeppelin valve", **how)
+        answer = recalled(layer, "zeppelin valve", **how)
         assert "| id: zeppelin" in answer
         assert "| Begin with the valve." in answer
         assert ("(shortened)" in answer) or ("| passage: only lines 1 to 1 of 1, characters 0 to " in answer)
@@ -67,6 +67,6 @@ def test_p1_a_shortened_item_is_reported_from_the_sentence_that_answers() -> Non
     log = "Then log the pressure. " * 300
     with MemoryLayer(":memory:") as layer:
         layer.workspace.store.put(MemoryItem(f"{log}The zeppelin's codename is kestrel. {log}", id="zeppelin"))
-        answer = told(layer, "codename of the zeppelin", max_tokens=200)
+        answer = recalled(layer, "codename of the zeppelin", max_tokens=200)
         assert "| … The zeppelin's codename is kestrel." in answer
         assert count_tokens(answer) <= 200

@@ -137,7 +137,7 @@ def plugins() -> Make:
     return make
 
 
-def said(plugins: Plugins, delivery: Delivery = Delivery.TRIGGERED) -> dict[str, str]:
+def answers(plugins: Plugins, delivery: Delivery = Delivery.TRIGGERED) -> dict[str, str]:
     """What each source of a delivery says."""
     return {one.source.name: one.text or str(one.selection or "") for one in plugins.ask(delivery, STATE)}
 
@@ -150,18 +150,18 @@ def reasons(plugins: Plugins) -> list[tuple[str, str]]:
 def test_the_seeds_defaults(plugins: Make) -> None:
     """Preferences at the start, episodes and rules before a step; feedback is asked without being named (P3, S5)."""
     found = plugins()
-    assert list(said(found, Delivery.AUTOMATIC)) == ["preferences", "feedback"]
-    assert said(found) == {
+    assert list(answers(found, Delivery.AUTOMATIC)) == ["preferences", "feedback"]
+    assert answers(found) == {
         "episodic": "episodic {'similarity_threshold': 0.7, 'max_warnings': 3}".join(["- ", ""]),
         "semantic": "- semantic {'min_confidence': 0.7}",
     }
-    assert said(found, Delivery.ON_DEMAND) == {}
+    assert answers(found, Delivery.ON_DEMAND) == {}
     assert found.problems() == []
 
 
 def test_feedback_can_be_put_out(plugins: Make) -> None:
     """``memory.feedback.enabled = false`` takes it away (S5)."""
-    assert list(said(plugins(feedback={"enabled": False}), Delivery.AUTOMATIC)) == ["preferences"]
+    assert list(answers(plugins(feedback={"enabled": False}), Delivery.AUTOMATIC)) == ["preferences"]
 
 
 def test_a_source_is_named_by_module_and_attribute(plugins: Make, module: str) -> None:
@@ -169,7 +169,7 @@ def test_a_source_is_named_by_module_and_attribute(plugins: Make, module: str) -
     for attribute in ("Good", "ready", "made"):
         name = f"{module}:{attribute}"
         found = plugins(triggered=["semantic", name], **{name: {"depth": 2}})
-        assert said(found)["good"] == "good: change a.py {'depth': 2}"
+        assert answers(found)["good"] == "good: change a.py {'depth': 2}"
         assert [one.built_in for one in found.of(Delivery.TRIGGERED)] == [True, False]
 
 
@@ -191,7 +191,7 @@ def test_one_that_cannot_be_used_is_left_out_and_named(
 ) -> None:
     """Whatever is wrong with one source, the others work, and the problem says what to do (P2)."""
     found = plugins(triggered=["episodic", f"{module}:Good", f"{module}:{attribute}", "semantic"])
-    assert list(said(found)) == ["episodic", "good", "semantic"]
+    assert list(answers(found)) == ["episodic", "good", "semantic"]
     assert reasons(found) == [(attribute, reason.format(module=module))]
     (problem,) = found.problems()
     assert (problem.code, problem.path, problem.severity) == ("SourceUnusable", "memfs.toml", "warning")
@@ -206,7 +206,7 @@ def test_what_cannot_be_imported_says_so(plugins: Make, tmp_path: Path, monkeypa
     monkeypatch.syspath_prepend(tmp_path)
     names = ["absent_source:A", "broken_source:A", "leaving_source:A", "garbled_source:A", ":", "a:", "unheard_of"]
     found = plugins(triggered=[*names, "semantic"])
-    assert list(said(found)) == ["semantic"]
+    assert list(answers(found)) == ["semantic"]
     why = dict(zip(names, [reason for _, reason in reasons(found)], strict=True))
     assert "No module named 'absent_source'" in why["absent_source:A"]
     assert "No module named 'nothing_of_that_name'" in why["broken_source:A"]
@@ -219,30 +219,30 @@ def test_a_table_that_is_refused_leaves_its_source_out(plugins: Make, module: st
     """``configure`` says which key is wrong, and that reaches the person (P5)."""
     name = f"{module}:Good"
     found = plugins(triggered=[name], **{name: {"wrong": 1}})
-    assert said(found) == {}
+    assert answers(found) == {}
     assert reasons(found) == [("Good", "its settings are refused: ValueError: unknown key 'wrong'")]
 
 
 def test_one_that_loads_slowly_costs_the_limit_and_comes_later(plugins: Make, module: str, go: threading.Event) -> None:
     """One that takes longer than its time is left out, goes on, and is there when it is done."""
     found = plugins(0.1, triggered=[f"{module}:Slow", "semantic"])
-    assert list(said(found)) == ["semantic"]
+    assert list(answers(found)) == ["semantic"]
     assert reasons(found) == [("Slow", "it gave no answer within 0.1 s")]
     go.set()
     found.code.seconds = LONG
-    assert until(lambda: list(said(found)) == ["slow", "semantic"])
+    assert until(lambda: list(answers(found)) == ["slow", "semantic"])
     assert found.problems() == []
 
 
 def test_a_property_that_hangs_costs_the_limit(plugins: Make, module: str) -> None:
     """Even the name of a source is foreign code."""
     found = plugins(0.1, triggered=[f"{module}:Hanging", "semantic"])
-    assert list(said(found)) == ["semantic"]
+    assert list(answers(found)) == ["semantic"]
 
 
 def test_nothing_of_others_is_imported_where_only_built_in_sources_are_named(plugins: Make, module: str) -> None:
     """What is merely installed costs nothing and runs nothing."""
-    said(plugins())
+    answers(plugins())
     assert module not in sys.modules
 
 
@@ -252,7 +252,7 @@ def test_an_entry_point_names_a_source(plugins: Make, module: str, monkeypatch: 
     points = [EntryPoint(name, value, ENTRY_POINTS) for name, value in values.items()]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: EntryPoints(points) if group else None)
     found = plugins(triggered=["good", "godo", "semantic"])
-    assert list(said(found)) == ["good", "semantic"]
+    assert list(answers(found)) == ["good", "semantic"]
     assert [(one.name, one.reason, one.hint) for one in found.unusable()] == [
         ("godo", "no installed package offers it", "did you mean 'good'?"),
     ]
@@ -266,7 +266,7 @@ def test_damaged_metadata_of_some_package_are_reported(plugins: Make, monkeypatc
 
     monkeypatch.setattr(importlib.metadata, "entry_points", broken)
     found = plugins(triggered=["good", "semantic"])
-    assert list(said(found)) == ["semantic"]
+    assert list(answers(found)) == ["semantic"]
     assert found.unusable()[0].reason.startswith("TypeError: no '='")
 
 
@@ -277,14 +277,14 @@ def test_a_built_in_source_that_cannot_be_made_breaks_no_other() -> None:
         raise MemfsError("the index is gone", hint="memfs admin reindex")
 
     found = Plugins(Settings().memory, {**MAKERS, "episodic": broken}, ForeignCode(LONG))
-    assert list(said(found)) == ["semantic"]
+    assert list(answers(found)) == ["semantic"]
     assert [problem.hint for problem in found.problems()] == ["memfs admin reindex"]
 
 
 def test_a_built_in_source_in_the_wrong_list_is_named(plugins: Make) -> None:
     """``preferences`` before each step is a slip."""
     found = plugins(triggered=["preferences"])
-    assert said(found) == {}
+    assert answers(found) == {}
     assert [one.hint for one in found.unusable()] == ["name it in memory.automatic"]
 
 
@@ -294,9 +294,9 @@ def test_a_program_may_add_a_source(plugins: Make, module: str) -> None:
     __import__(module)
     foreign = sys.modules[module]
     found = plugins()
-    assert list(said(found)) == ["episodic", "semantic"]
+    assert list(answers(found)) == ["episodic", "semantic"]
     found.add(foreign.Good(), {"depth": 1})
-    assert said(found)["good"] == "good: change a.py {'depth': 1}"
+    assert answers(found)["good"] == "good: change a.py {'depth': 1}"
     for wrong in (foreign.Good(), foreign.Nameless(), foreign.Unfinished(), 3):
         with pytest.raises(SettingInvalid):
             found.add(wrong)
@@ -309,7 +309,7 @@ def test_an_added_source_takes_the_place_of_a_built_in_one(plugins: Make) -> Non
     found = plugins()
     own = Own("preferences")
     assert not found.add(own, {"max_items": 1}).built_in
-    assert said(found, Delivery.AUTOMATIC)["preferences"] == "- preferences {'max_items': 1}"
+    assert answers(found, Delivery.AUTOMATIC)["preferences"] == "- preferences {'max_items': 1}"
     assert [one.plugin for one in found.of(Delivery.AUTOMATIC) if one.name == "preferences"] == [own]
 
 
@@ -321,18 +321,18 @@ def test_a_repository_enables_no_code_without_trust(tmp_path: Path, module: str)
     text = f'[memory]\ntriggered = ["semantic", "{module}:Good"]\n\n[memory."{module}:Good"]\ndepth = 4\n'
     (root / "memfs.toml").write_text(text)
     found = plugins_of(root, load(root, environ={}), MAKERS)
-    assert list(said(found)) == ["semantic"]
+    assert list(answers(found)) == ["semantic"]
     assert module not in sys.modules
     assert [(problem.code, problem.line) for problem in found.problems()] == [("Untrusted", 2), ("Untrusted", 4)]
     assert f"['{module}:Good'] in memory.triggered is ignored" in found.problems()[0].message
     trust.grant(root)
     settings = load(root, environ={})
     found = plugins_of(root, settings, MAKERS)
-    assert said(found)["good"] == "good: change a.py {'depth': 4}"
+    assert answers(found)["good"] == "good: change a.py {'depth': 4}"
     assert settings.origins[f"memory.{module}:Good.depth"] == "memfs.toml:4"
     assert found.problems() == []
     (root / "memfs.toml").write_text(text.replace("depth = 4", "depth = 5"))
-    assert list(said(plugins_of(root, load(root, environ={}), MAKERS))) == ["semantic"]
+    assert list(answers(plugins_of(root, load(root, environ={}), MAKERS))) == ["semantic"]
 
 
 def test_a_person_names_a_source_without_touching_the_file(tmp_path: Path, module: str) -> None:
@@ -340,7 +340,7 @@ def test_a_person_names_a_source_without_touching_the_file(tmp_path: Path, modul
     (tmp_path / "memfs.toml").write_text(f'[memory."{module}:Good"]\ndepth = 4\n')
     environ = {"MEMFS_MEMORY_TRIGGERED": f"semantic, {module}:Good"}
     found = plugins_of(tmp_path, load(tmp_path, environ=environ), MAKERS)
-    assert said(found)["good"] == "good: change a.py {}"
+    assert answers(found)["good"] == "good: change a.py {}"
 
 
 # -- with everything around them ----------------------------------------------------------------------------------
@@ -391,8 +391,8 @@ def test_p2_hostile_sources_break_neither_the_agent_nor_the_others(
     held = sys.modules.pop("hostile_sources").held
     held.set()
     together = "\n".join(texts)
-    told = [problem.message for problem in layer.report() if problem.code == "SourceFailing"]
-    assert told == [
+    messages = [problem.message for problem in layer.report() if problem.code == "SourceFailing"]
+    assert messages == [
         "the source 'hanging' is left out: it gave no answer within 0.3 s",
         "the source 'leaving' is left out: SystemExit: 1",
     ]

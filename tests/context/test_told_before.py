@@ -20,8 +20,8 @@ SAID = [
 ]
 
 
-def _ids(told: list[SourceReply]) -> list[list[str]]:
-    return [[entry.id for entry in one.selection.entries] for one in told]
+def _ids(replies: list[SourceReply]) -> list[list[str]]:
+    return [[entry.id for entry in one.selection.entries] for one in replies]
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,9 @@ def test_so_many_entries_of_all_sources_are_reported(most: int, kept: list[list[
 
 def test_what_an_agent_has_is_left_out_and_named() -> None:
     """P6: by its id, whatever the words."""
-    told = choose(SAID, lambda _: False, Room(tokens=None), ["a", "g"])
-    assert _ids(told) == [["b"], ["d"]]
-    assert [[entry.id for entry in one.repeated] for one in told] == [["a"], ["g"]]
+    chosen = choose(SAID, lambda _: False, Room(tokens=None), ["a", "g"])
+    assert _ids(chosen) == [["b"], ["d"]]
+    assert [[entry.id for entry in one.repeated] for one in chosen] == [["a"], ["g"]]
 
 
 def test_a_warning_that_was_reported_counts_as_one(opened: Callable[..., Workspace]) -> None:

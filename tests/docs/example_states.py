@@ -65,10 +65,10 @@ def simulate(folder: Path, iterations: int = ITERATIONS) -> None:
     def step() -> None:
         now[0] += timedelta(minutes=4, seconds=7)
 
-    def told() -> datetime:
+    def clock() -> datetime:
         return now[0]
 
-    with _at_hand(), mock.patch("memfs.workspace.utc_now", told):
+    with _at_hand(), mock.patch("memfs.workspace.utc_now", clock):
         from supervisor import Supervisor
 
         with ContextMemory(folder) as memory:
@@ -84,11 +84,11 @@ def grow(folder: Path) -> None:
 
     now = [datetime(2026, 5, 4, 9, tzinfo=UTC)]
 
-    def told() -> datetime:
+    def clock() -> datetime:
         now[0] += timedelta(seconds=2)
         return now[0]
 
-    with mock.patch("memfs.workspace.utc_now", told), open_workspace(folder, watch=False) as workspace:
+    with mock.patch("memfs.workspace.utc_now", clock), open_workspace(folder, watch=False) as workspace:
         _keep_thread(workspace)
         archiver = workspace.states.archiver
         done = archiver.archive({ARCHIVED: archiver.closed()[ARCHIVED]}, archiver.policy().level)

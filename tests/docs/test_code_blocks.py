@@ -102,30 +102,30 @@ COMMANDS: dict[str, list[str]] = {
 }
 
 
-def same_shape(told: Any, got: Any, where: str = "") -> list[str]:
+def same_shape(shown: Any, got: Any, where: str = "") -> list[str]:
     """Where the keys or types of two JSON values differ; an empty list or mapping on the page stands for any."""
-    if isinstance(told, dict) and isinstance(got, dict):
-        if not told or where.endswith((".trailers", ".settings")):
+    if isinstance(shown, dict) and isinstance(got, dict):
+        if not shown or where.endswith((".trailers", ".settings")):
             return []
-        wrong = [f"{where}.{key}" for key in told.keys() ^ got.keys()]
+        wrong = [f"{where}.{key}" for key in shown.keys() ^ got.keys()]
         return wrong + [
-            line for key in told.keys() & got.keys() for line in same_shape(told[key], got[key], f"{where}.{key}")
+            line for key in shown.keys() & got.keys() for line in same_shape(shown[key], got[key], f"{where}.{key}")
         ]
-    if isinstance(told, list) and isinstance(got, list):
-        return same_shape(told[0], got[0], f"{where}[]") if told and got else []
-    if told is None or got is None or (isinstance(told, (int, float)) and isinstance(got, (int, float))):
+    if isinstance(shown, list) and isinstance(got, list):
+        return same_shape(shown[0], got[0], f"{where}[]") if shown and got else []
+    if shown is None or got is None or (isinstance(shown, (int, float)) and isinstance(got, (int, float))):
         return []
-    return [] if type(told) is type(got) else [where]
+    return [] if type(shown) is type(got) else [where]
 
 
 @pytest.mark.parametrize("verb", sorted(COMMANDS))
 def test_json_has_the_keys_the_page_shows(verb: str, page: Read, memfs_on_path: Path, example: Path) -> None:
     """The JSON block in a verb's section has exactly the keys and types that the verb prints."""
     text = page("docs/cli.md").partition(f"\n### {verb}\n")[2].partition("\n### ")[0]
-    told = json.loads(next(code for language, code in blocks(text) if language == "json"))
+    shown = json.loads(next(code for language, code in blocks(text) if language == "json"))
     done = subprocess.run(["memfs", "-C", str(example), *COMMANDS[verb]], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert same_shape(told, json.loads(done.stdout)) == []
+    assert same_shape(shown, json.loads(done.stdout)) == []
 
 
 def test_problems_have_the_keys_the_page_shows(page: Read, memfs_on_path: Path, example: Path) -> None:
@@ -134,8 +134,8 @@ def test_problems_have_the_keys_the_page_shows(page: Read, memfs_on_path: Path, 
     path.write_text(path.read_text() + "importance: 11\n")
     done = subprocess.run(["memfs", "-C", str(example), "check", "--json"], capture_output=True, text=True, check=False)
     text = page("docs/cli.md").partition("\n### check\n")[2]
-    told = json.loads(next(code for language, code in blocks(text) if language == "json"))
+    shown = json.loads(next(code for language, code in blocks(text) if language == "json"))
     got = json.loads(done.stdout)
     assert done.returncode == 1
-    assert same_shape(told, got) == []
+    assert same_shape(shown, got) == []
     assert [one["code"] for one in got["problems"] if one["severity"] == "error"] == ["SchemaInvalid"]

@@ -68,7 +68,7 @@ def test_a_page_that_is_right_is_replayed_without_a_word(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("```console\n$ echo one\ntwo\n```\n", "expected:\ntwo\nprinted:\none"),
         ("```console\n$ echo one\n```\n", "printed:\none"),
@@ -80,9 +80,9 @@ def test_a_page_that_is_right_is_replayed_without_a_word(folder: Path) -> None:
         ("```pycon\n>>> import os; os._exit(1)\n```\n", "the interpreter ended"),
     ],
 )
-def test_a_page_that_is_wrong_fails(text: str, told: str, folder: Path) -> None:
+def test_a_page_that_is_wrong_fails(text: str, message: str, folder: Path) -> None:
     """A page is reported where it says something else than what happens."""
-    assert told in "\n".join(replay(text, folder))
+    assert message in "\n".join(replay(text, folder))
 
 
 def test_dots_stand_for_anything() -> None:

@@ -104,8 +104,8 @@ def test_pages_say_the_same_with_residents(
             patch.setenv("MEMFS_RESIDENT", "off")
             patch.delenv(RESIDENT_LOG)
             alone = typed(name, page(name))
-        assert [(command, _same(said)) for command, said in served] == [
-            (command, _same(said)) for command, said in alone
+        assert [(command, _same(output)) for command, output in served] == [
+            (command, _same(output)) for command, output in alone
         ], name
         compared += len(served)
     by_residents = len(answered.read_text().splitlines())

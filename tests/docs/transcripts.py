@@ -107,9 +107,9 @@ class Replay:
         """What is wrong with a block; an empty list when everything is as the page says."""
         return self._doctest(block) if language == "pycon" else self._shell(list(steps(block)))
 
-    def _shell(self, told: list[Step]) -> list[str]:
+    def _shell(self, steps: list[Step]) -> list[str]:
         """Each command in turn, by one shell; what it prints goes into a file, which a server may keep open."""
-        script = "".join(f"{step.command}\nprintf '\\n{_END} %d\\n' $?\n" for step in told)
+        script = "".join(f"{step.command}\nprintf '\\n{_END} %d\\n' $?\n" for step in steps)
         output = self._folder.parent / "printed"
         with output.open("wb") as file:
             shell = subprocess.Popen(
@@ -125,11 +125,11 @@ class Replay:
         cut = _CALLED.split(output.read_text(encoding="utf-8", errors="replace"))
         printed, codes = cut[:-1:2], cut[1::2]
         self.printed += [
-            (step.command, f"{text}[{code}]") for step, text, code in zip(told, printed, codes, strict=False)
+            (step.command, f"{text}[{code}]") for step, text, code in zip(steps, printed, codes, strict=False)
         ]
-        if len(printed) < len(told):
-            return [f"$ {told[len(printed)].command}\nended the shell, which printed:\n{cut[-1]}"]
-        return [wrong for ran in zip(told, printed, codes, strict=True) for wrong in _judge(*ran)]
+        if len(printed) < len(steps):
+            return [f"$ {steps[len(printed)].command}\nended the shell, which printed:\n{cut[-1]}"]
+        return [wrong for ran in zip(steps, printed, codes, strict=True) for wrong in _judge(*ran)]
 
     def _doctest(self, block: str) -> list[str]:
         if self._python is None:
@@ -145,8 +145,8 @@ class Replay:
         assert self._python.stdin is not None
         assert self._python.stdout is not None
         print(json.dumps(block), file=self._python.stdin, flush=True)
-        heard, _, _ = select.select([self._python.stdout], [], [], SECONDS)
-        if not heard:
+        ready, _, _ = select.select([self._python.stdout], [], [], SECONDS)
+        if not ready:
             raise subprocess.TimeoutExpired("a pycon block", SECONDS)
         answer = self._python.stdout.readline()
         wrong = json.loads(answer) if answer else f"the interpreter ended in this block:\n{block}"

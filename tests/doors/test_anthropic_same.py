@@ -54,7 +54,7 @@ ROOT_VIEW: Command = {"command": "view", "path": "/memories"}
 def answer(tool: BetaAbstractMemoryTool, command: Command) -> tuple[str, object]:
     """What a tool says to a command, and whether it is a refusal."""
     try:
-        return "told", tool.call(command)
+        return "answered", tool.call(command)
     except ToolError as error:
         return "refused", error.content
     except (OSError, NotImplementedError) as error:  # the local tool lets the system's own errors through

@@ -161,7 +161,7 @@ def test_every_text_is_kept_to_the_byte(text: str, tool: MemfsMemoryTool, call: 
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a\0b", "not valid Unicode: a NUL character"),
         ("a\ud800b", "not valid Unicode: lone surrogate U+D800"),
@@ -169,9 +169,9 @@ def test_every_text_is_kept_to_the_byte(text: str, tool: MemfsMemoryTool, call: 
         ("x" * 1_100_000, "limit 1048576"),
     ],
 )
-def test_what_no_file_may_hold_is_refused_in_words(text: str, said: str, call: Call) -> None:
+def test_what_no_file_may_hold_is_refused_in_words(text: str, message: str, call: Call) -> None:
     """B5: the model learns what is wrong with its text; nothing is stored."""
-    assert said in refusal(call, "create", path="/memories/a", file_text=text)
+    assert message in refusal(call, "create", path="/memories/a", file_text=text)
     assert call("view", path="/memories").count("\n") == 1
 
 
@@ -184,9 +184,9 @@ def test_secrets_are_refused_by_the_name_of_the_rule(call: Call, tmp_path: Path)
         ("str_replace", {"path": "/memories/a.md", "old_str": "eu", "new_str": key}),
         ("insert", {"path": "/memories/a.md", "insert_line": 1, "insert_text": key}),
     ):
-        said = refusal(call, name, **rest)
-        assert "aws" in said.lower()
-        assert key not in said
+        message = refusal(call, name, **rest)
+        assert "aws" in message.lower()
+        assert key not in message
     assert not any(key.encode() in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
 
 
@@ -206,18 +206,18 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize(("path", "said"), HOSTILE)
-def test_no_argument_leads_out(path: str, said: str, call: Call, workspace: Workspace) -> None:
+@pytest.mark.parametrize(("path", "message"), HOSTILE)
+def test_no_argument_leads_out(path: str, message: str, call: Call, workspace: Workspace) -> None:
     """Faults row 13: every path of every command is checked; nothing outside is read or made."""
     call("create", path="/memories/there.md", file_text="x")
     before = sorted(workspace.root.parent.rglob("*"))
-    assert said in refusal(call, "view", path=path)
-    assert said in refusal(call, "create", path=path, file_text="x")
-    assert said in refusal(call, "str_replace", path=path, old_str="x", new_str="y")
-    assert said in refusal(call, "insert", path=path, insert_line=0, insert_text="y")
-    assert said in refusal(call, "delete", path=path)
-    assert said in refusal(call, "rename", old_path=path, new_path="/memories/new.md")
-    assert said in refusal(call, "rename", old_path="/memories/there.md", new_path=path)
+    assert message in refusal(call, "view", path=path)
+    assert message in refusal(call, "create", path=path, file_text="x")
+    assert message in refusal(call, "str_replace", path=path, old_str="x", new_str="y")
+    assert message in refusal(call, "insert", path=path, insert_line=0, insert_text="y")
+    assert message in refusal(call, "delete", path=path)
+    assert message in refusal(call, "rename", old_path=path, new_path="/memories/new.md")
+    assert message in refusal(call, "rename", old_path="/memories/there.md", new_path=path)
     assert sorted(workspace.root.parent.rglob("*")) == before
 
 
@@ -234,7 +234,7 @@ def test_encoded_paths_and_links_are_plain_names(call: Call, workspace: Workspac
 
 
 @pytest.mark.parametrize(
-    ("name", "rest", "said"),
+    ("name", "rest", "message"),
     [
         ("create", {"path": "/memories/a"}, "Missing required parameter `file_text`"),
         ("create", {"file_text": "a"}, "Missing required parameter `path`"),
@@ -245,9 +245,11 @@ def test_encoded_paths_and_links_are_plain_names(call: Call, workspace: Workspac
         ("rename", {"old_path": "/memories/a"}, "Missing required parameter `new_path`"),
     ],
 )
-def test_parameters_that_are_missing_or_odd_are_named(name: str, rest: dict[str, Any], said: str, call: Call) -> None:
+def test_parameters_that_are_missing_or_odd_are_named(
+    name: str, rest: dict[str, Any], message: str, call: Call
+) -> None:
     """B5: models leave parameters out; they are told which."""
-    assert said in refusal(call, name, **rest)
+    assert message in refusal(call, name, **rest)
 
 
 def test_as_many_lines_as_the_sdk_shows_and_no_more(call: Call) -> None:
@@ -273,8 +275,8 @@ def test_who_is_quicker_keeps_the_destination(
         move(self, *given)
 
     monkeypatch.setattr(MemfsMemoryTool, "_move", late)
-    said = refusal(call, "rename", old_path="/memories/a.md", new_path="/memories/b.md")
-    assert said == "The destination /memories/b.md already exists"
+    message = refusal(call, "rename", old_path="/memories/a.md", new_path="/memories/b.md")
+    assert message == "The destination /memories/b.md already exists"
     assert call("view", path="/memories/a.md").endswith("\tmine")
     assert call("view", path="/memories/b.md").endswith("\ttheirs")
 
@@ -329,8 +331,8 @@ def test_history_keeps_what_was_changed_moved_and_deleted(tmp_path: Path, git: C
         after = [workspace.store.get(page.id) for page in tool._below("e")]
         assert [item.metadata["moved_from"] for item in after if item is not None] == before
         tool.call({"command": "delete", "path": "/memories/e"})
-    told = git(tmp_path, "log", "--format=%an|%s|%(trailers:key=Memfs-Session,key=Memfs-Source,separator=%x20)")
-    lines = told.splitlines()
+    log = git(tmp_path, "log", "--format=%an|%s|%(trailers:key=Memfs-Session,key=Memfs-Source,separator=%x20)")
+    lines = log.splitlines()
     assert lines[0].split("|")[1:] == ["Remove e", "Memfs-Session: s7 Memfs-Source: anthropic"]
     assert [line.split("|")[1] for line in lines[:3]] == ["Remove e", "Move d to e", "Change d/a"]
     assert lines[2].startswith("claude|")
@@ -363,9 +365,9 @@ def test_two_processes_lose_no_edit(tmp_path: Path, scale: Callable[[int, int], 
     count = scale(4, 40)
     start = [str(forked_python), "-c", RACE, str(tmp_path)]
     running = [subprocess.Popen([*start, me, str(count)], stdout=subprocess.PIPE, text=True) for me in ("one", "two")]
-    said = [process.communicate(timeout=60)[0] for process in running]
+    outputs = [process.communicate(timeout=60)[0] for process in running]
     assert [process.returncode for process in running] == [0, 0]
-    assert sum(map(int, said)) == count
+    assert sum(map(int, outputs)) == count
     with open_workspace(tmp_path, watch=False) as workspace:
         pages = {item.title: item.content for item in workspace.list(types=["note"])}
         lines = pages["log.md"].split()
@@ -401,7 +403,7 @@ def test_the_async_tool_does_the_same(workspace: Workspace) -> None:
     async def run() -> list[object]:
         async with AsyncMemfsMemoryTool(workspace=workspace, folder="x") as tool:
             assert tool.to_dict() == {"type": "memory_20250818", "name": "memory"}
-            said: list[object] = [
+            answers: list[object] = [
                 await tool.call({"command": "create", "path": "/memories/a", "file_text": "one\n"}),
                 await tool.call({"command": "str_replace", "path": "/memories/a", "old_str": "one", "new_str": "two"}),
                 await tool.call({"command": "insert", "path": "/memories/a", "insert_line": 0, "insert_text": "top"}),
@@ -412,7 +414,7 @@ def test_the_async_tool_does_the_same(workspace: Workspace) -> None:
             ]
             with pytest.raises(ToolError, match="The path /memories/b does not exist"):
                 await tool.call({"command": "view", "path": "/memories/b"})
-            return said
+            return answers
 
     assert asyncio.run(run())[-3:] == [
         "Here's the content of /memories/b with line numbers:\n     1\ttop\n     2\ttwo\n     3\t",
@@ -436,8 +438,8 @@ class Model(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """One turn."""
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        told = asked["messages"][-1]["content"]
-        self.answered.extend(told if isinstance(told, list) else ())
+        latest = asked["messages"][-1]["content"]
+        self.answered.extend(latest if isinstance(latest, list) else ())
         turn = len(self.answered)
         content: dict[str, Any] = {"type": "text", "text": "Done."}
         if turn < len(SCRIPT):

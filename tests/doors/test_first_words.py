@@ -45,9 +45,9 @@ def typed(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytes
 # -- where it is ----------------------------------------------------------------------------------------------------
 def test_installing_says_how_to_look_and_how_to_stop(typed: Typed, tmp_path: Path) -> None:
     """C6: a command that works here says where what was kept lies, and the way back has the same scope."""
-    said = typed("agent", "install", "claude-code", "--user")[1]
+    output = typed("agent", "install", "claude-code", "--user")[1]
     way_back = "'memfs agent uninstall claude-code --user' turns it off"
-    assert f"'memfs status --private' shows where and what it keeps; {way_back}" in said
+    assert f"'memfs status --private' shows where and what it keeps; {way_back}" in output
     (tmp_path / "P/memfs.toml").write_text("")
     assert "keeps; 'memfs agent uninstall claude-code' turns" in typed("agent", "install", "claude-code")[1]
     into = typed("agent", "install", "claude-code", "--into", "repository")[1]
@@ -56,22 +56,22 @@ def test_installing_says_how_to_look_and_how_to_stop(typed: Typed, tmp_path: Pat
 
 def test_an_unknown_program_is_answered_with_the_known_ones(typed: Typed) -> None:
     """C6: what memfs cannot install is refused with the names of what it can."""
-    code, said = typed("agent", "install", "emacs")
-    assert (code, "'claude-code'" in said) == (2, True)
+    code, output = typed("agent", "install", "emacs")
+    assert (code, "'claude-code'" in output) == (2, True)
 
 
 def test_what_is_no_event_is_reported_by_status(tmp_path: Path) -> None:
     """C6: a program that begins to speak otherwise is noticed; nothing is made for that where nothing is."""
-    said: list[str] = []
-    Hook("Stop", into="repository", folder="", say=said.append, complain=said.append).run(b"[1")
+    printed: list[str] = []
+    Hook("Stop", into="repository", folder="", say=printed.append, complain=printed.append).run(b"[1")
     assert not user_folder().exists()
     with open_workspace(tmp_path / "W", create=True) as workspace:
-        Hook("", into="repository", folder=str(workspace.root), say=said.append, complain=said.append).run(
+        Hook("", into="repository", folder=str(workspace.root), say=printed.append, complain=printed.append).run(
             b'{"session_id": "s"}'
         )
         [problem] = spool.problems(workspace.repository.state)
     assert "no event is named" in problem.message
-    assert said[1].startswith("memfs hook: ")
+    assert printed[1].startswith("memfs hook: ")
 
 
 def test_status_tells_what_waits(
@@ -80,8 +80,8 @@ def test_status_tells_what_waits(
     """C6: a prompt becomes a memory with the agent's answer; until then status says that it is kept."""
     with open_workspace(tmp_path / "W", create=True) as workspace:
         root = workspace.root
-    told = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": "Always pin the base image."}
-    Hook("", into="repository", folder=str(root), say=print, complain=print).run(json.dumps(told).encode())
+    payload = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": "Always pin the base image."}
+    Hook("", into="repository", folder=str(root), say=print, complain=print).run(json.dumps(payload).encode())
     monkeypatch.chdir(root)
     assert run(["status"]) == 0
     assert "events of 1 session wait" in capsys.readouterr().out
@@ -165,14 +165,14 @@ def test_wishes_have_the_room_that_reminders_leave(opened: Callable[..., Workspa
     workspace.store.put(
         MemoryItem("Rotate the keys later.", memory_type="prospective", status="pending", id="rotate-keys")
     )
-    told = Responder(
+    context = Responder(
         workspace,
         parse(b'{"hook_event_name": "SessionStart", "session_id": "s1"}'),
         SessionLocation.within(workspace.root, workspace.repository.state),
     ).at_start()
-    assert [f"tool {number} " in told for number in range(6)] == [True] * 6
-    assert "Rotate the keys later." in told
-    assert count_tokens(told) <= workspace.settings.hooks.start_tokens
+    assert [f"tool {number} " in context for number in range(6)] == [True] * 6
+    assert "Rotate the keys later." in context
+    assert count_tokens(context) <= workspace.settings.hooks.start_tokens
 
 
 def test_a_task_that_is_done_does_not_sound_like_one_to_do(opened: Callable[..., Workspace]) -> None:
@@ -212,9 +212,9 @@ def test_the_commands_that_the_skill_teaches_are_there() -> None:
 )
 def test_an_edit_that_did_not_take_is_no_lesson(error: str) -> None:
     """P4: the agent looks again and goes on; a warning at each later edit of the file would help nobody."""
-    told = {"session_id": "s1", "hook_event_name": "PostToolUseFailure", "tool_name": "Edit", "error": error}
-    assert failure(parse(json.dumps({**told, "tool_input": {"file_path": "a.py"}}).encode())) == ""
-    ran = {**told, "tool_name": "Bash", "tool_input": {"command": "python edit.py"}}
+    payload = {"session_id": "s1", "hook_event_name": "PostToolUseFailure", "tool_name": "Edit", "error": error}
+    assert failure(parse(json.dumps({**payload, "tool_input": {"file_path": "a.py"}}).encode())) == ""
+    ran = {**payload, "tool_name": "Bash", "tool_input": {"command": "python edit.py"}}
     assert failure(parse(json.dumps(ran).encode())) == error
 
 

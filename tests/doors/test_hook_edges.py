@@ -21,7 +21,7 @@ from memfs.sessions.spool import Spool, parse
 from memfs.workspace import Workspace
 
 SETTINGS = {"index.engine": "memory", "history.commit": "manual"}
-Tell = Callable[..., str]
+SendEvent = Callable[..., str]
 
 
 @pytest.fixture
@@ -37,24 +37,24 @@ def remarks() -> list[str]:
 
 
 @pytest.fixture
-def tell(workspace: Workspace, remarks: list[str]) -> Tell:
+def send_event(workspace: Workspace, remarks: list[str]) -> SendEvent:
     """Hands an event to the hook; what it prints."""
 
     def call(event: str, settings: dict[str, Any] | None = None, **fields: Any) -> str:
-        told = {"hook_event_name": event, "session_id": "s1", "cwd": str(workspace.root), **fields}
-        said: list[str] = []
+        payload = {"hook_event_name": event, "session_id": "s1", "cwd": str(workspace.root), **fields}
+        printed: list[str] = []
         chosen = {**SETTINGS, **(settings or {})}
-        Hook("", into="repository", settings=chosen, say=said.append, complain=remarks.append).run(
-            json.dumps(told).encode()
+        Hook("", into="repository", settings=chosen, say=printed.append, complain=remarks.append).run(
+            json.dumps(payload).encode()
         )
-        return "".join(said)
+        return "".join(printed)
 
     return call
 
 
 def _failed(workspace: Workspace, command: str, error: str) -> None:
-    told = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": command}}
-    state = situation_of(parse(json.dumps(told)), workspace.root)
+    payload = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": command}}
+    state = situation_of(parse(json.dumps(payload)), workspace.root)
     workspace.sources.episodes.record(Episode.create(state, Action("Bash", command), Outcome.FAILURE, error))
 
 
@@ -63,156 +63,160 @@ def _put(workspace: Workspace, content: str, **fields: Any) -> MemoryItem:
 
 
 # -- at the start -------------------------------------------------------------------------------------------------
-def test_an_agent_that_is_named_is_told_its_feedback_at_the_start(workspace: Workspace, tell: Tell) -> None:
+def test_an_agent_that_is_named_is_told_its_feedback_at_the_start(workspace: Workspace, send_event: SendEvent) -> None:
     """S5: a session of an agent (``agent_type``) begins with its feedback, also where nothing else is remembered."""
     with memfs.ContextMemory(workspace=workspace) as states:
         states.store_meta_review({"iteration_number": 1, "critique": {"agent_feedback": {"Scout": ["read the logs"]}}})
-    assert tell("SessionStart", source="startup") == ""
-    told = tell("SessionStart", source="startup", agent_type="Scout")
-    assert "read the logs" in told
-    assert "recall" not in told
+    assert send_event("SessionStart", source="startup") == ""
+    reply = send_event("SessionStart", source="startup", agent_type="Scout")
+    assert "read the logs" in reply
+    assert "recall" not in reply
     assert list((workspace.root / "ContextMemory/iterations").glob("*/feedback/Scout.json"))
-    assert "read the logs" not in tell("SessionStart", source="startup", agent_type="Other")
+    assert "read the logs" not in send_event("SessionStart", source="startup", agent_type="Other")
 
 
-def test_a_subagent_is_told_its_feedback_when_it_begins(workspace: Workspace, tell: Tell) -> None:
+def test_a_subagent_is_told_its_feedback_when_it_begins(workspace: Workspace, send_event: SendEvent) -> None:
     """D8, S5: ``SubagentStart`` gives an agent what the meta-review says to it, once, and records that; it gives no
     memories, nothing to an agent that the review does not name, and nothing where feedback is off.
     """
     _put(workspace, "We deploy to Frankfurt")
     workspace.sources.preferences.record("Always use spaces, never tabs.")
-    assert tell("SubagentStart", agent_type="Scout", agent_id="a1") == ""
+    assert send_event("SubagentStart", agent_type="Scout", agent_id="a1") == ""
     with memfs.ContextMemory(workspace=workspace) as states:
         states.store_meta_review({"iteration_number": 1, "critique": {"agent_feedback": {"Scout": ["read the logs"]}}})
-    assert tell("SubagentStart") == ""
-    assert tell("SubagentStart", agent_type="Other", agent_id="a2") == ""
+    assert send_event("SubagentStart") == ""
+    assert send_event("SubagentStart", agent_type="Other", agent_id="a2") == ""
     off = {"memory.feedback.enabled": False}
-    assert tell("SubagentStart", settings=off, agent_type="Scout", agent_id="a1") == ""
-    told = tell("SubagentStart", agent_type="Scout", agent_id="a1")
-    assert "read the logs" in told
-    assert "spaces" not in told
+    assert send_event("SubagentStart", settings=off, agent_type="Scout", agent_id="a1") == ""
+    reply = send_event("SubagentStart", agent_type="Scout", agent_id="a1")
+    assert "read the logs" in reply
+    assert "spaces" not in reply
     assert list((workspace.root / "ContextMemory/iterations").glob("*/feedback/Scout.json"))
-    assert tell("SubagentStart", agent_type="Scout", agent_id="a1") == ""
-    assert "read the logs" in tell("SubagentStart", agent_type="Scout", agent_id="a3")
+    assert send_event("SubagentStart", agent_type="Scout", agent_id="a1") == ""
+    assert "read the logs" in send_event("SubagentStart", agent_type="Scout", agent_id="a3")
 
 
-def test_where_agents_may_not_ask_nobody_tells_them_how(workspace: Workspace, tell: Tell) -> None:
+def test_where_agents_may_not_ask_nobody_tells_them_how(workspace: Workspace, send_event: SendEvent) -> None:
     """P1: ``on_demand = false`` withdraws the way to ask everywhere."""
     workspace.sources.preferences.record("Always use spaces, never tabs.")
-    told = tell("SessionStart", {"memory.on_demand": False}, source="startup")
-    assert "never tabs" in told
-    assert "recall" not in told
+    reply = send_event("SessionStart", {"memory.on_demand": False}, source="startup")
+    assert "never tabs" in reply
+    assert "recall" not in reply
 
 
-def test_what_the_start_told_no_prompt_tells_again(workspace: Workspace, tell: Tell) -> None:
+def test_what_the_start_told_no_prompt_tells_again(workspace: Workspace, send_event: SendEvent) -> None:
     """C6: a wish from the start of a session is known when a prompt asks for it."""
     workspace.sources.preferences.record("Always name zeppelin services after rivers.")
     prompt = "how are zeppelin services named, after rivers?"
-    assert "rivers" in tell("SessionStart", source="startup")
-    assert tell("UserPromptSubmit", prompt=prompt) == ""
-    assert "rivers" in tell("UserPromptSubmit", prompt=prompt, session_id="s2")
+    assert "rivers" in send_event("SessionStart", source="startup")
+    assert send_event("UserPromptSubmit", prompt=prompt) == ""
+    assert "rivers" in send_event("UserPromptSubmit", prompt=prompt, session_id="s2")
 
 
-def test_less_automatic_memory_can_be_had(workspace: Workspace, tell: Tell) -> None:
+def test_less_automatic_memory_can_be_had(workspace: Workspace, send_event: SendEvent) -> None:
     """P5: ``memory.automatic_tokens`` bounds what the start of a session tells unasked."""
     for number in range(12):
         workspace.sources.preferences.record(f"Always call the planet of variable number {number} planet {number}.")
-    few = tell("SessionStart", {"memory.automatic_tokens": 220}, source="startup")
-    many = tell("SessionStart", source="startup", session_id="s2")
+    few = send_event("SessionStart", {"memory.automatic_tokens": 220}, source="startup")
+    many = send_event("SessionStart", source="startup", session_id="s2")
     assert 0 < few.count("planet of variable") < many.count("planet of variable")
 
 
-def test_old_notes_of_sessions_go(workspace: Workspace, tell: Tell) -> None:
+def test_old_notes_of_sessions_go(workspace: Workspace, send_event: SendEvent) -> None:
     """C6: what was given is noted for two weeks, and no longer than that."""
     import os
 
     workspace.sources.preferences.record("Always use spaces, never tabs.")
-    tell("SessionStart", source="startup")
+    send_event("SessionStart", source="startup")
     [path] = (workspace.repository.state / FOLDER).iterdir()
-    tell("SessionStart", source="startup", session_id="s2")
+    send_event("SessionStart", source="startup", session_id="s2")
     assert path.exists()
     then = path.stat().st_mtime - 15 * 24 * 3600
     os.utime(path, (then, then))
-    tell("SessionStart", source="startup", session_id="s2")
+    send_event("SessionStart", source="startup", session_id="s2")
     assert not path.exists()
 
 
 # -- with a prompt ------------------------------------------------------------------------------------------------
-def test_what_holds_no_more_is_not_brought_up(workspace: Workspace, tell: Tell) -> None:
+def test_what_holds_no_more_is_not_brought_up(workspace: Workspace, send_event: SendEvent) -> None:
     """C6: neither what expired, nor the last good version of a file that is broken at present."""
     prompt = "what is the cache server called?"
     kept = _put(workspace, "The cache server is called Wombat.")
     past = utc_now() - timedelta(hours=1)
     _put(workspace, "The cache server is called Dingo.", expires=past, timestamp=past - timedelta(days=2))
-    told = tell("UserPromptSubmit", prompt=prompt)
-    assert "Wombat" in told
-    assert "Dingo" not in told
+    reply = send_event("UserPromptSubmit", prompt=prompt)
+    assert "Wombat" in reply
+    assert "Dingo" not in reply
     (workspace.root / kept.path).write_text("content: [broken")
-    assert tell("UserPromptSubmit", prompt=prompt, session_id="s2") == ""
+    assert send_event("UserPromptSubmit", prompt=prompt, session_id="s2") == ""
 
 
-def test_a_long_memory_comes_by_the_passage_that_fits(workspace: Workspace, tell: Tell) -> None:
+def test_a_long_memory_comes_by_the_passage_that_fits(workspace: Workspace, send_event: SendEvent) -> None:
     """C6: with a prompt comes what fits of a long memory, not its beginning."""
     log = "Then the pressure is logged by whoever is on duty. " * 60
     _put(workspace, f"{log}The cache server Wombat restarts on Sundays. {log}")
-    told = tell("UserPromptSubmit", prompt="when does the cache server Wombat restart?")
-    assert "Wombat restarts on Sundays" in told
-    assert "(shortened)" not in told
+    reply = send_event("UserPromptSubmit", prompt="when does the cache server Wombat restart?")
+    assert "Wombat restarts on Sundays" in reply
+    assert "(shortened)" not in reply
 
 
 # -- before a step ------------------------------------------------------------------------------------------------
-def test_one_hint_comes_before_a_step(workspace: Workspace, tell: Tell) -> None:
+def test_one_hint_comes_before_a_step(workspace: Workspace, send_event: SendEvent) -> None:
     """C6: of two warnings one is told, and no prompt of the session repeats it."""
     _failed(workspace, "npm run migrate", "relation zeppelins does not exist")
     _failed(workspace, "npm run migrate", "column altitude is missing")
     step = {"tool_name": "Bash", "tool_input": {"command": "npm run migrate"}}
-    told = tell("PreToolUse", **step)
-    assert ("zeppelins" in told) != ("altitude" in told)
-    assert json.loads(told)["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
-    word = "zeppelins" if "zeppelins" in told else "altitude"
-    assert word not in tell("UserPromptSubmit", prompt="does npm run migrate miss relation zeppelins, column altitude?")
+    reply = send_event("PreToolUse", **step)
+    assert ("zeppelins" in reply) != ("altitude" in reply)
+    assert json.loads(reply)["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
+    word = "zeppelins" if "zeppelins" in reply else "altitude"
+    assert word not in send_event(
+        "UserPromptSubmit", prompt="does npm run migrate miss relation zeppelins, column altitude?"
+    )
 
 
-def test_a_step_that_is_about_to_be_taken_is_not_kept(workspace: Workspace, tell: Tell) -> None:
+def test_a_step_that_is_about_to_be_taken_is_not_kept(workspace: Workspace, send_event: SendEvent) -> None:
     """C6: PreToolUse is answered and leaves nothing behind: what came of the step tells it again."""
-    tell("PreToolUse", tool_name="Bash", tool_input={"command": "make"})
+    send_event("PreToolUse", tool_name="Bash", tool_input={"command": "make"})
     assert Spool(workspace.repository.state).waiting() == 0
 
 
 # -- the other events ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("event", ["PreCompact", "Stop", "SubagentStop"])
-def test_what_waits_is_taken_in_before_it_is_lost(workspace: Workspace, tell: Tell, event: str) -> None:
+def test_what_waits_is_taken_in_before_it_is_lost(workspace: Workspace, send_event: SendEvent, event: str) -> None:
     """C6: a compaction, and each answer, is a chance to make memories; nothing is printed then."""
-    tell("UserPromptSubmit", prompt="Which of the brokers is used in production?")
-    tell("UserPromptSubmit", prompt="And which of them in the tests?", session_id="s2")
-    assert tell(event, trigger="auto", custom_instructions=None, stop_hook_active=False) == ""
+    send_event("UserPromptSubmit", prompt="Which of the brokers is used in production?")
+    send_event("UserPromptSubmit", prompt="And which of them in the tests?", session_id="s2")
+    assert send_event(event, trigger="auto", custom_instructions=None, stop_hook_active=False) == ""
     workspace.store.refresh()
     found = workspace.store.select(Query(types=frozenset({"working"})))
     assert "s1" in {item.origin.session for item in found}
-    assert tell("SessionStart", source="resume", session_id="s3")
+    assert send_event("SessionStart", source="resume", session_id="s3")
     workspace.store.refresh()
     assert len(workspace.store.select(Query(types=frozenset({"working"})))) == 2
 
 
 def test_what_is_refused_is_said_to_the_person_and_not_to_the_agent(
-    workspace: Workspace, tell: Tell, remarks: list[str]
+    workspace: Workspace, send_event: SendEvent, remarks: list[str]
 ) -> None:
     """C6: a secret in what was said is a remark on standard error and in the log."""
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    tell("UserPromptSubmit", prompt=f"Use {secret} to reach the registry of the team")
-    assert tell("Stop", stop_hook_active=False) == ""
+    send_event("UserPromptSubmit", prompt=f"Use {secret} to reach the registry of the team")
+    assert send_event("Stop", stop_hook_active=False) == ""
     assert [secret in line for line in remarks] == [False]
     assert "github-token" in remarks[0]
 
 
-def test_trouble_of_any_sort_is_a_remark(tell: Tell, remarks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trouble_of_any_sort_is_a_remark(
+    send_event: SendEvent, remarks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """C6: not even a mistake of memfs's own reaches the session."""
 
     def broken(*_: Any) -> None:
         raise ZeroDivisionError("out\nof order")
 
     monkeypatch.setattr(answer, "answer", broken)
-    assert tell("Stop") == ""
+    assert send_event("Stop") == ""
     assert remarks == ["memfs hook Stop: ZeroDivisionError: out of order"]
 
 

@@ -63,11 +63,11 @@ def test_a_disk_that_takes_nothing_costs_a_repetition(tmp_path: Path) -> None:
 
     before = io.set_hook(broken)
     try:
-        told = Response(tmp_path, "s1")
-        assert told.claim(["a"]) == {"a"}
-        assert told.names() == frozenset()
-        told.forget()
-        told.sweep()
+        response = Response(tmp_path, "s1")
+        assert response.claim(["a"]) == {"a"}
+        assert response.names() == frozenset()
+        response.forget()
+        response.sweep()
         spool.note_error(tmp_path, "Stop", "x")
         assert spool.problems(tmp_path) == []
     finally:

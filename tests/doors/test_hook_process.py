@@ -33,9 +33,9 @@ def hook(forked: Path) -> Run:
     """Run the hook with an event on standard input."""
 
     def run(
-        *words: str, told: Any = b"", cwd: Path | None = None, **options: Any
+        *words: str, payload: Any = b"", cwd: Path | None = None, **options: Any
     ) -> subprocess.CompletedProcess[bytes]:
-        data = told if isinstance(told, bytes) else json.dumps(told).encode()
+        data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
         command = [str(forked), "hook", "--into=repository", *words]
         return subprocess.run(command, input=data, cwd=cwd, capture_output=True, check=False, timeout=LONG, **options)
 
@@ -57,13 +57,13 @@ def event(workspace: Workspace, name: str, **fields: Any) -> dict[str, Any]:
 
 def test_a_prompt_is_answered(workspace: Workspace, hook: Run) -> None:
     """C6: one JSON object on standard output, nothing else, exit code 0."""
-    done = hook("UserPromptSubmit", told=event(workspace, "UserPromptSubmit", prompt="where do deploys go?"))
+    done = hook("UserPromptSubmit", payload=event(workspace, "UserPromptSubmit", prompt="where do deploys go?"))
     assert (done.returncode, done.stderr) == (0, b"")
     assert "Frankfurt" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "payload"),
     [
         (["SessionStart"], b""),
         (["Stop"], b"\x00\xff not json"),
@@ -75,9 +75,9 @@ def test_a_prompt_is_answered(workspace: Workspace, hook: Run) -> None:
         (["PostToolUse"], b'{"tool_input": ' + b"[" * 5_000),
     ],
 )
-def test_no_call_fails(tmp_path: Path, words: list[str], told: bytes, hook: Run) -> None:
+def test_no_call_fails(tmp_path: Path, words: list[str], payload: bytes, hook: Run) -> None:
     """C6: exit code 2 would erase the person's prompt: nothing that a program or a person writes brings it about."""
-    done = hook(*words, told=told, cwd=tmp_path)
+    done = hook(*words, payload=payload, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, b"")
     assert done.stderr.count(b"\n") <= 2
     assert b"Traceback" not in done.stderr
@@ -92,27 +92,27 @@ def test_help_is_there_for_people(hook: Run) -> None:
 
 def test_an_input_that_does_not_end_is_not_waited_for(workspace: Workspace) -> None:
     """C6: a program that keeps its end open is answered from what it sent, within the limit of the event."""
-    told = json.dumps(event(workspace, "PreToolUse", tool_name="Bash", tool_input={"command": "ls"})).encode()
+    payload = json.dumps(event(workspace, "PreToolUse", tool_name="Bash", tool_input={"command": "ls"})).encode()
     with subprocess.Popen(
         [*IN_TIME, "hook", "PreToolUse", "--into=repository"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdin is not None
-        process.stdin.write(told)
+        process.stdin.write(payload)
         process.stdin.flush()
         assert process.wait(LONG) == 0
 
 
 def test_whatever_hangs_is_given_up_in_time(workspace: Workspace, hook: Run) -> None:
     """C6: somebody holds the session's spool and never lets go: the hook ends with 0, and says so to a person."""
-    hook("SessionEnd", told=event(workspace, "SessionEnd", reason="other"))
+    hook("SessionEnd", payload=event(workspace, "SessionEnd", reason="other"))
     [spool] = (workspace.repository.state / "spool").glob("*.jsonl")
     fd = os.open(spool, os.O_RDWR)
     fcntl.flock(fd, fcntl.LOCK_EX)
     try:
-        told = json.dumps(event(workspace, "SessionEnd", reason="other")).encode()
+        payload = json.dumps(event(workspace, "SessionEnd", reason="other")).encode()
         done = subprocess.run(
             [*IN_TIME, "hook", "SessionEnd", "--into=repository"],
-            input=told,
+            input=payload,
             capture_output=True,
             check=False,
             timeout=LONG,
@@ -135,52 +135,52 @@ def test_a_watch_ends_what_hangs_within(workspace: Workspace, hang: str) -> None
         f"answers.answer = lambda *_: {hang}\n"
         "import memfs.__main__; memfs.__main__.main()"
     )
-    told = json.dumps(event(workspace, "PreToolUse", tool_name="Bash", tool_input={"command": "ls"})).encode()
-    done = subprocess.run([sys.executable, "-c", code], input=told, capture_output=True, check=False, timeout=LONG)
+    payload = json.dumps(event(workspace, "PreToolUse", tool_name="Bash", tool_input={"command": "ls"})).encode()
+    done = subprocess.run([sys.executable, "-c", code], input=payload, capture_output=True, check=False, timeout=LONG)
     assert (done.returncode, done.stdout) == (0, b"")
     assert b"took longer than" in done.stderr
 
 
 def test_closed_streams_are_no_trouble(workspace: Workspace) -> None:
     """C6: without standard output or error the hook ends as quietly."""
-    told = json.dumps(event(workspace, "UserPromptSubmit", prompt="where do deploys go?"))
+    payload = json.dumps(event(workspace, "UserPromptSubmit", prompt="where do deploys go?"))
     line = f"{sys.executable} -m memfs hook UserPromptSubmit >&- 2>&-"
-    done = subprocess.run(["sh", "-c", line], input=told.encode(), check=False, timeout=LONG)
+    done = subprocess.run(["sh", "-c", line], input=payload.encode(), check=False, timeout=LONG)
     assert done.returncode == 0
 
 
 def test_a_reader_that_left_is_no_trouble(workspace: Workspace) -> None:
     """C6: a program that reads no answer does not make the hook fail."""
-    told = json.dumps(event(workspace, "UserPromptSubmit", prompt="where do deploys go?")).encode()
+    payload = json.dumps(event(workspace, "UserPromptSubmit", prompt="where do deploys go?")).encode()
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run([*HOOK], input=told, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=LONG)
+    done = subprocess.run([*HOOK], input=payload, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=LONG)
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_without_a_workspace_the_users_own_is_used(tmp_path: Path, own_world: Path, hook: Run) -> None:
     """C1: it is made when it is first needed, and the event is kept there; where none can be made, nothing fails."""
-    told = {"session_id": "s1", "cwd": str(tmp_path), "prompt": "Rollbacks are tried out on Fridays."}
+    payload = {"session_id": "s1", "cwd": str(tmp_path), "prompt": "Rollbacks are tried out on Fridays."}
     for name in ("SessionEnd", "PreToolUse"):  # they have nothing to end or to tell, and no time to make one
-        done = hook(name, told={**told, "hook_event_name": name}, cwd=tmp_path)
+        done = hook(name, payload={**payload, "hook_event_name": name}, cwd=tmp_path)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert not list(own_world.rglob("ContextMemory"))
-    asked = {**told, "hook_event_name": "UserPromptSubmit"}
-    assert hook("UserPromptSubmit", told=asked, cwd=tmp_path).returncode == 0
+    asked = {**payload, "hook_event_name": "UserPromptSubmit"}
+    assert hook("UserPromptSubmit", payload=asked, cwd=tmp_path).returncode == 0
     assert list(own_world.rglob("spool/s1.jsonl"))
     (tmp_path / "file").write_text("")
-    done = hook("PostToolUse", told=asked, cwd=tmp_path, env={**os.environ, "XDG_DATA_HOME": str(tmp_path / "file")})
+    done = hook("PostToolUse", payload=asked, cwd=tmp_path, env={**os.environ, "XDG_DATA_HOME": str(tmp_path / "file")})
     assert (done.returncode, done.stdout) == (0, b"")
     assert done.stderr.count(b"\n") == 1
 
 
 def test_a_workspace_may_be_named(workspace: Workspace, tmp_path: Path, forked: Path) -> None:
     """C6: ``-C`` wins over all that the event says; where there is no workspace, nothing of another is reported."""
-    told = {"hook_event_name": "UserPromptSubmit", "prompt": "where do deploys go?", "cwd": str(tmp_path)}
+    payload = {"hook_event_name": "UserPromptSubmit", "prompt": "where do deploys go?", "cwd": str(tmp_path)}
     for folder, answered in ((workspace.root, True), (tmp_path, False)):
         asked = [str(forked), "-C", str(folder), "hook", "UserPromptSubmit", "--into=repository"]
-        done = subprocess.run(asked, input=json.dumps(told).encode(), capture_output=True, check=False)
+        done = subprocess.run(asked, input=json.dumps(payload).encode(), capture_output=True, check=False)
         assert done.returncode == 0
         assert (b"Frankfurt" in done.stdout) == answered
 
@@ -188,7 +188,7 @@ def test_a_workspace_may_be_named(workspace: Workspace, tmp_path: Path, forked: 
 def test_what_went_wrong_is_reported_by_status_and_check(workspace: Workspace, hook: Run, forked: Path) -> None:
     """C6: a hook may not speak, so a person is told where they look."""
     (workspace.root / "memfs.toml").write_text("[recall]\nlimt = 3\n")
-    done = hook("UserPromptSubmit", told=event(workspace, "UserPromptSubmit", prompt="where do deploys go?"))
+    done = hook("UserPromptSubmit", payload=event(workspace, "UserPromptSubmit", prompt="where do deploys go?"))
     assert (done.returncode, done.stdout) == (0, b"")
     (workspace.root / "memfs.toml").write_text("")
     for verb in ("status", "check"):
@@ -210,8 +210,8 @@ def imported(workspace: Workspace, name: str) -> set[str]:
         "hook._end = lambda hook: (print('\\n'.join(sys.modules.keys() - before)), sys.stderr.flush(), os._exit(0))\n"
         "import memfs.__main__; memfs.__main__.main()"
     )
-    told = json.dumps(event(workspace, name, tool_name="Bash", tool_input={"command": "ls"})).encode()
-    done = subprocess.run([sys.executable, "-c", code, name], input=told, capture_output=True, check=True)
+    payload = json.dumps(event(workspace, name, tool_name="Bash", tool_input={"command": "ls"})).encode()
+    done = subprocess.run([sys.executable, "-c", code, name], input=payload, capture_output=True, check=True)
     return set(done.stderr.decode().split())
 
 
@@ -230,12 +230,12 @@ def test_an_event_that_is_answered_imports_nothing_slow(workspace: Workspace, na
     """C6: an agent waits for the answer at each of them, also where its session has just become memories."""
     workspace.recall("deploys")  # from now on it is known what its file says
     (workspace.repository.state / ALL_LEARNED).write_text(f"{time.time_ns()} 1")
-    for told, fields in (
+    for event_name, fields in (
         ("UserPromptSubmit", {"prompt": "Always use pnpm in this repository, never npm."}),
         ("Stop", {"last_assistant_message": "We decided to round totals half to even, because the ledger does."}),
     ):
-        data = json.dumps(event(workspace, told, **fields)).encode()
-        subprocess.run([str(forked), "hook", told], input=data, capture_output=True, check=True, timeout=LONG)
+        data = json.dumps(event(workspace, event_name, **fields)).encode()
+        subprocess.run([str(forked), "hook", event_name], input=data, capture_output=True, check=True, timeout=LONG)
     loaded = imported(workspace, name)
     assert "memfs.sessions.respond" in loaded
     slow = {"asyncio", "click", "concurrent.futures", "email", "git", "http", "inspect", "jsonschema_rs", "logging"}
@@ -267,9 +267,9 @@ def test_the_first_event_of_a_person_has_time(tmp_path: Path, own_world: Path) -
         "workspace.open_workspace = late\n"
         "import memfs.__main__; memfs.__main__.main()"
     )
-    told = json.dumps(
+    payload = json.dumps(
         {"hook_event_name": "PostToolUse", "session_id": "s1", "cwd": str(tmp_path), "tool_name": "Bash"}
     ).encode()
-    done = subprocess.run([sys.executable, "-c", code], input=told, capture_output=True, check=False, timeout=LONG)
+    done = subprocess.run([sys.executable, "-c", code], input=payload, capture_output=True, check=False, timeout=LONG)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert list(own_world.rglob("spool/s1.jsonl"))

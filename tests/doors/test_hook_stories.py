@@ -32,21 +32,21 @@ def replay(name: str, root: Path) -> list[tuple[str, str]]:
     """Name of each event of a recorded session, and what the hook printed for it; nothing may be complained of."""
     answers = []
     for event in stream(name, root):
-        said: list[str] = []
+        printed: list[str] = []
         remarks: list[str] = []
-        Hook("", into="repository", settings=SETTINGS, say=said.append, complain=remarks.append).run(
+        Hook("", into="repository", settings=SETTINGS, say=printed.append, complain=remarks.append).run(
             json.dumps(event).encode()
         )
         assert remarks == []
-        answers.append((event["hook_event_name"], "".join(said)))
+        answers.append((event["hook_event_name"], "".join(printed)))
     return answers
 
 
 def contexts(answers: list[tuple[str, str]], event: str) -> list[str]:
     """The contexts that were reported at an event, "" where none was."""
     return [
-        json.loads(said)["hookSpecificOutput"]["additionalContext"] if said else ""
-        for name, said in answers
+        json.loads(reply)["hookSpecificOutput"]["additionalContext"] if reply else ""
+        for name, reply in answers
         if name == event
     ]
 
@@ -73,7 +73,9 @@ def test_what_was_said_in_one_session_helps_in_the_next(root: Path) -> None:
     """C6: a wish, an intention, a decision and a failure of Monday are there on Tuesday, each at its moment."""
     monday = replay("monday", root)
     assert contexts(monday, "SessionStart")[0] == ""  # nothing was remembered before
-    assert [said for name, said in monday if name in ("PostToolUse", "Stop", "SubagentStop", "SessionEnd")] == [""] * 8
+    assert [reply for name, reply in monday if name in ("PostToolUse", "Stop", "SubagentStop", "SessionEnd")] == [
+        ""
+    ] * 8
 
     tuesday = replay("tuesday", root)
     start, resumed = contexts(tuesday, "SessionStart")
@@ -124,8 +126,8 @@ def test_the_same_stream_twice_is_remembered_once(root: Path) -> None:
     """C6: hooks that are installed twice tell each event twice; nothing is stored twice for that."""
     for event in stream("monday", root):
         for _ in range(2):
-            said: list[str] = []
-            Hook("", into="repository", settings=SETTINGS, say=said.append, complain=print).run(
+            printed: list[str] = []
+            Hook("", into="repository", settings=SETTINGS, say=printed.append, complain=print).run(
                 json.dumps(event).encode()
             )
     replay("tuesday", root)
@@ -136,16 +138,18 @@ def test_the_same_stream_twice_is_remembered_once(root: Path) -> None:
 
 def test_one_session_teaches_the_next(root: Path) -> None:
     """C6: what went wrong and what was asked for is reported when it matters again."""
-    assert [said for _, said in replay("wednesday", root)] == [""] * 6
-    told = {"session_id": "c1", "cwd": str(root)}
+    assert [printed for _, printed in replay("wednesday", root)] == [""] * 6
+    session = {"session_id": "c1", "cwd": str(root)}
     answers = []
     for event in (
-        {**told, "hook_event_name": "SessionStart", "source": "startup"},
-        {**told, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "make protos"}},
+        {**session, "hook_event_name": "SessionStart", "source": "startup"},
+        {**session, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "make protos"}},
     ):
-        said: list[str] = []
-        Hook("", into="repository", settings=SETTINGS, say=said.append, complain=print).run(json.dumps(event).encode())
-        answers.append("".join(said))
+        printed: list[str] = []
+        Hook("", into="repository", settings=SETTINGS, say=printed.append, complain=print).run(
+            json.dumps(event).encode()
+        )
+        answers.append("".join(printed))
     assert "generated files" in answers[0]
     assert "money.proto" in answers[1]
 
@@ -180,26 +184,26 @@ def test_each_project_has_a_memory_of_its_own(tmp_path: Path, own_world: Path, m
     monkeypatch.chdir(tmp_path)
     shop, blog = map(str, projects)
     decided = "We decided to round invoice totals half to even, because the ledger does the same."
-    _tell("UserPromptSubmit", "a1", shop, prompt="Always write commit messages in English.")
-    _tell("UserPromptSubmit", "a1", shop, prompt="We need to rotate the signing keys later.")
-    _tell("Stop", "a1", shop, last_assistant_message=decided)
-    _tell("SessionEnd", "a1", shop, reason="other")
-    assert _tell("SessionStart", "b1", blog, source="startup") == ""
-    assert _tell("UserPromptSubmit", "b1", blog, prompt="how are invoice totals rounded?") == ""
-    again = _tell("SessionStart", "a2", shop, source="startup")
+    _send_event("UserPromptSubmit", "a1", shop, prompt="Always write commit messages in English.")
+    _send_event("UserPromptSubmit", "a1", shop, prompt="We need to rotate the signing keys later.")
+    _send_event("Stop", "a1", shop, last_assistant_message=decided)
+    _send_event("SessionEnd", "a1", shop, reason="other")
+    assert _send_event("SessionStart", "b1", blog, source="startup") == ""
+    assert _send_event("UserPromptSubmit", "b1", blog, prompt="how are invoice totals rounded?") == ""
+    again = _send_event("SessionStart", "a2", shop, source="startup")
     assert "commit messages in English" in again
     assert "signing keys" in again
     assert f"-C {own_world}/.local/share/memfs/projects/shop-" in again
-    assert "half to even" in _tell("UserPromptSubmit", "a2", shop, prompt="how are invoice totals rounded?")
+    assert "half to even" in _send_event("UserPromptSubmit", "a2", shop, prompt="how are invoice totals rounded?")
 
 
-def _tell(name: str, session: str, cwd: str, **fields: Any) -> str:
+def _send_event(name: str, session: str, cwd: str, **fields: Any) -> str:
     """What the hook prints; it may complain of nothing."""
-    said: list[str] = []
+    printed: list[str] = []
     remarks: list[str] = []
     event = {"hook_event_name": name, "session_id": session, "cwd": cwd, **fields}
-    Hook("", into="repository", settings=SETTINGS, say=said.append, complain=remarks.append).run(
+    Hook("", into="repository", settings=SETTINGS, say=printed.append, complain=remarks.append).run(
         json.dumps(event).encode()
     )
     assert remarks == []
-    return "".join(said)
+    return "".join(printed)

@@ -30,9 +30,9 @@ VALUES = st.recursive(
 
 def check(workspace: Workspace, form: str, taken: SourceContent) -> None:
     """What was read can be decided on, all of it, and a refusal has its reason."""
-    fates = ImportService(workspace.store, workspace.parts).take_in(form, taken.arrivals, dry_run=True)
-    assert len(fates) == len(taken.arrivals)
-    assert all(fate.reason for fate in fates if fate.became is Became.REFUSED)
+    results = ImportService(workspace.store, workspace.parts).take_in(form, taken.arrivals, dry_run=True)
+    assert len(results) == len(taken.arrivals)
+    assert all(result.reason for result in results if result.became is Became.REFUSED)
     assert all(one.reason and one.where for one in taken.skipped)
 
 

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(not PROGRAM, reason="CLAUDE_CODE_PROGRAM does no
 class Model(BaseHTTPRequestHandler):
     """Asks for a command once a session, and then says what was decided."""
 
-    heard: list[dict[str, Any]]
+    requests: list[dict[str, Any]]
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
@@ -42,7 +42,7 @@ class Model(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer as a model does, in a stream."""
         asked = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
-        self.heard.append(asked)
+        self.requests.append(asked)
         run = bool(asked.get("tools")) and "tool_result" not in json.dumps(asked.get("messages"))
         begin: dict[str, Any] = {"type": "text", "text": ""}
         delta: dict[str, Any] = {"type": "text_delta", "text": SAID}
@@ -69,10 +69,10 @@ class Model(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def heard() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def requests() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """The model's address, and what it is asked."""
     asked: list[dict[str, Any]] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Listening", (Model,), {"heard": asked}))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Listening", (Model,), {"requests": asked}))
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}", asked
@@ -109,10 +109,10 @@ def claude(folder: Path, home: Path, address: str, *words: str) -> str:
 
 @pytest.mark.parametrize("way", [*InstallScope, "plugin"])
 def test_what_one_session_said_the_next_one_is_told(
-    project: Path, own_world: Path, heard: tuple[str, list[dict[str, Any]]], way: str
+    project: Path, own_world: Path, requests: tuple[str, list[dict[str, Any]]], way: str
 ) -> None:
     """C6: in its own program, from settings of each scope and as a plugin: kept, reminded of, and warned of."""
-    address, asked = heard
+    address, asked = requests
     more: tuple[str, ...] = ()
     if way == "plugin":
         more = ("--plugin-dir", str(SHIPPED))
@@ -122,11 +122,11 @@ def test_what_one_session_said_the_next_one_is_told(
     assert SAID in claude(project, own_world, address, *more, *prompt)
     asked.clear()
     claude(project, own_world, address, *more, "-p", "Where is the ledger kept?", "--allowedTools", "Bash")
-    told = json.dumps([one.get("messages") for one in asked])
-    assert "[MEDIUM] We need to rotate the staging keys later." in told
-    assert "in PostgreSQL because it needs transactions" in told.split("Where is the ledger kept?", 1)[1]
-    assert "Past issues with similar context:" in told
-    assert f"- {COMMAND}: Exit code 1" in told
+    conversation = json.dumps([one.get("messages") for one in asked])
+    assert "[MEDIUM] We need to rotate the staging keys later." in conversation
+    assert "in PostgreSQL because it needs transactions" in conversation.split("Where is the ledger kept?", 1)[1]
+    assert "Past issues with similar context:" in conversation
+    assert f"- {COMMAND}: Exit code 1" in conversation
 
 
 def test_the_plugin_folder_is_valid(own_world: Path, tmp_path: Path) -> None:

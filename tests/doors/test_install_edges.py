@@ -26,11 +26,11 @@ from memfs.fs import io
 )
 def test_another_use_of_memfs_is_somebodys_own(handler: dict[str, Any]) -> None:
     """A handler that calls another verb, or in another way, is neither written over nor taken out (C6)."""
-    said = {"hooks": {"Stop": [{"hooks": [handler]}]}}
-    after = installer.with_hooks(said, installer.handler_groups("memfs"))
+    before = {"hooks": {"Stop": [{"hooks": [handler]}]}}
+    after = installer.with_hooks(before, installer.handler_groups("memfs"))
     assert after["hooks"]["Stop"][0] == {"hooks": [handler]}
-    assert installer.with_hooks(after, {}) == said
-    assert installer.with_hooks(said, {}) == said
+    assert installer.with_hooks(after, {}) == before
+    assert installer.with_hooks(before, {}) == before
 
 
 def test_ours_among_theirs_below_another_matcher_moves_out_alone() -> None:
@@ -38,8 +38,8 @@ def test_ours_among_theirs_below_another_matcher_moves_out_alone() -> None:
     theirs = {"type": "command", "command": "lint"}
     ours = installer.handler_groups("memfs")["PreToolUse"]
     mixed = {"matcher": "Read", "hooks": [*ours["hooks"], theirs]}
-    said = {"hooks": {"PreToolUse": [mixed]}}
-    after = installer.with_hooks(said, installer.handler_groups("memfs"))["hooks"]["PreToolUse"]
+    before = {"hooks": {"PreToolUse": [mixed]}}
+    after = installer.with_hooks(before, installer.handler_groups("memfs"))["hooks"]["PreToolUse"]
     assert after == [{"matcher": "Read", "hooks": [theirs]}, ours]
 
 

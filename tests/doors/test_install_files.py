@@ -278,8 +278,8 @@ def test_a_disk_that_refuses_changes_nothing(tmp_path: Path, error: int) -> None
         try:
             with injected(Fault(at, error)):
                 install(InstallScope.PROJECT, project)
-        except MemfsError as told:
-            refused += bool(told.path)
+        except MemfsError as refusal:
+            refused += bool(refusal.path)
         found = tree(project)
         assert set(found) <= {".claude", ".claude/settings.json"}, at
         assert found.get(".claude/settings.json") in (None, wanted), at

@@ -32,10 +32,10 @@ def test_a_user_without_a_home_is_reported_the_remedy(tmp_path: Path) -> None:
 
 def test_a_hook_without_a_home_says_so_in_one_line(tmp_path: Path) -> None:
     """Nothing can be kept, nothing is printed, and the remark is no stray error (C6)."""
-    said: list[str] = []
+    printed: list[str] = []
     remarks: list[str] = []
-    told = f'{{"session_id": "s", "cwd": "{tmp_path}", "prompt": "Deploys go to Frankfurt now."}}'
-    Hook("UserPromptSubmit", say=said.append, complain=remarks.append).run(told.encode())
-    assert said == []
+    payload = f'{{"session_id": "s", "cwd": "{tmp_path}", "prompt": "Deploys go to Frankfurt now."}}'
+    Hook("UserPromptSubmit", say=printed.append, complain=remarks.append).run(payload.encode())
+    assert printed == []
     assert len(remarks) == 1
     assert "HOME" in remarks[0]

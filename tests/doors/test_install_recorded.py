@@ -24,7 +24,7 @@ STREAM = Path(__file__).parent / "streams/recorded.jsonl"
 SETTINGS = {"index.engine": "memory", "history.commit": "batch"}
 
 
-def heard(root: Path) -> Iterator[dict[str, Any]]:
+def handled_events(root: Path) -> Iterator[dict[str, Any]]:
     """The events of the stream for which a handler is installed."""
     tools = {event.name: event.tools for event in EVENTS}
     for line in STREAM.read_text(encoding="utf-8").splitlines():
@@ -35,26 +35,26 @@ def heard(root: Path) -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> tuple[Path, list[tuple[str, str, str]]]:
+def replayed(tmp_path: Path) -> tuple[Path, list[tuple[str, str, str]]]:
     """A workspace that heard all of it; and session, event and answer of each."""
     with open_workspace(tmp_path / "P", create=True, watch=False, settings=SETTINGS) as workspace:
         root = workspace.root
     answers = []
-    for event in heard(root):
-        said: list[str] = []
+    for event in handled_events(root):
+        printed: list[str] = []
         remarks: list[str] = []
-        hook = Hook(event["hook_event_name"], settings=SETTINGS, say=said.append, complain=remarks.append)
+        hook = Hook(event["hook_event_name"], settings=SETTINGS, say=printed.append, complain=remarks.append)
         hook.run(json.dumps(event).encode())
         assert remarks == []
-        answer = "".join(said)
+        answer = "".join(printed)
         context = json.loads(answer)["hookSpecificOutput"]["additionalContext"] if answer else ""
         answers.append((event["session_id"], event["hook_event_name"], context))
     return root, answers
 
 
-def test_the_third_session_knows_what_the_first_one_said(told: tuple[Path, list[tuple[str, str, str]]]) -> None:
+def test_the_third_session_knows_what_the_first_one_said(replayed: tuple[Path, list[tuple[str, str, str]]]) -> None:
     """C6: the wish and the plan at its start, the decision with its question, the failure before the same command."""
-    _, answers = told
+    _, answers = replayed
     first, last = answers[0][0], answers[-1][0]
     assert first != last
     contexts = {event: context for session, event, context in answers if session == last and context}
@@ -66,9 +66,9 @@ def test_the_third_session_knows_what_the_first_one_said(told: tuple[Path, list[
     assert set(contexts) == {"SessionStart", "UserPromptSubmit", "PreToolUse"}
 
 
-def test_each_becomes_a_memory_of_its_kind(told: tuple[Path, list[tuple[str, str, str]]]) -> None:
+def test_each_becomes_a_memory_of_its_kind(replayed: tuple[Path, list[tuple[str, str, str]]]) -> None:
     """C6, C7: wish, plan, finished task, failure and decision; and what only worked is cleared at the end."""
-    root, _ = told
+    root, _ = replayed
     with open_workspace(find_place(str(root), {}).root, watch=False, settings=SETTINGS) as workspace:
         hits = workspace.recaller.search(Query(text="", limit=100)).hits
     kinds = [hit.item.type for hit in hits]

@@ -42,17 +42,17 @@ foreign_hooks = st.dictionaries(events, st.lists(foreign_groups, min_size=1, max
 @st.composite
 def written(draw: st.DrawFn) -> dict[str, Any]:
     """Somebody's settings."""
-    said = draw(st.dictionaries(keys.filter(lambda key: key != "hooks"), values, max_size=3))
+    settings = draw(st.dictionaries(keys.filter(lambda key: key != "hooks"), values, max_size=3))
     if hooks := draw(foreign_hooks):
-        said["hooks"] = hooks
-    return dict(draw(st.permutations(list(said.items()))))
+        settings["hooks"] = hooks
+    return dict(draw(st.permutations(list(settings.items()))))
 
 
-def handlers_in(said: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def handlers_in(settings: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """memfs's handlers in settings, each with its event."""
     return [
         (event, handler)
-        for event, groups in said.get("hooks", {}).items()
+        for event, groups in settings.get("hooks", {}).items()
         for group in groups
         for handler in group["hooks"]
         if installer.is_ours(handler)
@@ -62,48 +62,48 @@ def handlers_in(said: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 # -- in and out -----------------------------------------------------------------------------------------------------
 @settings(max_examples=50)
 @given(written())
-def test_what_install_puts_in_uninstall_takes_out(said: dict[str, Any]) -> None:
+def test_what_install_puts_in_uninstall_takes_out(settings: dict[str, Any]) -> None:
     """C6: whatever they say, they say the same again, in the same order; twice installed is once."""
-    before = copy.deepcopy(said)
-    after = installer.with_hooks(said, GROUPS)
+    before = copy.deepcopy(settings)
+    after = installer.with_hooks(settings, GROUPS)
     assert dict(handlers_in(after)) == {event: group["hooks"][0] for event, group in GROUPS.items()}
     assert installer.with_hooks(after, GROUPS) == after
     assert json.dumps(installer.with_hooks(after, {})) == json.dumps(before)
-    assert said == before
+    assert settings == before
 
 
 @settings(max_examples=25)
 @given(written())
-def test_another_place_of_memfs_is_written_over_the_old(said: dict[str, Any]) -> None:
+def test_another_place_of_memfs_is_written_over_the_old(settings: dict[str, Any]) -> None:
     """C6: installed again from elsewhere, each handler is renewed where it stands; uninstall is as exact."""
-    after = installer.with_hooks(installer.with_hooks(said, GROUPS), ELSEWHERE)
+    after = installer.with_hooks(installer.with_hooks(settings, GROUPS), ELSEWHERE)
     assert [one["command"] for _, one in handlers_in(after)] == ["/opt/py/bin/python"] * len(GROUPS)
-    assert installer.with_hooks(after, {}) == said
+    assert installer.with_hooks(after, {}) == settings
 
 
 @settings(max_examples=25)
 @given(written(), st.sampled_from([*GROUPS, "Notification"]))
-def test_an_edit_in_between_is_kept(said: dict[str, Any], event: str) -> None:
+def test_an_edit_in_between_is_kept(settings: dict[str, Any], event: str) -> None:
     """C6: keys and groups that somebody adds after install are there after uninstall, and nothing else."""
-    edited = {**installer.with_hooks(said, GROUPS), "model": "opus"}
+    edited = {**installer.with_hooks(settings, GROUPS), "model": "opus"}
     theirs = {"hooks": [THEIRS]}
     edited["hooks"] = {**edited["hooks"], event: [*edited["hooks"].get(event, []), theirs]}
-    hooks = {**said.get("hooks", {})}
+    hooks = {**settings.get("hooks", {})}
     hooks[event] = [*hooks.get(event, []), theirs]
-    assert installer.with_hooks(edited, {}) == {**said, "model": "opus", "hooks": hooks}
+    assert installer.with_hooks(edited, {}) == {**settings, "model": "opus", "hooks": hooks}
 
 
-@pytest.mark.parametrize("said", [{}, {"hooks": {}}, {"hooks": {"Stop": []}}])
-def test_settings_that_say_nothing_else_are_empty(said: dict[str, Any]) -> None:
+@pytest.mark.parametrize("settings", [{}, {"hooks": {}}, {"hooks": {"Stop": []}}])
+def test_settings_that_say_nothing_else_are_empty(settings: dict[str, Any]) -> None:
     """C6: what holds nothing once memfs is out is taken away; without memfs in it, it is left alone."""
-    assert installer.with_hooks(installer.with_hooks(said, GROUPS), {}) == {}
-    assert installer.with_hooks(said, {}) == said
+    assert installer.with_hooks(installer.with_hooks(settings, GROUPS), {}) == {}
+    assert installer.with_hooks(settings, {}) == settings
 
 
 def test_a_handler_of_ours_among_theirs_goes_alone() -> None:
     """C6: somebody who put his own handler into our group keeps his; one whose group is narrower keeps its place."""
-    said = {"hooks": {"Stop": [{"hooks": [THEIRS, GROUPS["Stop"]["hooks"][0]]}]}}
-    after = installer.with_hooks(said, GROUPS)
+    mixed = {"hooks": {"Stop": [{"hooks": [THEIRS, GROUPS["Stop"]["hooks"][0]]}]}}
+    after = installer.with_hooks(mixed, GROUPS)
     assert [event for event, _ in handlers_in(after)].count("Stop") == 1
     assert installer.with_hooks(after, {}) == {"hooks": {"Stop": [{"hooks": [THEIRS]}]}}
 

@@ -30,8 +30,8 @@ def call(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest
     def typed(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
         code = run(arguments)
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return typed
 
@@ -81,12 +81,12 @@ def test_a_dry_run_prints_a_diff(call: Call, settings: Path) -> None:
 
 def test_json_for_programs(call: Call, settings: Path) -> None:
     """C6: --json tells the file, what became of it, and with --dry-run the diff."""
-    said: dict[str, Any] = json.loads(call("agent", "install", "claude-code", "--dry-run", "--json")[1])
-    assert (said["program"], said["dry_run"]) == ("claude-code", True)
-    assert said["done"] == "changed"
-    assert said["diff"].startswith("--- ")
-    said = json.loads(call("agent", "uninstall", "claude-code", "--json")[1])
-    assert said["done"] == "same"
+    report: dict[str, Any] = json.loads(call("agent", "install", "claude-code", "--dry-run", "--json")[1])
+    assert (report["program"], report["dry_run"]) == ("claude-code", True)
+    assert report["done"] == "changed"
+    assert report["diff"].startswith("--- ")
+    report = json.loads(call("agent", "uninstall", "claude-code", "--json")[1])
+    assert report["done"] == "same"
 
 
 def test_a_file_that_cannot_be_read_is_named(call: Call, settings: Path) -> None:

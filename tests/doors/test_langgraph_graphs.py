@@ -94,7 +94,7 @@ def talk(saver: MemfsSaver) -> Any:
     return builder.compile(checkpointer=saver)
 
 
-def said(values: dict[str, Any]) -> list[str]:
+def texts_of(values: dict[str, Any]) -> list[str]:
     """The texts of a state's messages."""
     return [message.content for message in values["messages"]]
 
@@ -117,7 +117,7 @@ def test_a_person_answers_after_the_process_ended(tmp_path: Path) -> None:
         assert graph.get_state(CONFIG).next == ("actor",)
         done = graph.invoke(Command(resume="yes"), CONFIG)
 
-    assert said(done) == ["tidy\nup", "I plan", "you said yes"]
+    assert texts_of(done) == ["tidy\nup", "I plan", "you said yes"]
     assert (done["plan"], done["turns"]) == (Plan(["ask", "act"]), 2)
 
 
@@ -132,9 +132,9 @@ def test_history_can_be_gone_back_to_and_changed(saver: MemfsSaver) -> None:
     branch = graph.update_state(history[1].config, {"turns": 40})
     other = graph.invoke(Command(resume="no"), branch)
 
-    assert (said(other)[-1], other["turns"]) == ("you said no", 41)
+    assert (texts_of(other)[-1], other["turns"]) == ("you said no", 41)
     assert graph.get_state(history[0].config).values["turns"] == 2
-    assert said(graph.get_state(history[0].config).values)[-1] == "you said yes"
+    assert texts_of(graph.get_state(history[0].config).values)[-1] == "you said yes"
 
 
 def test_the_asynchronous_graph_does_the_same(saver: MemfsSaver) -> None:
@@ -148,7 +148,7 @@ def test_the_asynchronous_graph_does_the_same(saver: MemfsSaver) -> None:
         return done, [state.metadata["step"] async for state in graph.aget_state_history(CONFIG)]
 
     done, steps = asyncio.run(run())
-    assert (said(done)[-1], steps) == ("you said yes", [2, 1, 0, -1])
+    assert (texts_of(done)[-1], steps) == ("you said yes", [2, 1, 0, -1])
 
 
 class Count(TypedDict):

@@ -167,8 +167,8 @@ def test_two_processes_lose_no_writes(tmp_path: Path, forked_python: Path) -> No
         words = [str(forked_python), "-c", WRITER, str(tmp_path)]
         checkpoint = config["configurable"]["checkpoint_id"]
         running = [subprocess.Popen([*words, name, checkpoint], stderr=subprocess.PIPE) for name in ("ada", "bob")]
-        told = [one.communicate(timeout=60)[1] for one in running]
-        assert [one.returncode for one in running] == [0, 0], told
+        errors = [one.communicate(timeout=60)[1] for one in running]
+        assert [one.returncode for one in running] == [0, 0], errors
         found = saver.get_tuple(config)
 
     assert found is not None

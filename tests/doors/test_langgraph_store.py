@@ -444,8 +444,8 @@ def test_two_processes_that_are_killed_lose_nothing(tmp_path: Path, forked_pytho
         subprocess.Popen([str(forked_python), "-c", WRITER, str(tmp_path), me], stdout=subprocess.PIPE, text=True)
         for me in ("one", "two")
     ]
-    said = [(process.communicate(timeout=60)[0], process.returncode) for process in running]
-    assert said == [("stored\n", -signal.SIGKILL)] * 2
+    results = [(process.communicate(timeout=60)[0], process.returncode) for process in running]
+    assert results == [("stored\n", -signal.SIGKILL)] * 2
     with MemfsStore(tmp_path) as store:
         assert store.list_namespaces() == [("own", "one"), ("own", "two"), ("shared",)]
         for me in ("one", "two"):
@@ -544,11 +544,11 @@ def test_a_value_that_a_merge_left_open_says_so(opened: Callable[..., Workspace]
         (item,) = workspace.store.select(Query())
         conflict = RecordedConflict(field="data.value.port", kept=8080, lost=9090, by="bo")
         workspace.store.put(item.replace(conflicts=(conflict,)))
-        told = 'data.value.port is undecided: a merge left another value, "9090" by bo'
+        remark = 'data.value.port is undecided: a merge left another value, "9090" by bo'
         found = store.get(("users",), "ada")
         assert found is not None
-        assert found.value == {"port": 8080, UNDECIDED: told}
-        assert store.search(("users",), filter={"port": 8080})[0].value[UNDECIDED] == told
+        assert found.value == {"port": 8080, UNDECIDED: remark}
+        assert store.search(("users",), filter={"port": 8080})[0].value[UNDECIDED] == remark
         store.put(("users",), "ada", {**found.value, "port": 7070})
         decided = store.get(("users",), "ada")
         assert decided is not None

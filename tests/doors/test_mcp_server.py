@@ -303,10 +303,10 @@ def test_arguments_are_taken_where_they_can_only_mean_one_thing() -> None:
 
 def test_errors_tell_nothing_of_the_machine() -> None:
     """Folders outside the workspace are left out of what a client is told, addresses are not (B5)."""
-    said = error_text(
+    message = error_text(
         StorageIO("/home/ada/.cache/memfs/x.db: full", path="/srv/work/a.yaml", hint="see ~/x/y"), "/srv/work"
     )
-    assert said == "StorageIO: a.yaml: .../x.db: full (see .../y)"
+    assert message == "StorageIO: a.yaml: .../x.db: full (see .../y)"
     assert without_folders("see https://host/a/b and a/b/c.yaml") == "see https://host/a/b and a/b/c.yaml"
     assert len(error_text(StorageIO("x" * 9_000))) < 1_100
 
@@ -336,11 +336,11 @@ def test_a_fault_of_memfs_ends_the_call_and_no_more(
 def test_a_full_disk_is_reported_and_nothing_acknowledged_is_lost(opened: Opened) -> None:
     """The disk fills up at any operation of a write: what was answered with is what is there (B5)."""
     workspace = opened(history__commit="each")
-    said = "The port is 0"
-    workspace.store.put(MemoryItem(said, id="port"))
+    acknowledged = "The port is 0"
+    workspace.store.put(MemoryItem(acknowledged, id="port"))
 
     async def work(client: Client) -> None:
-        nonlocal said
+        nonlocal acknowledged
         refused = 0
         for point in range(1, 40):
             text = f"The port is {point}"
@@ -351,10 +351,10 @@ def test_a_full_disk_is_reported_and_nothing_acknowledged_is_lost(opened: Opened
                 assert words(result).startswith("Storage"), words(result)
                 assert "memfs failed" not in words(result)
             else:
-                said = text
+                acknowledged = text
             item = workspace.store.get("port")
             assert item is not None
-            assert item.content == said
+            assert item.content == acknowledged
             if len(fault.seen) < point:
                 break
         assert refused > 3
@@ -417,8 +417,8 @@ def test_two_servers_and_a_person_lose_nothing(opened: Opened, tmp_path: Path) -
 
         asyncio.run(together())
         found = {item.content for item in person.store.select(_wide())}
-        said = {f"Fact {number} of {who} and no other" for number in range(8) for who in ("Ada", "Bob")}
-        assert said | {f"By hand {number}" for number in range(8)} <= found  # and what was learned of them
+        facts = {f"Fact {number} of {who} and no other" for number in range(8) for who in ("Ada", "Bob")}
+        assert facts | {f"By hand {number}" for number in range(8)} <= found  # and what was learned of them
         hint = person.store.get("hint")
         assert hint is not None
         expected = 1.0
@@ -478,8 +478,8 @@ def test_an_agent_is_told_its_feedback(opened: Opened, read_only: bool) -> None:
         states.store_meta_review({"iteration_number": 1, "critique": critique})
 
     async def work(client: Client) -> None:
-        told = words(await client.call_tool("memory_context", {}))
-        assert ("look at the logs first" in told) is not read_only
+        text = words(await client.call_tool("memory_context", {}))
+        assert ("look at the logs first" in text) is not read_only
 
     run(serving(workspace, tools=ToolSet.chosen(read_only=read_only)), work, name="Scout")
     recorded = list(workspace.root.glob("ContextMemory/iterations/*/feedback/*.json"))

@@ -41,11 +41,11 @@ def test_an_agent_hands_over_its_output_and_goes_on_in_another_session(opened: O
 
     async def first(talk: Talk) -> None:
         document = {"task_id": "t1", "results": {"primary_output": {"idea": "the depot"}, "confidence_score": 0.7}}
-        told = await talk(
+        reply = await talk(
             "state_store", kind="agent_output", document={**document, "state_data": {"internal_state": {"page": 3}}}
         )
-        kept["token"] = told["continuation_token"]
-        assert told["path"] in talk.text
+        kept["token"] = reply["continuation_token"]
+        assert reply["path"] in talk.text
         kept["other"] = (await talk("state_save", task="t2", state={"step": 1}, agent="Scout"))["token"]
         document = {"id": "h", "wins": 1}
         await talk("state_store", kind="hypothesis", document=document)
@@ -106,7 +106,7 @@ def test_an_agent_is_told_its_feedback(opened: Opened) -> None:
         review = {"iteration_number": 1, "critique": {"agent_feedback": {"Scout": ["read the logs"]}}}
         await talk("state_store", kind="meta_review", document=review)
 
-    async def told(talk: Talk) -> None:
+    async def read_feedback(talk: Talk) -> None:
         assert "read the logs" in (await talk("state_feedback", agent="Scout"))["text"]
         assert "read the logs" in talk.text
         await talk("state_feedback")
@@ -114,7 +114,7 @@ def test_an_agent_is_told_its_feedback(opened: Opened) -> None:
 
     using(workspace, reviewed, **WITH_STATE).close()
     given = workspace.root / "ContextMemory/iterations/iteration_001/feedback/Scout.json"
-    using(opened(workspace.root), told, tools=ToolSet.chosen(state=True, read_only=True)).close()
+    using(opened(workspace.root), read_feedback, tools=ToolSet.chosen(state=True, read_only=True)).close()
     assert not given.exists()
-    using(opened(workspace.root), told, **WITH_STATE).close()
+    using(opened(workspace.root), read_feedback, **WITH_STATE).close()
     assert given.exists()

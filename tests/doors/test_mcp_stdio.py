@@ -200,8 +200,8 @@ def test_nothing_but_protocol_reaches_standard_output(root: Path) -> None:
     say(server, greeting(), request(1, "tools/list"))
     hear(server, 1)
     assert server.stderr is not None
-    told = [server.stderr.readline() for _ in range(4)]
-    assert sorted(told) == [b"echoed\n", b"printed\n", b"read ''\n", b"written\n"]
+    lines = [server.stderr.readline() for _ in range(4)]
+    assert sorted(lines) == [b"echoed\n", b"printed\n", b"read ''\n", b"written\n"]
     say(server, request(2, "ping"))
     assert "result" in hear(server, 2)[0]
     server.communicate(timeout=SECONDS)
@@ -231,9 +231,9 @@ def test_a_signal_while_it_closes_lets_it_finish(root: Path, git: Git, forked_py
         "from memfs.doors.cli.app import run\n"
         "sys.exit(run(['mcp']))\n"
     )
-    said = greeting() + call(1, "memory_store", content="Closing takes long.")
+    requests = greeting() + call(1, "memory_store", content="Closing takes long.")
     words = [str(forked_python), "-c", code]
-    done = subprocess.run(words, input=said.encode(), cwd=root, capture_output=True, check=False)
+    done = subprocess.run(words, input=requests.encode(), cwd=root, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert "Closing takes long." in git(root, "log", "-p", "--all")
 
@@ -278,9 +278,9 @@ def test_two_servers_and_the_command_line_share_a_workspace(
         assert stored(server, *range(1, 6))
     for server in servers:
         say(server, call(9, "memory_list", limit=50))
-        told = json.dumps(hear(server, 9))
+        reply = json.dumps(hear(server, 9))
         expected = [f"Server {which} says thing {n}." for which in (0, 1) for n in range(1, 6)]
-        assert [text for text in (*expected, "A person says something.") if text not in told] == []
+        assert [text for text in (*expected, "A person says something.") if text not in reply] == []
 
 
 # -- which workspace, which tools --------------------------------------------------------------------------------
@@ -336,15 +336,15 @@ def test_only_the_tools_asked_for_are_offered(root: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--tools", "remember"], "there is no tool"),
         (["--tools", "store", "--read-only"], "no tool is left"),
     ],
 )
-def test_wrong_options_are_refused_at_once(options: list[str], told: str, root: Path, capsys: Any) -> None:
+def test_wrong_options_are_refused_at_once(options: list[str], message: str, root: Path, capsys: Any) -> None:
     """What cannot be served is said before anything is (B5)."""
     assert run(["-C", str(root), "mcp", *options]) in (1, 2)
     printed = capsys.readouterr()
-    assert told in printed.err
+    assert message in printed.err
     assert printed.out == ""

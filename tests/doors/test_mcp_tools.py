@@ -281,9 +281,9 @@ def test_a_change_that_was_read_before_another_is_refused(opened: Opened) -> Non
         assert other is not None
         theirs = workspace.store.put(other.replace(content="The port is 9090"))
         for tool, more in (("memory_update", {"content": "The port is 80"}), ("memory_delete", {})):
-            said = await talk.refused(tool, id=stored["id"], expected=stored["sha256"], **more)
-            assert said.startswith("Conflict")
-            assert theirs.sha256 in said
+            message = await talk.refused(tool, id=stored["id"], expected=stored["sha256"], **more)
+            assert message.startswith("Conflict")
+            assert theirs.sha256 in message
         now = await talk("memory_get", id=stored["id"])
         assert now["content"] == "The port is 9090"
         await talk("memory_update", id=stored["id"], expected=now["sha256"], content="The port is 80")
@@ -310,8 +310,8 @@ def test_an_agents_words_never_pass_as_a_persons(opened: Opened) -> None:
         assert item.origin.speaker == ""
         assert (await talk("memory_update", id="commits", status="accepted"))["trust"] == "agent"
         assert (await talk("memory_update", id="changelog", status="done"))["trust"] == "human"
-        told = await talk("memory_context")
-        assert "example.org" not in told["memories"]
+        reply = await talk("memory_context")
+        assert "example.org" not in reply["memories"]
         await talk("memory_restore", id="tabs")  # what a person said is theirs again
         item = workspace.store.get("tabs")
         assert item is not None
@@ -406,8 +406,8 @@ def test_what_is_mounted_is_read_and_never_written(opened: Opened, tmp_path: Pat
             ("memory_feedback", {"helpful": True}),
             ("memory_restore", {}),
         ):
-            said = await talk.refused(tool, id="team:deploys", **given)
-            assert "only read" in said or tool == "memory_restore"
+            message = await talk.refused(tool, id="team:deploys", **given)
+            assert "only read" in message or tool == "memory_restore"
 
     using(workspace, work)
     with opened(tmp_path / "team") as team:
@@ -449,9 +449,9 @@ def test_the_start_is_reported_and_what_a_step_brings_to_mind(opened: Opened) ->
         assert "| - Always use tabs" in start["memories"]
         assert "Write the changelog (changelog)" in start["memories"]
         assert "grammar" not in start["memories"]
-        told = await talk("memory_context", **step)
-        assert "the grammar was out of date" in told["memories"]
-        assert "Always use tabs" not in told["memories"]
+        reply = await talk("memory_context", **step)
+        assert "the grammar was out of date" in reply["memories"]
+        assert "Always use tabs" not in reply["memories"]
         begun = await talk("memory_context", situation="edit the parser")
         assert "Always use tabs" in begun["memories"]
 
@@ -518,10 +518,10 @@ def test_no_file_name_makes_a_line_of_an_answer(opened: Opened) -> None:
 
     async def work(talk: Talk) -> None:
         await talk("memory_status")
-        said = [talk.text, await talk.refused("memory_get", id=f"ContextMemory/memories/semantic/{name}")]
-        assert all("memfs: trusted" in text for text in said)
-        assert not any(line.startswith("memfs:") for text in said for line in text.splitlines())
-        assert not any(sign in text for text in said for sign in "\x1b\u202e")
+        texts = [talk.text, await talk.refused("memory_get", id=f"ContextMemory/memories/semantic/{name}")]
+        assert all("memfs: trusted" in text for text in texts)
+        assert not any(line.startswith("memfs:") for text in texts for line in text.splitlines())
+        assert not any(sign in text for text in texts for sign in "\x1b\u202e")
 
     using(workspace, work)
 
@@ -537,13 +537,13 @@ def test_what_a_merge_left_open_is_named(opened: Opened) -> None:
     workspace = opened()
     conflict = RecordedConflict(field="content", kept="The port is 8080", lost="The port is 9090", by="bo")
     workspace.store.put(MemoryItem("The port is 8080", id="port", conflicts=(conflict,)))
-    told = 'content is undecided: a merge left another value, "The port is 9090" by bo'
+    remark = 'content is undecided: a merge left another value, "The port is 9090" by bo'
 
     async def work(talk: Talk) -> None:
-        assert told in (await talk("memory_search", query="port"))["memories"]
-        assert (await talk("memory_get", id="port"))["undecided"] == told
-        assert told in talk.text
-        assert (await talk("memory_list"))["items"][0]["undecided"] == told
-        assert told in talk.text
+        assert remark in (await talk("memory_search", query="port"))["memories"]
+        assert (await talk("memory_get", id="port"))["undecided"] == remark
+        assert remark in talk.text
+        assert (await talk("memory_list"))["items"][0]["undecided"] == remark
+        assert remark in talk.text
 
     using(workspace, work)

@@ -26,7 +26,7 @@ from memfs.workspace import Workspace, open_workspace
 Open = Callable[..., Workspace]
 
 
-def said(role: str, text: str) -> Any:
+def turn(role: str, text: str) -> Any:
     """An item as the SDK keeps it."""
     return {"role": role, "content": text}
 
@@ -57,10 +57,10 @@ def test_items_come_back_in_order(session: MemfsSession) -> None:
     async def talk() -> list[Any]:
         assert await session.get_items() == []
         await session.add_items(
-            [said("user", "What city is the Golden Gate Bridge in?"), said("assistant", "San Francisco.")]
+            [turn("user", "What city is the Golden Gate Bridge in?"), turn("assistant", "San Francisco.")]
         )
         await session.add_items([])
-        await session.add_items([said("user", "Which state?")])
+        await session.add_items([turn("user", "Which state?")])
         return list(await session.get_items())
 
     assert [item["content"] for item in asyncio.run(talk())] == [
@@ -73,7 +73,7 @@ def test_items_come_back_in_order(session: MemfsSession) -> None:
 def test_a_limit_gives_the_latest_items(opened: Open) -> None:
     """A limit counts from the end, a negative one means all, and an argument wins over the settings (B5)."""
     session = MemfsSession("s1", workspace=opened(), session_settings=SessionSettings(limit=2))
-    asyncio.run(session.add_items([said("user", str(number)) for number in range(5)]))
+    asyncio.run(session.add_items([turn("user", str(number)) for number in range(5)]))
 
     def texts(limit: int | None) -> list[Any]:
         return [item["content"] for item in asyncio.run(session.get_items(limit))]  # type: ignore[typeddict-item]
@@ -90,9 +90,9 @@ def test_the_latest_item_is_taken_out(session: MemfsSession) -> None:
     """Popping goes from the end to the beginning and then gives nothing; what is added goes behind the rest (B5)."""
 
     async def talk() -> list[Any]:
-        await session.add_items([said("user", "one"), said("assistant", "two"), said("user", "three")])
+        await session.add_items([turn("user", "one"), turn("assistant", "two"), turn("user", "three")])
         popped = [await session.pop_item(), await session.pop_item()]
-        await session.add_items([said("user", "four")])
+        await session.add_items([turn("user", "four")])
         return [*popped, *await session.get_items(), *[await session.pop_item() for _ in range(3)]]
 
     found = [item["content"] if item else None for item in asyncio.run(talk())]
@@ -103,7 +103,7 @@ def test_what_the_agent_gets_is_on_record(opened: Open) -> None:
     """The record of what was handed out has each turn that came back, for this agent and session, and no other (B2)."""
     workspace = opened()
     session = MemfsSession("s1", workspace=workspace, agent="scout")
-    asyncio.run(session.add_items([said("user", "one"), said("user", "two"), said("user", "three")]))
+    asyncio.run(session.add_items([turn("user", "one"), turn("user", "two"), turn("user", "three")]))
     assert workspace.usage.served.find() == []
     asyncio.run(session.get_items(2))
     asyncio.run(session.pop_item())
@@ -121,23 +121,23 @@ def test_a_cleared_session_is_empty_and_others_stay(opened: Open) -> None:
     one, other = MemfsSession("a b", workspace=workspace), MemfsSession("A b", workspace=workspace)
 
     async def talk() -> tuple[Any, Any]:
-        await one.add_items([said("user", "mine"), said("user", "mine too")])
-        await other.add_items([said("user", "theirs")])
+        await one.add_items([turn("user", "mine"), turn("user", "mine too")])
+        await other.add_items([turn("user", "theirs")])
         await one.clear_session()
         await one.clear_session()
-        await one.add_items([said("user", "again")])
+        await one.add_items([turn("user", "again")])
         return await one.get_items(), await other.get_items()
 
-    assert asyncio.run(talk()) == ([said("user", "again")], [said("user", "theirs")])
+    assert asyncio.run(talk()) == ([turn("user", "again")], [turn("user", "theirs")])
 
 
 def test_a_conversation_outlives_its_process(opened: Open) -> None:
     """Another handle on the workspace finds the conversation as it was (B5)."""
     workspace = opened()
-    asyncio.run(MemfsSession("s1", workspace=workspace).add_items([said("user", "hello")]))
+    asyncio.run(MemfsSession("s1", workspace=workspace).add_items([turn("user", "hello")]))
     workspace.close()
     again = MemfsSession("s1", workspace.root)
-    assert asyncio.run(again.get_items()) == [said("user", "hello")]
+    assert asyncio.run(again.get_items()) == [turn("user", "hello")]
     again.close()
 
 
@@ -146,7 +146,7 @@ def test_a_person_can_read_a_turn(session: MemfsSession, opened: Open) -> None:
     """A turn is a file with its text, who said it and its place, and recall finds it (B5)."""
     call = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city":"Paris"}'}
     output = {"type": "function_call_output", "call_id": "c1", "output": "Sunny in Paris"}
-    asyncio.run(session.add_items([said("user", "Is it raining in Paris?"), call, output]))  # type: ignore[list-item]
+    asyncio.run(session.add_items([turn("user", "Is it raining in Paris?"), call, output]))  # type: ignore[list-item]
     workspace = session._talk.workspace
     items = sorted(workspace.store.select(Query(limit=9)), key=lambda item: item.origin.sequence or 0)
     assert [(item.origin.role, item.origin.session, item.origin.tool, item.content, item.trust) for item in items] == [
@@ -210,7 +210,7 @@ def test_it_does_what_the_sdks_own_session_does(session: MemfsSession, steps: li
         answers: list[Any] = []
         for step, value in steps:
             if step == "add":
-                answers.append(await one.add_items([said("user", text) for text in value]))
+                answers.append(await one.add_items([turn("user", text) for text in value]))
             elif step == "get":
                 answers.append(await one.get_items(value))
             else:
@@ -227,11 +227,11 @@ def test_an_item_larger_than_a_file_comes_back_whole(session: MemfsSession) -> N
     workspace = session._talk.workspace
 
     async def talk() -> list[Any]:
-        await session.add_items([said("user", "look"), large, said("assistant", "nice")])
+        await session.add_items([turn("user", "look"), large, turn("assistant", "nice")])
         found = await session.get_items(2)
         return [*found, await session.pop_item(), await session.pop_item(), workspace.store.count()]
 
-    assert asyncio.run(talk()) == [large, said("assistant", "nice"), said("assistant", "nice"), large, 1]
+    assert asyncio.run(talk()) == [large, turn("assistant", "nice"), turn("assistant", "nice"), large, 1]
 
 
 def test_a_secret_is_refused_unless_somebody_says_why(opened: Open) -> None:
@@ -240,27 +240,27 @@ def test_a_secret_is_refused_unless_somebody_says_why(opened: Open) -> None:
     workspace = opened()
     strict = MemfsSession("s1", workspace=workspace)
     with pytest.raises(SecretDetected) as refused:
-        asyncio.run(strict.add_items([said("user", "hello"), said("user", f"my token is {key}")]))
+        asyncio.run(strict.add_items([turn("user", "hello"), turn("user", f"my token is {key}")]))
     assert key not in str(refused.value)
     assert asyncio.run(strict.get_items()) == []
     lenient = MemfsSession("s1", workspace=workspace, allow_secret="a dummy of the test")
-    asyncio.run(lenient.add_items([said("user", f"my token is {key}")]))
-    assert asyncio.run(strict.get_items()) == [said("user", f"my token is {key}")]
+    asyncio.run(lenient.add_items([turn("user", f"my token is {key}")]))
+    assert asyncio.run(strict.get_items()) == [turn("user", f"my token is {key}")]
     named = MemfsSession(key, workspace=workspace)  # the name of a session is no text: it is shown without the secret
-    asyncio.run(named.add_items([said("user", "hello")]))
-    assert asyncio.run(named.get_items()) == [said("user", "hello")]
+    asyncio.run(named.add_items([turn("user", "hello")]))
+    assert asyncio.run(named.get_items()) == [turn("user", "hello")]
     assert [path for path in workspace.root.rglob("*.yaml") if key[4:].lower() in path.name.lower()] == []
 
 
 def test_what_is_no_json_is_refused(session: MemfsSession) -> None:
     """As the SDK's own sessions do, and nothing of the call is stored (B5)."""
     with pytest.raises(TypeError):
-        asyncio.run(session.add_items([said("user", "hello"), {"role": object()}]))  # type: ignore[list-item]
+        asyncio.run(session.add_items([turn("user", "hello"), {"role": object()}]))  # type: ignore[list-item]
     deep: Any = "x"
     for _ in range(5_000):
         deep = [deep]
     with pytest.raises(ValueError, match="nested too deeply"):
-        asyncio.run(session.add_items([said("user", deep)]))
+        asyncio.run(session.add_items([turn("user", deep)]))
     assert asyncio.run(session.get_items()) == []
 
 
@@ -276,8 +276,8 @@ def test_any_name_is_a_file_name_of_ours(name: str, opened: Open) -> None:
     """The name of a session cannot lead out of the workspace (faults 13)."""
     workspace = opened()
     session = MemfsSession(name, workspace=workspace)
-    asyncio.run(session.add_items([said("user", "hello")]))
-    assert asyncio.run(session.get_items()) == [said("user", "hello")]
+    asyncio.run(session.add_items([turn("user", "hello")]))
+    assert asyncio.run(session.get_items()) == [turn("user", "hello")]
     (item,) = workspace.store.select(Query())
     assert item.path.startswith("ContextMemory/memories/conversation/")
 
@@ -285,11 +285,11 @@ def test_any_name_is_a_file_name_of_ours(name: str, opened: Open) -> None:
 def test_what_a_person_breaks_is_left_out(session: MemfsSession) -> None:
     """A file edited into nonsense neither stops the conversation nor is written over (B5)."""
     workspace = session._talk.workspace
-    asyncio.run(session.add_items([said("user", "one"), said("user", "two"), said("user", "three")]))
+    asyncio.run(session.add_items([turn("user", "one"), turn("user", "two"), turn("user", "three")]))
     broken = sorted((workspace.root / "ContextMemory/memories/conversation").rglob("*.yaml"))[-1]
     broken.write_text("data: [")
     workspace.store.refresh()
-    asyncio.run(session.add_items([said("user", "four")]))
+    asyncio.run(session.add_items([turn("user", "four")]))
     assert [item["content"] for item in asyncio.run(session.get_items())] == ["one", "two", "four"]  # type: ignore[typeddict-item]
     assert broken.read_text() == "data: ["
 
@@ -322,7 +322,7 @@ def test_processes_share_a_conversation(tmp_path: Path, forked_python: Path) -> 
         other.stdin.write("\n")
         other.stdin.flush()
         for number in range(6):
-            asyncio.run(mine.add_items([said("user", f"y-{number}-{half}") for half in "ab"]))
+            asyncio.run(mine.add_items([turn("user", f"y-{number}-{half}") for half in "ab"]))
         mine.close()
         assert other.communicate()[0].split() == list("012345")
     session = MemfsSession("shared", tmp_path)
@@ -339,7 +339,7 @@ def test_threads_with_loops_of_their_own_share_a_session(session: MemfsSession) 
     """Each program may bring its own loop: what is added together stays together, and is taken out once (B5)."""
 
     async def add(which: int) -> None:
-        await asyncio.gather(*(session.add_items([said("user", f"{which} {n} {end}") for end in "ab"]) for n in (1, 2)))
+        await asyncio.gather(*(session.add_items([turn("user", f"{which} {n} {end}") for end in "ab"]) for n in (1, 2)))
 
     async def pop() -> list[Any]:
         return [await session.pop_item() for _ in range(4)]
@@ -348,17 +348,17 @@ def test_threads_with_loops_of_their_own_share_a_session(session: MemfsSession) 
         list(threads.map(lambda which: asyncio.run(add(which)), range(4)))
         items: list[Any] = list(asyncio.run(session.get_items()))
         taken = [one for some in threads.map(lambda _: asyncio.run(pop()), range(4)) for one in some]
-    told = [item["content"] for item in items]
-    assert len(set(told)) == 16
-    assert all(one[:-1] == other[:-1] for one, other in zip(told[::2], told[1::2], strict=True))
-    assert sorted(one["content"] for one in taken) == sorted(told)
+    contents = [item["content"] for item in items]
+    assert len(set(contents)) == 16
+    assert all(one[:-1] == other[:-1] for one, other in zip(contents[::2], contents[1::2], strict=True))
+    assert sorted(one["content"] for one in taken) == sorted(contents)
 
 
 def test_calls_at_once_lose_nothing(session: MemfsSession) -> None:
     """Tasks of one process may add and pop at the same time (B5)."""
 
     async def talk() -> list[Any]:
-        await asyncio.gather(*(session.add_items([said("user", str(number))]) for number in range(12)))
+        await asyncio.gather(*(session.add_items([turn("user", str(number))]) for number in range(12)))
         popped = await asyncio.gather(*(session.pop_item() for _ in range(5)))
         return [*popped, *await session.get_items()]
 
@@ -413,8 +413,8 @@ def test_the_sdk_runs_an_agent_with_it(opened: Open) -> None:
         return str(second.final_output)
 
     assert asyncio.run(runs()) == "You asked about Paris."
-    told = json.dumps(model.asked[-1])
-    assert [word in told for word in ("How is Paris?", "Sunny in Paris", "It is sunny.", "What did I ask?")] == [
+    request = json.dumps(model.asked[-1])
+    assert [word in request for word in ("How is Paris?", "Sunny in Paris", "It is sunny.", "What did I ask?")] == [
         True
     ] * 4
     kept = asyncio.run(MemfsSession("trip", workspace=workspace).get_items())

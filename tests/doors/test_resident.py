@@ -266,8 +266,8 @@ def test_two_that_start_at_once_make_one(forked: Path, root: Path) -> None:
     starting = [
         subprocess.Popen([str(forked), "serve", "--detach"], cwd=root, stdout=subprocess.PIPE) for _ in range(3)
     ]
-    said = {one.communicate()[0] for one in starting}
-    assert len(said) == 1
+    outputs = {one.communicate()[0] for one in starting}
+    assert len(outputs) == 1
     assert place.stop(root)
     assert not place.stop(root)
 
@@ -621,16 +621,16 @@ def test_a_write_that_was_only_announced_is_not_said_to_be_stored(forked: Path, 
 
 @pytest.mark.parametrize("printed", [False, True])
 @pytest.mark.parametrize(
-    ("words", "said"), [((), "Remembered a, b\n"), (("--json",), '{"ids": ["a", "b"], "stored": true}\n')]
+    ("words", "expected"), [((), "Remembered a, b\n"), (("--json",), '{"ids": ["a", "b"], "stored": true}\n')]
 )
 def test_a_write_that_was_durable_is_said_to_be_stored(
-    words: tuple[str, ...], said: str, printed: bool, capsys: Any
+    words: tuple[str, ...], expected: str, printed: bool, capsys: Any
 ) -> None:
     """Whatever ended the child afterwards; what it printed is not printed again."""
     assert client._tell_written(["remember", "x", *words], ["a", "b"], False, printed) == 0
-    told = capsys.readouterr()
-    assert told.out == ("" if printed else said)
-    assert told.err == "memfs: the resident process ended after this was stored: a, b\n"
+    captured = capsys.readouterr()
+    assert captured.out == ("" if printed else expected)
+    assert captured.err == "memfs: the resident process ended after this was stored: a, b\n"
 
 
 def test_a_hook_whose_child_is_killed_while_it_writes_ends_with_0(
@@ -639,11 +639,11 @@ def test_a_hook_whose_child_is_killed_while_it_writes_ends_with_0(
     """An agent's program takes other codes for a refusal: also where the settings cannot be read by then."""
     fatal.touch()
     for event in ("UserPromptSubmit", "Stop"):
-        told = {"cwd": str(root), "session_id": "s1", "prompt": "No, always write breaking dates like 2026-03-01"}
+        payload = {"cwd": str(root), "session_id": "s1", "prompt": "No, always write breaking dates like 2026-03-01"}
         done = subprocess.run(
             [str(forked), "-c", _ASKED, "hook", event],
             cwd=root,
-            input=json.dumps(told | {"hook_event_name": event}).encode(),
+            input=json.dumps(payload | {"hook_event_name": event}).encode(),
             capture_output=True,
             check=False,
         )
@@ -689,9 +689,9 @@ def test_what_a_resident_does_ahead_is_no_use_of_a_memory(ask: Asked, root: Path
 def test_a_hook_is_answered_by_a_resident(forked: Path, ask: Asked, root: Path, resident: int) -> None:
     """What an agent's program is told is the same, and so is what is kept."""
     for words in (["hook", "UserPromptSubmit", "--into=repository"], ["hook", "PreToolUse"], ["hook", "Nonsense"]):
-        told = {"cwd": str(root), "hook_event_name": words[1], "prompt": "when is staging rebuilt"}
+        payload = {"cwd": str(root), "hook_event_name": words[1], "prompt": "when is staging rebuilt"}
         alone, served = (
-            ask(*words, stdin=None, input=json.dumps(told | {"session_id": str(one)}).encode(), alone=one)
+            ask(*words, stdin=None, input=json.dumps(payload | {"session_id": str(one)}).encode(), alone=one)
             for one in (True, False)
         )
         assert (served.returncode, _plain(served.stdout, "")) == (0, _plain(alone.stdout, "")), words
@@ -700,9 +700,9 @@ def test_a_hook_is_answered_by_a_resident(forked: Path, ask: Asked, root: Path, 
 
 def test_what_a_session_told_is_remembered_while_a_resident_is_up(ask: Asked, root: Path, resident: int) -> None:
     """The event is kept at once, and its memory made by the resident, in private memory as by the hook itself."""
-    told = {"cwd": str(root), "session_id": "s1", "prompt": "No, always write breaking dates like 2026-03-01"}
+    payload = {"cwd": str(root), "session_id": "s1", "prompt": "No, always write breaking dates like 2026-03-01"}
     for event in ("UserPromptSubmit", "Stop"):
-        done = ask("hook", event, stdin=None, input=json.dumps(told | {"hook_event_name": event}).encode())
+        done = ask("hook", event, stdin=None, input=json.dumps(payload | {"hook_event_name": event}).encode())
         assert (done.returncode, done.stderr) == (0, b"")
     assert until(lambda: b"private:" in ask("recall", "breaking dates").stdout)
     assert ask("recall", "breaking dates").stdout == ask("recall", "breaking dates", alone=True).stdout
@@ -780,7 +780,7 @@ def test_a_server_and_a_watch_have_a_resident_while_they_run(words: tuple[str, .
     """It answers commands, stays though nobody asks, stays away where it was ended, and goes after its host."""
     (root / "memfs.toml").write_text("[resident]\nidle_minutes = 0.01\n")
     hosting = "import memfs.__main__ as own; own.main()"
-    asking = (
+    program = (
         "import os, sys; from memfs.doors.resident import client; os._exit(client.run_in_resident(sys.argv[1:]) != 0)"
     )
     host = subprocess.Popen([sys.executable, "-c", hosting, *words], cwd=root, stdin=subprocess.PIPE, bufsize=0)
@@ -790,7 +790,7 @@ def test_a_server_and_a_watch_have_a_resident_while_they_run(words: tuple[str, .
         assert until(lambda: place.answering(root))
         first = place.resident_of(root)
         time.sleep(1)
-        assert subprocess.run([sys.executable, "-c", asking, "list"], cwd=root, check=False).returncode == 0
+        assert subprocess.run([sys.executable, "-c", program, "list"], cwd=root, check=False).returncode == 0
         assert place.resident_of(root) == first
         place.stop(root)
         time.sleep(0.3)
@@ -836,7 +836,7 @@ def test_a_hook_begins_a_resident_for_those_that_follow(
 ) -> None:
     """The first prompt is answered by the hook itself."""
     monkeypatch.delenv("MEMFS_RESIDENT")
-    told = {
+    payload = {
         "session_id": "s1",
         "cwd": str(root),
         "hook_event_name": "UserPromptSubmit",
@@ -845,7 +845,7 @@ def test_a_hook_begins_a_resident_for_those_that_follow(
     done = subprocess.run(
         [str(forked), "hook", "UserPromptSubmit"],
         cwd=root,
-        input=json.dumps(told).encode(),
+        input=json.dumps(payload).encode(),
         capture_output=True,
         check=True,
     )

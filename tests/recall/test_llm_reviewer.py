@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kit.model_server import ModelReply, ModelServer, Request, says
+from kit.model_server import ModelReply, ModelServer, Request, chat_reply
 from memfs.config_names import REVIEW_KEY
 from memfs.endpoint import Endpoint
 from memfs.errors import EndpointFailed, SecretDetected
@@ -53,7 +53,7 @@ def test_it_is_a_reviewer_of_all_three_sorts() -> None:
 def test_a_model_judges_over_the_wire() -> None:
     """Reviewer, endpoint and a real server: a draft's score and reason, an answer's scores in one call (C3)."""
     with ModelServer(
-        says({"score": 8, "reason": "A decision with\nits reason."}), says({"scores": [1, 0.2]})
+        chat_reply({"score": 8, "reason": "A decision with\nits reason."}), chat_reply({"scores": [1, 0.2]})
     ) as server:
         endpoint = Endpoint(server.url)
         reviewer = LlmReviewer(endpoint, "small")
@@ -64,7 +64,7 @@ def test_a_model_judges_over_the_wire() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [says(None, refusal="No."), ModelReply(status=500), says("seven"), ModelReply(hold=True)]
+    "answer", [chat_reply(None, refusal="No."), ModelReply(status=500), chat_reply("seven"), ModelReply(hold=True)]
 )
 def test_a_model_that_fails_is_an_error_in_time(answer: ModelReply) -> None:
     """Refusal, failure, chatter and silence all end as an error, which leaves the reviewer out (C3)."""
@@ -187,7 +187,7 @@ def test_a_workspace_asks_the_model_that_its_settings_name(
 ) -> None:
     """One setting makes a model one of the reviewers; its score is one of four, its key comes from a variable (C3)."""
     monkeypatch.setenv(REVIEW_KEY, "sk-of-the-test")
-    with ModelServer(says({"score": 9, "reason": "A decision."})) as server:
+    with ModelServer(chat_reply({"score": 9, "reason": "A decision."})) as server:
         became = opened(review__endpoint=server.url, review__model="small").intake.store(DRAFT)
     assert became.stored
     assert became.review is not None
@@ -208,7 +208,7 @@ def test_a_model_that_is_away_is_left_out_and_named(opened: Callable[..., Worksp
 
 def test_a_secret_stays_here_whatever_the_model_would_say(opened: Callable[..., Workspace]) -> None:
     """A draft with a key is refused by the store, and no byte of it went to the service (C3)."""
-    with ModelServer(says({"score": 9, "reason": "A decision."})) as server:
+    with ModelServer(chat_reply({"score": 9, "reason": "A decision."})) as server:
         workspace = opened(review__endpoint=server.url, review__model="small")
         with pytest.raises(SecretDetected):
             workspace.intake.store(DRAFT.replace(content=f"We decided that the build uses {SECRET}."))
@@ -220,7 +220,7 @@ def test_a_model_judges_what_is_recalled(opened: Callable[..., Workspace]) -> No
 
     def third(asked: Request) -> ModelReply:
         shown = asked.body["messages"][1]["content"].split("id: memory ")[1:]
-        return says({"scores": [1.0 if "number 3" in one else 0.0 for one in shown]})
+        return chat_reply({"scores": [1.0 if "number 3" in one else 0.0 for one in shown]})
 
     with ModelServer(third) as server:
         workspace = opened(review__endpoint=server.url, review__model="small")

@@ -475,12 +475,12 @@ def test_a_service_finds_by_meaning_where_the_context_names_one(
 ) -> None:
     """Over HTTP, with the key from the environment; while it is away words decide (M5)."""
     pytest.importorskip("httpx")
-    from kit.model_server import ModelServer, Request, embeds
+    from kit.model_server import ModelServer, Request, embeddings_reply
 
     monkeypatch.setenv("MEMFS_EMBEDDING_KEY", "k-123")
     senses = Senses()
     settings = {"index.engine": "memory", "history.commit": "manual"}
-    with ModelServer(lambda asked: embeds(senses.embed(asked.body["input"]))) as server:
+    with ModelServer(lambda asked: embeddings_reply(senses.embed(asked.body["input"]))) as server:
         memory = {"storage_type": "vector_db", "embedding_model": "some-model", "embedding_endpoint": server.url}
         with open_workspace(tmp_path / "w", create=True, watch=False, settings=settings, memory=memory) as workspace:
             put(workspace, one="A car", two="A fiddle")

@@ -45,7 +45,7 @@ class ModelReply:
     drop: bool = False
 
 
-def says(content: Any, **message: Any) -> ModelReply:
+def chat_reply(content: Any, **message: Any) -> ModelReply:
     """A chat answer whose one choice says this: a text as it is, anything else as JSON."""
     text = content if isinstance(content, (str, type(None))) else json.dumps(content)
     finish = message.pop("finish_reason", "stop")
@@ -53,7 +53,7 @@ def says(content: Any, **message: Any) -> ModelReply:
     return ModelReply(body={"object": "chat.completion", "choices": [choice]})
 
 
-def embeds(vectors: Sequence[Sequence[float]]) -> ModelReply:
+def embeddings_reply(vectors: Sequence[Sequence[float]]) -> ModelReply:
     """An embeddings answer with these vectors, in order."""
     rows = [{"object": "embedding", "index": place, "embedding": list(one)} for place, one in enumerate(vectors)]
     return ModelReply(body={"object": "list", "data": rows})
