@@ -418,7 +418,7 @@ def read_conventions(path: Path, parts: Parts) -> SourceContent:
     """
     taken = SourceContent(f"{CONVENTIONS} of {path.stem}", Trust.TOOL)
     with io.operation("read", path), path.open("rb") as stream:
-        for record in read_json_lines(stream):
+        for record in read_json_lines(stream, str(path)):
             if isinstance(record, ExportRecord):
                 _take_convention(record, f"{path.name}:{record.place}", parts, taken)
             else:

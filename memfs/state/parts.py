@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from memfs.state.record import Continuations, Iterations, StateRecorder
     from memfs.state.retrieval import Retrieval
     from memfs.state.threads import Threads
-    from memfs.state.transfer import Exporter, Importer
+    from memfs.state.transfer import Exporter
     from memfs.store import Store
     from memfs.store.parts import Fire, Parts
 
@@ -154,13 +154,6 @@ class States:
         from memfs.state.transfer import Exporter
 
         return Exporter(self.reading, self.store)
-
-    @shared_property
-    def importer(self) -> Importer:
-        """Takes in memories that an export holds."""
-        from memfs.state.transfer import Importer
-
-        return Importer(self.parts, self.store)
 
     # -- occasions and upkeep -------------------------------------------------------------------------------------
     def react(self, occasion: str, facts: Mapping[str, Any]) -> None:

@@ -14,9 +14,10 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from functools import partial
+from itertools import count
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -134,28 +135,33 @@ class ExportRecord:
 
 # -- JSON Lines ---------------------------------------------------------------------------------------------------
 def json_line(record: ExportRecord) -> bytes:
-    """A record as one line."""
+    """A record as one line.
+
+    Characters are as they are, but for what UTF-8 cannot hold and what some readers take for a line's end.
+    """
     fields = {**record.fixed(), DOCUMENT: record.document} | ({TEXT: record.text} if record.text else {})
-    return _text_of(fields).encode() + b"\n"
+    text = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = re.sub("[\ud800-\udfff\u0085\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text.encode() + b"\n"
 
 
-def _text_of(value: Any) -> str:
-    """JSON with characters as they are, but for what UTF-8 cannot hold and what some readers take for a line's end."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return re.sub("[\ud800-\udfff\u0085\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def read_json_lines(source: BinaryIO) -> Iterator[ExportRecord | errors.ContentError]:
+def read_json_lines(source: BinaryIO, name: str) -> Iterator[ExportRecord | errors.ContentError]:
     """The records of JSON Lines, or why a line is none; blank lines are passed over.
+
+    Args:
+        name: what the source is called in errors.
 
     Raises:
         ItemTooLarge: a line is too long to be read.
+        StorageIO: the source cannot be read.
     """
-    number = 0
-    while line := source.readline(LONGEST + 1):
-        number += 1
+    for number in count(1):
+        with io.operation("read", name):
+            line = source.readline(LONGEST + 1)
+        if not line:
+            return
         if len(line) > LONGEST:
-            raise errors.ItemTooLarge(f"a line of more than {LONGEST:,} bytes", line=number, hint=_HINT)
+            raise errors.ItemTooLarge(f"a line of more than {LONGEST:,} bytes", path=name, line=number, hint=_HINT)
         try:
             if text := utf8(line, number).removeprefix(BOM if number == 1 else "").strip():
                 yield record_of(_value(text, number), number, len(line))
@@ -217,18 +223,6 @@ def by_hand(line: Mapping[str, Any]) -> dict[str, Any]:
 FORMATS = ("jsonl", "csv", "parquet")
 _PIECE = 1 << 20
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
-
-
-def known_format(name: str) -> str:
-    """The format of that name.
-
-    Raises:
-        QueryInvalid: there is none.
-    """
-    if name not in FORMATS:
-        hint = nearest(name, FORMATS) or f"choose {', '.join(FORMATS)}"
-        raise errors.QueryInvalid(f"there is no format {name!r}", field="format", hint=hint)
-    return name
 
 
 def format_of(file: str) -> str:
@@ -391,24 +385,21 @@ def export_query(
     Raises:
         QueryInvalid: a value is of the wrong sort; ``field`` names it.
     """
+    kinds = names_of(types, "types")
+    for name in kinds:
+        if name not in ALL_TYPES:
+            hint = nearest(name, ALL_TYPES) or f"choose {', '.join(ALL_TYPES)}"
+            if name == "checkpoint":
+                hint = "a checkpoint cannot be exported; 'memfs admin backup create' takes it along"
+            raise errors.QueryInvalid(f"there is no type {name!r} to export", field="types", hint=hint)
     return StateQuery(
-        kinds=tuple(map(_checked_type, names_of(types, "types"))) or TYPES,
+        kinds=kinds or TYPES,
         agents=names_of(agents, "agents"),
         iterations=numbers_of(iterations),
         start=moment("since", since),
         end=moment("until", until, end=True),
         items=names_of(items, "items"),
     )
-
-
-def _checked_type(name: str) -> str:
-    if name in ALL_TYPES:
-        return name
-    if name == "checkpoint":
-        hint = "a checkpoint cannot be exported; 'memfs admin backup create' takes it along"
-    else:
-        hint = nearest(name, ALL_TYPES) or f"choose {', '.join(ALL_TYPES)}"
-    raise errors.QueryInvalid(f"there is no type {name!r} to export", field="types", hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -462,7 +453,10 @@ class Exporter:
             OSError, StorageIO: of a path there is no file then; what an open file got until then is no whole export.
         """
         named = os.fspath(target) if isinstance(target, str | os.PathLike) else ""
-        form = known_format(format or format_of(named) or "jsonl")
+        form = format or format_of(named) or "jsonl"
+        if form not in FORMATS:
+            hint = nearest(form, FORMATS) or f"choose {', '.join(FORMATS)}"
+            raise errors.QueryInvalid(f"there is no format {form!r}", field="format", hint=hint)
         chosen, columns, missing = query or export_query(), Columns(), dict[str, str]()
         if form == "parquet":
             pyarrow()
@@ -527,7 +521,10 @@ class Exporter:
         item, data = self._store.read(path), self._parts.seen.read(path, ITEM_LIMIT).data
         if sha256(data) != item.sha256:
             raise errors.ContentError("the file changed while it was read", path=path, hint="export it again")
-        return record_of_item(item, data.decode()) if _wanted(item, query) else None
+        if not _wanted(item, query):
+            return None
+        document = {"id": item.id, "type": item.type, **item_fields.values(item)}
+        return ExportRecord(path=path, type=MEMORY, sha256=item.sha256, document=document, text=data.decode())
 
 
 def _record(state: State) -> ExportRecord:
@@ -537,12 +534,6 @@ def _record(state: State) -> ExportRecord:
         raise errors.ContentError("it is invalid at present", path=path, hint="'memfs check' says where")
     kind, iteration = document_kind(path), iteration_of(path)
     return ExportRecord(path=path, type=kind, iteration=iteration, sha256=state.sha256, document=state.values)
-
-
-def record_of_item(item: MemoryItem, text: str) -> ExportRecord:
-    """An item as a record: its fields under ``document``, and its file's text."""
-    document = {"id": item.id, "type": item.type, **item_fields.values(item)}
-    return ExportRecord(path=item.path, type=MEMORY, sha256=item.sha256, document=document, text=text)
 
 
 def _wanted(item: MemoryItem, query: StateQuery) -> bool:
@@ -581,121 +572,75 @@ class ImportCounts:
     refused: tuple[errors.MemfsError, ...] = ()
 
 
-class Importer:
-    """Stores memories that an export holds."""
+def import_memories(
+    parts: Parts,
+    store: Store,
+    source: str | os.PathLike[str] | BinaryIO,
+    *,
+    replace: bool = False,
+    dry_run: bool = False,
+    allow_secret: str = "",
+) -> ImportCounts:
+    """Store the memories of an export; one that is there already with equal content stays as it is.
 
-    def __init__(self, parts: Parts, store: Store) -> None:
-        self._parts, self._store = parts, store
+    What cannot be stored is left out, and named in what is returned.
 
-    def read(
-        self,
-        source: str | os.PathLike[str] | BinaryIO,
-        *,
-        replace: bool = False,
-        dry_run: bool = False,
-        allow_secret: str = "",
-    ) -> ImportCounts:
-        """Store the memories of an export; one that is there already with equal content stays as it is.
+    Args:
+        parts, store: where they go.
+        source: a file by name, or an open binary file, which need not be seekable.
+        replace: memories that differ are replaced; without it they are left out.
+        dry_run: report what would be stored, and store nothing.
+        allow_secret: why memories may hold what looks like a secret.
 
-        What cannot be stored is left out, and named in what is returned.
-
-        Args:
-            source: a file by name, or an open binary file, which need not be seekable.
-            replace: memories that differ are replaced; without it they are left out.
-            dry_run: report what would be stored, and store nothing.
-            allow_secret: why memories may hold what looks like a secret.
-
-        Raises:
-            ContentError: a line is too long to be read.
-            Conflict, StorageIO: the file cannot be read, or a batch cannot be stored; those before it are.
-        """
-        name = _name_of(source)
-        # each new id would be looked for among all files; what is written meanwhile, the write itself finds out
-        with _opened(source, name) as stream, self._store.scan_once():
-            made = _Import(self._parts, self._store, stream, name, replace, allow_secret)
-            return made.run(dry_run)
-
-
-@contextmanager
-def _opened(source: str | os.PathLike[str] | BinaryIO, name: str) -> Iterator[BinaryIO]:
+    Raises:
+        ContentError: a line is too long to be read.
+        Conflict, StorageIO: the file cannot be read, or a batch cannot be stored; those before it are.
+    """
+    given = os.fspath(source) if isinstance(source, str | os.PathLike) else getattr(source, "name", "")
+    name = given if isinstance(given, str) and given and not given.startswith("<") else "standard input"
+    made = _Import(parts, store, name, replace, dry_run, allow_secret)
+    stored = replaced = same = 0
+    refused: list[errors.MemfsError] = []
     with ExitStack() as stack:
         if isinstance(source, str | os.PathLike):
             with io.operation("open", name):
                 source = stack.enter_context(open(source, "rb"))  # a person names it, so links are followed
-        yield source
+        # each new id would be looked for among all files; what is written meanwhile, the write itself finds out
+        stack.enter_context(store.scan_once())
+        store.follow()
+        records = read_json_lines(source, name)
+        for batch in batches(records, lambda one: getattr(one, "size", 0), _BATCH_BYTES, _BATCH):
+            due, wrong = retry_on_conflict(partial(made.store_batch, batch), tries=_TRIES)
+            done = [plans for plans in due if plans]
+            stored += len(done)
+            same += len(due) - len(done)
+            replaced += sum(any(plan.before is not None for plan in plans) for plans in done)
+            refused += wrong
+    return ImportCounts(stored=stored, replaced=replaced, same=same, refused=tuple(refused))
 
 
 class _Import:
     """One import: what is to be done for each record of a file, and the doing."""
 
-    def __init__(
-        self, parts: Parts, store: Store, stream: BinaryIO, name: str, replace: bool, allow_secret: str
-    ) -> None:
+    def __init__(self, parts: Parts, store: Store, name: str, replace: bool, dry_run: bool, allow_secret: str) -> None:
         self._store, self._parts = store, parts
         self._planner = Planner(parts, store.index_sync)
-        self._stream, self._name = stream, name
-        self._replace, self._allow_secret = replace, allow_secret
+        self._name, self._replace, self._dry_run, self._allow_secret = name, replace, dry_run, allow_secret
         self._seen: dict[str, int | None] = {}
 
-    def run(self, dry_run: bool) -> ImportCounts:
-        """Check and store the records, batch by batch."""
-        stored = replaced = same = 0
-        refused: list[errors.MemfsError] = []
-        self._store.follow()
-        for batch in batches(self._records(), lambda one: getattr(one, "size", 0), _BATCH_BYTES, _BATCH):
-            due, found = retry_on_conflict(partial(self._store_batch, batch, dry_run), tries=_TRIES)
-            done = [plans for plans in due if plans]
-            stored += len(done)
-            same += len(due) - len(done)
-            replaced += sum(any(plan.before is not None for plan in plans) for plans in done)
-            refused += found
-        return ImportCounts(stored=stored, replaced=replaced, same=same, refused=tuple(refused))
-
-    def _store_batch(
-        self, batch: Sequence[ExportRecord | errors.ContentError], dry_run: bool
+    def store_batch(
+        self, batch: Sequence[ExportRecord | errors.ContentError]
     ) -> tuple[list[Sequence[FilePlan]], list[errors.MemfsError]]:
         """Store what is due of a batch as one commit.
 
         Returns:
             What stores each record, nothing where it is there already; and why the others are left out.
         """
-        due, refused = self._check(batch)
-        if (plans := [plan for some in due for plan in some]) and not dry_run:
-            number = sum(map(bool, due))
-            message = f"Import {number:,} {'memory' if number == 1 else 'memories'} from {os.path.basename(self._name)}"
-            try:
-                self._store.carry_out(plans, message, source=_SOURCE, critical=False)
-            except errors.Conflict:
-                self._store.refresh()  # somebody else was quicker: it is looked at again
-                raise
-        return due, refused
-
-    def _records(self) -> Iterator[ExportRecord | errors.ContentError]:
-        """The records of the file in their order, or why one is none.
-
-        Raises:
-            ContentError: a line is too long to be read; with the file's name.
-        """
-        try:
-            yield from read_json_lines(self._stream)
-        except errors.ContentError as error:
-            raise error.located(self._name) from None
-        except OSError as error:
-            raise io.storage_error(error, "read", self._name) from error
-
-    def _check(
-        self, records: Iterable[ExportRecord | errors.ContentError]
-    ) -> tuple[list[Sequence[FilePlan]], list[errors.MemfsError]]:
         due: list[Sequence[FilePlan]] = []
         refused: list[errors.MemfsError] = []
-        for record in records:
+        for record in batch:
             try:
-                if isinstance(record, errors.ContentError):
-                    raise record
-                name = _id_of(record)
-                if (place := self._seen.setdefault(name.casefold(), record.place)) != record.place:
-                    raise errors.DuplicateId(f"it is in line {place} already", hint="keep one of the two")
-                due.append(self._plans(record, name))
+                due.append(self._plans(record))
             except errors.StorageIO:  # the disk's doing, not the record's
                 raise
             except errors.MemfsError as error:
@@ -705,18 +650,31 @@ class _Import:
                         problem.line, problem.column = record.place, None
                         problem.message = f"{record.path}: {problem.message}" if record.path else problem.message
                 refused.append(error)
+        if not self._dry_run and (plans := [plan for some in due for plan in some]):
+            number = sum(map(bool, due))
+            message = f"Import {number:,} {'memory' if number == 1 else 'memories'} from {os.path.basename(self._name)}"
+            try:
+                self._store.carry_out(plans, message, source=_SOURCE, critical=False)
+            except errors.Conflict:
+                self._store.refresh()  # somebody else was quicker: it is looked at again
+                raise
         return due, refused
 
-    def _plans(self, record: ExportRecord, name: str) -> Sequence[FilePlan]:
-        """What stores a memory under an id; nothing where it is there already.
+    def _plans(self, record: ExportRecord | errors.ContentError) -> Sequence[FilePlan]:
+        """What stores a memory; nothing where it is there already.
 
         Its file's text counts while it says the same as its fields: then it gets the very bytes it had. Otherwise the
         fields count, as they were changed.
 
         Raises:
-            ContentError: it is not valid.
+            ContentError: it is not valid, or not the first of its id.
             Conflict: it is there with other content, and is not to be replaced.
         """
+        if isinstance(record, errors.ContentError):
+            raise record
+        name = _id_of(record)
+        if (place := self._seen.setdefault(name.casefold(), record.place)) != record.place:
+            raise errors.DuplicateId(f"it is in line {place} already", hint="keep one of the two")
         item, secret = allowed(item_of(record, self._parts, name), self._allow_secret)
         data = self._text(record, item)
         existing = self._store.get(item.id) if self._store.locate(item.id) else None
@@ -724,9 +682,9 @@ class _Import:
             item = _with_times(item, record.document, existing)
             if (data is not None and existing.sha256 == sha256(data)) or _values(existing) == _values(item):
                 return ()
-            if not self._replace and not _is_named(record):  # what an earlier import stored, and was changed here
-                return ()
             if not self._replace:
+                if not record.document.get("id") and not record.path:
+                    return ()  # an earlier import stored it, and it was changed here
                 raise errors.Conflict(
                     f"the memory {item.id!r} is there with other content", current=existing.sha256, hint=_REPLACE
                 )
@@ -767,11 +725,6 @@ def _values(item: MemoryItem) -> Mapping[str, Any]:
     return {"id": item.id, "type": item.type, **item_fields.values(item), "updated": None}
 
 
-def _name_of(source: str | os.PathLike[str] | BinaryIO) -> str:
-    name = os.fspath(source) if isinstance(source, str | os.PathLike) else getattr(source, "name", "")
-    return name if isinstance(name, str) and name and not name.startswith("<") else "standard input"
-
-
 def _with_times(item: MemoryItem, document: Mapping[str, Any], existing: MemoryItem) -> MemoryItem:
     """The item with the times of the one that is there, where its record names none."""
     if document.get("created"):
@@ -788,8 +741,3 @@ def _id_of(record: ExportRecord) -> str:
         return str(named)
     suffix = suffix_of(canonical([document.get(key) or "" for key in _TELLING]).encode(), _SUFFIX)
     return f"{slug(str(document.get('title') or document.get('content') or '')) or 'memory'}-{suffix}"
-
-
-def _is_named(record: ExportRecord) -> bool:
-    """Whether a memory's record says by itself which memory it is."""
-    return bool(record.document.get("id") or record.path)

@@ -16,7 +16,7 @@ import pytest
 from memfs.errors import Conflict, ExtraMissing, QueryInvalid, StorageIO
 from memfs.model import MemoryItem
 from memfs.state import transfer
-from memfs.state.transfer import ExportResult, export_query
+from memfs.state.transfer import ExportResult, ImportCounts, export_query, import_memories
 from memfs.workspace import Workspace
 from tests.state.test_aggregates import rebuilt
 
@@ -51,6 +51,11 @@ def exported(workspace: Workspace, form: str = "jsonl", **filters: Any) -> tuple
     return out.getvalue(), done
 
 
+def imported(workspace: Workspace, source: Any, *, replace: bool = False) -> ImportCounts:
+    """What an import did."""
+    return import_memories(workspace.parts, workspace.store, source, replace=replace)
+
+
 def files(workspace: Workspace, folder: str = "iterations") -> dict[str, bytes]:
     """The files below a folder of the workspace, by path."""
     top = workspace.root / "ContextMemory" / folder
@@ -67,9 +72,9 @@ def test_memories_come_back_with_their_comments(opened: Open, tmp_path: Path) ->
     path.write_text("# a person's remark\ntitle: by hand\ncontent: >-\n  folded\n  text\n")
     data, done = exported(first, types=("memory",))
     assert done.counts == {"memory": 2}
-    assert second.states.importer.read(io.BytesIO(data)).stored == 2
+    assert imported(second, io.BytesIO(data)).stored == 2
     assert files(second, "memories") == files(first, "memories")
-    assert second.states.importer.read(io.BytesIO(data)).same == 2
+    assert imported(second, io.BytesIO(data)).same == 2
 
 
 def test_a_changed_field_of_a_memory_counts_more_than_the_text_beside_it(opened: Open, tmp_path: Path) -> None:
@@ -79,13 +84,13 @@ def test_a_changed_field_of_a_memory_counts_more_than_the_text_beside_it(opened:
     record = json.loads(exported(first, types=("memory",))[0])
     record["document"]["content"] = "the deploy key is rotated monthly"
     changed = json.dumps(record).encode()
-    second.states.importer.read(io.BytesIO(changed))
+    imported(second, io.BytesIO(changed))
     found = second.store.get(kept.id)
     assert found is not None
     assert found.content == "the deploy key is rotated monthly"
-    assert [type(error) for error in first.states.importer.read(io.BytesIO(changed)).refused] == [Conflict]
-    assert first.states.importer.read(io.BytesIO(changed), replace=True).replaced == 1
-    assert first.states.importer.read(io.BytesIO(changed)).same == 1
+    assert [type(error) for error in imported(first, io.BytesIO(changed)).refused] == [Conflict]
+    assert imported(first, io.BytesIO(changed), replace=True).replaced == 1
+    assert imported(first, io.BytesIO(changed)).same == 1
 
 
 # -- what is exported ---------------------------------------------------------------------------------------------
@@ -248,13 +253,13 @@ def test_other_content_is_left_out_unless_it_is_replaced(opened: Open) -> None:
     workspace = opened()
     for name in ("port-0", "port-3"):
         workspace.store.put(MemoryItem("Nobody knows.", "knowledge", id=name))
-    told = workspace.states.importer.read(io.BytesIO(facts(5)))
+    told = imported(workspace, io.BytesIO(facts(5)))
     assert (told.stored, [(type(error), error.path, error.line) for error in told.refused]) == (
         3,
         [(Conflict, "standard input", 1), (Conflict, "standard input", 4)],
     )
     assert all("--replace" in (error.hint or "") for error in told.refused)
-    done = workspace.states.importer.read(io.BytesIO(facts(5)), replace=True)
+    done = imported(workspace, io.BytesIO(facts(5)), replace=True)
     assert (done.stored, done.replaced, done.same) == (2, 2, 3)
 
 
@@ -273,9 +278,9 @@ def test_an_import_that_was_cut_short_goes_on(opened: Open, monkeypatch: pytest.
 
     monkeypatch.setattr(workspace.store, "carry_out", failing)
     with pytest.raises(StorageIO, match="the disk said no"):
-        workspace.states.importer.read(io.BytesIO(facts(5)))
+        imported(workspace, io.BytesIO(facts(5)))
     monkeypatch.setattr(workspace.store, "carry_out", carry_out)
-    rest = workspace.states.importer.read(io.BytesIO(facts(5)))
+    rest = imported(workspace, io.BytesIO(facts(5)))
     assert (rest.same, rest.stored) == (2, 3)
 
 
@@ -289,11 +294,11 @@ def test_two_imports_of_the_same_at_once_store_it_once(
 
     def overtaken(*words: Any, **more: Any) -> Any:
         monkeypatch.setattr(second.store, "carry_out", carry_out)
-        assert first.states.importer.read(io.BytesIO(lines)).stored == 5
+        assert imported(first, io.BytesIO(lines)).stored == 5
         return carry_out(*words, **more)
 
     monkeypatch.setattr(second.store, "carry_out", overtaken)
-    done = second.states.importer.read(io.BytesIO(lines))
+    done = imported(second, io.BytesIO(lines))
     assert (done.stored, done.same) == (0, 5)
     assert first.store.count() == 5
 
@@ -311,7 +316,7 @@ def test_what_changes_during_an_import_is_not_overwritten(
         return carry_out(*words, **more)
 
     monkeypatch.setattr(second.store, "carry_out", late)
-    assert [type(error) for error in second.states.importer.read(io.BytesIO(facts(1))).refused] == [Conflict]
+    assert [type(error) for error in imported(second, io.BytesIO(facts(1))).refused] == [Conflict]
     found = other.store.get("port-0")
     assert found is not None
     assert found.content == "Theirs."
@@ -361,7 +366,7 @@ def test_a_record_that_is_none_is_refused_with_its_line(
     workspace = opened()
     place = tmp_path / "in.jsonl"
     place.write_text("\n".join(map(json.dumps, (record(document={"id": "good", "content": "t"}), record(**changes)))))
-    (error,) = workspace.states.importer.read(place).refused
+    (error,) = imported(workspace, place).refused
     assert re.search(message, str(error), re.IGNORECASE)
     assert (error.path, error.line) == (str(place), 2)
     assert workspace.store.count() == 1
@@ -381,7 +386,7 @@ def test_a_record_names_no_place_of_its_own(opened: Open, path: str) -> None:
     """A path that is none of a memory's counts for nothing: the memory lies where its type and time say."""
     workspace = opened()
     line = json.dumps(record(path=path, text="content: t\n", document={"id": "h", "content": "t"}))
-    assert workspace.states.importer.read(io.BytesIO(line.encode())).stored == 1
+    assert imported(workspace, io.BytesIO(line.encode())).stored == 1
     assert workspace.store.locate("h").startswith("ContextMemory/memories/semantic/2")
 
 
@@ -399,7 +404,7 @@ def test_a_record_names_no_place_of_its_own(opened: Open, path: str) -> None:
 )
 def test_a_damaged_file_is_refused(opened: Open, data: bytes, message: str) -> None:
     """What is no export is refused by what is wrong with it, never with a library's own error (S19)."""
-    (error,) = opened().states.importer.read(io.BytesIO(data)).refused
+    (error,) = imported(opened(), io.BytesIO(data)).refused
     assert message in str(error)
     assert error.path == "standard input"
 
@@ -407,7 +412,7 @@ def test_a_damaged_file_is_refused(opened: Open, data: bytes, message: str) -> N
 def test_the_same_memory_twice_is_refused(opened: Open) -> None:
     """Two records of one id: the second is named with the line of the first."""
     line = json.dumps(record()).encode() + b"\n"
-    (error,) = opened().states.importer.read(io.BytesIO(line + line)).refused
+    (error,) = imported(opened(), io.BytesIO(line + line)).refused
     assert "line 1 already" in str(error)
 
 
@@ -420,7 +425,7 @@ def test_two_memories_of_one_id_are_refused(opened: Open, other: str) -> None:
         for month, name in ((11, "thing"), (12, other))
     ]
     workspace = opened()
-    told = workspace.states.importer.read(io.BytesIO(b"".join(json.dumps(row).encode() + b"\n" for row in rows)))
+    told = imported(workspace, io.BytesIO(b"".join(json.dumps(row).encode() + b"\n" for row in rows)))
     assert ["line 1 already" in str(error) for error in told.refused] == [True]
     assert workspace.store.count() == 1
 
@@ -435,11 +440,11 @@ def test_a_stream_that_cannot_seek_is_imported(opened: Open) -> None:
         def seek(self, *_: object) -> int:
             raise OSError("a pipe")
 
-    assert opened().states.importer.read(Pipe(json.dumps(record()).encode())).stored == 1
+    assert imported(opened(), Pipe(json.dumps(record()).encode())).stored == 1
 
 
 def test_a_file_that_is_not_there_is_named(opened: Open, tmp_path: Path) -> None:
     """The error has the path that was asked for."""
     with pytest.raises(StorageIO) as caught:
-        opened().states.importer.read(tmp_path / "none.jsonl")
+        imported(opened(), tmp_path / "none.jsonl")
     assert caught.value.path == str(tmp_path / "none.jsonl")

@@ -15,7 +15,7 @@ import pytest
 from memfs.errors import MemfsError, StorageFull
 from memfs.fs import io
 from memfs.model import MemoryItem
-from memfs.state.transfer import export_query
+from memfs.state.transfer import export_query, import_memories
 from memfs.workspace import Workspace
 
 Open = Callable[..., Workspace]
@@ -38,7 +38,7 @@ def hook(name, path):
         os.kill(os.getpid(), signal.SIGKILL)
 
 io.set_hook(hook)
-workspace.states.importer.read(file)
+transfer.import_memories(workspace.parts, workspace.store, file)
 io.set_hook(None)
 print(seen)
 """
@@ -135,7 +135,7 @@ def test_an_import_killed_anywhere_is_taken_up_again(
         there = documents(again)
         assert len(there) in (0, 4, 8, 12)
         assert there.items() <= wanted.items()
-        done = again.states.importer.read(file)
+        done = import_memories(again.parts, again.store, file)
         assert done.same == len(there)
         assert documents(again) == wanted
 
@@ -155,9 +155,9 @@ def test_an_import_at_a_full_disk_stores_nothing_half(opened: Open, tmp_path: Pa
     before = io.set_hook(refuse)
     try:
         with pytest.raises(MemfsError, match="try again"):
-            second.states.importer.read(file)
+            import_memories(second.parts, second.store, file)
     finally:
         io.set_hook(before)
     assert documents(second).items() <= wanted.items()
-    second.states.importer.read(file)
+    import_memories(second.parts, second.store, file)
     assert documents(second) == wanted

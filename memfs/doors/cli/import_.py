@@ -275,11 +275,12 @@ def _vouched_for(item: MemoryItem) -> MemoryItem:
 def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> ImportReport:
     """Store what an export holds, or lines that are memories by themselves; what is refused is named at once."""
     from memfs.doors.importers import SkippedSource
+    from memfs.state.transfer import import_memories
 
     name = _STDIN if file == "-" else file
     chosen = {key: given[key] for key in ("replace", "dry_run", "allow_secret")}
     source: str | BinaryIO = _stdin() if file == "-" else file
-    done = workspace.states.importer.read(source, **chosen)
+    done = import_memories(workspace.parts, workspace.store, source, **chosen)
     hints: set[str | None] = set()
     for error in done.refused[:_NAMED]:
         if error.hint in hints:
