@@ -182,12 +182,6 @@ MEMBER, SUMS = "recovery.json", "SHA256SUMS"
 FOLDERS = (CONFIGURATION, f"{CONTENT}/context", state_paths.AGGREGATES, state_paths.ITERATIONS)
 
 
-def checksums(digests: Mapping[str, tuple[int, str]]) -> bytes:
-    """The file that ``sha256sum -c`` reads: one line for each document that counts."""
-    lines = (f"{digest}  {path}\n" for path, (_, digest) in sorted(digests.items()))
-    return "".join(lines).encode("utf-8", "surrogateescape")
-
-
 _LARGEST_SUMMARY = 1 << 28
 _LARGEST_SUMS = 1 << 30
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
@@ -299,7 +293,12 @@ def prove(payload: Path, checkpoint: Checkpoint) -> ProvedCheckpoint:
             if not is_own(member.name) or not member.name.startswith(tuple(f"{one}/" for one in FOLDERS)):
                 raise invalid(checkpoint.id, f"it holds {member.name!a}, which is no part of a state")
             found[member.name] = place, archive.digest_of(member.chunks())[1]
-    listed = _parse_checksums(special.get(SUMS, b""), checkpoint)
+    listed: dict[str, str] = {}
+    for line in special.get(SUMS, b"").decode("utf-8", "surrogateescape").split("\n")[:-1]:
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise invalid(checkpoint.id, "its list of checksums cannot be read")
+        listed[match[2]] = match[1]
     wrong = next((path for path, digest in listed.items() if found.get(path, (0, ""))[1] != digest), "")
     if wrong or len(listed) != checkpoint.files:
         raise invalid(checkpoint.id, f"the document {wrong!a} in it is damaged" if wrong else "documents are missing")
@@ -322,16 +321,6 @@ def _opened(payload: Path, checkpoint: Checkpoint) -> int:
         return fd
     os.close(fd)
     raise invalid(checkpoint.id, f"its payload has {facts.st_size:,} bytes, should have {size:,}", hint)
-
-
-def _parse_checksums(data: bytes, checkpoint: Checkpoint) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for line in data.decode("utf-8", "surrogateescape").split("\n")[:-1]:
-        match = _LINE.fullmatch(line)
-        if match is None:
-            raise invalid(checkpoint.id, "its list of checksums cannot be read")
-        found[match[2]] = match[1]
-    return found
 
 
 def _payload_summary(data: bytes, checkpoint: Checkpoint) -> dict[str, Any]:
@@ -378,10 +367,6 @@ class CheckpointStore:
             if name == state_paths.MANIFEST and is_id(checkpoint):
                 found.add(checkpoint)
         return sorted(found, key=order, reverse=True)
-
-    def all(self) -> list[Checkpoint]:
-        """All of them, newest first; one whose manifest is damaged names the problem."""
-        return [self.look(one) for one in self.ids()]
 
     def look(self, checkpoint: str, *, whole: bool = False) -> Checkpoint:
         """One of them; one that cannot be used names the problem.
@@ -497,7 +482,10 @@ class StatePacker(archive.TreePacker):
             summary = json.dumps(self._summary(), ensure_ascii=False, allow_nan=False)
             with suppress(HistoryError):
                 self._revision = parts.repository.head_commit() or ""
-        for name, data in ((MEMBER, summary.encode("utf-8", "surrogatepass")), (SUMS, checksums(self.files))):
+        # what ``sha256sum -c`` reads: one line for each document that counts
+        sums = "".join(f"{digest}  {path}\n" for path, (_, digest) in sorted(self.files.items()))
+        for name, text, handler in ((MEMBER, summary, "surrogatepass"), (SUMS, sums, "surrogateescape")):
+            data = text.encode("utf-8", handler)
             yield from self.put(name, [data], len(data))
         yield from self.end()
 
@@ -538,11 +526,18 @@ class StatePacker(archive.TreePacker):
         points = {where: one for where, one in self._points.items() if one["path"] in self.files}
         points |= {where: _point("", where, "value", value) for where, value in points_in(self._update or {})}
         agents = self._reader.index.agents(tuple(_STATES))
+        finished: list[int] = []
+        point = points.get(TASKS)
+        # a task is finished by an output after the update that names it; one that is given names its tasks now
+        row = self._reader.index.row(point["path"]) if point is not None else None
+        if point is not None and row is not None and row.facts.timestamp is not None:
+            tasks = point["value"] if "value" in point else value_at(object_in(self._bytes_of(row.path)), TASKS)
+            finished = finished_tasks(self._reader, tasks, after=row.facts.timestamp)
         return {
             "format": 1,
             "update": self._latest_update(),
             "checkpoint_data": sorted(points.values(), key=lambda one: (not one["path"], update_key(one["path"]))),
-            "finished": self._finished(points.get(TASKS)),
+            "finished": finished,
             "system_configuration": read_object(self._bytes_of, SYSTEM_CONFIG),
             "agents": {agent: found for agent in agents if (found := self._state_of(agent))},
             "completed_work": self._completed(),
@@ -557,14 +552,6 @@ class StatePacker(archive.TreePacker):
             return {}
         data = self._bytes_of(found[0].path)
         return {"path": found[0].path, **({"values": object_in(data)} if len(data) <= _SMALL else {})}
-
-    def _finished(self, point: Mapping[str, Any] | None) -> list[int]:
-        """Which tasks in flight had their final output after the update that names them; a given one names them now."""
-        row = self._reader.index.row(point["path"]) if point is not None else None
-        if point is None or row is None or row.facts.timestamp is None:
-            return []
-        tasks = point["value"] if "value" in point else value_at(object_in(self._bytes_of(row.path)), TASKS)
-        return finished_tasks(self._reader, tasks, after=row.facts.timestamp)
 
     def _state_of(self, agent: str) -> dict[str, Any]:
         """Where an agent was: its newest state, with an output or under a token that no newer one superseded."""
@@ -703,22 +690,15 @@ def finished_tasks(
             places.setdefault(name, []).append(place)
     found: set[int] = set()
     for row in reader.index.find(StateQuery(kinds=("agent_output",), tasks=tuple(places))) if places else ():
-        late = after is None or (row.facts.timestamp is not None and row.facts.timestamp > after)
-        mine = [place for place in places[row.facts.task] if _may_complete(row.facts.agent, tasks[place])]
-        if late and not row.archive and row.path not in known and not found.issuperset(mine) and _is_final(reader, row):
-            found.update(mine)
+        facts = row.facts
+        late = after is None or (facts.timestamp is not None and facts.timestamp > after)
+        own = {place: {name.casefold() for name in owners(tasks[place])} for place in places[facts.task]}
+        mine = {place for place, names in own.items() if not names or facts.agent.casefold() in names}
+        if late and not row.archive and row.path not in known and not mine <= found:
+            with suppress(MemfsError, FileNotFoundError):
+                if is_final(reader.load(row)):
+                    found |= mine
     return sorted(found)
-
-
-def _may_complete(agent: str, task: Any) -> bool:
-    own = {name.casefold() for name in owners(task)}
-    return not own or agent.casefold() in own
-
-
-def _is_final(reader: StateReader, row: StateRow) -> bool:
-    with suppress(MemfsError, FileNotFoundError):
-        return is_final(reader.load(row))
-    return False
 
 
 def read_object(read: Callable[[str], bytes], path: str) -> Mapping[str, Any]:

@@ -11,10 +11,9 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memfs.config import SystemConfig, read_retention_policy, read_system_config
+from memfs.config import read_retention_policy, read_system_config
 from memfs.config_names import SYSTEM_CONFIG
 from memfs.dataclass import dataclass, replace
 from memfs.errors import CheckpointInvalid, Conflict, LockTimeout, MemfsError, PathEscape, QuotaExceeded, StorageIO
@@ -33,7 +32,6 @@ from memfs.state import checkpoint_store
 from memfs.state.checkpoint_store import Checkpoint, CheckpointStore, ProvedCheckpoint, StatePacker
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
-from memfs.store.plan import FilePlan
 
 if TYPE_CHECKING:
     from memfs.state.reader import StateReader
@@ -74,10 +72,6 @@ def components_of(path: str, data: bytes = b"") -> set[str]:
     return found
 
 
-def _weight(plan: FilePlan) -> int:
-    return len(plan.before or b"") + len(plan.after or b"")
-
-
 def recovered(proved: ProvedCheckpoint, components: Sequence[str] | None, rejected: Mapping[str, str]) -> RecoveryState:
     """The answer to ``recover``.
 
@@ -89,8 +83,13 @@ def recovered(proved: ProvedCheckpoint, components: Sequence[str] | None, reject
         CheckpointInvalid: a document it points at is not as it should be.
     """
     summary, checkpoint = proved.summary, proved.checkpoint
-    update = _update(proved)
+    noted = summary["update"]
+    path, values = noted.get("path", ""), noted.get("values")
+    update = proved.filled((proved.document(path) if values is None and path else values) or {}, path)
     tasks, metadata = _checkpoint_data(proved, update)
+    if components is not None:  # a task that does not say whose it is belongs to each
+        owned = ((task, checkpoint_store.owners(task)) for task in tasks)
+        tasks = [task for task, own in owned if not own or not own.isdisjoint(components)]
     agents = {name: noted for name, noted in summary["agents"].items() if components is None or name in components}
     found = _resume_points(metadata, {name: _value(proved, noted, "state") for name, noted in agents.items()})
     completed = dict(summary["completed_work"])
@@ -100,7 +99,7 @@ def recovered(proved: ProvedCheckpoint, components: Sequence[str] | None, reject
     return RecoveryState(
         checkpoint_timestamp=checkpoint.timestamp,
         system_configuration=summary["system_configuration"],
-        active_tasks=tuple(_chosen_tasks(tasks, components)),
+        active_tasks=tuple(tasks),
         completed_work=completed,
         resume_points=found if components is None else {name: found[name] for name in components if name in found},
         data_integrity={
@@ -114,16 +113,6 @@ def recovered(proved: ProvedCheckpoint, components: Sequence[str] | None, reject
         },
         checkpoint_id=checkpoint.id,
     )
-
-
-def _update(proved: ProvedCheckpoint) -> Mapping[str, Any]:
-    """The state update that counts, its sidecars filled in."""
-    noted = proved.summary["update"]
-    path, values = noted.get("path", ""), noted.get("values")
-    if values is None and path:
-        values = proved.document(path)
-    found: Mapping[str, Any] = proved.filled(values or {}, path)
-    return found
 
 
 def _checkpoint_data(proved: ProvedCheckpoint, update: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -163,13 +152,6 @@ def _resume_points(metadata: Mapping[str, Any], states: Mapping[str, Any]) -> di
         else:
             points[agent] = {"recovery_metadata": recorded, "internal_state": state}
     return points
-
-
-def _chosen_tasks(tasks: Sequence[Any], components: Sequence[str] | None) -> list[Any]:
-    """The tasks of the components asked for; one that does not say whose it is belongs to each."""
-    if components is None:
-        return list(tasks)
-    return [task for task in tasks if not (own := checkpoint_store.owners(task)) or not own.isdisjoint(components)]
 
 
 def _warnings(
@@ -246,7 +228,9 @@ class Checkpoints(CheckpointStore):
         return made
 
     def _create(self, update: Mapping[str, Any] | None, reason: str) -> Checkpoint:
-        self._refuse_link()
+        if self.folder.is_symlink() or (self.folder.exists() and not self.folder.is_dir()):
+            message = "a link or a file where a folder is expected"  # it would lead to another place
+            raise PathEscape(message, path=state_paths.CHECKPOINTS, hint="replace it by a folder")
         self._parts.tree.make_folders(state_paths.CHECKPOINTS)
         self._sweep()
         chosen = self._free_id()
@@ -259,7 +243,12 @@ class Checkpoints(CheckpointStore):
             made = packer.checkpoint(chosen, reason, payload.digest)
             checkpoint_store.prove(target, made)
             pressed = self._pressed(made)
-            self._settle(made)
+            # it counts from the commit of its manifest on
+            plans = self._store.plan_restore({state_paths.manifest_path(made.id): checkpoint_store.encode(made)})
+            message = f"Checkpoint {made.id}: {made.files} documents"
+            unvetted = [one._replace(vetted=False) for one in plans]
+            self._store.carry_out(unvetted, message, source="checkpoint", critical=True)
+            self._store.flush(adopt=False, below=state_paths.STATE_FOLDERS)
         except BaseException:
             with suppress(MemfsError, OSError):
                 if not self.exists(chosen):
@@ -267,18 +256,12 @@ class Checkpoints(CheckpointStore):
             raise
         with suppress(MemfsError):  # it is made: what cannot be done now is done after the next one
             self._parts.quota_guard.filled(state_paths.payload_path(chosen), made.payload_bytes)
-            self._prune(chosen, pressed)
+            surplus = self._surplus(chosen, pressed)
+            for checkpoint in surplus:
+                self._remove(checkpoint.id)
+            if surplus:
+                self._store.flush(adopt=False, below=state_paths.STATE_FOLDERS)
         return made
-
-    def _settle(self, made: Checkpoint) -> None:
-        """Publish the checkpoint whose payload is in its place: write its manifest, in one commit."""
-        plans = [
-            one._replace(vetted=False)
-            for one in self._store.plan_restore({state_paths.manifest_path(made.id): checkpoint_store.encode(made)})
-        ]
-        message = f"Checkpoint {made.id}: {made.files} documents"
-        self._store.carry_out(plans, message, source="checkpoint", critical=True)
-        self._store.flush(adopt=False, below=state_paths.STATE_FOLDERS)
 
     def _free_id(self) -> str:
         """An id that no checkpoint had before, whatever was removed since; its folder is made."""
@@ -292,32 +275,19 @@ class Checkpoints(CheckpointStore):
             io.write_file(self._given, chosen.encode("ascii"))
         return chosen
 
-    def _refuse_link(self) -> None:
-        """Refuse to write or sweep where a link would lead somewhere else.
-
-        Raises:
-            PathEscape: a link or a file is where a folder of memfs's belongs.
-        """
-        if self.folder.is_symlink() or (self.folder.exists() and not self.folder.is_dir()):
-            message = "a link or a file where a folder is expected"
-            raise PathEscape(message, path=state_paths.CHECKPOINTS, hint="replace it by a folder")
-
     def _sweep(self) -> None:
         """Remove what killed processes left: the lock is held, so that no process is at work on it."""
         for name in io.listed(self.folder):
-            unfinished = (
-                checkpoint_store.is_id(name) and self._parts.seen.entry(state_paths.manifest_path(name)) is None
-            )
-            if unfinished and self._is_ours(self.folder / name):
+            folder, manifest = self.folder / name, state_paths.manifest_path(name)
+            if not checkpoint_store.is_id(name) or self._parts.seen.entry(manifest) is not None:
+                continue
+            if not folder.is_dir() or folder.is_symlink():
+                continue
+            if any(held != state_paths.PAYLOAD and not is_temporary(held) for held in os.listdir(folder)):
+                continue  # not all of it is memfs's
+            if not at_a_tip(self._parts.repository, manifest):  # a branch that is not checked out may have it
                 with suppress(MemfsError, OSError):
-                    io.remove_all(self.folder / name)
-
-    def _is_ours(self, folder: Path) -> bool:
-        """Whether nothing but a payload is in it, and no branch has its manifest: one that is not checked out may."""
-        if not folder.is_dir() or folder.is_symlink():
-            return False
-        payload = all(name == state_paths.PAYLOAD or is_temporary(name) for name in os.listdir(folder))
-        return payload and not at_a_tip(self._parts.repository, state_paths.manifest_path(folder.name))
+                    io.remove_all(folder)
 
     def _pressed(self, made: Checkpoint) -> bool:
         """Whether the area's quota has room for a new checkpoint only without all that ``keep`` does not keep.
@@ -346,7 +316,8 @@ class Checkpoints(CheckpointStore):
         Args:
             files: those of another time: the checkpoints that there were then, and what is here of them now.
         """
-        return (self if files is None else CheckpointStore(self._parts, files)).all()
+        there = self if files is None else CheckpointStore(self._parts, files)
+        return [there.look(one) for one in there.ids()]
 
     # -- verifying ------------------------------------------------------------------------------------------------
     def verify(self, checkpoint_id: str | None = None) -> Sequence[Checkpoint]:
@@ -384,7 +355,14 @@ class Checkpoints(CheckpointStore):
             Conflict, StorageIO: the documents could not be brought back.
         """
         proved, rejected = self._chosen(checkpoint_id)
-        state = self._without_completed(recovered(proved, components, rejected), proved)
+        state = recovered(proved, components, rejected)
+        self._reader.catch_up()
+        done = checkpoint_store.finished_tasks(self._reader, state.active_tasks, known=proved.checksums)
+        if done:  # they have their final output since the checkpoint was taken
+            tasks = list(enumerate(state.active_tasks))
+            work = {**state.completed_work, "completed_since": [task for place, task in tasks if place in done]}
+            active = tuple(task for place, task in tasks if place not in done)
+            state = replace(state, active_tasks=active, completed_work=work)
         if not restore:
             return state
         restored = self._restored(proved, components)
@@ -404,7 +382,9 @@ class Checkpoints(CheckpointStore):
         small = self._differing(proved, components, large=False)
         plans = (plan for path, content in small for plan in self._store.plan_restore({path: b"".join(content)}))
         message = f"Restore from checkpoint {proved.checkpoint.id}"
-        for some in batches(plans, _weight, _BATCH_BYTES, _BATCH_FILES):
+        for some in batches(
+            plans, lambda plan: len(plan.before or b"") + len(plan.after or b""), _BATCH_BYTES, _BATCH_FILES
+        ):
             self._store.carry_out(some, message, source="checkpoint", critical=True)
             restored += [plan.path for plan in some]
         return sorted(restored)
@@ -440,17 +420,6 @@ class Checkpoints(CheckpointStore):
             return digest_of(found)[1] == sha256
         return False
 
-    def _without_completed(self, state: RecoveryState, proved: ProvedCheckpoint) -> RecoveryState:
-        """The same without the tasks that have their final output since the checkpoint was taken."""
-        self._reader.catch_up()
-        done = checkpoint_store.finished_tasks(self._reader, state.active_tasks, known=proved.checksums)
-        if not done:
-            return state
-        tasks = list(enumerate(state.active_tasks))
-        work = {**state.completed_work, "completed_since": [task for place, task in tasks if place in done]}
-        active = tuple(task for place, task in tasks if place not in done)
-        return replace(state, active_tasks=active, completed_work=work)
-
     def _chosen(self, checkpoint: str | None) -> tuple[ProvedCheckpoint, dict[str, str]]:
         rejected: dict[str, str] = {}
         for checkpoint_id in self.ids() if checkpoint is None else [checkpoint]:
@@ -472,14 +441,6 @@ class Checkpoints(CheckpointStore):
         )
 
     # -- keeping --------------------------------------------------------------------------------------------------
-    def _prune(self, good: str, pressed: bool) -> None:
-        """Remove what is not kept beside one that was just verified."""
-        surplus = self._surplus(good, pressed)
-        for checkpoint in surplus:
-            self._remove(checkpoint.id)
-        if surplus:
-            self._store.flush(adopt=False, below=state_paths.STATE_FOLDERS)
-
     def _surplus(self, good: str, pressed: bool) -> Sequence[Checkpoint]:
         """What the retention policy does not keep, newest first.
 
@@ -538,18 +499,18 @@ class Checkpoints(CheckpointStore):
     def due(self) -> str:
         """Why a checkpoint is due: ``interval`` or ""."""
         self._parts.require_open()
-        if minutes := self._config().checkpoint_minutes:
-            last = self._newest()
+        if minutes := self._reader.system_config().checkpoint_minutes:
+            try:
+                changed = os.stat(self.folder).st_mtime_ns
+            except OSError:
+                return "interval"
+            if self._last[0] != changed:
+                newest = next((one for one in self.list() if not one.problem), None)
+                self._last = (changed, newest.timestamp if newest else None)
+            last = self._last[1]
             if last is None or self._parts.clock() - last >= timedelta(minutes=minutes):
                 return "interval"
         return ""
-
-    def _config(self) -> SystemConfig:
-        """``system_config`` as it is now; the defaults while it is invalid."""
-        try:
-            return read_system_config(self._parts.seen, self._parts.codec)
-        except (MemfsError, FileNotFoundError):
-            return SystemConfig()
 
     def _update_late(self) -> int:
         """Seconds since the last state update, where the newest iteration is open and one is missed; else 0."""
@@ -561,17 +522,7 @@ class Checkpoints(CheckpointStore):
         if number is None or number != self._reader.index.newest_iteration() or moment is None:
             return 0
         age = (self._parts.clock() - moment).total_seconds()
-        return round(age) if age > _LATE * self._config().update_interval else 0
-
-    def _newest(self) -> datetime | None:
-        try:
-            changed = os.stat(self.folder).st_mtime_ns
-        except OSError:
-            return None
-        if self._last[0] != changed:
-            newest = next((one for one in self.list() if not one.problem), None)
-            self._last = (changed, newest.timestamp if newest else None)
-        return self._last[1]
+        return round(age) if age > _LATE * self._reader.system_config().update_interval else 0
 
     def status(self) -> CheckpointStatus:
         """The state of the workspace's checkpoints, for ``status``."""

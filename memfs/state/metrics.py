@@ -17,7 +17,6 @@ from itertools import islice
 from statistics import linear_regression
 from typing import TYPE_CHECKING, Any
 
-from memfs.config import read_system_config
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ItemNotFound, MemfsError, QueryInvalid
 from memfs.model import state_facts
@@ -692,11 +691,7 @@ class AgentAnalyst:
             weights = as_mapping(as_mapping(values.get("orchestration_state")).get("agent_weights"))
             if (found := as_number(weights.get(agent))) is not None:
                 return found, row.path
-        try:
-            weights = read_system_config(self._reader.files.seen, self._reader.parts.codec).agent_weights
-        except MemfsError:
-            weights = {}
-        found = as_number(weights.get(agent))
+        found = as_number(self._reader.system_config().agent_weights.get(agent))
         return (1.0, "default") if found is None else (found, "system_config.agent_weights")
 
 

@@ -27,6 +27,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs import errors
+from memfs.config import SystemConfig, read_system_config
 from memfs.dataclass import dataclass, field, replace
 from memfs.format import json_text
 from memfs.format.codec import CONTEXTS, schema_of
@@ -750,6 +751,13 @@ class StateReader:
     def iterations(self) -> list[Iteration]:
         """The iterations, by number, archived ones included."""
         return self._after_look(self.index.iterations)
+
+    def system_config(self) -> SystemConfig:
+        """``system_config`` as it is now; the defaults while it is invalid: 'memfs check' names it, agents go on."""
+        try:
+            return read_system_config(self.files.seen, self.parts.codec)
+        except (errors.MemfsError, FileNotFoundError):
+            return SystemConfig()
 
     def latest_iteration(self) -> int | None:
         """The newest iteration, open or closed; None where there is none."""

@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from memfs.config import SystemConfig, first_retention_policy, read_system_config
+from memfs.config import first_retention_policy
 from memfs.config_names import RETENTION_POLICY
 from memfs.dataclass import replace
 from memfs.errors import Conflict, ContentError, IterationInvalid, MemfsError, SchemaInvalid, TokenInvalid
@@ -44,7 +44,6 @@ from memfs.resources import schema_text
 from memfs.state.aggregates import HypothesisVersion
 from memfs.state.metrics import sum_up
 from memfs.state.reader import DocumentChange, State
-from memfs.store.parts import Parts
 from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
@@ -388,20 +387,12 @@ class Continuations:
     def _end(self, expires: datetime | timedelta | str | None, now: datetime) -> str | None:
         try:
             if expires is None:
-                hours = expires_hours(self._reader.parts)
+                hours = self._reader.system_config().expires_hours
                 return format_time(now + timedelta(hours=hours)) if hours > 0 else None
             return format_time(now + expires if isinstance(expires, timedelta) else given_time(expires))
         except (ValueError, OverflowError, TypeError, AttributeError):
             message = f"{_shown(expires)} is not a point in time"
             raise SchemaInvalid(message, field="expires", hint="write 2026-03-01T10:00:00Z") from None
-
-
-def expires_hours(parts: Parts) -> float:
-    """After how many hours tokens expire, as ``system_config`` says; the usual time where it cannot be read."""
-    try:
-        return read_system_config(parts.seen, parts.codec).expires_hours
-    except MemfsError:  # 'memfs check' names it; agents go on
-        return SystemConfig().expires_hours
 
 
 def _shown(value: Any) -> str:

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import datetime
 from functools import partial
-from itertools import count
 from io import BytesIO, StringIO
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 

@@ -14,7 +14,6 @@ import pytest
 
 from memfs import SchemaInvalid, Workspace
 from memfs.errors import TokenInvalid
-from memfs.state.record import expires_hours
 from tests.state.rig import NOON, Rig
 
 Opened = Callable[..., Workspace]
@@ -219,7 +218,7 @@ def test_the_configuration_says_for_how_long(opened: Opened) -> None:
     config: Path = workspace.root / "ContextMemory/configuration/system_config.json"
 
     def hours() -> float:
-        return expires_hours(workspace.parts)
+        return workspace.states.reading.system_config().expires_hours
 
     assert hours() == 168
     config.write_text('{"continuation": {"expires_hours": 0.5}}')
