@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from memfs.doors.cli.options import query, when
+from memfs.doors.cli.options import query
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model import Query
+from memfs.model.query import moment
 from memfs.workspace import Workspace, open_workspace
 
 NOTHING: dict[str, Any] = {
@@ -66,14 +67,14 @@ def test_a_day_given_as_the_end_is_included(workspace: Workspace) -> None:
 def test_an_age_is_counted_from_now(written: str) -> None:
     """7d and 7 days ago are seven days ago, as for show --as-of."""
     now = datetime(2026, 3, 8, 12, tzinfo=UTC)
-    assert when(written, "since", now=now) == now - timedelta(days=7)
+    assert moment("--since", written, now=now) == now - timedelta(days=7)
 
 
 @pytest.mark.parametrize("written", ["soon", "2026-13-01", "999999y", "", "999999 years ago"])
 def test_what_is_no_time_is_refused(written: str) -> None:
     """The error names the option and shows how to write it."""
     with pytest.raises(QueryInvalid) as caught:
-        when(written, "since")
+        moment("--since", written)
     assert caught.value.sentence.startswith("--since: ")
     assert "7d" in (caught.value.hint or "")
 

@@ -57,7 +57,7 @@ def _hostile() -> SchemaInvalid:
         (lambda: output.note(FORGED, FORGED), 2),
         (lambda: output.write_error(_hostile()), 2),
         (lambda: output.print_text(FORGED, "  "), 2),
-        (lambda: output.print_json_line({FORGED: FORGED}), 1),
+        (lambda: output.print_json({FORGED: FORGED}, indent=None), 1),
         (lambda: output.render(None, [output.partial_note([FORGED])], json=False), 1),
     ],
 )

@@ -12,7 +12,7 @@ from memfs import trust as workspace_trust
 from memfs.admin import store_builder
 from memfs.admin.store_builder import EDITOR_FOLDER
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb, wants_json
+from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.options import AT_ONCE, as_of, confirm_rewrite, is_path, land, reference, state_at
 from memfs.doors.cli.output import (
@@ -26,7 +26,7 @@ from memfs.doors.cli.output import (
     listed,
     merge,
     note,
-    print_json_line,
+    print_json,
     print_raw,
     problems_note,
     progress,
@@ -432,7 +432,7 @@ def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
     elif show or not (yes or standing.wants or owners or elsewhere):
         lines = (*wants, "trusted" if standing.trusted else f"not trusted: {standing.reason}")
     else:
-        if not (yes or wants_json()):
+        if not (yes or invocation().json):
             render(None, wants, json=False)
         if not yes:
             _ask(root)
@@ -569,7 +569,7 @@ def watch(as_json: bool) -> None:
 def _print_noticed(noticed: NoticedChange, as_json: bool) -> None:
     found = {name: list(getattr(noticed.refreshed, name)) for name in ("added", "changed", "removed")}
     if as_json:
-        print_json_line({"reason": noticed.reason, **found, "error": noticed.error})
+        print_json({"reason": noticed.reason, **found, "error": noticed.error}, indent=None)
         return
     for name, paths in found.items():
         for path in paths:

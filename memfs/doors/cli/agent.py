@@ -15,7 +15,7 @@ from memfs.dataclass import dataclass, field, replace
 from memfs.doors.claude_code import installer
 from memfs.doors.claude_code.installer import project_folder
 from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange
-from memfs.doors.cli.command import complete_ids, invocation, opened, options, remark, verb, wants_json
+from memfs.doors.cli.command import complete_ids, invocation, opened, options, remark, verb
 from memfs.doors.cli.options import SOURCE, allow_secret_option, land, note_waiting, pair, reference, spoken
 from memfs.doors.cli.output import (
     OMIT,
@@ -124,7 +124,7 @@ def install(program: str, scope: str | None, dry_run: bool, into: str) -> Instal
         remark("in a session, /hooks lists the hooks")
         looks = "memfs status" if into == "repository" else "memfs status --private"
         remark(f"'{looks}' shows where and what it keeps; 'memfs agent uninstall claude-code{option}' turns it off")
-    if not (dry_run or wants_json() or into == "repository" or chosen is InstallScope.USER):
+    if not (dry_run or invocation().json or into == "repository" or chosen is InstallScope.USER):
         offer_to_join(private.project_at(project))
     return Installation(program, done, _diff(done) if dry_run else "")
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from memfs.dataclass import NamedTuple
-from memfs.doors.cli.command import Invocation, Unclear, VerbDeclaration, running
+from memfs.doors.cli.command import RUNNING, Invocation, Unclear, VerbDeclaration
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import OutputLost, drop_output, print_json, secure, write, write_error
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
@@ -198,14 +198,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     asked = Invocation(json="--json" in words[: words.index("--") if "--" in words else None])
+    before = RUNNING.set(asked)
     try:
-        with running(asked):
-            code = _answered(words, asked)
-            if code is None:
-                from memfs.doors.cli.parser import cli  # imports click, which plain questions do without
+        code = _answered(words, asked)
+        if code is None:
+            from memfs.doors.cli.parser import cli  # imports click, which plain questions do without
 
-                code = cli.main(words, prog_name="memfs", standalone_mode=False, obj=asked)
-            sys.stdout.flush()
+            code = cli.main(words, prog_name="memfs", standalone_mode=False, obj=asked)
+        sys.stdout.flush()
     except MemfsError as error:
         return _report(asked, error, error.code, UNCLEAR if _is_typed(error, words) else REFUSED)
     except Unclear as error:
@@ -226,6 +226,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # what the library does not expect is refused with the system's words
         failure = MemfsError(error.strerror or str(error), path=error.filename)
         return _report(asked, failure, type(error).__name__, REFUSED)
+    finally:
+        RUNNING.reset(before)
     return code if isinstance(code, int) else 0
 
 

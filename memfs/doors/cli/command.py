@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from functools import cached_property
 from types import MappingProxyType
 
-from memfs.doors.cli.declare import Parameter, click, declared, read
+from memfs.doors.cli.declare import PARAMETERS, Parameter, click, read
 from memfs.doors.cli.output import Text, as_json, document, note, render, time_text
 from memfs.errors import MemfsError
 from memfs.startup import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +19,6 @@ from memfs.startup import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from memfs.doors.cli.options import CommitReport
     from memfs.doors.cli.parser import VerbCommand
-    from memfs.model import Problem
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
@@ -46,17 +45,8 @@ class Invocation:
         self.remarks: list[tuple[str, str]] = []
 
 
-_RUNNING: ContextVar[Invocation] = ContextVar("invocation")
-
-
-@contextmanager
-def running(asked: Invocation) -> Iterator[None]:
-    """Let ``invocation`` give this one to all that runs within."""
-    before = _RUNNING.set(asked)
-    try:
-        yield
-    finally:
-        _RUNNING.reset(before)
+RUNNING: ContextVar[Invocation] = ContextVar("invocation")
+"""What ``invocation`` gives to the command that runs."""
 
 
 class Unclear(Exception):
@@ -89,10 +79,12 @@ class VerbDeclaration:
         self.name, self.function, self.offers = name, function, offers
         self.text, self.exit_code, self.key, self.lands = text, exit_code, key, lands
         self.in_workspace = function.__code__.co_varnames[:1] == ("workspace",)
-        self.parameters = declared(function)
+        self.parameters: list[Any] = function.__dict__.pop(PARAMETERS, [])[::-1]  # click's own among them
         if json:
-            settings: dict[str, Any] = {"is_flag": True, "help": "Print JSON, for programs.", "expose_value": not text}
-            self.parameters.append(Parameter("Option", ["--json", "as_json"], settings))
+            shown = Parameter(
+                "Option", "--json", "as_json", is_flag=True, help="Print JSON, for programs.", expose_value=not text
+            )
+            self.parameters.append(shown)
 
     @cached_property
     def command(self) -> VerbCommand:
@@ -102,7 +94,7 @@ class VerbDeclaration:
 
     def read(self, words: Sequence[str], asked: Invocation) -> dict[str, Any] | None:
         """What the words after the verb give its function; None where click must look at them."""
-        given = read([*self.parameters, Parameter("Option", ["-C", "--workspace", _PLACE], {})], words)
+        given = read([*self.parameters, Parameter("Option", "-C", "--workspace", _PLACE)], words)
         if given is not None:
             asked.workspace = given.pop(_PLACE) or asked.workspace
             if self.text is not None:
@@ -172,12 +164,7 @@ def set_settings(ctx: click.Context, parameter: click.Parameter, values: tuple[s
 
 def invocation() -> Invocation:
     """What the global options of the command that runs say."""
-    return _RUNNING.get()
-
-
-def wants_json() -> bool:
-    """Whether a program reads what this command prints."""
-    return invocation().json
+    return RUNNING.get()
 
 
 def remark(text: str, hint: str = "") -> None:
@@ -245,15 +232,6 @@ def by_interval(workspace: Workspace) -> bool:
     return workspace.settings.history.commit == "interval"
 
 
-def _commit_for_resident(workspace: Workspace) -> None:
-    """Commit what the commands before this one left to a resident, as they would have without one."""
-    if by_interval(workspace) and workspace.parts.journal.operations():
-        from memfs.doors.resident import place
-
-        if place.resident_of(workspace.root):
-            workspace.store.take_up(at_once=True, patience=COMMIT_SECONDS)
-
-
 @contextmanager
 def opened() -> Iterator[Workspace]:
     """The workspace that ``-C``, ``MEMFS_WORKSPACE`` or the current folder names, closed afterwards.
@@ -272,37 +250,34 @@ def opened() -> Iterator[Workspace]:
             asked.workspace, watch=False, settings=dict(asked.settings), one_shot=True
         )
     except WorkspaceNotFound as error:
-        _hint_private(error, asked.workspace or ".")
+        import shlex
+
+        from memfs import private
+
+        with suppress(MemfsError, OSError):  # a project may have private memory alone
+            found = private.find(private.project_at(asked.workspace or "."))
+            if found is not None:
+                place = f"your private memory of this project answers to -C {shlex.quote(str(found))}"
+                error.hint = f"{error.hint}; {place}" if error.hint else place
         raise
-    if _opener is None and asked.command.partition(" ")[2] not in ANY_TIME:
-        _commit_for_resident(workspace)
+    alone = _opener is None
+    if alone and asked.command.partition(" ")[2] not in ANY_TIME and by_interval(workspace):
+        from memfs.doors.resident.place import resident_of
+
+        # what the commands before this one left to a resident is committed, as they would have done without one
+        if workspace.parts.journal.operations() and resident_of(workspace.root):
+            workspace.store.take_up(at_once=True, patience=COMMIT_SECONDS)
     workspace.behaviours.on("storage_threshold", _tell_threshold)
     with workspace, served_to(door="cli"):
         yield workspace
         if workspace.wrote and workspace.quota.problem is not None:
-            _tell_problem(workspace.quota.problem)
-    if workspace.settings.resident.auto and _opener is None:
-        from memfs.doors.resident import place
+            problem = workspace.quota.problem
+            note(f"{problem.path or ''}: {problem.message}; {problem.hint}")
+    if alone and workspace.settings.resident.auto:
+        from memfs.doors.resident.place import begin, may_begin
 
-        if place.may_begin(workspace.root, workspace.settings.resident.use):
-            place.begin(workspace.root)
-
-
-def _hint_private(error: MemfsError, folder: str) -> None:
-    """Where a project has no workspace and private memory alone, say how to work in that."""
-    import shlex
-
-    from memfs import private
-
-    with suppress(MemfsError, OSError):
-        found = private.find(private.project_at(folder))
-        if found is not None:
-            place = f"your private memory of this project answers to -C {shlex.quote(str(found))}"
-            error.hint = f"{error.hint}; {place}" if error.hint else place
-
-
-def _tell_problem(problem: Problem) -> None:
-    note(f"{problem.path or ''}: {problem.message}; {problem.hint}")
+        if may_begin(workspace.root, workspace.settings.resident.use):
+            begin(workspace.root)
 
 
 def _tell_threshold(facts: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from memfs import trust
 from memfs.config import changed, own_file
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Unclear, complete_settings, invocation, opened, remark, verb, wants_json
+from memfs.doors.cli.command import Unclear, complete_settings, invocation, opened, remark, verb
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.options import refuse_overruled, write_setting
 from memfs.doors.cli.output import MERGE, OMIT, Table, Text, count, note
@@ -105,7 +105,7 @@ def config(key: str | None, value: str | None, all_: bool, user: bool, unset: bo
         note_ignored(root)
         rows = {name: SettingValue(settings.get(name), origin) for name, origin in settings.origins.items()}
         usual = sum(row.origin == "default" for row in rows.values())
-        if usual and not (all_ or wants_json()):
+        if usual and not (all_ or invocation().json):
             remark(f"{usual} settings have their default; 'memfs config --list' shows all")
         return Configuration(rows)
     if unset or value is not None:

@@ -5,9 +5,9 @@ Whatever is more than plain, such as a mistake, help or completion, is for click
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-from memfs.dataclass import NamedTuple
 from memfs.startup import TYPE_CHECKING, Any, import_module
 
 PARAMETERS = "__click_params__"
@@ -19,32 +19,31 @@ _PLAIN = frozenset(
 _DIGITS = 9
 
 
-class Sort(NamedTuple):
-    """The type of a parameter, made when click needs it: ``source`` is ``module:class``."""
+class Sort:
+    """The type of a parameter, made when click needs it."""
 
-    source: str
-    given: tuple[Any, ...]
-    named: Mapping[str, Any]
+    def __init__(self, name: str, *given: Any, **named: Any) -> None:
+        """``name``: of click's class, which gets the rest."""
+        self.name, self.given, self.named = name, given, named
 
     def made(self) -> Any:
         """Click's type."""
-        module, _, name = self.source.partition(":")
-        return getattr(import_module(module), name)(*self.given, **self.named)
+        return getattr(import_module("click"), self.name)(*self.given, **self.named)
 
     def read(self, written: str) -> str | int | None:
         """The value that is plainly of this type; None where click must look."""
-        if self.source == "click:Choice":
+        if self.name == "Choice":
             return written if written in self.given[0] else None
-        if self.source == "click:IntRange" and written.isascii() and written.isdigit() and len(written) <= _DIGITS:
+        if self.name == "IntRange" and written.isascii() and written.isdigit() and len(written) <= _DIGITS:
             least, most = self.given
             return int(written) if least <= int(written) <= most else None
         return None
 
 
 class Parameter:
-    """One argument or option, as it was declared."""
+    """One argument or option; called with a function, it declares itself there."""
 
-    def __init__(self, sort: str, names: Sequence[str], given: Mapping[str, Any]) -> None:
+    def __init__(self, sort: str, *names: str, **given: Any) -> None:
         """``sort``: ``Argument`` or ``Option``."""
         self.sort, self.names, self.given = sort, names, given
         self.opts = [name.partition("/")[0] for name in names if name.startswith("-")]
@@ -52,6 +51,11 @@ class Parameter:
         self.name = plain[0] if plain else max(self.opts, key=len).lstrip("-").replace("-", "_")
         self.off = [off for name in names if (off := name.partition("/")[2])]
         self.flag = bool(given.get("is_flag") or self.off)
+
+    def __call__(self, function: Any) -> Any:
+        """The function that takes it, as click's own decorators leave it."""
+        function.__dict__.setdefault(PARAMETERS, []).append(self)
+        return function
 
     def made(self) -> Any:
         """Click's parameter."""
@@ -71,11 +75,6 @@ class Parameter:
         if self.flag or "callback" in self.given:
             return None
         return kind.read(written) if isinstance(kind, Sort) else written if kind is str else None
-
-
-def declared(function: Callable[..., Any]) -> list[Any]:
-    """What decorators declared for a function, in the order in which help lists it; click's own among them."""
-    return list(reversed(function.__dict__.pop(PARAMETERS, [])))
 
 
 def read(parameters: Sequence[Any], words: Sequence[str]) -> dict[str, Any] | None:
@@ -124,11 +123,6 @@ def _options_in(
                 yield one, None if one is None or equals or value.startswith("-") else one.read(value)
 
 
-def between(least: float, most: float | None = None, *, min_open: bool = False) -> Any:
-    """The type of a number within bounds."""
-    return Sort("click:FloatRange", (least, most), {"min_open": min_open})
-
-
 if TYPE_CHECKING:
     import click as click
 else:
@@ -136,26 +130,13 @@ else:
     class _Click:
         """Click as far as declarations need it; the rest of it is imported when it is used."""
 
+        option = staticmethod(partial(Parameter, "Option"))
+        argument = staticmethod(partial(Parameter, "Argument"))
+        Choice = staticmethod(partial(Sort, "Choice"))
+        IntRange = staticmethod(partial(Sort, "IntRange"))
+        FloatRange = staticmethod(partial(Sort, "FloatRange"))
+
         def __getattr__(self, name: str) -> Any:
             return getattr(import_module("click"), name)
-
-        def option(self, *names: str, **given: Any) -> Callable[[Any], Any]:
-            return _declares(Parameter("Option", names, given))
-
-        def argument(self, *names: str, **given: Any) -> Callable[[Any], Any]:
-            return _declares(Parameter("Argument", names, given))
-
-        def IntRange(self, *given: Any, **named: Any) -> Sort:  # noqa: N802  click's name
-            return Sort("click:IntRange", given, named)
-
-        def Choice(self, *given: Any, **named: Any) -> Sort:  # noqa: N802  click's name
-            return Sort("click:Choice", given, named)
-
-    def _declares(one: Parameter) -> Callable[[Any], Any]:
-        def decorate(function: Any) -> Any:
-            function.__dict__.setdefault(PARAMETERS, []).append(one)
-            return function
-
-        return decorate
 
     click = _Click()

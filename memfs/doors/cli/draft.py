@@ -9,11 +9,12 @@ from datetime import datetime
 
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, options
-from memfs.doors.cli.declare import between, click
-from memfs.doors.cli.options import pair, spoken, when
+from memfs.doors.cli.declare import click
+from memfs.doors.cli.options import pair, spoken
 from memfs.errors import ItemSyntaxError, QueryInvalid, SchemaInvalid
 from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.item import lower_trust
+from memfs.model.query import moment
 from memfs.model.time import utc_now
 from memfs.startup import Any
 
@@ -77,7 +78,7 @@ def draft(
         raise Unclear("--agent is blank", "name the agent; without --agent a person says it")
     fields: dict[str, Any] = {
         "memory_type": type,
-        "timestamp": when(time, "time"),
+        "timestamp": moment("--time", time),
         "context": dict(map(pair, context)) or None,
         "data": dict(pair(one, "--data person=Ada") for one in data) or None,
         **given,
@@ -106,7 +107,7 @@ def named_as_given(words: Sequence[str]) -> Iterator[None]:
 
 
 weighing = options(
-    click.option("--importance", type=between(0, 10), metavar="NUMBER",
+    click.option("--importance", type=click.FloatRange(0, 10), metavar="NUMBER",
                  help="Its weight in recall, 0 to 10; 1 is usual."),
     click.option("--pin/--unpin", "pinned", default=None, help="Never prune, archive or fade it."),
     click.option("--expires", metavar="DATE|DURATION", help="When it stops being true, such as 30d; or 'never'."),
@@ -119,14 +120,14 @@ def _expiry(written: str) -> datetime | None:
         return None
     now = utc_now()
     try:
-        moment = when(written, "expires", now=now)
+        end = moment("--expires", written, now=now)
     except QueryInvalid as error:
         raise Unclear(f"--expires: {written!r} is neither a date nor a duration", _TO_COME) from error
-    if moment is not None and _DURATION.fullmatch(written.strip()):
-        moment = (now + (now - moment)).replace(microsecond=0)  # what is an age elsewhere is ahead here
-    if moment is None or moment <= now:
+    if end is not None and _DURATION.fullmatch(written.strip()):
+        end = (now + (now - end)).replace(microsecond=0)  # what is an age elsewhere is ahead here
+    if end is None or end <= now:
         raise Unclear(f"--expires: {written} is past", _TO_COME)
-    return moment
+    return end
 
 
 def text_of(words: tuple[str, ...]) -> str | None:

@@ -11,8 +11,9 @@ import click
 
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_types, opened, options, verb
-from memfs.doors.cli.options import span, when
+from memfs.doors.cli.options import span
 from memfs.doors.cli.output import Note, Text, count, listed, merge, styled, write
+from memfs.model.query import moment
 
 if TYPE_CHECKING:
     from memfs.state.transfer import ExportResult
@@ -120,17 +121,17 @@ def exported(
         UsageError: an option says nothing that can be done.
         Conflict, StorageIO, QuotaExceeded: there is no file then.
     """
-    from memfs.doors.cli.command import wants_json
+    from memfs.doors.cli.command import invocation
     from memfs.state.transfer import export_query, format_of
 
     target = None if file in (None, "-") else Path(str(file)).absolute()
-    if target is None and wants_json():
+    if target is None and invocation().json:
         raise click.UsageError("--json says what went into FILE; the export itself goes to standard output")
     if target is not None and not form and target.suffix and not format_of(target.name):
         raise Unclear(f"no format ends in {target.suffix}", "end the name in .jsonl, .csv or .parquet, or say --format")
     if target is None and form == "parquet" and sys.stdout.isatty():
         raise click.UsageError("Parquet is not for a terminal: name a FILE")
-    start, end = when(since, "since"), when(until, "until", end=True)
+    start, end = moment("--since", since), moment("--until", until, end=True)
     query = export_query(types, agents, iterations, start, end, items)
     with opened() as workspace:
         for name in items:

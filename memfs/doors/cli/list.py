@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import remark, verb, wants_json
+from memfs.doors.cli.command import invocation, remark, verb
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.options import as_of, filters, note_served, past_at, query
 from memfs.doors.cli.output import MERGE, OMIT, Table, count, day, one_line, partial_note, problems_note
@@ -70,7 +70,7 @@ def list_(workspace: Workspace, limit: int | None, pruned: bool, as_of: str | No
         memfs list --json
         memfs list --as-of HEAD~3
     """
-    most = limit or (MOST if wants_json() else _SHOWN)
+    most = limit or (MOST if invocation().json else _SHOWN)
     past = past_at(workspace, as_of)
     if pruned:
         return _pruned(workspace, past, most)
@@ -95,7 +95,7 @@ def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int) ->
     else:
         remark(count(len(items), "item"))
     remark(partial_note(missing) if missing else problems_note(len(problems)))
-    uses = workspace.usage.of(item.id for item in items) if wants_json() and past is None else None
+    uses = workspace.usage.of(item.id for item in items) if invocation().json and past is None else None
     rows = tuple(ListedItem(item, None if uses is None else uses.get(item.id, NEVER)) for item in items)
     return ItemList(rows, bool(missing))
 

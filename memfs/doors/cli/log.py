@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.command import complete_ids, verb
-from memfs.doors.cli.options import as_of, named, since, when
+from memfs.doors.cli.options import as_of, named, since
 from memfs.doors.cli.output import Note, Text, listed, one_line, styled, width
+from memfs.model.query import moment
 
 if TYPE_CHECKING:
     from memfs.git.log import Revision
@@ -19,8 +20,8 @@ _PATHS_SHOWN = 20
 
 def _text(log: tuple[Revision, ...], id: str | None, since: str | None) -> Text:
     for revision in log:
-        moment = f"{revision.time:%Y-%m-%d %H:%M}"
-        head = f"{styled(revision.short, fg='yellow')}  {styled(moment, dim=True)}  {revision.author}"
+        day = styled(f"{revision.time:%Y-%m-%d %H:%M}", dim=True)
+        head = f"{styled(revision.short, fg='yellow')}  {day}  {revision.author}"
         yield f"{head}  {styled(one_line(revision.subject, max(width() - 45, 0)), bold=True)}"
         yield from listed("", revision.paths, _PATHS_SHOWN)
     if not log:
@@ -43,5 +44,5 @@ def log(workspace: Workspace, id: str | None, limit: int, since: str | None, as_
         memfs log use-postgresql-for-transactions-7h2k9q
         memfs log --since 7d --json
     """
-    begin = when(since, "since")
+    begin = moment("--since", since)
     return tuple(workspace.history.log(named(workspace, id), limit=limit, since=begin, revision=as_of or ""))

@@ -7,15 +7,14 @@ A text with a secret that no reason allows is refused before it is written.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 
 from memfs import private
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
-from memfs.doors.cli.command import Unclear, complete_types, invocation, options, remark, wants_json
+from memfs.doors.cli.command import Unclear, complete_types, invocation, options, remark
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import (
     Note,
@@ -90,7 +89,7 @@ def confirm_rewrite(question: str, plan: Text) -> None:
         EraseRefused: there is no one to ask.
         Abort: the answer is no.
     """
-    if wants_json() or not is_interactive():
+    if invocation().json or not is_interactive():
         hint = "look at --dry-run first, then repeat it with --yes"
         raise EraseRefused("this rewrites history and cannot be undone", hint=hint)
     render(None, plan, json=False)
@@ -113,9 +112,11 @@ def reference(workspace: Workspace, written: str) -> str:
     Raises:
         PathEscape: the path leads out of the workspace.
     """
-    if not is_path(written) and (workspace.store.locate(written) or not _stands_here(workspace, written)):
-        return written
-    return place(workspace, written)
+    if is_path(written):
+        return place(workspace, written)
+    below = _below(workspace.root, os.path.join(os.getcwd(), written)) if written else None
+    is_here = below is not None and os.path.lexists(workspace.root / below)  # in the current folder, by this name
+    return place(workspace, written) if is_here and not workspace.store.locate(written) else written
 
 
 def item_named(workspace: Workspace, written: str) -> MemoryItem:
@@ -174,15 +175,20 @@ def place(workspace: Workspace, written: str) -> str:
     Raises:
         PathEscape: the path leads out of the workspace.
     """
-    candidates = list(dict.fromkeys(_candidates(workspace.root, written)))
+    root, plain = workspace.root, written.replace("\\", "/")
+    whole = os.path.normpath(plain).partition("/")[0] in (CONTENT, SETTINGS_FILE)
+    bases = (os.getcwd(), str(root), *(() if whole else (str(root / CONTENT),)))
+    tried = bases[:1] if os.path.isabs(plain) else bases
+    below = (_below(root, os.path.join(base, plain)) for base in tried)  # only what belongs to the memory
+    candidates = list(dict.fromkeys(filter(None, below)))
     if not candidates:
         raise PathEscape(
             "the path leads out of the memory of this workspace",
             path=written,
-            hint=f"name a file below {workspace.root / CONTENT}, or another workspace with -C",
+            hint=f"name a file below {root / CONTENT}, or another workspace with -C",
         )
     for path in candidates:
-        if os.path.lexists(workspace.root / path):
+        if os.path.lexists(root / path):
             return path
     for path in candidates[:-1]:
         if workspace.history.has_seen(path):
@@ -193,23 +199,6 @@ def place(workspace: Workspace, written: str) -> str:
 def is_path(written: str) -> bool:
     """Whether a text is written as a path, not as an id."""
     return "/" in written or written.endswith(ITEM_SUFFIXES) or written in (".", "..", CONTENT, SETTINGS_FILE)
-
-
-def _stands_here(workspace: Workspace, written: str) -> bool:
-    """Whether the current folder, below ``ContextMemory/``, holds a file or folder of this name."""
-    below = _below(workspace.root, os.path.join(os.getcwd(), written)) if written else None
-    return bool(below) and os.path.lexists(workspace.root / str(below))
-
-
-def _candidates(root: Path, written: str) -> Iterator[str]:
-    """Where the path may lead, in the order to be tried; only what belongs to the memory."""
-    plain = written.replace("\\", "/")
-    whole = os.path.normpath(plain).partition("/")[0] in (CONTENT, SETTINGS_FILE)
-    bases = (os.getcwd(), str(root), *(() if whole else (str(root / CONTENT),)))
-    for base in bases[:1] if os.path.isabs(plain) else bases:
-        found = _below(root, os.path.join(base, plain))
-        if found is not None:
-            yield found
 
 
 def _below(root: Path, path: str) -> str | None:
@@ -260,20 +249,14 @@ def land(workspace: Workspace, item: MemoryItem | None = None) -> None:
         landed, storage = CommitReport("fallback"), workspace.store.storage()
         reason = f"it is in {storage.secondary} for now: {storage.reason or 'earlier writes wait there'}"
     note_waiting(reason)
-    if _is_above(workspace.root):
-        remark(f"stored in {workspace.root}, above this repository", "'memfs init' makes a separate workspace here")
-    invocation().landed = landed
-
-
-def _is_above(root: Path) -> bool:
-    """Whether a workspace that was not named is above the repository that the command works in."""
-    if invocation().workspace or named_workspace():
-        return False
-    with suppress(OSError):  # the folder is gone
-        here = Path.cwd()
-        below = (one for one in (here, *here.parents) if one != root and one.is_relative_to(root))
-        return any(os.path.lexists(one / ".git") for one in below)
-    return False
+    root, asked = workspace.root, invocation()
+    if not (asked.workspace or named_workspace()):
+        with suppress(OSError):  # the folder is gone
+            here = Path.cwd()
+            below = (one for one in (here, *here.parents) if one != root and one.is_relative_to(root))
+            if any(os.path.lexists(one / ".git") for one in below):
+                remark(f"stored in {root}, above this repository", "'memfs init' makes a separate workspace here")
+    asked.landed = landed
 
 
 def note_waiting(reason: str) -> None:
@@ -407,27 +390,12 @@ def query(
     for name in names["types"]:
         (workspace if past is None else past).kinds.get(name)
     now = past.now if past is not None else None
-    begin, end = when(since, "since", now=now), when(until, "until", end=True, now=now)
+    begin, end = moment("--since", since, now=now), moment("--until", until, end=True, now=now)
     if begin is not None and end is not None and end < begin:
         raise Unclear(f"--until {until} lies before --since {since}", "exchange the two: --since takes the earlier one")
     chosen: dict[str, Any] = {key: frozenset(values) for key, values in names.items()}
-    return Query(text=text, limit=limit, since=begin, until=end, path=_placed(workspace, path), **chosen)
-
-
-def _placed(workspace: Workspace, path: str) -> str:
-    if not path:
-        return ""
-
-    return place(workspace, path)
-
-
-def when(written: str | None, option: str, *, end: bool = False, now: datetime | None = None) -> datetime | None:
-    """A point in time as a person writes it; None stays None.
-
-    Raises:
-        QueryInvalid: it is none.
-    """
-    return moment(f"--{option}", written, end=end, now=now)
+    folder = place(workspace, path) if path else ""
+    return Query(text=text, limit=limit, since=begin, until=end, path=folder, **chosen)
 
 
 def pair(written: str, example: str = "--context branch=main") -> tuple[str, str]:

@@ -8,7 +8,6 @@ can rely on.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -143,11 +142,9 @@ def clean(text: str) -> str:
 def _line(text: str) -> str:
     """The one place that all but JSON passes on its way out: one line, with no escape but those of our styles."""
     line = "\x1b".join(map(clean, text.split(_ESC)))
-    return _COMMAND.sub(_disarmed, line) if os.environ.get("GITHUB_ACTIONS") else line
-
-
-def _disarmed(found: re.Match[str]) -> str:
-    return f"{found[0][:-1]}\\u{{{ord(found[0][-1]):X}}}"
+    if not os.environ.get("GITHUB_ACTIONS"):
+        return line
+    return _COMMAND.sub(lambda found: f"{found[0][:-1]}\\u{{{ord(found[0][-1]):X}}}", line)
 
 
 def one_line(text: str, width: int = 0) -> str:
@@ -168,15 +165,9 @@ def note(text: str, hint: str | None = None) -> None:
 
 def write_error(error: MemfsError) -> None:
     """Print an error with its place, and its hint on a separate line; and what else is wrong there, likewise."""
-    for text, hint in error_notes(error):
-        note(text, hint)
-
-
-def error_notes(error: MemfsError) -> Iterator[tuple[str, str]]:
-    """The remarks that say an error, each with its hint."""
     for one in (error, *error.also):
         place = ":".join(str(part) for part in (one.path, one.line, one.column) if part is not None)
-        yield f"{place}: {one.sentence}" if place else one.sentence, one.hint or ""
+        note(f"{place}: {one.sentence}" if place else one.sentence, one.hint)
 
 
 def width() -> int:
@@ -190,23 +181,19 @@ def width() -> int:
 
 def styled(text: str, **style: Any) -> str:
     """A piece of a line in a style, where the output is a terminal; for ``print_raw`` alone."""
-    if not sys.stdout.isatty() or _colours() is False:
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return clean(text)
     return click.style(clean(text), **style).replace("\x1b", _ESC)
 
 
 def print_raw(text: str) -> None:
     """Print one line; whatever would end it or command the terminal is shown as an escape."""
-    write(_line(text), color=_colours())
+    write(_line(text), color=False if os.environ.get("NO_COLOR") else None)
 
 
 def print_text(text: str, indent: str = "") -> None:
     """Print a text of several lines, each safe by itself."""
     write("\n".join(_line(indent + line) for line in text.split("\n")))
-
-
-def _colours() -> bool | None:
-    return False if os.environ.get("NO_COLOR") else None
 
 
 def print_table(rows: Sequence[Sequence[str]], dim: Iterable[int] = ()) -> None:
@@ -227,20 +214,11 @@ def print_table(rows: Sequence[Sequence[str]], dim: Iterable[int] = ()) -> None:
 
 
 # -- JSON ---------------------------------------------------------------------------------------------------------
-def print_json(value: Any) -> None:
-    """Print one JSON document; characters that hide or control are written as escapes."""
-    _write_json(json.dumps(value, ensure_ascii=False, indent=2, default=str))
-
-
-def print_json_line(value: Any) -> None:
-    """Print one JSON document on one line, for streams."""
-    _write_json(json.dumps(value, ensure_ascii=False, default=str))
-
-
-def _write_json(text: str) -> None:
-    """The one place that JSON passes on its way out."""
+def print_json(value: Any, indent: int | None = 2) -> None:
+    """Print one JSON document, on one line where there is no indent; what hides or controls is written as escapes."""
     from memfs.format.text import UNSHOWN
 
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
     safe = UNSHOWN.sub(lambda found: json.dumps(found[0])[1:-1], text)
     write(safe.replace("##[", "#\\u0023[") if os.environ.get("GITHUB_ACTIONS") else safe)
 
@@ -335,15 +313,14 @@ def keys(names: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _attributes_json(value: Any, names: str) -> dict[str, Any]:
-    rows = ((key, _attribute(value, attribute), always) for key, attribute, always in keys(names))
-    return {key: as_json(part) for key, part, always in rows if always or not _empty(part)}
-
-
-def _attribute(value: Any, written: str) -> Any:
-    """An attribute of a value, or of one in it; None where that is not there."""
-    for name in written.split("."):
-        value = None if value is None else getattr(value, name)
-    return value
+    found: dict[str, Any] = {}
+    for key, attribute, always in keys(names):
+        part = value
+        for name in attribute.split("."):
+            part = None if part is None else getattr(part, name)
+        if always or not _empty(part):
+            found[key] = as_json(part)
+    return found
 
 
 def _fields_json(value: Any, fields: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from itertools import islice
 
 from memfs import trust
 from memfs.dataclass import dataclass, field, replace
-from memfs.doors.cli.command import complete_ids, invocation, opened, options, remark, verb, wants_json
-from memfs.doors.cli.declare import between, click
+from memfs.doors.cli.command import complete_ids, invocation, opened, options, remark, verb
+from memfs.doors.cli.declare import click
 from memfs.doors.cli.options import as_of, filters, pair, past_at, query, spoken
 from memfs.doors.cli.output import (
     OMIT,
@@ -50,7 +50,7 @@ shaping = options(
     click.option("--context", "context", multiple=True, metavar="KEY=VALUE",
                  help="A circumstance of the moment: items that share one rank higher; may be repeated."),
     click.option("--no-dedupe", is_flag=True, help="Show hits that repeat a better one, too."),
-    click.option("--deadline", type=between(0, _LONGEST, min_open=True), metavar="SECONDS",
+    click.option("--deadline", type=click.FloatRange(0, _LONGEST, min_open=True), metavar="SECONDS",
                  help="Then show what was found so far."),
 )  # fmt: skip
 """Give a verb the options that shape an answer."""
@@ -300,7 +300,7 @@ def recall(
             from memfs.doors.cli.output import render
 
             result = workspace.why_not(why_not, asked, to_agents=fenced, own=own, past=past)
-            render(result, _why_not_text(result), json=wants_json())
+            render(result, _why_not_text(result), json=invocation().json)
             return None
         mounted = past is None and not own and bool(workspace.settings.mounts)  # else they need not be imported
         recall = past.recall if past else workspace.sources.mounts.recall if mounted else workspace.recaller
@@ -309,7 +309,7 @@ def recall(
             from memfs.recall.fence import fence, withheld  # for hits that are put before a model alone
 
             leave_out = withheld
-        answer = recall.search(asked, prove=wants_json(), fenced=fenced, leave_out=leave_out)
+        answer = recall.search(asked, prove=invocation().json, fenced=fenced, leave_out=leave_out)
         store = past.store if past else workspace.store
         hint = "" if answer.hits or answer.cut or not store.count() else _hint(workspace, chosen)
         unread = (*store.unread(asked), *(_unread_in_mounts(workspace, asked) if mounted and not asked.path else ()))

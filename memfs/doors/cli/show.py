@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Unclear, complete_ids, invocation, verb, wants_json
+from memfs.doors.cli.command import Unclear, complete_ids, invocation, verb
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.options import as_of, note_served, reference
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Block, Note, Text, facts, readable, styled, time_text
@@ -117,7 +117,7 @@ def show(workspace: Workspace, id: str, as_of: str | None, raw: bool) -> ShownIt
         note_served(workspace, [item])
     return ShownItem(
         item,
-        usage=workspace.usage.of([item.id]).get(item.id, NEVER) if past is None and wants_json() else None,
+        usage=workspace.usage.of([item.id]).get(item.id, NEVER) if past is None and invocation().json else None,
         contradicts=() if past or raw or mounted else _against(workspace, item),
         stale=wrong is not None,
         problem=wrong.sentence if wrong else "",

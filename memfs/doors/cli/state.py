@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import dataclass, replace
 from memfs.doors.cli.command import Unclear, opened, remark, verb
-from memfs.doors.cli.declare import between, click
+from memfs.doors.cli.declare import click
 from memfs.doors.cli.export import ExportReport, export_options, export_text, exported, incomplete
-from memfs.doors.cli.options import as_of, decoded, land, past_at, span, state_at, when
+from memfs.doors.cli.options import as_of, decoded, land, past_at, span, state_at
 from memfs.doors.cli.output import (
     Block,
     Document,
@@ -28,6 +28,7 @@ from memfs.doors.cli.output import (
 from memfs.doors.cli.parser import Actions
 from memfs.errors import ContentError, ItemSyntaxError, IterationInvalid, MemfsError
 from memfs.format import json_text
+from memfs.model.query import moment
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import (
@@ -212,7 +213,7 @@ def _mapping(text: str, number: int) -> dict[str, Any]:
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this figure; repeatable.")
 @click.option("--iteration", "iterations", multiple=True, type=int, metavar="N", help="Only of this one; repeatable.")
 @span
-@click.option("--deadline", type=between(0), metavar="SECONDS", help="Only what is found by then.")
+@click.option("--deadline", type=click.FloatRange(0), metavar="SECONDS", help="Only what is found by then.")
 @click.option("--whole", is_flag=True, help="All of it, however long that takes.")
 @as_of
 def show(
@@ -235,7 +236,7 @@ def show(
         raise click.UsageError("'--whole' has no deadline")
     filters = {name: values or None for name, values in named.items()}
     chosen = request or ("partial" if any(filters.values()) else "full")
-    start, end = when(since, "since"), when(until, "until", end=True)
+    start, end = moment("--since", since), moment("--until", until, end=True)
     limit = math.inf if whole else deadline
     states = state_at(workspace, as_of)
     return states.retrieval.retrieve(chosen, start=start, end=end, deadline=limit, **filters)
@@ -268,7 +269,7 @@ def search(
     """
     from memfs.state.retrieval import search_states
 
-    start, end = when(since, "since"), when(until, "until", end=True)
+    start, end = moment("--since", since), moment("--until", until, end=True)
     states = state_at(workspace, as_of)
     return tuple(search_states(states.reading, " ".join(words), start=start, end=end, **given))
 

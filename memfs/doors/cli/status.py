@@ -15,7 +15,7 @@ from memfs.admin.store_builder import has_driver, has_states
 from memfs.admin.store_builder import problems as branch_problems
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.doors.cli import output
-from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb, wants_json
+from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.hook import hook_problems, waiting_sessions
 from memfs.errors import MemfsError
@@ -409,7 +409,7 @@ def status(all_: bool, storage: bool, mine: bool) -> WorkspaceStatus:
             *hook_problems(workspace),
             *branch_problems(workspace.repository),
         ]
-        weights = _weights(workspace) if storage or all_ or wants_json() else None
+        weights = _weights(workspace) if storage or all_ or invocation().json else None
         problems += filter(None, [workspace.quota.problem])
         return WorkspaceStatus(
             items=workspace.store.count(),
@@ -440,7 +440,7 @@ def _private() -> WorkspaceStatus:
 
     project = private.project_at(invocation().workspace or ".")
     found = private_memory(project, private.find(project))
-    if found.folder is None and not wants_json():
+    if found.folder is None and not invocation().json:
         hint = "hooks make it: memfs agent install claude-code"
         if found.clones:
             hint += f"; 'memfs init --join-private' uses that of {found.clones[0].home}"
@@ -456,7 +456,7 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
     store.notice_commits(thorough=True)
     with store.change_detector.everywhere():
         learned, edits = store.edit_finder.look()  # brings the index in step first
-    pending, head, detailed = store.pending(), workspace.repository.head(), all_ or wants_json()
+    pending, head, detailed = store.pending(), workspace.repository.head(), all_ or invocation().json
     at = f" at {head.commit[:12]}" if head.commit else ", no commits yet"
     parts = (
         _knowledge(workspace),

@@ -11,11 +11,11 @@ import click
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli import output
 from memfs.doors.cli.command import Unclear, complete_ids, opened, remark, verb
-from memfs.doors.cli.options import SOURCE, as_of, block_of, land, named, past_at, since, when
+from memfs.doors.cli.options import SOURCE, as_of, block_of, land, named, past_at, since
 from memfs.doors.cli.parser import Actions
 from memfs.model import Query
 from memfs.model.item import VOUCHED
-from memfs.model.query import MOST
+from memfs.model.query import MOST, moment
 
 if TYPE_CHECKING:
     from memfs.context.agents_md import AgentsBlock, BlockResult, BlockStatus
@@ -498,6 +498,6 @@ def access(
     """
     ids = [named(workspace, id) or id] if id else []
     log = workspace.usage.served
-    rows = log.find(ids, agent=agent, session=session, since=when(since, "since"))
+    rows = log.find(ids, agent=agent, session=session, since=moment("--since", since))
     remark(log.problem)
     return AccessReport(tuple(rows[:limit]), len(rows), workspace.settings.served.log)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.command import Unclear, opened, verb
-from memfs.doors.cli.options import when
 from memfs.doors.cli.output import Note, Text, count, one_line, readable, styled
 from memfs.errors import HistoryUnavailable
 from memfs.model import Origin
+from memfs.model.query import moment
 
 if TYPE_CHECKING:
     from memfs.team.undo import Undone, UntouchedField
@@ -31,8 +31,8 @@ def _text(done: Undone, dry_run: bool) -> Text:
     words = _PLANNED if dry_run else _DONE
     for step in done.steps[:_STEPS_SHOWN]:
         commit = styled(step.commit[:_SHORT], fg="yellow")
-        moment = styled(f"{step.time:%Y-%m-%d %H:%M}", dim=True)
-        yield f"{commit}  {moment}  {step.author}  {one_line(step.subject)}"
+        day = styled(f"{step.time:%Y-%m-%d %H:%M}", dim=True)
+        yield f"{commit}  {day}  {step.author}  {one_line(step.subject)}"
     if len(done.steps) > _STEPS_SHOWN:
         yield f"and {count(len(done.steps) - _STEPS_SHOWN, 'older commit')}"
     for one in done.files:
@@ -98,7 +98,7 @@ def undo(
     from memfs.team.undo import RevertSelection
 
     with opened() as workspace:
-        chosen = RevertSelection(session=session, agent=agent, commits=commits, since=when(since, "since"))
+        chosen = RevertSelection(session=session, agent=agent, commits=commits, since=moment("--since", since))
         signed = Origin(agent=by) if by else None
         done = workspace.teams.undo.run(chosen, message=message, dry_run=dry_run, by=signed)
     if not (done.files or done.left):
