@@ -12,7 +12,7 @@ for two calls that try the same thing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from memfs.dataclass import dataclass, field, replace
@@ -28,21 +28,8 @@ from memfs.model.time import time_in
 from memfs.recall.cues import Cues, TrivialFilter, all_cues, ends
 from memfs.recall.similarity import normalised
 from memfs.search.analyzer import terms
-from memfs.sessions.spool import (
-    PROMPT,
-    SESSION_END,
-    STOP,
-    SUBAGENT_STOP,
-    TASK_DONE,
-    TOOL_DONE,
-    TOOL_FAILED,
-    PendingEvent,
-    SessionEvent,
-    SessionNotes,
-    by_person,
-    digest,
-    own_words,
-)
+from memfs.sessions import spool
+from memfs.sessions.spool import PendingEvent, SessionEvent, SessionNotes, by_person, digest, own_words
 from memfs.startup import Any, json, regex
 
 _COMPLETED, _WORKED_ON = "completed", "in_progress"
@@ -72,26 +59,15 @@ class Task:
 
 def completed(event: SessionEvent, notes: SessionNotes) -> list[Task]:
     """The tasks that became completed by an event; the notes learn of the stage of each."""
-    if event.name == TASK_DONE:
-        return list(_task_done(event, notes))
-    if event.name != TOOL_DONE:
+    if event.name == spool.TASK_DONE:
+        return _task_done(event, notes)
+    if event.name != spool.TOOL_DONE:
         return []
     if event.tool == "TodoWrite":
         return list(_todos(event, notes))
     if event.tool == "TaskCreate":
         _created(event, notes)
-    return list(_updated(event, notes)) if event.tool == "TaskUpdate" else []
-
-
-def sort_of(text: str) -> str:
-    """The sort of work that a task's words name; ``task`` where they name none."""
-    found = (
-        (match.start(), name)
-        for language in all_cues(_TASKS)
-        for name in language.names(_TASKS)
-        if (match := language.pattern(f"{_TASKS}.{name}", r"\b{}\b").search(text))
-    )
-    return min(found, default=(0, "task"))[1]
+    return _updated(event, notes) if event.tool == "TaskUpdate" else []
 
 
 def _todos(event: SessionEvent, notes: SessionNotes) -> Iterator[Task]:
@@ -127,18 +103,17 @@ def _created(event: SessionEvent, notes: SessionNotes) -> None:
         notes.tasks[key] = [_kept(text), ""]
 
 
-def _updated(event: SessionEvent, notes: SessionNotes) -> Iterator[Task]:
+def _updated(event: SessionEvent, notes: SessionNotes) -> list[Task]:
     given = event.mapping("tool_input")
     key = _id(given.get("taskId") or given.get("task_id"))
     if not key or event.mapping("tool_response").get("success") is False:  # refused, as by somebody's own hook
-        return
+        return []
     text, since = [*notes.tasks.get(key, []), "", ""][:2]
     text = _text(given.get("subject")) or text
     if given.get("status") == _WORKED_ON:
         since = event.moment
     notes.tasks[key] = [_kept(text), since]
-    if given.get("status") == _COMPLETED and text:
-        yield from _done(text, since, event, notes, key)
+    return _done(text, since, event, notes, key) if given.get("status") == _COMPLETED and text else []
 
 
 def _kept(text: str) -> str:
@@ -146,49 +121,45 @@ def _kept(text: str) -> str:
     return _text(clean_text(text, _LONGEST_TASK))
 
 
-def _task_done(event: SessionEvent, notes: SessionNotes) -> Iterator[Task]:
-    key = _id(event.fields.get("task_id"))
+def _task_done(event: SessionEvent, notes: SessionNotes) -> list[Task]:
+    """The task with what the event says of it that is otherwise worked out: its sort, how long it took, its steps."""
+    key, more = _id(event.fields.get("task_id")), event.text("task_description")
     known, since = [*notes.tasks.get(key, []), "", ""][:2]
-    text = _text(event.text("task_subject")) or known or _text(event.text("task_description"))
-    if text:
-        for task in _done(text, since, event, notes, key, more=event.text("task_description")):
-            yield _with_details(task, event)
+    text = _text(event.text("task_subject")) or known or _text(more)
+    minutes, listed = event.fields.get("duration_minutes"), event.fields.get("steps")
+    counted = isinstance(minutes, int | float) and not isinstance(minutes, bool) and minutes >= 0
+    steps = tuple(step for one in listed[:_MOST_TODOS] if (step := _text(one))) if isinstance(listed, list) else ()
+    return [
+        replace(
+            task,
+            sort=_text(event.fields.get("task_type"))[:50] or task.sort,
+            minutes=float(minutes) if counted and minutes is not None else task.minutes,
+            steps=steps or task.steps,
+        )
+        for task in (_done(text, since, event, notes, key, more) if text else ())
+    ]
 
 
-def _done(
-    text: str, since: str, event: SessionEvent, notes: SessionNotes, key: str = "", more: str = ""
-) -> Iterator[Task]:
+def _done(text: str, since: str, event: SessionEvent, notes: SessionNotes, key: str = "", more: str = "") -> list[Task]:
     """The task, unless another event reported it as done already."""
     names = [digest("text", normalised(text)), *([digest("id", key)] if key else [])]
     known = any(name in notes.done for name in names)
     for name in names:
         notes.done[name] = event.moment
     if known:
-        return
+        return []
     steps, notes.steps = tuple(notes.steps), []
-    minutes = _minutes(since, event.moment)
-    extra = _text(more) if normalised(more) != normalised(text) else ""
-    yield Task(text, sort_of(text), minutes, steps, extra)
-
-
-def _with_details(task: Task, event: SessionEvent) -> Task:
-    """The task with what an event says of it that is otherwise worked out: its sort, how long it took, its steps."""
-    minutes, listed = event.fields.get("duration_minutes"), event.fields.get("steps")
-    counted = isinstance(minutes, int | float) and not isinstance(minutes, bool) and minutes >= 0
-    steps = tuple(step for one in listed[:_MOST_TODOS] if (step := _text(one))) if isinstance(listed, list) else ()
-    return replace(
-        task,
-        sort=_text(event.fields.get("task_type"))[:50] or task.sort,
-        minutes=float(minutes) if counted and minutes is not None else task.minutes,
-        steps=steps or task.steps,
+    begin, end = time_in(since), time_in(event.moment)
+    minutes = round((end - begin).total_seconds() / 60, 1) if begin and end and begin <= end else None
+    sorts = (
+        (match.start(), name)
+        for language in all_cues(_TASKS)
+        for name in language.names(_TASKS)
+        if (match := language.pattern(f"{_TASKS}.{name}", r"\b{}\b").search(text))
     )
-
-
-def _minutes(since: str, until: str) -> float | None:
-    begin, end = time_in(since), time_in(until)
-    if begin is None or end is None or end < begin:
-        return None
-    return round((end - begin).total_seconds() / 60, 1)
+    _, sort = min(sorts, default=(0, "task"))  # the first word that names a sort of work
+    extra = _text(more) if normalised(more) != normalised(text) else ""
+    return [Task(text, sort, minutes, steps, extra)]
 
 
 def _text(value: Any) -> str:
@@ -269,22 +240,17 @@ def intention(text: str) -> str:
     found: list[str] = []
     before = ""
     for one in sentences(text):
-        if _intends(one):
+        if not one.endswith(("?", "\uff1f")) and any(
+            language.pattern(f"{_INTENTIONS}.later", r"\b{}\b").search(
+                language.pattern(f"{_INTENTIONS}.otherwise").sub(" ", one)  # words that mean something else here
+            )
+            for language in all_cues(_INTENTIONS)
+        ):
             found.append(one)
         elif found and found[-1] == before and len(one.split()) <= _BRIEF and priority(one) != MEDIUM:
             found[-1] += f" {one}"
         before = one
     return "\n".join(found)[:_LONGEST_INTENTION]
-
-
-def _intends(sentence: str) -> bool:
-    """Whether a sentence is about later work, by words that do not mean something else here."""
-    return not sentence.endswith(("?", "\uff1f")) and any(
-        language.pattern(f"{_INTENTIONS}.later", r"\b{}\b").search(
-            language.pattern(f"{_INTENTIONS}.otherwise").sub(" ", sentence)
-        )
-        for language in all_cues(_INTENTIONS)
-    )
 
 
 def priority(text: str) -> str:
@@ -388,23 +354,6 @@ _REPORTED, _FEWEST_REPORTED = 0.8, 3
 REPORT = "report"
 
 
-def of_prompt(event: SessionEvent, key: str, wishes: Collection[str]) -> list[MemoryItem]:
-    """What a person's prompt leaves: what the session is about, and what is to be done later with its priority.
-
-    Args:
-        key: a digest of the event.
-        wishes: what of it is kept as preferences.
-    """
-    typed = own_words(event)
-    plain, later = _plain(typed), intention(typed)
-    if not plain or TrivialFilter().is_trivial(plain) or (wishes and not passed_over(typed)):
-        return []
-    asked = _asked(plain, event, key)
-    facts = [one for one in facts_in(typed) if one.text not in wishes] if by_person(event) else []
-    intended = [_intended(asked, _plain(later))] if later else []
-    return [asked, *intended, *(_stated_item(one, event, Trust.HUMAN) for one in facts)]
-
-
 def of_note(text: str, event: SessionEvent) -> MemoryItem:
     """What a person asked to be kept, as it is: a preference where it says how things are to be done, something to
     do where it says so, else knowledge.
@@ -416,13 +365,6 @@ def of_note(text: str, event: SessionEvent) -> MemoryItem:
     if corrections(plain):
         return kept.replace(memory_type=PREFERENCE)
     return _intended(kept, plain) if intention(plain) else kept
-
-
-def of_message(event: SessionEvent) -> list[MemoryItem]:
-    """What an agent's last message of a turn leaves: decisions as events, and what it states as knowledge."""
-    stated = statements(_plain(event.text("last_assistant_message")))
-    listed = [*_listed(event, "events", "type"), *_listed(event, "concepts", "category")]
-    return [_stated_item(one, event) for one in (*stated, *listed)]
 
 
 def of_task(task: Task, event: SessionEvent, key: str) -> MemoryItem:
@@ -477,18 +419,6 @@ def reported_intentions(sentence: str, intended: Iterable[MemoryItem]) -> list[M
 def mark_done(item: MemoryItem, by: str) -> MemoryItem:
     """An intention that was carried out. ``by``: the id of the task's item, or ``report``."""
     return item.replace(status=DONE, metadata={**item.metadata, "done_by": by})
-
-
-def _asked(text: str, event: SessionEvent, key: str) -> MemoryItem:
-    return MemoryItem(
-        text,
-        WORKING,
-        id=f"{slug(text) or 'prompt'}-{key[:10]}",
-        timestamp=time_in(event.moment),
-        origin=replace(_origin(event), role="user"),
-        trust=(Trust.HUMAN if by_person(event) else Trust.AGENT).value,
-        metadata={"session_id": event.session} if event.session else {},
-    )
 
 
 def _intended(asked: MemoryItem, later: str) -> MemoryItem:
@@ -584,18 +514,31 @@ def extract_memories(
         event = pending.event
         if _seen_before(event, notes):
             continue
-        notes.session, notes.heard, notes.ended = event.session, event.moment, event.name == SESSION_END
-        if event.name == PROMPT:
+        notes.session, notes.heard, notes.ended = event.session, event.moment, event.name == spool.SESSION_END
+        if event.name == spool.PROMPT:
             _prompt(event, pending.key, extracted)
-        elif event.name in (STOP, SUBAGENT_STOP):
-            extracted.items |= {item.id: item for item in of_message(event)}
-            extracted.reports += [(one, event) for one in reports(event.text("last_assistant_message"))]
-        else:
-            _work(event, pending.key, notes, root, extracted, warned)
+            continue
+        if event.name in (spool.STOP, spool.SUBAGENT_STOP):  # decisions become events, what it states knowledge
+            message = event.text("last_assistant_message")
+            listed = [*_listed(event, "events", "type"), *_listed(event, "concepts", "category")]
+            items = [_stated_item(one, event) for one in (*statements(_plain(message)), *listed)]
+            extracted.items |= {item.id: item for item in items}
+            extracted.reports += [(one, event) for one in reports(message)]
+            continue
+        for task in completed(event, notes):
+            done = of_task(task, event, pending.key)
+            extracted.done[done.id] = done
+        if event.name in (spool.TOOL_DONE, spool.TOOL_FAILED) and teaches(event):
+            episode = _episode(event, notes, root, warned)
+            if episode is not None and notes.episodes < _MOST_EPISODES:
+                notes.episodes += 1
+                named = slug(clean_text(episode.action.description, _STEP_LENGTH)) or "step"  # no secret in a name
+                extracted.episodes.append(replace(episode, id=f"{named}-{pending.key[:10]}"))
     return extracted
 
 
 def _prompt(event: SessionEvent, key: str, extracted: ExtractedMemories) -> None:
+    """What a prompt leaves: a note as it is; else what the session is about, and what is to be done later."""
     extracted.typed.append(event.text("prompt"))
     words = own_words(event)
     if not words:
@@ -604,31 +547,30 @@ def _prompt(event: SessionEvent, key: str, extracted: ExtractedMemories) -> None
         item = of_note(kept, event)
         extracted.items[item.id] = item
         return
-    wishes = corrections(words)
-    extracted.items |= {item.id: item for item in of_prompt(event, key, wishes)}
+    wishes, plain, later = corrections(words), _plain(words), intention(words)
+    if plain and not TrivialFilter().is_trivial(plain) and (not wishes or passed_over(words)):
+        asked = MemoryItem(
+            plain,
+            WORKING,
+            id=f"{slug(plain) or 'prompt'}-{key[:10]}",
+            timestamp=time_in(event.moment),
+            origin=replace(_origin(event), role="user"),
+            trust=(Trust.HUMAN if by_person(event) else Trust.AGENT).value,
+            metadata={"session_id": event.session} if event.session else {},
+        )
+        intended = [_intended(asked, _plain(later))] if later else []
+        facts = [one for one in facts_in(words) if one.text not in wishes] if by_person(event) else []
+        items = [asked, *intended, *(_stated_item(one, event, Trust.HUMAN) for one in facts)]
+        extracted.items |= {item.id: item for item in items}
     if by_person(event):
         extracted.corrections += [(one, event) for one in wishes]
-
-
-def _work(
-    event: SessionEvent, key: str, notes: SessionNotes, root: Path, extracted: ExtractedMemories, warned: Warned
-) -> None:
-    for task in completed(event, notes):
-        item = of_task(task, event, key)
-        extracted.done[item.id] = item
-    if event.name in (TOOL_DONE, TOOL_FAILED) and teaches(event):
-        episode = _episode(event, notes, root, warned)
-        if episode is not None and notes.episodes < _MOST_EPISODES:
-            notes.episodes += 1
-            named = slug(clean_text(episode.action.description, _STEP_LENGTH)) or "step"  # no secret in a file's name
-            extracted.episodes.append(replace(episode, id=f"{named}-{key[:10]}"))
 
 
 def _episode(event: SessionEvent, notes: SessionNotes, root: Path, warned: Warned) -> Episode | None:
     """What a tool's use teaches: that something fails, and that it works after a failure or a warning."""
     thing = digest(same_thing(event, root))
     error = failure(event)
-    state, action = situation_of(event, root), action_of(event, root)
+    state, action = situation_of(event, root), Action(event.tool, description_of(event, root))
     moment = time_in(event.moment)
     if error:
         how = digest(" ".join(error.split())[:400])
@@ -636,9 +578,11 @@ def _episode(event: SessionEvent, notes: SessionNotes, root: Path, warned: Warne
             return None
         notes.failures[thing] = how
         return Episode.create(state, action, Outcome.FAILURE, error, timestamp=moment, warned=warned(state))
-    if event.name == TOOL_FAILED:  # a person stopped it
+    if event.name == spool.TOOL_FAILED:  # a person stopped it
         return None
-    _note_step(action.description, notes)
+    step = " ".join(clean_text(action.description, _STEP_LENGTH).split())
+    if step and step not in notes.steps:
+        notes.steps = [*notes.steps, step][-_MOST_STEPS:]
     helped = warned(state)
     if not helped and not notes.failures.get(thing):
         return None
@@ -646,15 +590,9 @@ def _episode(event: SessionEvent, notes: SessionNotes, root: Path, warned: Warne
     return Episode.create(state, action, Outcome.SUCCESS, timestamp=moment, warned=helped)
 
 
-def _note_step(description: str, notes: SessionNotes) -> None:
-    step = " ".join(clean_text(description, _STEP_LENGTH).split())
-    if step and step not in notes.steps:
-        notes.steps = [*notes.steps, step][-_MOST_STEPS:]
-
-
 def _seen_before(event: SessionEvent, notes: SessionNotes) -> bool:
     """Whether the same was reported a moment ago: a program runs the hooks of each of its settings files."""
-    known = event.text("prompt_id" if event.name == PROMPT else "tool_use_id")
+    known = event.text("prompt_id" if event.name == spool.PROMPT else "tool_use_id")
     fields = sorted(event.fields.items(), key=lambda entry: entry[0])
     shape = f"{known} {event.text('prompt')} {event.fields.get('tool_input')!r}" if known else normalised(repr(fields))
     key = digest(event.name, event.agent, event.tool, shape)
@@ -714,11 +652,6 @@ def situation_of(event: SessionEvent, root: Path) -> StateSnapshot:
     )
 
 
-def action_of(event: SessionEvent, root: Path) -> Action:
-    """What the agent did with the tool, in a sentence."""
-    return Action(event.tool, description_of(event, root))
-
-
 def description_of(event: SessionEvent, root: Path) -> str:
     """What a tool is used for, in a line: ``Edit src/auth.py``, ``pytest -q``."""
     given = event.mapping("tool_input")
@@ -771,7 +704,7 @@ def _command(event: SessionEvent) -> str:
 
 
 def _reported_failure(event: SessionEvent) -> str:
-    if event.name == TOOL_FAILED:
+    if event.name == spool.TOOL_FAILED:
         return event.text("error").strip() or "it failed"
     response = event.fields.get("tool_response")
     if isinstance(response, Mapping):

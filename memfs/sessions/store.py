@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from copy import deepcopy
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from memfs import private
@@ -51,67 +51,48 @@ def _is_own(workspace: Workspace) -> bool:
     return private.holds(workspace.root) or workspace.root == private.projects_folder().parent
 
 
-class Keeper:
-    """Stores what events report in one workspace.
+def keep_memories(workspace: Workspace, extracted: ExtractedMemories, source: str) -> tuple[list[str], list[str]]:
+    """Store what events report, all in one commit but for a person's corrections, which are that person's own.
 
-    Where others read it, too, nothing is written that quotes what a person typed: it is suggested in the inbox, which
-    stays on this machine.
+    Where others read the workspace, too, nothing is written that quotes what a person typed: it is suggested in the
+    inbox, which stays on this machine.
+
+    Args:
+        source: which program reported it, for the commit's trailers.
+
+    Returns:
+        The ids of the items that were written, and why others were not.
+
+    Raises:
+        Conflict: others kept changing the same files.
+        ContentError, IdInvalid, DuplicateId: one of these cannot be stored, and that does not change.
+        StorageIO, LockTimeout: nothing of the commit was stored.
     """
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-
-    def keep(self, extracted: ExtractedMemories, source: str) -> tuple[list[str], list[str]]:
-        """Store it, all in one commit but for a person's corrections, which are that person's own.
-
-        Args:
-            source: which program reported it, for the commit's trailers.
-
-        Returns:
-            The ids of the items that were written, and why others were not.
-
-        Raises:
-            Conflict: others kept changing the same files.
-            ContentError, IdInvalid, DuplicateId: one of these cannot be stored, and that does not change.
-            StorageIO, LockTimeout: nothing of the commit was stored.
-        """
-        refused: list[str] = []
-        with self._workspace.store.scan_once():
-            stored = self._corrections(extracted, source, refused)
-
-        def carried_out() -> _Attempt:
-            attempt = _Attempt(self._workspace, extracted, source)
-            attempt.carry_out()
-            return attempt
-
-        done = retry_on_conflict(carried_out, tries=_TRIES, on=(Conflict, ContentError))
-        done.suggest()
-        done.tell_occasions()
-        return [*stored, *done.written], [*refused, *done.refused]
-
-    def _corrections(self, extracted: ExtractedMemories, source: str, refused: list[str]) -> list[str]:
-        """Keep or suggest what a person was heard to prefer; return the ids of what was stored."""
-        keep = keep_extracted(self._workspace, "rules")
-        stored: list[str] = []
+    stored: list[str] = []
+    refused: list[str] = []
+    keep = keep_extracted(workspace, "rules")
+    with workspace.store.scan_once():
         for text, event in extracted.corrections if keep is not Keep.OFF else ():
-            preferences, agent = self._workspace.sources.preferences, event.agent or event.client
+            preferences, agent = workspace.sources.preferences, event.agent or event.client
             try:
                 if keep is Keep.SUGGEST:
-                    preferences.suggest(text, self._workspace.inbox, session=event.session, agent=agent)
+                    preferences.suggest(text, workspace.inbox, session=event.session, agent=agent)
                     continue
                 kept = preferences.record(text, session=event.session, agent=agent, source=source)
                 stored += [item.id for item in kept]
             except ContentError as error:
                 refused.append(f"a correction was not stored: {error.message}")
-        return stored
+    once = partial(_Attempt.carried_out, workspace, extracted, source)
+    done = retry_on_conflict(once, tries=_TRIES, on=(Conflict, ContentError))
+    done.finish()
+    return [*stored, *done.written], [*refused, *done.refused]
 
 
 class _Attempt:
     """One try at storing."""
 
-    def __init__(self, workspace: Workspace, extracted: ExtractedMemories, source: str) -> None:
-        self._workspace, self._store = workspace, workspace.store
-        self._extracted, self._source = extracted, source
+    def __init__(self, workspace: Workspace, extracted: ExtractedMemories) -> None:
+        self._workspace, self._store, self._extracted = workspace, workspace.store, extracted
         self.written: list[str] = []
         self.refused: list[str] = []
         self._new: list[MemoryItem] = []
@@ -119,27 +100,31 @@ class _Attempt:
         self._done: list[str] = []
         self._episodes: list[tuple[Episode, MemoryItem]] = []
 
-    def carry_out(self) -> None:
-        """Plan each item, and store them together."""
-        count = len(self._extracted.items) + len(self._extracted.done) + len(self._extracted.episodes)
-        if not count and not self._extracted.reports:
-            return
+    @classmethod
+    def carried_out(cls, workspace: Workspace, extracted: ExtractedMemories, source: str) -> _Attempt:
+        """A try in which each item was planned, and all of them were stored together."""
+        one, items = cls(workspace, extracted), dict(extracted.items)
+        count = len(extracted.items) + len(extracted.done) + len(extracted.episodes)
+        if not count and not extracted.reports:
+            return one
         remembered = f"Remember what a session taught ({count} {'memories' if count > 1 else 'memory'})"
         message = remembered if count else "Note what a session reports as done"
-        items = dict(self._extracted.items)
         # One look at the files for all of it; what somebody changes after it, the batch refuses to overwrite.
-        with self._store.scan_once(), self._store.batch(message, source=self._source) as batch:
-            for task in self._extracted.done.values():
-                self._task(batch, task, items)
-            for sentence, event in self._extracted.reports:
-                self._report(batch, sentence, event, items)
+        with workspace.store.scan_once(), workspace.store.batch(message, source=source) as batch:
+            for task in extracted.done.values():
+                one._task(batch, task, items)
+            for sentence, event in extracted.reports:
+                one._report(batch, sentence, event, items)
             for item in items.values():
-                self._create(batch, item)
-            for episode in self._extracted.episodes:
-                self._episode(batch, episode)
+                one._create(batch, item)
+            for episode in extracted.episodes:
+                one._episode(batch, episode)
+        return one
 
-    def suggest(self) -> None:
-        """Suggest what may not be written here, and withdraw what was suggested to be done and is done."""
+    def finish(self) -> None:
+        """Suggest what may not be written here, withdraw what was suggested to be done and is done, and let those know
+        who learn from what was stored.
+        """
         now, inbox = self._workspace.parts.clock(), self._workspace.inbox
         try:
             inbox.add(
@@ -149,9 +134,6 @@ class _Attempt:
             inbox.drop(self._done)
         except ContentError as error:
             self.refused.append(f"what a session reported was not suggested: {error.message}")
-
-    def tell_occasions(self) -> None:
-        """Let those know who learn from what was stored."""
         fire = self._workspace.behaviours.fire
         for item in self._new:
             if item.type != WORKING:
@@ -195,7 +177,10 @@ class _Attempt:
     def _create(self, batch: Batch, item: MemoryItem) -> bool:
         """Plan a new item; what is there already says the same. False where it is refused."""
         if item.type == PROSPECTIVE and (known := self._store.peek(item.id)) is not None:
-            self._again_intended(batch, known, item)
+            # what was done once and is meant again is open again, unless this is what was heard then
+            if known.status in FINISHED and item.status == PENDING and known.timestamp != item.timestamp:
+                again = known.replace(status=PENDING, timestamp=item.timestamp, metadata=item.metadata)
+                self._change(batch, again, known)
             return True
         if self._quotes(item):
             return self._suggested(item)
@@ -252,11 +237,6 @@ class _Attempt:
     def _wished(self) -> list[MemoryItem]:
         """What is suggested to be done."""
         return [one.item for one in self._waiting if one.item.type == PROSPECTIVE and not one.decision]
-
-    def _again_intended(self, batch: Batch, known: MemoryItem, item: MemoryItem) -> None:
-        """What was done once and is meant again is open again, unless this is what was heard then."""
-        if known.status in FINISHED and item.status == PENDING and known.timestamp != item.timestamp:
-            self._change(batch, known.replace(status=PENDING, timestamp=item.timestamp, metadata=item.metadata), known)
 
     def _episode(self, batch: Batch, episode: Episode) -> None:
         try:
@@ -319,7 +299,6 @@ class Drain:
         self._workspace = workspace
         self._folder = folder or workspace.root
         self._spool = spool.Spool(workspace.repository.state)
-        self._keeper = Keeper(workspace)
 
     def run(self, session: str | None = None, seconds: float = 30.0, *, others: bool = False) -> DrainResult:
         """Take what waits. One drain of a session is one commit; a person's corrections have commits of their own.
@@ -393,36 +372,24 @@ class Drain:
             after.upto, after.last = taken[-1].end, taken[-1].key
         else:
             spool.write_notes(kept, notes)
-            taken = events[: max(_AT_ONCE // _SMALLER ** (notes.tries - 1), 1)]
+            taken, after = events[: max(_AT_ONCE // _SMALLER ** (notes.tries - 1), 1)], deepcopy(notes)
             try:
-                after = self._stored(kept, notes, taken, done)
+                memories = extract_memories(taken, after, self._folder, self._workspace.sources.warned.of)
+                stored, refused = keep_memories(self._workspace, memories, taken[-1].event.client)
             except _UNFIT:  # something in them never can be stored: fewer at once show which
                 return notes
+            except MemfsError:  # the disk or a lock, and not the events: that is no try
+                notes.tries -= 1
+                with suppress(MemfsError):
+                    spool.write_notes(kept, notes)
+                raise
+            done.stored += tuple(stored)
+            done.refused += tuple(refused)
         after.tries, after.head = 0, ""
         spool.write_notes(kept, after)
         append_log.take_away(path, after.upto)
         after.upto, after.last = 0, ""
         done.events += len(taken)
-        return after
-
-    def _stored(
-        self, kept: Path, notes: spool.SessionNotes, taken: list[spool.PendingEvent], done: DrainResult
-    ) -> spool.SessionNotes:
-        """Store what events report, and return the notes as they are then."""
-        warned = self._workspace.sources.warned.of
-        source = taken[-1].event.client
-        try:
-            after = deepcopy(notes)
-            stored, refused = self._keeper.keep(extract_memories(taken, after, self._folder, warned), source)
-        except _UNFIT:
-            raise
-        except MemfsError:  # the disk or a lock, and not the events: that is no try
-            notes.tries -= 1
-            with suppress(MemfsError):
-                spool.write_notes(kept, notes)
-            raise
-        done.stored += tuple(stored)
-        done.refused += tuple(refused)
         return after
 
     def _tidied(self, path: Path, notes: spool.SessionNotes, done: DrainResult) -> bool:
@@ -489,13 +456,10 @@ def _copied(before: Path, folder: Path) -> int:
     with open_workspace(before, watch=False) as own, open_workspace(folder, watch=False) as other:
         Drain(own).run(seconds=_JOIN_SECONDS)
         own.store.refresh()
-        items = own.store.readable(own.store.every(Query()))
-        return sum(_put(other, item) for item in items if not other.store.locate(item.id))
-
-
-def _put(other: Workspace, item: MemoryItem) -> bool:
-    try:
-        other.store.put(item.replace(path="", sha256=""), expected="", source="join")
-    except IdExists:  # somebody brought it at this very moment
-        return False
-    return True
+        copied = 0
+        for item in own.store.readable(own.store.every(Query())):
+            if not other.store.locate(item.id):
+                with suppress(IdExists):  # somebody brought it at this very moment
+                    other.store.put(item.replace(path="", sha256=""), expected="", source="join")
+                    copied += 1
+        return copied

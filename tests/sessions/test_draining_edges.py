@@ -17,7 +17,7 @@ from memfs.sessions import extract
 from memfs.sessions import store as drain
 from memfs.sessions.respond import pending
 from memfs.sessions.spool import SUFFIX, SessionEvent, SessionNotes, Spool, file_name, read_notes, write_notes
-from memfs.sessions.store import Drain, Keeper
+from memfs.sessions.store import Drain
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]
@@ -72,7 +72,7 @@ def test_a_workspace_that_is_busy_costs_no_try(opened: Opener, monkeypatch: pyte
         raise LockTimeout("the store is busy", path="elsewhere", hint="wait")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Keeper, "keep", busy)
+        patched.setattr(drain, "keep_memories", busy)
         for _ in range(drain._GIVE_UP + 2):
             with pytest.raises(LockTimeout):
                 Drain(workspace).run("s1")

@@ -22,7 +22,7 @@ from memfs.sessions import store as draining
 from memfs.sessions.extract import situation_of
 from memfs.sessions.respond import pending
 from memfs.sessions.spool import SUFFIX, SessionEvent, Spool, bounded
-from memfs.sessions.store import Drain, DrainResult, Keeper
+from memfs.sessions.store import Drain, DrainResult
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]
@@ -697,7 +697,7 @@ def test_an_erase_waits_for_a_drain_under_way(opened: Opener, monkeypatch: pytes
     session.workspace.store.flush()
     session.prompt(f"Do you know this one? {said}\nWhere is it?")
     other = opened(session.workspace.root)
-    keep, hold, refused = Keeper.keep, FileLock.hold, []
+    keep, hold, refused = draining.keep_memories, FileLock.hold, []
 
     def erased_meanwhile(*given: Any) -> Any:
         with monkeypatch.context() as patched:
@@ -707,7 +707,7 @@ def test_an_erase_waits_for_a_drain_under_way(opened: Opener, monkeypatch: pytes
         refused.append(Path(str(waited.value.path)).name)
         return keep(*given)
 
-    monkeypatch.setattr(Keeper, "keep", erased_meanwhile)
+    monkeypatch.setattr(draining, "keep_memories", erased_meanwhile)
     assert session.drain().events == 1
     assert refused == [append_log.LOCK]
     assert other.eraser.erase("cabin").proof.hits == ()
