@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from memfs import startup
-from memfs.errors import Conflict, MemfsError, NotRegularFile, StorageIO
+from memfs.errors import Conflict, NotRegularFile, StorageIO
 from memfs.fs import io
 from memfs.startup import TypeVar
 
 OWN_TEMPORARY = ".memfs-"
 _HOLDING, _FRESH = ".tmp", ".new.tmp"
-_OPEN = os.O_RDONLY | os.O_NONBLOCK
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _ANY_SIZE = 1 << 40
 
@@ -123,7 +122,7 @@ def _exchanged(temporary: str, name: str, folder: int, path: str, over: str, our
         False where this cannot be done; then nothing has changed.
 
     Raises:
-        FileChanged: what came out is not what was to be replaced; it has its name back.
+        FileChanged: what came out is not what was to be replaced; it has its name back, or a still newer one has it.
     """
     try:
         if not io.exchange(temporary, name, folder):
@@ -135,10 +134,14 @@ def _exchanged(temporary: str, name: str, folder: int, path: str, over: str, our
     except BaseException:
         io.exchange(temporary, name, folder)
         raise
-    if displaced != over:
-        raise FileChanged(path, *_given_back(temporary, name, folder, path, displaced, ours))
-    io.unlink(temporary, dir_fd=folder)
-    return True
+    if displaced == over:
+        io.unlink(temporary, dir_fd=folder)
+        return True
+    io.exchange(temporary, name, folder)
+    if _content_of(temporary, folder, path) in (ours, displaced):
+        raise FileChanged(path)
+    io.exchange(temporary, name, folder)  # a still newer one keeps the name, and what was displaced has none
+    raise FileChanged(path, _read(temporary, folder, path))
 
 
 def take_away(name: str, folder: int, path: str, over: str | None) -> None:
@@ -163,15 +166,6 @@ def take_away(name: str, folder: int, path: str, over: str | None) -> None:
         raise FileChanged(path)
 
 
-def _given_back(temporary: str, name: str, folder: int, path: str, theirs: str, ours: str) -> tuple[bytes, ...]:
-    """Give a displaced file its name back, unless a still newer one has it; return the content that then has none."""
-    io.exchange(temporary, name, folder)
-    if _content_of(temporary, folder, path) in (ours, theirs):
-        return ()
-    io.exchange(temporary, name, folder)
-    return (_read(temporary, folder, path),)
-
-
 def content_of(name: str, folder: int, path: str) -> bytes | None:
     """What a name holds now, None where it is no file that can be read to its end."""
     try:
@@ -181,11 +175,8 @@ def content_of(name: str, folder: int, path: str) -> bytes | None:
 
 
 def _read(name: str, folder: int, path: str) -> bytes:
-    fd = io.open_file(name, _OPEN, dir_fd=folder)
-    try:
+    with io.descriptor(io.open_file(name, os.O_RDONLY, dir_fd=folder)) as fd:
         return io.read_regular(fd, path, _ANY_SIZE)
-    finally:
-        os.close(fd)
 
 
 def _content_of(name: str, folder: int, path: str) -> str:
@@ -236,7 +227,8 @@ def rewrite(place: Callable[[], Path], change: Callable[[bytes | None, Path], tu
         try:
             replace(real, before, after)
         except FileChanged as changed:
-            _keep(real, changed.displaced)
+            if (theirs := changed.displaced) is not None:  # saved, and saved over, at the very moment of the write
+                io.write_file(real.with_name(f"{real.name}.{sha256(theirs)[:8]}.orig"), theirs, mode=0o644)
             continue
         return result
     raise Conflict("another process keeps saving the file", path=str(real), hint="try again")
@@ -255,8 +247,15 @@ def replace(place: Path, before: bytes | None, after: bytes | None) -> None:
             take_away(place.name, folder, str(place), over)
         else:
             io.sweep(place.parent, f".{place.name}.")
-            temporary = _prepared(place, folder, after, before is not None)
+            temporary = f".{place.name}.{os.urandom(4).hex()}.{os.getpid()}.tmp"
+            fd = io.open_file(temporary, _CREATE, 0o666, dir_fd=folder)
             try:
+                with io.descriptor(fd):
+                    io.write_all(fd, after, str(place))
+                    if before is not None:
+                        with suppress(FileNotFoundError):
+                            io.chmod(fd, stat.S_IMODE(io.facts(place).st_mode))
+                    io.fsync(fd, str(place))
                 put(temporary, place.name, folder, str(place), over, after)
             finally:
                 with suppress(StorageIO):
@@ -264,40 +263,10 @@ def replace(place: Path, before: bytes | None, after: bytes | None) -> None:
         io.fsync(folder, str(place.parent))
 
 
-def _prepared(place: Path, folder: int, data: bytes, existing: bool) -> str:
-    """A file beside the other with these bytes and the other's rights, durable; its name."""
-    temporary = f".{place.name}.{os.urandom(4).hex()}.{os.getpid()}.tmp"
-    fd = io.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+def _folder(path: Path) -> io.descriptor:
     try:
-        io.write_all(fd, data, str(place))
-        if existing:
-            with suppress(FileNotFoundError):
-                io.chmod(fd, stat.S_IMODE(io.facts(place).st_mode))
-        io.fsync(fd, str(place))
-    except BaseException:
-        with suppress(MemfsError):
-            io.unlink(temporary, dir_fd=folder, missing_ok=True)
-        raise
-    finally:
-        os.close(fd)
-    return temporary
-
-
-def _keep(place: Path, displaced: bytes | None) -> None:
-    """Keep what someone saved, and at once saved over, at the very moment of a write."""
-    if displaced is not None:
-        io.write_file(place.with_name(f"{place.name}.{sha256(displaced)[:8]}.orig"), displaced, mode=0o644)
-
-
-@contextmanager
-def _folder(path: Path) -> Iterator[int]:
-    try:
-        fd = io.open_file(path, _FOLDER)
+        return io.descriptor(io.open_file(path, _FOLDER))
     except FileNotFoundError:
         raise StorageIO("its folder is not there", path=str(path), hint="make the folder first") from None
     except NotRegularFile:
         raise NotRegularFile("no folder", path=str(path), hint="name a file in a folder") from None
-    try:
-        yield fd
-    finally:
-        os.close(fd)

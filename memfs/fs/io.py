@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -67,33 +67,33 @@ def set_hook(hook: Hook | None) -> Hook | None:
     return before
 
 
-class _SystemCall:
-    """See ``operation``; a generator would take three times as long, and a write has forty of them."""
+class operation:  # noqa: N801  read as what is done within
+    """Run one system call: announce it to the hook, translate its ``OSError``.
 
-    __slots__ = ("_name", "_path")
+    A generator would take three times as long, and a write has forty of them.
+    """
 
-    def __init__(self, name: str, path: str | os.PathLike[str]) -> None:
-        self._name, self._path = name, path
+    __slots__ = ("_name", "_passing", "_path")
+
+    def __init__(self, name: str, path: str | os.PathLike[str], passing: tuple[type[OSError], ...] = ()) -> None:
+        """``passing``: what is raised as it is.
+
+        Raises:
+            StorageFull, StorageReadOnly, StorageIO: by the block, naming the path and the system's reason.
+        """
+        self._name, self._path, self._passing = name, path, passing
 
     def __enter__(self) -> None:
         if _hook is not None:
             try:
                 _hook(self._name, os.fspath(self._path))
             except OSError as error:
-                raise storage_error(error, self._name, os.fspath(self._path)) from error
+                self.__exit__(None, error, None)
+                raise
 
     def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and not isinstance(error, self._passing):
             raise storage_error(error, self._name, os.fspath(self._path)) from error
-
-
-def operation(name: str, path: str | os.PathLike[str]) -> AbstractContextManager[None]:
-    """Run one system call: announce it to the hook, translate its ``OSError``.
-
-    Raises:
-        StorageFull, StorageReadOnly, StorageIO: naming the path and the system's reason.
-    """
-    return _SystemCall(name, path)
 
 
 def storage_error(error: OSError, name: str, path: str) -> StorageIO:
@@ -110,13 +110,6 @@ def storage_error(error: OSError, name: str, path: str) -> StorageIO:
     return StorageIO(reason, path=path, hint="check the disk; nothing was acknowledged")
 
 
-def _announce(name: str, path: str | os.PathLike[str]) -> None:
-    """Tell the hook. The calls of every put and scan use this in place of ``operation``, which costs more."""
-    if _hook is not None:
-        with operation(name, path):
-            pass
-
-
 # -- descriptors --------------------------------------------------------------------------------------------------
 def open_file(path: str | os.PathLike[str], flags: int, mode: int = 0o600, dir_fd: int | None = None) -> int:
     """Open without following a link at the last step and without inheriting; return the descriptor.
@@ -126,7 +119,9 @@ def open_file(path: str | os.PathLike[str], flags: int, mode: int = 0o600, dir_f
         NotRegularFile: a link is there.
         StorageIO: anything else.
     """
-    _announce("open", path)
+    if _hook is not None:  # every put and scan opens many, and spares itself the block
+        with operation("open", path):
+            pass
     try:
         return os.open(path, flags | _ALWAYS, mode, dir_fd=dir_fd)
     except (FileNotFoundError, FileExistsError):
@@ -147,17 +142,6 @@ def make_file(path: str | os.PathLike[str], flags: int, mode: int = 0o600) -> in
         return open_file(path, flags | os.O_CREAT, mode)
     except FileNotFoundError as error:
         raise storage_error(error, "open", os.fspath(path)) from error
-
-
-@contextmanager
-def _missing_passes() -> Iterator[None]:
-    try:
-        yield
-    except StorageIO as error:
-        cause = error.__cause__
-        if isinstance(cause, (FileNotFoundError, FileExistsError)):
-            raise cause from None
-        raise
 
 
 def duplicate(fd: int, path: str) -> int:
@@ -237,34 +221,25 @@ def write_all(fd: int, data: bytes, path: str) -> None:
         raise _lost_bytes(path)
 
 
-def write_at(fd: int, data: bytes, position: int, path: str) -> None:
-    """Write every byte from a position on, continuing after short writes.
+def write_at(fd: int, data: bytes, position: int, path: str, reading: int) -> None:
+    """Write every byte from a position on, continuing after short writes, and look whether the file holds them then.
+
+    Args:
+        reading: a descriptor of the same file to read with.
 
     Raises:
-        StorageIO: the system refused.
+        StorageIO: the system refused, or the file holds something else.
     """
-    view = memoryview(data)
-    try:
-        while view:
-            if _hook is not None:
-                _hook("write", path)
-            written = os.pwrite(fd, view, position)
-            position += written
-            view = view[written:]
-    except OSError as error:
-        raise storage_error(error, "write", path) from error
-
-
-def verify(fd: int, data: bytes, position: int, path: str | os.PathLike[str]) -> None:
-    """Look whether a file holds what was just written into it.
-
-    Raises:
-        StorageIO: it does not.
-    """
+    view, at = memoryview(data), position
+    while view:
+        with operation("write", path):
+            written = os.pwrite(fd, view, at)
+        at += written
+        view = view[written:]
     with operation("read", path):
-        found = os.pread(fd, len(data), position)
+        found = os.pread(reading, len(data), position)
     if found != data:
-        raise _lost_bytes(os.fspath(path))
+        raise _lost_bytes(path)
 
 
 def _lost_bytes(path: str) -> StorageIO:
@@ -302,7 +277,7 @@ def rename(source: str, target: str, dir_fd: int | None = None) -> None:
     Raises:
         FileNotFoundError: the source is not there.
     """
-    with _missing_passes(), operation("rename", target):
+    with operation("rename", target, (FileNotFoundError,)):
         os.rename(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
 
 
@@ -313,7 +288,7 @@ def exchange(source: str, target: str, dir_fd: int) -> bool:
         FileNotFoundError: one of them is not there.
     """
     call = _system_call("renameat2")
-    with _missing_passes(), operation("exchange", target):
+    with operation("exchange", target, (FileNotFoundError,)):
         if call is None:
             return False
         if call(dir_fd, os.fsencode(source), dir_fd, os.fsencode(target), _EXCHANGE) != 0:
@@ -330,7 +305,7 @@ def link(source: str, target: str, dir_fd: int | None = None) -> None:
     Raises:
         FileExistsError: the name is taken.
     """
-    with _missing_passes(), operation("link", target):
+    with operation("link", target, (FileNotFoundError, FileExistsError)):
         os.link(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
 
 
@@ -340,12 +315,12 @@ def unlink(path: str | os.PathLike[str], dir_fd: int | None = None, missing_ok: 
     Raises:
         FileNotFoundError: it is not there and ``missing_ok`` is false.
     """
-    with _missing_passes(), operation("unlink", path):
-        try:
+    try:
+        with operation("unlink", path, (FileNotFoundError,)):
             os.unlink(path, dir_fd=dir_fd)
-        except FileNotFoundError:
-            if not missing_ok:
-                raise
+    except FileNotFoundError:
+        if not missing_ok:
+            raise
 
 
 def mkdir(path: str | os.PathLike[str], mode: int = 0o777, dir_fd: int | None = None) -> bool:
@@ -394,13 +369,19 @@ def touch(path: str | os.PathLike[str] | int, moment: int | None = None) -> None
         os.utime(path) if moment is None else os.utime(path, ns=(moment, moment))
 
 
-@contextmanager
-def descriptor(fd: int) -> Iterator[int]:
-    """Close a descriptor when the block ends."""
-    try:
-        yield fd
-    finally:
-        os.close(fd)
+class descriptor:  # noqa: N801  read as what is held within
+    """Close a descriptor when the block ends; a generator would take three times as long."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def __enter__(self) -> int:
+        return self._fd
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
 
 
 def chmod(path: str | os.PathLike[str] | int, mode: int) -> None:
@@ -412,11 +393,8 @@ def chmod(path: str | os.PathLike[str] | int, mode: int) -> None:
 # -- whole files in folders of our own ----------------------------------------------------------------------------
 def sync_folder(path: str | os.PathLike[str]) -> None:
     """Make a folder's names durable."""
-    fd = open_file(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with descriptor(open_file(path, os.O_RDONLY | os.O_DIRECTORY)) as fd:
         fsync(fd, os.fspath(path))
-    finally:
-        os.close(fd)
 
 
 def facts(path: str | os.PathLike[str]) -> os.stat_result:
@@ -482,31 +460,24 @@ def make_private_file(path: str | os.PathLike[str]) -> None:
     Raises:
         NotRegularFile, StorageIO: as ``open_file``.
     """
-    fd = open_file(path, os.O_RDONLY | os.O_CREAT | os.O_NONBLOCK)
-    try:
+    with descriptor(open_file(path, os.O_RDONLY | os.O_CREAT)) as fd:
         if os.fstat(fd).st_mode & 0o077:
             chmod(fd, 0o600)
-    finally:
-        os.close(fd)
 
 
 def make_folders(path: Path) -> None:
     """Make a folder and its parents, those that are missing private to this user, and durable."""
-    missing = [folder for folder in (path, *path.parents) if not _exists(folder)]
+    missing: list[Path] = []
+    for folder in (path, *path.parents):
+        try:
+            with operation("stat", folder, (FileNotFoundError, NotADirectoryError)):
+                os.stat(folder)
+            break
+        except (FileNotFoundError, NotADirectoryError):
+            missing.append(folder)
     for folder in reversed(missing):
         if mkdir(folder, 0o700):
             sync_folder(folder.parent)
-
-
-def _exists(path: Path) -> bool:
-    try:
-        with operation("stat", path):
-            os.stat(path)
-    except StorageIO as error:
-        if isinstance(error.__cause__, (FileNotFoundError, NotADirectoryError)):
-            return False
-        raise
-    return True
 
 
 def read_file(path: str | Path, limit: int = 1 << 31) -> bytes:
@@ -516,11 +487,8 @@ def read_file(path: str | Path, limit: int = 1 << 31) -> bytes:
         FileNotFoundError: it is not there.
         NotRegularFile, ItemTooLarge, StorageIO: it cannot be read as a file.
     """
-    fd = open_file(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
+    with descriptor(open_file(path, os.O_RDONLY)) as fd:
         return read_regular(fd, str(path), limit)
-    finally:
-        os.close(fd)
 
 
 def write_file(path: Path, data: bytes, mode: int = 0o600, durable: bool = True) -> None:

@@ -120,57 +120,44 @@ def decode(payload: bytes) -> tuple[dict[str, Any], Operation | None]:
     line, _, bodies = payload.partition(b"\n")
     try:
         record = json.loads(line)
-        if record["kind"] == "operation":
-            return record, _checked(_operation(record, bodies))
         if record["kind"] in MARKS and _ID.fullmatch(record["id"]):
             return record, None
+        if record["kind"] == "operation" and (operation := _operation(record, bodies)) is not None:
+            return record, operation
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise NotARecord(str(error)) from error
-    raise NotARecord("unknown")
+    raise NotARecord("not what memfs writes")
 
 
-def _operation(record: dict[str, Any], bodies: bytes) -> Operation:
-    changes = []
-    position = 0
+def _operation(record: dict[str, Any], bodies: bytes) -> Operation | None:
+    """An operation that leads nowhere: a name that is a name, files that are memfs's own, a time that is one; else
+    None.
+    """
+    changes, position, intact = [], 0, True
     for path, old, new, size in record["changes"]:
         data = None if size < 0 else bodies[position : position + size]
         position += max(size, 0)
-        changes.append(FileChange(path=path, old=old, new=new, data=data))
-    return Operation(
-        **{name: record[name] for name in ("id", "branch", "time", "message", "batch")},
-        writers=tuple(map(_writer, record["writers"])),
-        changes=tuple(changes),
-        merges=record.get("merges", ""),
-    )
-
-
-def _writer(row: dict[str, Any]) -> Writer:
-    agent, session, source = (row.get(name, "") for name in ("agent", "session", "source"))
-    return Writer(agent, session, source, bool(row.get("person")))
-
-
-def _checked(operation: Operation) -> Operation:
-    """The operation, if it leads nowhere: a name that is a name, files that are memfs's own, a time that is one."""
-    texts = [operation.message, operation.branch]
-    texts += [text for *names, _ in operation.writers for text in names]
+        changes.append(FileChange(path, old, new, data))
+        intact = intact and bool(_DIGEST.fullmatch(old) and _DIGEST.fullmatch(new)) and is_own(path)
+    writers = [
+        Writer(row.get("agent", ""), row.get("session", ""), row.get("source", ""), bool(row.get("person")))
+        for row in record["writers"]
+    ]
+    plain = {name: record[name] for name in ("id", "branch", "time", "message", "batch")}
+    operation = Operation(**plain, writers=tuple(writers), changes=tuple(changes), merges=record.get("merges", ""))
+    texts = [operation.message, operation.branch, *(text for *names, _ in writers for text in names)]
     moment = operation.time
-    if not (
-        _ID.fullmatch(operation.id)
+    if (
+        intact
+        and _ID.fullmatch(operation.id)
         and all(isinstance(text, str) and "\0" not in text for text in texts)
         and not any(mark in operation.branch for mark in " \n")
-        and isinstance(operation.merges, str)
         and _COMMIT.fullmatch(operation.merges)
         and isinstance(moment, (int, float))
         and 0 <= moment <= _LATEST
-        and all(_is_intact(change) for change in operation.changes)
     ):
-        raise NotARecord("not what memfs writes")
-    return operation
-
-
-def _is_intact(change: FileChange) -> bool:
-    digests = all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in (change.old, change.new))
-    return digests and is_own(change.path)
+        return operation
+    return None
 
 
 MARK_BYTES = 8
@@ -299,13 +286,13 @@ class Journal:
     def operations(self) -> list[Operation]:
         """The operations that wait, oldest first, as of now."""
         with self._lock:
-            self._catch_up()
+            self.catch_up()
             return list(self.waiting.values())
 
     def unfinished(self) -> list[Operation]:
         """Those of which it is not known whether their files are in place."""
         with self._lock:
-            self._catch_up()
+            self.catch_up()
             if self.waiting.keys() <= self.applied:  # as a rule: every write asks, whatever waits
                 return []
             return [operation for name, operation in self.waiting.items() if name not in self.applied]
@@ -340,18 +327,13 @@ class Journal:
             waiting = (operation for operation in self.waiting.values() if operation.branch != branch)
             return any(change.path == path for operation in waiting for change in operation.changes)
 
-    def catch_up(self) -> None:
-        """Read what was appended since."""
-        with self._lock:
-            self._catch_up()
-
     def unseen(self) -> set[str] | None:
         """Paths that other processes wrote since ``news`` was last asked; None when some may have been missed.
 
         To a first caller, what waits is news.
         """
         with self._lock:
-            self._catch_up()
+            self.catch_up()
             return None if self._gap else set(self._news)
 
     def news(self) -> set[str] | None:
@@ -361,22 +343,24 @@ class Journal:
             self._news, self._gap = set(), False
             return found
 
-    def _catch_up(self) -> None:
-        try:
-            facts = io.facts(self.path)
-        except FileNotFoundError:
-            self._reset()
-            return
-        if facts.st_ino == self._inode and facts.st_size == self._offset:
-            return
-        from_start = facts.st_ino != self._inode or facts.st_size < self._offset
-        if from_start:
-            self._open()
-        whole = self._parse(self._tail(), tell=from_start)
-        if not whole and not from_start:
-            # The end this reader knew may have been cut off and rewritten: only a reading from the start is sure.
-            self._open()
-            self._parse(self._tail(), tell=True)
+    def catch_up(self) -> None:
+        """Read what was appended since."""
+        with self._lock:
+            try:
+                facts = io.facts(self.path)
+            except FileNotFoundError:
+                self._reset()
+                return
+            if facts.st_ino == self._inode and facts.st_size == self._offset:
+                return
+            from_start = facts.st_ino != self._inode or facts.st_size < self._offset
+            if from_start:
+                self._open()
+            whole = self._parse(self._tail(), tell=from_start)
+            if not whole and not from_start:
+                # The end this reader knew may have been cut off and rewritten: only a reading from the start is sure.
+                self._open()
+                self._parse(self._tail(), tell=True)
 
     def _seen_total(self) -> int:
         """How many operations were ever appended, as far as this reader knows."""
@@ -400,21 +384,21 @@ class Journal:
         try:
             self._header, offset = parse(line, str(self.path)), len(line) + 1
         except (JournalDamaged, FormatUnsupported) as error:
-            self._header, offset = self._guessed(error), 0
+            # By the mark of the first whole record, near the beginning. A newer format's records look otherwise: where
+            # ours follow, it is the number that is damaged.
+            tail = self._tail() if self._salvaging else b""
+            places = range(min(_FIRST, len(tail)))
+            known = next((tail[at : at + MARK_BYTES] for at in places if _frame(tail, at)[0]), b"")
+            if not self._salvaging or (isinstance(error, FormatUnsupported) and not known):
+                raise
+            self.damage.append(_damaged("the journal's header is damaged", str(self.path)))
+            self._header, offset = Header(int(time.time()), known or os.urandom(MARK_BYTES), _LARGE), 0
         if self._header.mark != mark:
             self._announced.clear()
         self._inode = os.fstat(self._fd).st_ino  # only now: a file without a header is never written to
         self._offset = offset
         first, self._opened = not self._opened, True
         self._gap = self._gap or (seen < self._header.total and not first)
-
-    def _guessed(self, error: JournalDamaged | FormatUnsupported) -> Header:
-        """A header in the place of a damaged one, by the mark of the first whole record; else the error is raised."""
-        mark = _first_mark(self._tail()) if self._salvaging else b""
-        if not self._salvaging or (isinstance(error, FormatUnsupported) and not mark):
-            raise error  # a newer format's records look otherwise: where ours follow, it is the number that is damaged
-        self.damage.append(_damaged("the journal's header is damaged", str(self.path)))
-        return Header(int(time.time()), mark or os.urandom(MARK_BYTES), _LARGE)
 
     def _tail(self) -> bytes:
         chunks = []
@@ -458,7 +442,7 @@ class Journal:
             self.applied.add(record["id"])
         elif record["kind"] == "taken":
             self.taken.add(record["id"])
-        elif record["kind"] == "void":
+        else:
             self._discard(record["id"])
 
     def _add(self, operation: Operation) -> None:
@@ -575,7 +559,7 @@ class Journal:
             reduced: what is left of operations of which a part is forgotten, by name.
         """
         with self._lock:
-            self._catch_up()
+            self.catch_up()
             self.taken = self.taken if taken is None else set(taken)
             gone = set(operation_ids)
             rest = [reduced.get(name, operation) for name, operation in self.waiting.items() if name not in gone]
@@ -606,11 +590,11 @@ class Journal:
         io.write_file(self.path, line_of(header) + body)
         self._suspect = False
         self._inode = 0
-        self._catch_up()
+        self.catch_up()
 
     def _ready(self) -> None:
         if not self._suspect:
-            self._catch_up()
+            self.catch_up()
         if self._suspect or self._inode == 0:
             self._renew()
         if os.fstat(self._fd).st_size > self._offset:
@@ -627,8 +611,7 @@ class Journal:
 
     def _write(self, payloads: Sequence[bytes]) -> None:
         data = b"".join(_framed(self._header.mark, payload) for payload in payloads)
-        io.write_at(self._writer(), data, self._offset, str(self.path))
-        io.verify(self._fd, data, self._offset, self.path)
+        io.write_at(self._writer(), data, self._offset, str(self.path), self._fd)
         self._offset += len(data)
 
 
@@ -646,12 +629,6 @@ def _frame(data: bytes, position: int, mark: bytes = b"") -> tuple[bytes | None,
     if mark not in (b"", found) or len(payload) != length or zlib.crc32(payload) != crc:
         return None, position
     return payload, start + length
-
-
-def _first_mark(data: bytes) -> bytes:
-    """The mark of the first record that is whole, b"" where there is none near the beginning."""
-    places = range(min(_FIRST, len(data)))
-    return next((data[at : at + MARK_BYTES] for at in places if _frame(data, at)[0]), b"")
 
 
 def salvage(path: Path) -> Journal | None:

@@ -127,15 +127,10 @@ def _renew() -> None:
     for part in parts:
         if hasattr(part, "after_fork") and not (_alone and getattr(part, "survives_fork", False)):
             part.after_fork()
-    if not _alone:
-        _recompute()
-
-
-def _recompute() -> None:
-    """Let a forked child work out lazy values, each of which another thread may have been at.
-
-    Python 3.11 holds a lock for every ``cached_property`` of a class, which no thread of the child would ever release.
-    """
+    if _alone:
+        return
+    # Another thread may have been at a lazy value: Python 3.11 holds a lock for every ``cached_property`` of a class,
+    # which no thread of the child would ever release.
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("memfs.")]
     for part in [part for module in modules for part in vars(module).values() if isinstance(part, type)]:
         for lazy in vars(part).values():
@@ -322,7 +317,11 @@ class FileLock:
         while True:
             fd = waiting.pop(path, -1)
             if fd < 0:
-                _open.add(fd := self._opened(path))
+                if self._root is not None:
+                    io.refuse_links(path.parent, self._root)
+                    if not os.path.exists(path.parent) and os.path.isdir(self._root):
+                        io.make_private_folder(path.parent)
+                _open.add(fd := io.make_file(path, os.O_RDWR))
             try:
                 got, there = locked(fd), leads_to(path, fd)
             except BaseException:
@@ -334,13 +333,6 @@ class FileLock:
             if there:
                 return fd
             _let_go(fd)  # it was deleted, and the next process locks another
-
-    def _opened(self, path: Path) -> int:
-        if self._root is not None:
-            io.refuse_links(path.parent, self._root)
-            if not os.path.exists(path.parent) and os.path.isdir(self._root):
-                io.make_private_folder(path.parent)
-        return io.make_file(path, os.O_RDWR)
 
     def _sign(self, fd: int, purpose: str) -> None:
         holder = {"pid": os.getpid(), "host": os.uname().nodename, "since": time.time(), "purpose": purpose}

@@ -78,14 +78,6 @@ class FolderScan(NamedTuple):
         yield from (_entry(prefix + name, facts) for name, facts in self.rows)
         yield from self.others
 
-    def hidden(self) -> FolderScan:
-        """The names alone that begin with a dot."""
-        return FolderScan(self.folder, [row for row in self.rows if row[0][0] == "."])
-
-    def without_hidden(self) -> FolderScan:
-        """All but the names that begin with a dot."""
-        return self._replace(rows=[row for row in self.rows if row[0][0] != "."])
-
     def digest(self) -> str:
         """A digest of all names and facts; the same for a folder in which nothing changed.
 
@@ -100,53 +92,36 @@ def listings_below(fd: int, folder: str, hidden: bool, depth: int = 0) -> Iterat
     """Scan an open folder, and each below it, and close it. The folders on the way down stay open, so that none can be
     swapped for a link between being seen and being entered.
     """
+    look, rows, folders, prefix = os.stat, list[Row](), list[Row](), f"{folder}/" if folder else ""
     try:
-        listing, folders = _listed(fd, folder, hidden)
-        yield listing
-        for entry in folders:
+        try:
+            names = os.listdir(fd)
+            for name in names if hidden else [name for name in names if name[0] != "."]:
+                try:
+                    rows.append((name, _facts_of(look(name, dir_fd=fd, follow_symlinks=False))))
+                except FileNotFoundError:  # it has vanished
+                    continue
+            if any(map(S_ISDIR, {facts[0] for _, facts in rows})):
+                folders = [row for row in rows if S_ISDIR(row[1][0])]
+                rows = [row for row in rows if not S_ISDIR(row[1][0])]
+        except OSError as error:
+            yield FolderScan(folder, [], [ScanEntry(folder, 0, 0, 0, 0, False, reason_of(error))])
+            return
+        yield FolderScan(folder, rows)
+        for name, facts in folders:
             try:
                 if depth >= _DEEPEST:
                     raise errors.StorageIO(_TOO_DEEP)
-                inner = io.open_file(entry.path.rpartition("/")[2], _FOLDER, dir_fd=fd)
+                inner = io.open_file(name, _FOLDER, dir_fd=fd)
             except FileNotFoundError:
                 continue
             except (errors.MemfsError, OSError) as error:
-                yield FolderScan(entry.path, [], [entry._replace(reason=reason_of(error))])
+                refused = _entry(prefix + name, facts)._replace(reason=reason_of(error))
+                yield FolderScan(refused.path, [], [refused])
             else:
-                yield from listings_below(inner, entry.path, hidden, depth + 1)
+                yield from listings_below(inner, prefix + name, hidden, depth + 1)
     finally:
         os.close(fd)
-
-
-def _listed(fd: int, folder: str, hidden: bool) -> tuple[FolderScan, list[ScanEntry]]:
-    """What is in a folder, and the folders in it."""
-    folders: list[ScanEntry] = []
-    rows: list[Row] = []
-    others: list[ScanEntry] = []
-    prefix = folder + "/" if folder else ""
-    try:
-        names = os.listdir(fd)
-        if not hidden:
-            names = [name for name in names if name[0] != "."]
-        rows = _facts_in(fd, names)
-        if any(map(S_ISDIR, {facts[0] for _, facts in rows})):
-            folders = [_entry(prefix + name, facts) for name, facts in rows if S_ISDIR(facts[0])]
-            rows = [row for row in rows if not S_ISDIR(row[1][0])]
-    except OSError as error:
-        others.append(ScanEntry(folder, 0, 0, 0, 0, False, reason_of(error)))
-    return FolderScan(folder, rows, others), folders
-
-
-def _facts_in(fd: int, names: list[str]) -> list[Row]:
-    """Names in an open folder with their facts, but for those that have vanished."""
-    look, rows = os.stat, list[Row]()
-    try:
-        return [(name, _facts_of(look(name, dir_fd=fd, follow_symlinks=False))) for name in names]
-    except FileNotFoundError:
-        for name in names:
-            with suppress(FileNotFoundError):
-                rows.append((name, _facts_of(look(name, dir_fd=fd, follow_symlinks=False))))
-    return rows
 
 
 def reason_of(error: Exception) -> str:
@@ -246,15 +221,10 @@ class Tree:
             FileNotFoundError: it is not there.
             PathEscape, NotRegularFile, ItemTooLarge, StorageIO.
         """
-        with self._folder_of(path) as (folder, name), _named(path):
-            fd = io.open_file(name, _READ, dir_fd=folder)
-            try:
-                now = time.time_ns()  # before it is read: an edit that comes meanwhile makes the stamp racy
-                data = io.read_regular(fd, path, limit)
-                facts = os.fstat(fd)
-            finally:
-                os.close(fd)
-        return Content(data, _stamp(facts, data, now))
+        with self._folder_of(path) as (folder, name), io.descriptor(io.open_file(name, _READ, dir_fd=folder)) as fd:
+            now = time.time_ns()  # before it is read: an edit that comes meanwhile makes the stamp racy
+            data = io.read_regular(fd, path, limit)
+            return Content(data, _stamp(os.fstat(fd), data, now))
 
     def open_read(self, path: str) -> int:
         """A descriptor for reading what a name stands for, without waiting for it; the caller closes it.
@@ -263,7 +233,7 @@ class Tree:
             FileNotFoundError: it is not there.
             PathEscape, NotRegularFile, StorageIO.
         """
-        with self._folder_of(path) as (folder, name), _named(path):
+        with self._folder_of(path) as (folder, name):
             return io.open_file(name, _READ, dir_fd=folder)
 
     def entry(self, path: str) -> ScanEntry | None:
@@ -278,7 +248,7 @@ class Tree:
         self.require_open()
         try:
             check_path(path)
-            self._facts(path)
+            os.stat(path, dir_fd=self._root_fd, follow_symlinks=False)
         except (FileNotFoundError, errors.PathEscape):
             return None  # whatever is on the way need not be looked at
         except OSError:
@@ -334,14 +304,11 @@ class Tree:
         if not folder:
             return known.get("") or known.setdefault("", os.fstat(self._root_fd).st_dev)
         if folder not in known:
-            facts = self._facts(folder)
+            facts = os.stat(folder, dir_fd=self._root_fd, follow_symlinks=False)
             if not S_ISDIR(facts.st_mode) or facts.st_dev != self._device(folder.rpartition("/")[0], known):
                 raise NotADirectoryError(folder)
             known[folder] = facts.st_dev
         return known[folder]
-
-    def _facts(self, path: str) -> os.stat_result:
-        return os.stat(path, dir_fd=self._root_fd, follow_symlinks=False)
 
     def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
         """Every file below a folder in no particular order, without following links.
@@ -399,19 +366,18 @@ class Tree:
         )
 
     def _write(self, path: str, data: bytes, durable: bool, over: str | None) -> Stamp:
-        with self._folder_of(path) as (folder, name), _named(path):
+        with self._folder_of(path) as (folder, name):
             now = time.time_ns()
             fresh, fd = write_fresh(folder, path, (data,))
-            try:
-                if durable:
-                    io.fsync(fd, path)
-                put(fresh, name, folder, path, over, data)
-                facts = os.fstat(fd)
-            except BaseException:
-                discard(fresh, folder)
-                raise
-            finally:
-                os.close(fd)
+            with io.descriptor(fd):
+                try:
+                    if durable:
+                        io.fsync(fd, path)
+                    put(fresh, name, folder, path, over, data)
+                    facts = os.fstat(fd)
+                except BaseException:
+                    discard(fresh, folder)
+                    raise
             if durable:
                 io.fsync(folder, path)
         return _stamp(facts, data, now)
@@ -421,13 +387,14 @@ class Tree:
 
         Nothing is durable: ``io.sync_everything``, then ``place`` each; those that are not placed, ``unstage``.
         """
-        return self._in_folder(path, False, lambda: self._stage(path, data))
 
-    def _stage(self, path: str, data: bytes) -> str:
-        with self._folder_of(path) as (folder, _), _named(path):
-            fresh, fd = write_fresh(folder, path, (data,))
-            os.close(fd)
-        return fresh
+        def stage() -> str:
+            with self._folder_of(path) as (folder, _):
+                fresh, fd = write_fresh(folder, path, (data,))
+                os.close(fd)
+            return fresh
+
+        return self._in_folder(path, False, stage)
 
     def place(self, path: str, fresh: str, data: bytes, over: str | None) -> Stamp:
         """Let a file be what was staged for it; the caller makes that durable afterwards. ``over`` is as in ``write``.
@@ -436,15 +403,10 @@ class Tree:
             FileChanged: something else is there now; it is left alone.
             FileNotFoundError: what was staged is gone.
         """
-        with self._folder_of(path) as (folder, name), _named(path):
+        with self._folder_of(path) as (folder, name), io.descriptor(io.open_file(fresh, _READ, dir_fd=folder)) as fd:
             now = time.time_ns()
-            fd = io.open_file(fresh, _READ, dir_fd=folder)
-            try:
-                put(fresh, name, folder, path, over, data)
-                facts = os.fstat(fd)
-            finally:
-                os.close(fd)
-        return _stamp(facts, data, now)
+            put(fresh, name, folder, path, over, data)
+            return _stamp(os.fstat(fd), data, now)
 
     def unstage(self, path: str, fresh: str) -> None:
         """Remove what was staged for a file."""
@@ -457,16 +419,15 @@ class Tree:
         What ``chunks`` raises leaves the file as it was.
         """
         self.make_folders(path.rpartition("/")[0])
-        with self._folder_of(path) as (folder, name), _named(path):
+        with self._folder_of(path) as (folder, name):
             fresh, fd = write_fresh(folder, path, chunks)
-            try:
-                io.fsync(fd, path)
-                io.rename(fresh, name, dir_fd=folder)
-            except BaseException:
-                io.unlink(fresh, dir_fd=folder, missing_ok=True)
-                raise
-            finally:
-                os.close(fd)
+            with io.descriptor(fd):
+                try:
+                    io.fsync(fd, path)
+                    io.rename(fresh, name, dir_fd=folder)
+                except BaseException:
+                    io.unlink(fresh, dir_fd=folder, missing_ok=True)
+                    raise
             io.fsync(folder, path)
 
     def remove(self, path: str, *, durable: bool = True, over: str | None = None) -> None:
@@ -519,9 +480,7 @@ class Tree:
 
     # -- walking ------------------------------------------------------------------------------------------------
     def _folder_of(self, path: str) -> _Folder:
-        check_path(path)
-        parent, _, name = path.rpartition("/")
-        return _Folder(self._open_folder(parent), name)
+        return _Folder(self, path)
 
     @contextmanager
     def holding_folders(self) -> Iterator[None]:
@@ -586,51 +545,44 @@ class Tree:
         if path:
             check_path(path)
         fd = io.duplicate(self._root_fd, path)
+        part = ""
         try:
             for part in path.split("/") if path else ():
-                above, fd = fd, self._step(fd, part, path)
+                above, fd = fd, io.open_file(part, _FOLDER, dir_fd=fd)
                 os.close(above)
-        except BaseException:
+        except BaseException as error:
             os.close(fd)
+            if isinstance(error, errors.NotRegularFile):
+                raise errors.PathEscape(
+                    f"{part!r} is a link or a file where a folder is expected", path=path, hint="replace it by a folder"
+                ) from None
+            if isinstance(error, errors.StorageIO):
+                error.path = path
             raise
         return fd
 
-    @staticmethod
-    def _step(fd: int, part: str, path: str) -> int:
-        try:
-            return io.open_file(part, _FOLDER, dir_fd=fd)
-        except errors.StorageIO as error:
-            error.path = path
-            raise
-        except errors.NotRegularFile:
-            raise errors.PathEscape(
-                f"{part!r} is a link or a file where a folder is expected", path=path, hint="replace it by a folder"
-            ) from None
-
 
 class _Folder:
-    """An open folder and a name in it, for a ``with`` statement; quicker than a generator on the path of every put."""
+    """A file's folder, open while the block runs, and its name in there; an error within names the whole path.
 
-    __slots__ = ("fd", "name")
+    It is quicker than a generator on the path of every put.
+    """
 
-    def __init__(self, fd: int, name: str) -> None:
-        self.fd, self.name = fd, name
+    __slots__ = ("_fd", "_path", "_tree")
+
+    def __init__(self, tree: Tree, path: str) -> None:
+        self._tree, self._path = tree, path
 
     def __enter__(self) -> tuple[int, str]:
-        return self.fd, self.name
+        check_path(self._path)
+        parent, _, name = self._path.rpartition("/")
+        self._fd = self._tree._open_folder(parent)
+        return self._fd, name
 
-    def __exit__(self, *_: object) -> None:
-        os.close(self.fd)
-
-
-@contextmanager
-def _named(path: str) -> Iterator[None]:
-    """Have an error name the whole path, not only a part."""
-    try:
-        yield
-    except (errors.StorageIO, errors.NotRegularFile) as error:
-        error.path = path
-        raise
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
+        os.close(self._fd)
+        if isinstance(error, (errors.StorageIO, errors.NotRegularFile)):
+            error.path = self._path
 
 
 def _stamp(facts: os.stat_result, data: bytes, checked_ns: int) -> Stamp:
@@ -666,16 +618,12 @@ def tells_edits(root: Path) -> bool:
     return kind in _HONEST
 
 
-def corrupt(path: str, stamp: Stamp, content: Content) -> errors.CorruptItem:
-    """The error that names what was expected and what was found, by git's ids of both."""
-    return errors.CorruptItem(
+def refuse_rot(path: str, stamp: Stamp | None, content: Content, root: Path) -> None:
+    """Raise ``CorruptItem`` where the disk changed bytes that no one wrote; see ``rotten``. Nothing known, no rot."""
+    if stamp is None or not rotten(stamp, content, root):
+        return
+    raise errors.CorruptItem(
         f"the disk changed bytes that no one wrote: expected {stamp.blob}, found {content.stamp.blob}",
         path=path,
         hint="'memfs check --fix' brings back what was written; if the change is yours, 'touch' the file to keep it",
     )
-
-
-def refuse_rot(path: str, stamp: Stamp | None, content: Content, root: Path) -> None:
-    """Raise ``CorruptItem`` where the disk changed bytes that no one wrote; see ``rotten``. Nothing known, no rot."""
-    if stamp is not None and rotten(stamp, content, root):
-        raise corrupt(path, stamp, content)

@@ -322,7 +322,7 @@ class IndexSync:
         inside = tuple(f"{folder}/" for folder in folders)
         for listing in found:
             if f"{listing.folder}/".startswith(inside) and "/." not in listing.folder:
-                yield listing.without_hidden()
+                yield listing._replace(rows=[row for row in listing.rows if row[0][0] != "."])
 
     def _folders(self) -> list[str]:
         return sorted({f"{CONTENT}/{kind.folder.partition('/')[0]}" for kind in self.kinds})
@@ -396,11 +396,10 @@ class IndexSync:
             self._refresh_all(None, self._among(listings), found)
             found.trees = {folder: self._tree_of(folder, names) for folder, names in found.unchanged.items()}
             self._unchanged.keep()
-        found.others = [
-            entry
-            for listing in listings
-            for entry in (listing.hidden() if listing.folder in found.unchanged else listing).entries()
-        ]
+        found.others = []
+        for listing in listings:
+            rows = [row for row in listing.rows if row[0][0] == "." or listing.folder not in found.unchanged]
+            found.others += listing._replace(rows=rows).entries()
         return found
 
     def _tree_of(self, folder: str, names: Iterable[str]) -> str:
