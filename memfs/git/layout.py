@@ -92,10 +92,18 @@ def discover(workspace: Path) -> Layout | None:
     except ValueError:  # no folder can have such a name
         return None
     for folder in (start, *start.parents):
-        git_dir = _git_dir_at(folder)
-        if git_dir is not None:
-            return _layout(start, folder, git_dir)
-        if _is_git_dir(folder):
+        git_dir = entry = folder / ".git"
+        if entry.is_file():
+            text = read_small(entry) or ""
+            git_dir = folder / text.removeprefix("gitdir:").strip()
+            if not text.startswith("gitdir:") or _common_dir(git_dir) is None:
+                raise RepoUnsupported(
+                    ".git is a file that names no repository", path=str(entry), hint="run git worktree repair"
+                )
+        common_dir = _common_dir(git_dir)
+        if common_dir is not None:
+            return _layout(start, folder, Path(os.path.realpath(git_dir)), common_dir)
+        if _common_dir(folder) is not None:
             raise RepoUnsupported("bare repository", path=str(folder), hint="use a clone with a working tree")
     return None
 
@@ -145,11 +153,14 @@ def state_folder(layout: Layout) -> Path:
     """
     state = state_path(layout)
     for folder in (state.parent, state):
-        _refuse_link(folder)
-        io.make_private_folder(folder)
-        # Whatever is kept there, now or later, is reached by name: none may lead elsewhere.
-        for name in os.listdir(folder):
-            _refuse_link(folder / name)
+        links = [str(folder)] if folder.is_symlink() else []
+        if not links:
+            io.make_private_folder(folder)
+            # Whatever is kept there, now or later, is reached by name: none may lead elsewhere.
+            with os.scandir(folder) as entries:
+                links = [entry.path for entry in entries if entry.is_symlink()]
+        if links:
+            raise StorageReadOnly("there is a link where memfs keeps its state", path=links[0], hint="remove it")
     return state
 
 
@@ -160,18 +171,11 @@ def state_path(layout: Layout) -> Path:
     return layout.common_dir / "memfs" / key
 
 
-def _refuse_link(path: Path) -> None:
-    if path.is_symlink():
-        raise StorageReadOnly("there is a link where memfs keeps its state", path=str(path), hint="remove it")
-
-
 def read_small(path: str | Path) -> str | None:
     """The stripped text of a small file such as HEAD; None when it is absent."""
     try:
         return os.fsdecode(io.read_file(path, _SMALL)).strip()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except NotRegularFile:
+    except (FileNotFoundError, NotADirectoryError, NotRegularFile):
         return None
 
 
@@ -183,36 +187,18 @@ def is_bare(layout: Layout) -> bool:
     return truth(settings, "core.bare")
 
 
-def _git_dir_at(folder: Path) -> Path | None:
-    entry = folder / ".git"
-    if entry.is_dir():
-        return Path(os.path.realpath(entry)) if _is_git_dir(entry) else None
-    if not entry.is_file():
+def _common_dir(git_dir: Path) -> Path | None:
+    """What a git folder shares with those of other working trees; None where the folder is no git folder."""
+    if not os.path.lexists(git_dir / "HEAD"):
         return None
-    text = read_small(entry) or ""
-    target = Path(os.path.realpath(folder / text.removeprefix("gitdir:").strip()))
-    if not text.startswith("gitdir:") or not _is_git_dir(target):
-        raise RepoUnsupported(
-            ".git is a file that names no repository", path=str(entry), hint="run git worktree repair"
-        )
-    return target
+    common = Path(os.path.realpath(git_dir / (read_small(git_dir / "commondir") or "")))
+    return common if (common / "objects").is_dir() and (common / "refs").is_dir() else None
 
 
-def _is_git_dir(folder: Path) -> bool:
-    if not os.path.lexists(folder / "HEAD"):
-        return False
-    common = _common_dir(folder)
-    return (common / "objects").is_dir() and (common / "refs").is_dir()
-
-
-def _common_dir(git_dir: Path) -> Path:
-    text = read_small(git_dir / "commondir")
-    return Path(os.path.realpath(git_dir / text)) if text else Path(os.path.realpath(git_dir))
-
-
-def _layout(workspace: Path, found_at: Path, git_dir: Path) -> Layout:
-    common_dir = _common_dir(git_dir)
-    foreign = _foreign(found_at, found_at / ".git", git_dir, common_dir)
+def _layout(workspace: Path, found_at: Path, git_dir: Path, common_dir: Path) -> Layout:
+    mine = own_users()
+    owners = {place: os.lstat(place).st_uid for place in (found_at, found_at / ".git", git_dir, common_dir)}
+    foreign = tuple((place, owner) for place, owner in owners.items() if owner not in mine)
     settings = read_config(common_dir / "config")
     _require_format(settings, common_dir)
     if truth(settings, "extensions.worktreeconfig"):
@@ -269,12 +255,6 @@ def own_users() -> frozenset[int]:
     return frozenset(mine)
 
 
-def _foreign(*places: Path) -> tuple[tuple[Path, int], ...]:
-    mine = own_users()
-    found = ((place, os.lstat(place).st_uid) for place in dict.fromkeys(places))
-    return tuple((place, owner) for place, owner in found if owner not in mine)
-
-
 _SECTION = regex(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _KEY = regex(r"([A-Za-z][A-Za-z0-9-]*)\s*(=)?\s*(.*)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
@@ -284,17 +264,12 @@ _LIMIT = 1 << 20
 def read_config(path: Path) -> dict[str, str]:
     """The settings of a file as ``section.subsection.key``, section and key in lower case, the last one wins.
 
-    A missing file is an empty one. A key without a value is ``true``.
+    A missing file is an empty one. A key without a value is ``true``; lines that are not configuration are skipped.
     """
     try:
         text = io.read_file(path, _LIMIT).decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         return {}
-    return parse_config(text)
-
-
-def parse_config(text: str) -> dict[str, str]:
-    """As ``read_config``, from text; lines that are not configuration are skipped."""
     found: dict[str, str] = {}
     section = ""
     for line in text.replace("\r\n", "\n").replace("\\\n", "").split("\n"):
@@ -359,7 +334,7 @@ PER_WORKTREE = ("refs/bisect/", "refs/worktree/", "refs/rewritten/")
 _BRANCH = regex(
     r"refs/heads/(?!/)(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|/\.))[^\x00-\x20\x7f~^:?*\[\\.][^\x00-\x20\x7f~^:?*\[\\]*(?<![./])"
 )
-_DEPTH = 5
+_DEPTH = 6
 _CHECK = "run git fsck; what memfs wrote since waits until this is repaired"
 
 
@@ -415,25 +390,23 @@ class Refs:
         """
         if not _is_intact(ref):
             return None
-        try:
-            return self._commit(ref, _DEPTH)
-        except HistoryUnavailable:
-            raise
-        except (MemfsError, OSError) as error:
-            raise HistoryUnavailable(f"{ref!a} is unreadable: {error}", hint=_CHECK) from error
-
-    def _commit(self, ref: str, depth: int) -> str | None:
-        path = f"{self._layout.git_dir if ref.startswith(PER_WORKTREE) else self._layout.common_dir}/{ref}"
-        text = self._read(path)
-        if text is None and (text := self._packed_refs().get(ref)) is None:
-            return None
-        if text.startswith("ref:") and depth:
-            if not _is_intact(further := text.removeprefix("ref:").strip()):
+        named = ref
+        for left in reversed(range(_DEPTH)):
+            path = f"{self._layout.git_dir if named.startswith(PER_WORKTREE) else self._layout.common_dir}/{named}"
+            try:
+                text = self._read(path)
+                text = self._packed_refs().get(named) if text is None else text
+            except (MemfsError, OSError) as error:
+                raise HistoryUnavailable(f"{ref!a} is unreadable: {error}", hint=_CHECK) from error
+            if text is None or HEX.fullmatch(text):
+                return text
+            further = text.removeprefix("ref:").strip()
+            if not text.startswith("ref:") or not left:
+                break
+            if not _is_intact(further):
                 raise HistoryUnavailable(f"{further!a} is no ref", hint=_CHECK)
-            return self._commit(further, depth - 1)
-        if not HEX.fullmatch(text):
-            raise HistoryUnavailable(f"{ref} is unreadable", path=path, hint=_CHECK)
-        return text
+            named = further
+        raise HistoryUnavailable(f"{named} is unreadable", path=path, hint=_CHECK)
 
     def _read(self, path: str) -> str | None:
         """As ``read_small``; a file that was old when it was read, and has the same facts, is not read again."""
@@ -461,15 +434,10 @@ class Refs:
         known = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
         seen, packed = self._packed
         if known != seen:
-            packed = parse_packed(io.read_file(path))
+            lines = os.fsdecode(io.read_file(path)).splitlines()
+            packed = {line[41:]: line[:40] for line in lines if line[:1] not in ("#", "^", "")}
             self._packed = (known, packed)
         return packed
-
-
-def parse_packed(data: bytes) -> dict[str, str]:
-    """What each ref names, by the content of ``packed-refs``."""
-    lines = os.fsdecode(data).splitlines()
-    return {line[41:]: line[:40] for line in lines if line[:1] not in ("#", "^", "")}
 
 
 def _is_intact(ref: str) -> bool:

@@ -76,18 +76,14 @@ def parse_tree(data: bytes) -> dict[bytes, TreeEntry]:
     Raises:
         HistoryUnavailable: it is not a tree.
     """
-    if not _ROWS.fullmatch(data):
-        raise _no_tree()
-    rows = _ROW.findall(data)
     try:
+        if not _ROWS.fullmatch(data):
+            raise ValueError("not rows alone")
+        rows = _ROW.findall(data)
         modes = {mode: mode.decode() for mode in {mode for mode, _, _ in rows}}
-    except UnicodeDecodeError as error:
-        raise _no_tree() from error
+    except ValueError as error:  # also a mode that is no text
+        raise HistoryUnavailable("a tree cannot be read", hint="run git fsck") from error
     return {name: TreeEntry(modes[mode], digest.hex()) for mode, name, digest in rows}
-
-
-def _no_tree() -> HistoryUnavailable:
-    return HistoryUnavailable("a tree cannot be read", hint="run git fsck")
 
 
 def encode_tree(entries: Tree) -> bytes:
@@ -109,19 +105,13 @@ def read_loose(folder: Path, name: str) -> Object | None:
     except FileNotFoundError:
         return None
     try:
-        found = zlib.decompressobj().decompress(raw, LARGEST)
-    except zlib.error as error:
-        raise _damaged(path) from error
-    header, _, data = found.partition(b"\0")
-    kind = header.partition(b" ")[0].decode("ascii", "replace")
-    if object_id(kind, data) != name:
-        raise _damaged(path)
+        header, _, data = zlib.decompressobj().decompress(raw, LARGEST).partition(b"\0")
+        kind = header.partition(b" ")[0].decode("ascii", "replace")
+        if object_id(kind, data) != name:
+            raise ValueError("the object has another id")
+    except (zlib.error, ValueError) as error:
+        raise HistoryUnavailable("a git object is damaged", path=str(path), hint="run git fsck") from error
     return Object(kind, data)
-
-
-def loose_bytes(item: Object) -> bytes:
-    """What the loose file of an object holds."""
-    return zlib.compress(b"%s %d\0" % (item.kind.encode(), len(item.data)) + item.data, _QUICK)
 
 
 def write_loose(folder: Path, objects: Mapping[str, Object]) -> None:
@@ -179,19 +169,20 @@ def _keep(path: Path, folder: Path, name: str) -> bool:
         fd = io.open_file(path, os.O_RDONLY)
     except (MemfsError, OSError):
         return False
-    try:
+    with io.descriptor(fd):
         io.fsync(fd, str(path))
-    finally:
-        os.close(fd)
     return True
 
 
 def _write_one(place: Path, name: str, item: Object) -> bool:
-    made = _make_folder(place)
+    made = io.mkdir(place)
+    if made:  # a shared repository's folders are writable for its group; ours follow
+        io.chmod(place, stat.S_IMODE(os.stat(place.parent).st_mode))
     temporary = place / f"tmp_obj_{os.urandom(6).hex()}"
     fd = io.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
     try:
-        io.write_all(fd, loose_bytes(item), str(temporary))
+        header = b"%s %d\0" % (item.kind.encode(), len(item.data))
+        io.write_all(fd, zlib.compress(header + item.data, _QUICK), str(temporary))
         io.fsync(fd, str(temporary))
         io.rename(str(temporary), str(place / name[2:]))
     except BaseException:
@@ -203,26 +194,10 @@ def _write_one(place: Path, name: str, item: Object) -> bool:
     return made
 
 
-def _make_folder(place: Path) -> bool:
-    if not io.mkdir(place):
-        return False
-    # A shared repository's folders are writable for its group; ours follow.
-    io.chmod(place, stat.S_IMODE(os.stat(place.parent).st_mode))
-    return True
-
-
-def _damaged(path: Path) -> HistoryUnavailable:
-    return HistoryUnavailable("a git object is damaged", path=str(path), hint="run git fsck")
-
-
 # -- packs --------------------------------------------------------------------------------------------------------
 def pack(objects: Mapping[str, Object]) -> bytes:
     """A pack that holds these objects, whole and without deltas, for ``git index-pack``."""
-    body = b"".join((b"PACK", (2).to_bytes(4, "big"), len(objects).to_bytes(4, "big"), *_packed(objects)))
-    return body + sha1(body, usedforsecurity=False).digest()
-
-
-def _packed(objects: Mapping[str, Object]) -> Iterator[bytes]:
+    parts = [b"PACK", (2).to_bytes(4, "big"), len(objects).to_bytes(4, "big")]
     for item in objects.values():
         size = len(item.data)
         byte = _PACK_KINDS[item.kind] << 4 | size & 0x0F
@@ -233,8 +208,9 @@ def _packed(objects: Mapping[str, Object]) -> Iterator[bytes]:
             byte = size & 0x7F
             size >>= 7
         header.append(byte)
-        yield bytes(header)
-        yield zlib.compress(item.data, _QUICK)
+        parts += bytes(header), zlib.compress(item.data, _QUICK)
+    body = b"".join(parts)
+    return body + sha1(body, usedforsecurity=False).digest()
 
 
 _KINDS = {number: kind for kind, number in _PACK_KINDS.items()}
@@ -392,39 +368,30 @@ class TreeEditor:
         entries = dict(before)
         below: dict[bytes, dict[Parts, str | None]] = {}
         for (name, *rest), blob in changes.items():
+            old = entries.get(name)
             if rest:
                 below.setdefault(name, {})[tuple(rest)] = blob
-            else:
-                _set_file(entries, name, blob)
+            elif blob is not None:
+                entries[name] = TreeEntry(EXECUTABLE if old and old.mode == EXECUTABLE else FILE, blob)
+            elif old and old.mode != FOLDER:
+                del entries[name]
         for name, inner in below.items():
-            self._set_folder(entries, name, inner)
+            old = entries.get(name)
+            inside = old.id if old and old.mode == FOLDER else None
+            if inside is None and not any(inner.values()):
+                continue
+            new = self.apply(inside, inner)
+            if new:
+                entries[name] = TreeEntry(FOLDER, new)
+            elif old:
+                del entries[name]
         if entries == before:
             return root
-        return self._add(entries) if entries else None
-
-    def _add(self, entries: Tree) -> str:
-        name = add(self._objects, "tree", encode_tree(entries))
-        self.made[name] = entries
-        return name
-
-    def _set_folder(self, entries: dict[bytes, TreeEntry], name: bytes, changes: Mapping[Parts, str | None]) -> None:
-        old = entries.get(name)
-        inside = old.id if old and old.mode == FOLDER else None
-        if inside is None and not any(changes.values()):
-            return
-        new = self.apply(inside, changes)
-        if new:
-            entries[name] = TreeEntry(FOLDER, new)
-        elif old:
-            del entries[name]
-
-
-def _set_file(entries: dict[bytes, TreeEntry], name: bytes, blob: str | None) -> None:
-    old = entries.get(name)
-    if blob is not None:
-        entries[name] = TreeEntry(EXECUTABLE if old and old.mode == EXECUTABLE else FILE, blob)
-    elif old and old.mode != FOLDER:
-        del entries[name]
+        if not entries:
+            return None
+        made = add(self._objects, "tree", encode_tree(entries))
+        self.made[made] = entries
+        return made
 
 
 def find(read: ReadTree, root: str | None, parts: Parts) -> TreeEntry | None:

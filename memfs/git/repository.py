@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -43,26 +44,6 @@ _FIRST = datetime(1970, 1, 2, tzinfo=UTC)  # git reads no earlier time
 _HINT = "give a commit, a branch, HEAD~2, a date such as 2026-03-01 or an age such as '3 days ago'"
 
 
-def resolve(git: GitCommands, text: str, now: datetime) -> str:
-    """The commit that a revision or date names.
-
-    A date means the newest commit of HEAD's own line that is not younger; a day means the end of it.
-
-    Raises:
-        HistoryUnavailable: there is no such commit.
-    """
-    revision = text.strip()
-    if not revision or len(revision) > _LONGEST or not revision.isprintable() or revision.startswith("-"):
-        raise HistoryUnavailable(f"{ascii(text)[:80]} does not name a revision", hint=_HINT)
-    commit = _commit(git, revision)
-    if commit:
-        return commit
-    moment = parse_moment(revision, now, end=True)
-    if moment is None:
-        raise HistoryUnavailable(f"there is no revision {revision!a}", hint=_HINT)
-    return _before(git, moment, revision)
-
-
 def parse_moment(text: str, now: datetime, *, end: bool = False) -> datetime | None:
     """The point in time of a text such as ``2026-03-01``, ``7d``, ``3 days ago``, ``last week``; None for others.
 
@@ -75,6 +56,29 @@ def parse_moment(text: str, now: datetime, *, end: bool = False) -> datetime | N
         return None
 
 
+def _resolved(git: GitCommands, text: str, now: datetime) -> str:
+    """The commit that a revision or date names.
+
+    A date means the newest commit of HEAD's own line that is not younger; a day means the end of it.
+    """
+    revision = text.strip()
+    if not revision or len(revision) > _LONGEST or not revision.isprintable() or revision.startswith("-"):
+        raise HistoryUnavailable(f"{ascii(text)[:80]} does not name a revision", hint=_HINT)
+    if commit := _commit(git, revision):
+        return commit
+    moment = parse_moment(revision, now, end=True)
+    if moment is None:
+        raise HistoryUnavailable(f"there is no revision {revision!a}", hint=_HINT)
+    seconds = int(moment.astimezone(UTC).timestamp())
+    found = b""
+    if seconds >= 0 and _commit(git, "HEAD"):
+        found = git.run("rev-list", "--first-parent", "--max-count=1", f"--min-age={seconds}", "HEAD").strip()
+    if not found:
+        reason = f"the history has no commit before {revision!a}"
+        raise HistoryUnavailable(reason, hint="'memfs log' shows where it begins")
+    return found.decode()
+
+
 def _commit(git: GitCommands, text: str) -> str | None:
     request = f"{text}^{{commit}}\n".encode("utf-8", "surrogateescape")
     try:
@@ -85,15 +89,6 @@ def _commit(git: GitCommands, text: str) -> str | None:
             raise
         raise HistoryUnavailable(f"{text!a} names no revision: {reason}", hint=_HINT) from error
     return answer[0] if len(answer) == 3 and answer[1] == "commit" else None
-
-
-def _before(git: GitCommands, moment: datetime, text: str) -> str:
-    seconds = int(moment.astimezone(UTC).timestamp())
-    if seconds >= 0 and _commit(git, "HEAD"):
-        found = git.run("rev-list", "--first-parent", "--max-count=1", f"--min-age={seconds}", "HEAD").decode().strip()
-        if found:
-            return found
-    raise HistoryUnavailable(f"the history has no commit before {text!a}", hint="'memfs log' shows where it begins")
 
 
 _COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
@@ -369,20 +364,16 @@ class Repository:
         Raises:
             HistoryUnavailable: there is none.
         """
-        if HEX.fullmatch(revision) and self._is_commit(revision):
-            return revision
+        if HEX.fullmatch(revision):
+            with suppress(HistoryUnavailable):
+                if self.object(revision).kind == "commit":
+                    return revision
         try:
-            return resolve(self.git, revision, utc_now())
+            return _resolved(self.git, revision, utc_now())
         except HistoryUnavailable as error:
             if (self.common_dir / "shallow").exists():
                 error.hint = "this clone is shallow: 'git fetch --unshallow' brings the history that it lacks"
             raise
-
-    def _is_commit(self, name: str) -> bool:
-        try:
-            return self.object(name).kind == "commit"
-        except HistoryUnavailable:
-            return False
 
     def entry(self, commit: str | None, path: str) -> TreeEntry | None:
         """What a workspace path names at a commit."""

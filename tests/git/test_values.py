@@ -24,7 +24,7 @@ from memfs.git.commit_object import (
     parse_commit,
     sanitised,
 )
-from memfs.git.layout import parse_config, truth
+from memfs.git.layout import read_config, truth
 from memfs.git.objects import (
     EMPTY_TREE,
     Object,
@@ -44,12 +44,14 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ADA = Person("Ada", "ada@example.org")
 
 
-def test_configuration_is_read_as_git_reads_it():
+def test_configuration_is_read_as_git_reads_it(tmp_path):
     """Sections, subsections, quotes, comments, continuations and keys without a value."""
-    found = parse_config(
+    file = tmp_path / "config"
+    file.write_text(
         '[core]\n\tbare = no # comment\n\tworktree = "a; b"\n[remote "Or\\"igin"]\nurl=x\\\ny\n'
         "[extensions] worktreeConfig\n; note\n[a.B]\n\tC = 1\n\tc = 2\n"
     )
+    found = read_config(file)
     assert found == {
         "core.bare": "no",
         "core.worktree": "a; b",
