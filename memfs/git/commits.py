@@ -16,8 +16,8 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memfs.dataclass import NamedTuple, dataclass, replace
@@ -143,24 +143,19 @@ def _drop_ref_locks(repository: Repository, state: Path, git_dir: Path, record: 
     branch's after a power cut; such a one is ours if it is no older than our record, does not change, and no git is
     seen.
     """
+    layout = repository.layout
+    if git_dir != repository.git_dir:  # the step was taken in another working tree, and people's git works there
+        pointer = read_small(git_dir / "gitdir")
+        top = Path(os.path.normpath(git_dir / pointer)) if pointer else git_dir
+        layout = replace(layout, git_dir=git_dir, work_tree=top.parent)
     branch = [] if record.ref == "HEAD" else [repository.common_dir / f"{record.ref}.lock"]
     for lock in (*branch, git_dir / "HEAD.lock"):
         content = read_small(lock)
         if content is None:
             continue
         tells = HEX.fullmatch(content) or content.startswith("ref:")
-        layout = _layout_of(repository, git_dir)
         if content == record.new or (died and not tells and _is_left(layout, state / RECORD, lock)):
             io.unlink(lock, missing_ok=True)
-
-
-def _layout_of(repository: Repository, git_dir: Path) -> Layout:
-    """The working tree in which a step was taken: it may be another one than ours, and people's git works there."""
-    if git_dir == repository.git_dir:
-        return repository.layout
-    pointer = read_small(git_dir / "gitdir")
-    top = Path(os.path.normpath(git_dir / pointer)) if pointer else git_dir
-    return replace(repository.layout, git_dir=git_dir, work_tree=top.parent)
 
 
 def _is_left(layout: Layout, record: Path, lock: Path) -> bool:
@@ -190,31 +185,26 @@ def unfinished(repository: Repository) -> list[Path]:
 
 
 def _read_record(state: Path) -> StepRecord | None:
+    """The record, if it leads nowhere but into this repository: it may have been unpacked together with it."""
     try:
         record = StepRecord(**json.loads(io.read_file(state / RECORD)))
-    except FileNotFoundError:
-        return None
-    except (ValueError, TypeError, RecursionError, NotRegularFile):
+    except (FileNotFoundError, ValueError, TypeError, RecursionError, NotRegularFile):
         # A record is complete before a lock is taken: a torn one means that the step never began.
         return None
-    return record if _is_intact(record) else None
-
-
-def _write_record(repository: Repository, ref: str, old: str, new: str, had_index: bool) -> None:
-    where = os.path.relpath(repository.git_dir, repository.common_dir)
-    record = StepRecord(ref=ref, old=old, new=new, git_dir=where, had_index=had_index)
-    io.write_file(repository.state / RECORD, json.dumps(record._asdict()).encode())
-
-
-def _is_intact(record: StepRecord) -> bool:
-    """Whether the record leads nowhere but into this repository: it may have been unpacked together with it."""
-    return (
+    intact = (
         isinstance(record.ref, str)
         and (record.ref == "HEAD" or is_branch(record.ref))
         and all(isinstance(name, str) and HEX.fullmatch(name or NULL) for name in (record.old, record.new))
         and isinstance(record.git_dir, str)
         and _GIT_DIR.fullmatch(record.git_dir) is not None
     )
+    return record if intact else None
+
+
+def _write_record(repository: Repository, ref: str, old: str, new: str, had_index: bool) -> None:
+    where = os.path.relpath(repository.git_dir, repository.common_dir)
+    record = StepRecord(ref=ref, old=old, new=new, git_dir=where, had_index=had_index)
+    io.write_file(repository.state / RECORD, json.dumps(record._asdict()).encode())
 
 
 def sweep(state: Path) -> None:
@@ -279,15 +269,20 @@ def take(repository: Repository, step: RefIndexStep) -> frozenset[bytes] | None:
         GitBusy: another process holds a lock.
         GitFailed, StorageIO: nothing has changed, or the branch has the commit.
     """
-    with _ref_update(repository) as child:
-        try:
-            prepared = _prepare(repository, step)
-            done = prepared is not None and _locked_part(repository, step, prepared, child)
-            settle(repository, repository.state, died=_was_killed(child))
-        except BaseException:
-            end(child)
-            settle(repository, repository.state, died=_was_killed(child))
-            raise
+    variables = repository.identity().committer.in_reflogs
+    with child_lock(repository.state) as held:
+        # the process that will move the branch, started early so that the index is locked for less time
+        child = repository.git.open("update-ref", *_STDIN, variables=variables, keep=(held,))
+    try:
+        prepared = _prepare(repository, step)
+        done = prepared is not None and _locked_part(repository, step, prepared, child)
+        settle(repository, repository.state, died=_was_killed(child))
+    except BaseException:
+        end(child)
+        settle(repository, repository.state, died=_was_killed(child))
+        raise
+    finally:
+        end(child)
     if not done or prepared is None:
         return None
     if step.entries:
@@ -330,9 +325,7 @@ def _locked_part(
 ) -> bool:
     state, index = repository.state, index_of(repository.git_dir)
     _lock(repository, index)
-    if repository.head() != step.head or facts_of(index) != prepared.before:
-        return False
-    if repository.obstacle() is not None:
+    if repository.head() != step.head or facts_of(index) != prepared.before or repository.obstacle() is not None:
         return False
     if prepared.after != prepared.before:
         io.link(str(state / OWN_LINK), str(state / PUT))
@@ -343,14 +336,10 @@ def _locked_part(
     if code and now == step.old:
         raise _refused(repository, step, err)
     # A prune that began after the branch moved removes nothing of it; of one that ended before, nothing is seen.
-    if now == step.new and (persons_command(repository.layout) is not None or _pruned(repository, step)):
+    loose = [repository.common_dir / "objects" / name[:2] / name[2:] for name in step.loose]
+    if now == step.new and (persons_command(repository.layout) is not None or not all(map(os.path.lexists, loose))):
         return not _moved_back(repository, step)
     return now == step.new
-
-
-def _pruned(repository: Repository, step: RefIndexStep) -> bool:
-    folder = repository.common_dir / "objects"
-    return not all(os.path.lexists(folder / name[:2] / name[2:]) for name in step.loose)
 
 
 def _moved_back(repository: Repository, step: RefIndexStep) -> bool:
@@ -377,18 +366,6 @@ def _refused(repository: Repository, step: RefIndexStep, err: str) -> HistoryErr
     return GitFailed(f"git update-ref failed: {err or 'no message'}", hint="run git fsck if this repeats")
 
 
-@contextmanager
-def _ref_update(repository: Repository) -> Iterator[subprocess.Popen[bytes]]:
-    """The process that will move the branch, started early so that the index is locked for less time."""
-    variables = repository.identity().committer.in_reflogs
-    with child_lock(repository.state) as held:
-        child = repository.git.open("update-ref", *_STDIN, variables=variables, keep=(held,))
-    try:
-        yield child
-    finally:
-        end(child)
-
-
 def _prepare(repository: Repository, step: RefIndexStep) -> NewIndex | None:
     """Build the new index and write the record; None if the index changed meanwhile."""
     state, index = repository.state, index_of(repository.git_dir)
@@ -396,26 +373,21 @@ def _prepare(repository: Repository, step: RefIndexStep) -> NewIndex | None:
     before = _copy(index, state / OWN_LINK)
     entries, left = _to_change(repository, step, before)
     if entries:
-        lines = b"".join(map(_line, entries.items()))
+        rows = [(f"{one.mode} {one.id}" if one else f"0 {NULL}", path) for path, one in entries.items()]
+        lines = b"".join(f"{facts}\t".encode() + path + b"\0" for facts, path in rows)
         variables = {"GIT_INDEX_FILE": str(state / OWN_LINK)}
         with child_lock(state) as held:
             repository.git.run("update-index", "-z", "--index-info", data=lines, variables=variables, keep=(held,))
         if before is not None:
             keep_date(state / OWN_LINK, before[2])
     _sync_file(state / OWN_LINK)
-    if before is not None and not _save(index, state / BEFORE, before):
-        return None
+    if before is not None:  # the person's index gets a second name, if it is still the one that was copied
+        with suppress(FileNotFoundError):
+            io.link(str(index), str(state / BEFORE))
+        if facts_of(state / BEFORE) != before:
+            return None
     _write_record(repository, step.ref, step.old or "", step.new, had_index=before is not None)
     return NewIndex(left=left, before=before, after=facts_of(state / OWN_LINK) if entries else before)
-
-
-def _save(index: Path, saved: Path, facts: Facts) -> bool:
-    """Give the person's index a second name; false if it is no longer the one that was copied."""
-    try:
-        io.link(str(index), str(saved))
-    except FileNotFoundError:
-        return False
-    return facts_of(saved) == facts
 
 
 def _to_change(
@@ -431,11 +403,6 @@ def _to_change(
             left.add(path)
             del entries[path]
     return entries, frozenset(left)
-
-
-def _line(item: tuple[bytes, TreeEntry | None]) -> bytes:
-    path, entry = item
-    return f"{entry.mode if entry else 0} {entry.id if entry else NULL}\t".encode() + path + b"\0"
 
 
 # -- the lock -----------------------------------------------------------------------------------------------------
@@ -467,21 +434,15 @@ def _copy(index: Path, target: Path) -> Facts:
         raise GitBusy("the index is not a regular file", path=str(index), hint="move it away") from error
     finally:
         os.close(source)
-    fd = io.make_file(target, os.O_WRONLY | os.O_EXCL, stat.S_IMODE(found.st_mode))
-    try:
+    with io.descriptor(io.make_file(target, os.O_WRONLY | os.O_EXCL, stat.S_IMODE(found.st_mode))) as fd:
         io.write_all(fd, data, str(target))
-    finally:
-        os.close(fd)
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _sync_file(path: Path) -> None:
     """Make a file durable; an empty one is made where there is none, as a lock needs a file to be a name of."""
-    fd = io.make_file(path, os.O_RDONLY)
-    try:
+    with io.descriptor(io.make_file(path, os.O_RDONLY)) as fd:
         io.fsync(fd, str(path))
-    finally:
-        os.close(fd)
 
 
 def _sync(repository: Repository, ref: str) -> None:
@@ -578,19 +539,16 @@ def stage(repository: Repository, contents: Mapping[str, tuple[str, bytes | None
         lines.append(b"0 " + NULL.encode() + b"\t" + name + b"\0")
         if data is not None:
             lines.append(f"{mode} {blobs[path]}\t".encode() + name + b"\0")
-    if lines:
-        wait_for_children(repository.state)  # one that was killed here may still be about to put its outcomes there
-        _update(repository, b"".join(lines))
-
-
-def _update(repository: Repository, lines: bytes) -> None:
+    if not lines:
+        return
+    wait_for_children(repository.state)  # one that was killed here may still be about to put its outcomes there
     index = index_of(repository.git_dir)
     lock = lock_of(index)
     before = facts_of(index)
     for left in reversed(range(_STAGE_TRIES)):
         try:
             with child_lock(repository.state) as held:
-                repository.git.run("update-index", "-z", "--index-info", data=lines, keep=(held,))
+                repository.git.run("update-index", "-z", "--index-info", data=b"".join(lines), keep=(held,))
         except GitFailed as error:
             reason = lock_reason(repository.layout, lock)
             if not reason and not left:
@@ -606,13 +564,6 @@ def _update(repository: Repository, lines: bytes) -> None:
 
 # -- groups ---------------------------------------------------------------------------------------------------------
 AT_MOST = 1000
-
-
-class _Mark(NamedTuple):
-    """What stays the same in a commit when it is rebased."""
-
-    author: bytes
-    message: bytes
 
 
 def not_held(repository: Repository, groups: Sequence[Group], tip: str | None, since: str = "") -> list[Group]:
@@ -631,21 +582,20 @@ def not_held(repository: Repository, groups: Sequence[Group], tip: str | None, s
     since = since if HEX.fullmatch(since) else ""
     person = repository.identity()
     marks = [_mark(commit_bytes(group, objects.EMPTY_TREE, (), person)) for group in groups]
-    found: dict[_Mark, list[str]] = {}
-    for mark, commit in _after(repository, groups, tip, since):
-        if mark in marks:
-            found.setdefault(mark, []).append(commit)
-    return [group for group, mark in zip(groups, marks, strict=True) if not _taken(repository, group, found.get(mark))]
-
-
-def _taken(repository: Repository, group: Group, commits: list[str] | None) -> bool:
-    """Whether one of the commits, newest first, holds the group; that one is taken out."""
-    for commit in reversed(commits or ()):
-        if _holds(repository, commit, group):
-            if commits is not None:
-                commits.remove(commit)
-            return True
-    return False
+    found: dict[tuple[bytes, bytes], list[str]] = {mark: [] for mark in marks}
+    known = [since] if since and holds_commit(repository, since) else []
+    # none of ours is older than its group
+    for commit in beyond(repository, [tip], known, most=AT_MOST, since=min(group.time for group in groups)):
+        if (mark := _mark(repository.object(commit).data)) in found:
+            found[mark].append(commit)
+    left = []
+    for group, mark in zip(groups, marks, strict=True):
+        holder = next((commit for commit in reversed(found[mark]) if _holds(repository, commit, group)), None)
+        if holder is None:
+            left.append(group)
+        else:
+            found[mark].remove(holder)
+    return left
 
 
 def commit_bytes(group: Group, tree: str, parents: Sequence[str], person: Identity) -> bytes:
@@ -660,17 +610,10 @@ def commit_bytes(group: Group, tree: str, parents: Sequence[str], person: Identi
     )
 
 
-def _after(repository: Repository, groups: Sequence[Group], tip: str, since: str) -> list[tuple[_Mark, str]]:
-    """The commits to look at with their marks, newest first: none of ours is older than its group."""
-    known = [since] if since and holds_commit(repository, since) else []
-    names = beyond(repository, [tip], known, most=AT_MOST, since=min(group.time for group in groups))
-    return [(_mark(repository.object(name).data), name) for name in names]
-
-
-def _mark(data: bytes) -> _Mark:
+def _mark(data: bytes) -> tuple[bytes, bytes]:
+    """Author and message of a commit: what stays the same when it is rebased."""
     head, _, message = data.partition(b"\n\n")
-    line = next((line for line in head.split(b"\n") if line.startswith(b"author ")), b"")
-    return _Mark(line, message)
+    return next((line for line in head.split(b"\n") if line.startswith(b"author ")), b""), message
 
 
 def _holds(repository: Repository, commit: str, group: Group) -> bool:
@@ -733,7 +676,11 @@ def commit(
     _finish(repository)
     until = time.monotonic() + PATIENCE
     for attempt in range(ATTEMPTS):
-        _wait(repository, until, again=attempt > 0)
+        # a step looks itself at running processes; here they are looked at where it was not taken
+        while (obstacle := repository.obstacle(processes=attempt > 0)) is not None:
+            if not obstacle.transient or time.monotonic() >= until:
+                raise GitBusy(obstacle.reason, hint="commits wait until it is over")
+            time.sleep(_SPREAD)
         head = repository.head()
         tip = _tip(repository, head, ref)
         chain = build(repository, groups, tip, since, asked)
@@ -784,7 +731,11 @@ def build(
             root = repository.root(other)
             commits.append(other)
             continue
-        _add_blobs(repository, group, changes, made, other)
+        there = repository.root(other) if other else None
+        for (parts, blob), change in zip(changes.items(), group.changes, strict=True):
+            held = objects.find(repository.read_tree, there, parts)  # of the other line, at the same path
+            if change.data is not None and (held is None or held.id != blob):
+                objects.add(made, "blob", change.data)
         after = editor.apply(root, changes)
         if after == root and not other:
             continue
@@ -795,7 +746,11 @@ def build(
         signs = asked or repository.sign != "off"  # else the import is spared
         signed = repository.signing.signed(unsigned, group.writers, asked=asked) if signs else unsigned
         commits.append(objects.add(made, "commit", signed))
-    contents = _contents(changes for _, changes in named)
+    contents: dict[bytes, frozenset[str | None]] = {}
+    for _, changes in named:
+        for parts, blob in changes.items():
+            path = b"/".join(parts)
+            contents[path] = contents.get(path, frozenset()) | {blob}
     return Chain(commits=tuple(commits), objects=made, editor=editor, root=root, contents=contents)
 
 
@@ -817,30 +772,12 @@ def _named(repository: Repository, group: Group) -> Named:
     }
 
 
-def _contents(named: Iterable[Named]) -> dict[bytes, frozenset[str | None]]:
-    """Every blob that each path was given."""
-    found: dict[bytes, set[str | None]] = {}
-    for changes in named:
-        for parts, blob in changes.items():
-            found.setdefault(b"/".join(parts), set()).add(blob)
-    return {path: frozenset(blobs) for path, blobs in found.items()}
-
-
 def _leads_there(repository: Repository, changes: Named, tip: str | None, other: str) -> bool:
     """Whether the branch need only move along the other line: it has nothing of its own, and would hold the same."""
     if tip is not None and not is_ancestor(repository, tip, other):
         return False
     after = TreeEditor(repository.read_tree, {}).apply(repository.root(tip) if tip else None, changes)
     return (after or objects.EMPTY_TREE) == repository.root(other)
-
-
-def _add_blobs(repository: Repository, group: Group, changes: Named, made: Objects, other: str) -> None:
-    """Make objects of a group's contents, but for what the other line has at the same path."""
-    there = repository.root(other) if other else None
-    for (parts, blob), change in zip(changes.items(), group.changes, strict=True):
-        known = objects.find(repository.read_tree, there, parts)
-        if change.data is not None and (known is None or known.id != blob):
-            objects.add(made, "blob", change.data)
 
 
 def _step(head: Head, ref: str, tip: str | None, chain: Chain) -> RefIndexStep:
@@ -866,14 +803,6 @@ def _tip(repository: Repository, head: Head, ref: str) -> str | None:
     if tip is None:
         raise HistoryUnavailable(f"the branch {ref.removeprefix(HEADS)} is gone", hint="commit to the current one")
     return tip
-
-
-def _wait(repository: Repository, until: float, *, again: bool) -> None:
-    """Wait until git rests. A step looks itself at running processes; here they are, where it was not taken."""
-    while (found := repository.obstacle(processes=again)) is not None:
-        if not found.transient or time.monotonic() >= until:
-            raise GitBusy(found.reason, hint="commits wait until it is over")
-        time.sleep(_SPREAD)
 
 
 def _finish(repository: Repository) -> list[StepRecord]:
