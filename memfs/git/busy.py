@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 from memfs.dataclass import NamedTuple
@@ -58,23 +58,17 @@ def running_git() -> Iterator[GitProcess]:
         me = os.geteuid()
         for name in filter(str.isdigit, os.listdir(processes)):
             try:
-                found = _git_process(processes, name, me)
+                if not _read(f"{name}/comm", processes).startswith(b"git"):
+                    continue
+                words = [os.fsdecode(word) for word in _read(f"{name}/cmdline", processes).split(b"\0")]
+                program = os.path.basename(words[0])
+                owner, folder = os.stat(name, dir_fd=processes).st_uid, os.readlink(f"{name}/cwd", dir_fd=processes)
             except OSError:  # it ended meanwhile, or is not ours to see
                 continue
-            if found is not None:
-                yield found
+            if owner == me and (program == "git" or program.startswith("git-")):
+                yield GitProcess(int(name), verb_of(words), folder)
     finally:
         os.close(processes)
-
-
-def _git_process(processes: int, name: str, owner: int) -> GitProcess | None:
-    if not _read(f"{name}/comm", processes).startswith(b"git") or os.stat(name, dir_fd=processes).st_uid != owner:
-        return None
-    words = [os.fsdecode(word) for word in _read(f"{name}/cmdline", processes).split(b"\0")]
-    program = os.path.basename(words[0])
-    if program != "git" and not program.startswith("git-"):
-        return None
-    return GitProcess(int(name), verb_of(words), os.readlink(f"{name}/cwd", dir_fd=processes))
 
 
 def users_of(*folders: str) -> list[BusyProcess]:
@@ -278,12 +272,10 @@ def let_moves_end(layout: Layout) -> None:
     if not os.path.lexists(lock) or is_own_lock(layout, lock):
         return
     end = time.monotonic() + _MOVES_END
-    while _moves(layout) and time.monotonic() < end:
+    while any(process.verb in MOVES and _in_tree(layout, process) for process in running_git()):
+        if time.monotonic() >= end:
+            return
         time.sleep(_PAUSE)
-
-
-def _moves(layout: Layout) -> bool:
-    return any(process.verb in MOVES and _in_tree(layout, process) for process in running_git())
 
 
 def _in_tree(layout: Layout, process: GitProcess) -> bool:
@@ -332,7 +324,7 @@ def refuse_kind(repository: Repository) -> None:
     Raises:
         EraseRefused: with the way out.
     """
-    for reason, hint in chain(_shared(repository), _borrowed(repository)):
+    for reason, hint in _unfit(repository):
         raise EraseRefused(reason, hint=hint)
 
 
@@ -366,8 +358,8 @@ def _running(repository: Repository) -> str:
 
 
 # -- sorts of repositories ------------------------------------------------------------------------------------------
-def _shared(repository: Repository) -> Iterator[tuple[str, str]]:
-    """Why others depend on the history, and the way out."""
+def _unfit(repository: Repository) -> Iterator[tuple[str, str]]:
+    """Why others depend on the history, or what it consists of is not all here or not as it seems, and the way out."""
     common = repository.common_dir
     others = sorted(io.listed(common / "worktrees"))
     if repository.work_tree.is_relative_to(common):
@@ -387,11 +379,6 @@ def _shared(repository: Repository) -> Iterator[tuple[str, str]]:
             "this repository is a submodule: the one above it names its commits",
             "clone it on its own, erase there, and name the new commit above",
         )
-
-
-def _borrowed(repository: Repository) -> Iterator[tuple[str, str]]:
-    """Why what history consists of is not all here or not what it seems, and the way out."""
-    common = repository.common_dir
     top = common / "objects"
     linked = any(path.is_symlink() for path in (top, *top.iterdir()))
     if linked or os.stat(top).st_dev != os.stat(repository.state).st_dev:

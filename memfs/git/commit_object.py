@@ -112,7 +112,11 @@ def parse_commit(data: bytes) -> ParsedCommit:
         name, _, value = line.partition(" ")
         if name:
             fields.setdefault(name, []).append(value)
-    paragraphs = message.decode(_encoding(fields), "replace").strip("\n").split("\n\n")
+    try:
+        text = message.decode(fields.get("encoding", ["utf-8"])[0], "replace")
+    except LookupError:  # no encoding that is known
+        text = message.decode("utf-8", "replace")
+    paragraphs = text.strip("\n").split("\n\n")
     trailers = _trailers(paragraphs[-1]) if len(paragraphs) > 1 else {}
     body = "\n\n".join(paragraphs[1 : -1 if trailers else None]).strip("\n")
     author, _ = _person(fields.get("author", [""])[0])
@@ -140,15 +144,6 @@ def reads_one_way(data: bytes) -> bool:
 def trailer_value(value: str) -> str:
     """A name as a trailer carries it: on one line, cut where it is very long."""
     return " ".join(_CONTROL.sub(" ", value).split())[:_LONGEST_VALUE]
-
-
-def _encoding(fields: Mapping[str, Sequence[str]]) -> str:
-    name = fields.get("encoding", ["utf-8"])[0]
-    try:
-        "".encode(name)
-    except LookupError:
-        return "utf-8"
-    return name
 
 
 def _trailers(paragraph: str) -> dict[str, tuple[str, ...]]:

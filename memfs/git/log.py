@@ -20,7 +20,6 @@ from memfs.errors import HistoryUnavailable, ItemTooLarge, NotRegularFile, PathE
 from memfs.fs.tree import Tree
 from memfs.git import objects
 from memfs.git.commit_object import parse_commit
-from memfs.git.layout import HEX
 from memfs.git.objects import DEEPEST, EMPTY_TREE, FILE, FOLDER, REGULAR, TreeEntry, tree_of
 from memfs.git.repository import Repository, parse_moment, since_filter
 from memfs.model.time import utc_now
@@ -140,7 +139,12 @@ def log(
     head = repository.resolve(revision) if revision else repository.head_commit()
     if head is None or limit <= 0:
         return []
-    arguments = [f"--max-count={limit}", *_since(since)]
+    arguments = [f"--max-count={limit}"]
+    if since is not None:
+        moment = since if isinstance(since, datetime) else parse_moment(since, utc_now())
+        if moment is None:
+            raise HistoryUnavailable(f"{since!a} is not a point in time", hint="2026-03-01, 7d, '3 days ago'")
+        arguments.append(since_filter(moment))
     names = [one_line(repository.full(path)) for path in (tuple(paths) or OWN_PATHS)]
     request = b"\n".join((head.encode(), b"--", *names, b""))
     out = repository.git.run("rev-list", *arguments, "--stdin", data=request)
@@ -161,15 +165,6 @@ def diff(repository: Repository, a: str, b: str | None = None, paths: Iterable[s
     after = {path: repository.blob_id(data) for path, data in contents.items()}
     made = {after[path]: data for path, data in contents.items()}
     return differences(before, after, lambda blob: made[blob] if blob in made else repository.blob(blob))
-
-
-def _since(since: str | datetime | None) -> list[str]:
-    if since is None:
-        return []
-    moment = since if isinstance(since, datetime) else parse_moment(since, utc_now())
-    if moment is None:
-        raise HistoryUnavailable(f"{since!a} is not a point in time", hint="2026-03-01, 7d, '3 days ago'")
-    return [since_filter(moment)]
 
 
 def one_line(name: bytes) -> bytes:
@@ -196,44 +191,34 @@ def _files(repository: Repository, commit: str, paths: Sequence[str]) -> dict[st
 
 def revisions(repository: Repository, commits: Sequence[str]) -> list[Revision]:
     """Some commits, by their ids, as a person reads them."""
-    changed = _changed(repository, commits)
-    found = []
-    for commit in commits:
-        read = parse_commit(repository.object(commit).data)
-        found.append(
-            Revision(
-                commit=commit,
-                short=commit[:SHORT],
-                author=read.author.name,
-                email=read.author.email,
-                committer=read.committer.name,
-                time=read.time,
-                subject=read.subject,
-                body=read.body,
-                trailers=read.trailers,
-                paths=changed.get(commit, ()),
-            )
-        )
-    return found
-
-
-def _changed(repository: Repository, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """What each commit changed below the workspace, against its first parent."""
     if not commits:
-        return {}
+        return []
     arguments = ("-r", "-z", "--root", "--no-renames", "--name-only", "--no-ext-diff", "--diff-merges=first-parent")
     out = repository.git.run("diff-tree", *arguments, "--stdin", data="\n".join((*commits, "")).encode())
-    changed: dict[str, list[str]] = {}
+    changed: dict[str, list[str]] = {commit: [] for commit in commits}
     current: list[str] = []
     for field in out.split(b"\0")[:-1]:
         name = field.decode("ascii", "replace")
-        if HEX.fullmatch(name) and name in commits:
-            current = changed.setdefault(name, [])
-            continue
-        path = repository.below(field)
-        if path is not None:
+        if name in changed:
+            current = changed[name]
+        elif (path := repository.below(field)) is not None:
             current.append(path)
-    return {name: tuple(paths) for name, paths in changed.items()}
+    read = [parse_commit(repository.object(commit).data) for commit in commits]
+    return [
+        Revision(
+            commit=commit,
+            short=commit[:SHORT],
+            author=one.author.name,
+            email=one.author.email,
+            committer=one.committer.name,
+            time=one.time,
+            subject=one.subject,
+            body=one.body,
+            trailers=one.trailers,
+            paths=tuple(changed[commit]),
+        )
+        for commit, one in zip(commits, read, strict=True)
+    ]
 
 
 def line_of(repository: Repository, paths: Iterable[str], commit: str, without: str = "") -> dict[str, list[str]]:
@@ -278,7 +263,11 @@ def snapshots(repository: Repository, commits: Sequence[str | None]) -> list[dic
     paths: set[bytes] = set()
     for root in dict.fromkeys(roots[1:]):
         paths.update(differing(repository, roots[0], root))
-    return [_entries(repository, root, paths) for root in roots]
+    made = []
+    for root in roots:
+        found = ((path, objects.find(repository.read_tree, root, tuple(path.split(b"/")))) for path in paths)
+        made.append({path: entry for path, entry in found if entry is not None and entry.mode != FOLDER})
+    return made
 
 
 def differing(repository: Repository, one: str, other: str) -> Iterator[bytes]:
@@ -312,8 +301,3 @@ def _differences(
             trees = tree_of(entries[0]), tree_of(entries[1])
             if trees[0] != trees[1]:
                 waiting.append((above + name + b"/", *trees))
-
-
-def _entries(repository: Repository, root: str, paths: set[bytes]) -> dict[bytes, TreeEntry]:
-    found = {path: objects.find(repository.read_tree, root, tuple(path.split(b"/"))) for path in paths}
-    return {path: entry for path, entry in found.items() if entry is not None and entry.mode != FOLDER}

@@ -95,11 +95,7 @@ def scrubbed(outer: Mapping[str, str], layout: Layout | None, folder: Path) -> d
     transport are switched off; and git's own writes are made durable.
     """
     inner = {name: value for name, value in _plain(outer).items() if not name.startswith("GIT_")}
-    for number, (name, value) in enumerate(SETTINGS.items()):
-        inner[f"GIT_CONFIG_KEY_{number}"] = name
-        inner[f"GIT_CONFIG_VALUE_{number}"] = value
-    inner["GIT_CONFIG_COUNT"] = str(len(SETTINGS))
-    return inner | _FIXED | _places(layout, folder)
+    return inner | _numbered(SETTINGS) | _FIXED | _places(layout, folder)
 
 
 def for_settings(outer: Mapping[str, str], layout: Layout | None, folder: Path) -> dict[str, str]:
@@ -121,12 +117,8 @@ def for_remote(outer: Mapping[str, str], git_dir: Path, objects: Path) -> dict[s
     settings = {name: value for name, value in SETTINGS.items() if name not in _FOR_REMOTES} | _AT_REMOTES
     count = outer.get("GIT_CONFIG_COUNT", "")
     first = int(count) if count.isdecimal() and len(count) < _DIGITS else 0
-    for number, (name, value) in enumerate(settings.items(), first):
-        inner[f"GIT_CONFIG_KEY_{number}"] = name
-        inner[f"GIT_CONFIG_VALUE_{number}"] = value
-    inner["GIT_CONFIG_COUNT"] = str(first + len(settings))
     places = {"GIT_DIR": str(git_dir), "GIT_OBJECT_DIRECTORY": str(objects)}
-    return inner | _FIXED | places | {"GIT_ALLOW_PROTOCOL": ":".join(PROTOCOLS)}
+    return inner | _numbered(settings, first) | _FIXED | places | {"GIT_ALLOW_PROTOCOL": ":".join(PROTOCOLS)}
 
 
 def search_path(outer: Mapping[str, str]) -> str:
@@ -137,6 +129,14 @@ def search_path(outer: Mapping[str, str]) -> str:
 def _plain(outer: Mapping[str, str]) -> dict[str, str]:
     inner = {name: value for name, value in outer.items() if name not in _DROPPED and not name.startswith("LC_")}
     return inner | {"PATH": search_path(outer)}
+
+
+def _numbered(settings: Mapping[str, str], first: int = 0) -> dict[str, str]:
+    """Settings as git takes them from its environment, behind those that are there already."""
+    made = {"GIT_CONFIG_COUNT": str(first + len(settings))}
+    for number, (name, value) in enumerate(settings.items(), first):
+        made |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return made
 
 
 def _places(layout: Layout | None, folder: Path) -> dict[str, str]:
@@ -279,7 +279,13 @@ class GitCommands:
             and kept.files == {path: facts_of(path) for path in kept.files}
         ):
             return kept.found
-        files = {path: facts_of(path) for path in self._settings_files()}
+        home = Path(os.environ.get("HOME", "/nonexistent"))
+        xdg = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+        places = [home / ".gitconfig", xdg / "git/config", Path("/etc/gitconfig")]
+        places += [Path(os.environ[name]) for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM") if name in os.environ]
+        if self.layout:
+            places += [self.layout.common_dir / "config", self.layout.git_dir / "config.worktree"]
+        files = {path: facts_of(path) for path in places}
         env = for_settings(os.environ, self.layout, self.folder)
         command = (git_program(), "config", "-z", "--show-scope", "--get-regexp", ".")
         code, out, err = finish(start(command, self.folder, env), b"", TIMEOUT)
@@ -292,13 +298,6 @@ class GitCommands:
         includes = any(name.startswith("include") for _, name, _ in found)
         self._settings = None if includes else _Settings(variables, files, found)
         return found
-
-    def _settings_files(self) -> tuple[Path, ...]:
-        home = Path(os.environ.get("HOME", "/nonexistent"))
-        xdg = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-        own = (self.layout.common_dir / "config", self.layout.git_dir / "config.worktree") if self.layout else ()
-        named = (Path(os.environ[name]) for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM") if name in os.environ)
-        return (*own, home / ".gitconfig", xdg / "git/config", Path("/etc/gitconfig"), *named)
 
     def open(
         self, verb: str, *arguments: str, variables: Mapping[str, str], keep: Sequence[int] = ()
@@ -446,23 +445,17 @@ def failure(verb: str, code: int, err: str) -> GitFailed:
 
 
 # -- GitPython ----------------------------------------------------------------------------------------------------
-@contextmanager
-def _only_this_git() -> Iterator[None]:
-    """GitPython looks for git along ``PATH`` when it is imported, and runs it: a clone may bring one."""
+@cache
+def _closed_git() -> Any:
+    # GitPython looks for git along ``PATH`` when it is imported, and runs it: a clone may bring one
     before = os.environ.get(_GITPYTHON_PROGRAM)
     os.environ[_GITPYTHON_PROGRAM] = git_program()
     try:
-        yield
+        from git import Git  # here: 90 ms that commands without a git process need not pay
     finally:
         os.environ.pop(_GITPYTHON_PROGRAM)
         if before is not None:
             os.environ[_GITPYTHON_PROGRAM] = before
-
-
-@cache
-def _closed_git() -> Any:
-    with _only_this_git():
-        from git import Git  # here: 90 ms that commands without a git process need not pay
 
     class ClosedGit(Git):
         """GitPython's runner, behind ``check`` and the scrubbed environment: of processes that are kept."""

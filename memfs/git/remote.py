@@ -232,10 +232,16 @@ class RemoteConnection:
         refused = [line for line in output.splitlines() if line.startswith("!")]
         if refused:
             reason = refused[0].rpartition("\t")[2]
-            message = reason + _remote_words(output)
+            # the reason of a hook or a protected branch is in what the remote says, and there alone
+            lines = (line.removeprefix("remote:").strip() for line in output.splitlines() if line.startswith("remote:"))
+            said = " ".join(filter(None, lines))[:_MOST_WORDS]
+            message = f"{reason}: {said}" if said else reason
             if _RACED.search(reason):
                 raise Raced(message)
-            raise PushRefused(f"{self._remote.name} does not take the push: {message}", hint=_way_out(reason, branch))
+            hint = "nothing is lost: what was merged is committed here; ask who looks after the remote"
+            if "checked out" in reason:
+                hint = f"{branch} is checked out there: make that repository bare, or sync with another branch"
+            raise PushRefused(f"{self._remote.name} does not take the push: {message}", hint=hint)
         if not any(line.startswith(("=", "*", " ")) and ref in line for line in output.splitlines()):
             raise self._failure("push", output)
 
@@ -255,8 +261,11 @@ class RemoteConnection:
         env = environment.for_remote(os.environ, self._folder, self._folder / "objects" if fetches else objects)
         if fetches:
             env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(objects)
-        command = (git_program(), verb, *arguments)
-        process = start(command, self._repository.state, env | self._shell(env))
+        # ssh is called as the person says, or else so that it never waits for an answer at the terminal
+        named = {"GIT_SSH", "GIT_SSH_COMMAND"} & env.keys()
+        if not named and not GitCommands(None, self._repository.state).settings(r"^core\.sshcommand$"):
+            env["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes"
+        process = start((git_program(), verb, *arguments), self._repository.state, env)
         try:
             code, out, err = finish(process, b"", PATIENCE)
         except GitFailed as error:
@@ -266,14 +275,6 @@ class RemoteConnection:
         if code not in accept or (code and not text.strip()):
             raise self._failure(verb, err)
         return text + (f"\n{err}" if code else "")
-
-    def _shell(self, env: Mapping[str, str]) -> dict[str, str]:
-        """How ssh is called: as the person says, or else so that it never waits for an answer at the terminal."""
-        if {"GIT_SSH", "GIT_SSH_COMMAND"} & env.keys():
-            return {}
-        if GitCommands(None, self._repository.state).settings(r"^core\.sshcommand$"):
-            return {}
-        return {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
 
     def _prepare(self, known: Iterable[str]) -> None:
         """Make the folder that takes the place of a repository again."""
@@ -311,19 +312,6 @@ def _config(remote: Remote) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _remote_words(output: str) -> str:
-    """What the remote says of a push that it refuses: the reason of a hook or a protected branch is there alone."""
-    lines = [line.removeprefix("remote:").strip() for line in output.splitlines() if line.startswith("remote:")]
-    text = " ".join(filter(None, lines))[:_MOST_WORDS]
-    return f": {text}" if text else ""
-
-
-def _way_out(reason: str, branch: str) -> str:
-    if "checked out" in reason:
-        return f"{branch} is checked out there: make that repository bare, or sync with another branch"
-    return "nothing is lost: what was merged is committed here; ask who looks after the remote"
-
-
 _NOTE = "seen.json"
 _SEEN, _RESCUE, _TRACKING = "refs/memfs/seen", "refs/memfs/rescue", "refs/remotes"
 _LARGEST = 4 << 20
@@ -356,12 +344,10 @@ class RemoteHistory:
         if not noted or seen in noted:
             return ""
         if seen:  # a sync of another working tree may have moved it, along the same line; an erase leaves no such line
-            return "" if any(self._on_one_line(seen, commit) for commit in noted) else noted[-1]
+            lines = [line for commit in noted for line in ((seen, commit), (commit, seen))]
+            return "" if any(is_ancestor(self._repository, *line) for line in lines) else noted[-1]
         # Without its ref an erase is known by what it removed: a sync that was killed has the note alone.
         return "" if holds_commit(self._repository, noted[-1]) else noted[-1]
-
-    def _on_one_line(self, one: str, other: str) -> bool:
-        return is_ancestor(self._repository, one, other) or is_ancestor(self._repository, other, one)
 
     def track(self, remote: str, branch: str, commit: str) -> None:
         """Let git's own name for the remote's branch follow."""
@@ -455,7 +441,11 @@ class RemoteHistory:
     def _noted(self) -> dict[str, tuple[str, ...]]:
         found = io.read_record(self._path, _LARGEST)
         rows = found.items() if isinstance(found, dict) else ()
-        return {name: tuple(commits) for name, commits in rows if _are_commits(commits)}
+        return {
+            name: tuple(commits)
+            for name, commits in rows
+            if isinstance(commits, list) and all(isinstance(one, str) and HEX.fullmatch(one) for one in commits)
+        }
 
     def _write(self, noted: Mapping[str, Sequence[str]]) -> None:
         io.write_file(self._path, json.dumps(noted, sort_keys=True).encode())
@@ -464,7 +454,3 @@ class RemoteHistory:
 def _seen(name: str) -> str:
     """The ref for a branch of a remote, none of which is a folder of another's: "a" may be gone, and "a/b" be there."""
     return f"{_SEEN}/{name.replace('%', '%%').replace('/', '%/')}"
-
-
-def _are_commits(found: object) -> bool:
-    return isinstance(found, list) and all(isinstance(name, str) and HEX.fullmatch(name) for name in found)

@@ -11,7 +11,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from graphlib import TopologicalSorter
@@ -70,14 +69,6 @@ class Traces:
         """The names so specific to it that they are removed from any message, not only from those about the item."""
         return tuple(name for name in self.names if len(name) >= _TELLING and _OWN.search(name))
 
-    @cached_property
-    def _any_name(self) -> re.Pattern[bytes]:
-        return _words(self.names)
-
-    @cached_property
-    def _telling_name(self) -> re.Pattern[bytes]:
-        return _words(self.telling)
-
     def quoted_in(self, data: bytes) -> bool:
         """Whether some phrase is there."""
         return any(phrase in data for phrase in self.phrases)
@@ -95,13 +86,14 @@ class Traces:
     def redact(self, text: bytes, names: bool = False) -> bytes:
         """The text without phrases and revealing names; with ``names`` without the others, too."""
         plain = self._pattern.sub(ERASED, text)
-        return (self._any_name if names else self._telling_name).sub(ERASED, plain)
+        return _words(self.names if names else self.telling).sub(ERASED, plain)
 
 
 NO_TRACES = Traces(versions=(), names=())
 
 
-def _words(names: Collection[bytes]) -> re.Pattern[bytes]:
+@cache
+def _words(names: tuple[bytes, ...]) -> re.Pattern[bytes]:
     if not names:
         return _NEVER
     words = b"|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
@@ -154,7 +146,12 @@ def edit_object(data: bytes, replaced: Mapping[str, str], traces: Traces, names:
     A parent that becomes ``NULL`` is left out.
     """
     rows, message = headers(data)
-    new = [_replace_id(line, replaced) for line in rows]
+    new = []
+    for line in rows:
+        name, _, value = line.partition(b" ")
+        old = value.decode("ascii", "replace")
+        changes = name in (b"tree", b"parent", b"object") and old in replaced
+        new.append(name + b" " + replaced[old].encode() if changes else line)
     plain = traces.redact(message, names)
     if new == rows and plain == message:
         return data
@@ -191,14 +188,6 @@ def edit_ids(text: bytes, replaced: Mapping[str, str]) -> bytes:
 def ids_in(text: bytes) -> set[str]:
     """Every object id in a text."""
     return {found.decode() for found in _ID.findall(text)}
-
-
-def _replace_id(line: bytes, replaced: Mapping[str, str]) -> bytes:
-    name, _, value = line.partition(b" ")
-    if name not in (b"tree", b"parent", b"object"):
-        return line
-    old = value.decode("ascii", "replace")
-    return name + b" " + replaced.get(old, old).encode()
 
 
 _HEADER = b"# pack-refs with: sorted \n"
@@ -681,10 +670,6 @@ class Rewriter:
         found = [path for path in (self._folder / "objects/pack").iterdir() if not path.name.startswith("tmp_")]
         return sorted(found, key=lambda path: path.suffix == ".idx")
 
-    def _packed(self) -> AbstractSet[str]:
-        """What the second repository has."""
-        return inventory(self._git, variables={"GIT_DIR": str(self._folder)}).keys()
-
     def _write_index(self, without: Collection[bytes]) -> None:
         """Copy the person's index, where there is one, without some paths and what git remembers of conflicts."""
         source, target = self._repository.git_dir / INDEX, self._folder / INDEX
@@ -776,7 +761,8 @@ class Rewriter:
         repository = self._repository
         lost = dict.fromkeys(self._survey.names.ids() - self._survey.facts.keys(), NULL)
         edit_logs(repository.layout, {**lost, **self.mapped}, self._removal.traces)
-        if not read_names(repository).ids() | staged(repository) <= self._packed():
+        packed = inventory(repository.git, variables={"GIT_DIR": str(self._folder)}).keys()
+        if not read_names(repository).ids() | staged(repository) <= packed:
             raise MovedRef
         repository.git.close()
         top = repository.common_dir / "objects"

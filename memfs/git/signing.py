@@ -130,7 +130,15 @@ def sign(data: bytes, key: Path, program: str = "") -> str:
     Raises:
         SigningFailed: the key is not there, asks for a passphrase, or ``ssh-keygen`` refuses or is not installed.
     """
-    held = ("-U",) if _held_by_agent(key) else ()
+    try:
+        begins = io.read_file(Path(os.path.realpath(key)), 1 << 16).lstrip()
+    except (FileNotFoundError, NotADirectoryError):
+        raise SigningFailed("there is no such key", path=str(key), hint="correct memfs.signingKey") from None
+    except MemfsError as error:
+        raise SigningFailed(f"the key cannot be read: {error.message}", path=str(key), hint=error.hint) from error
+    # a public key without its private one beside it: only an agent can have that
+    private = Path(str(key).removesuffix(".pub"))
+    held = ("-U",) if begins.startswith(_PUBLIC) and not (private != key and private.is_file()) else ()
     code, out, err = _run("sign", "-n", NAMESPACE, "-f", str(key), *held, data=data, program=program)
     if code or not out.startswith(BEGIN.encode()):
         reason = err.strip().splitlines()[-1] if err.strip() else f"ssh-keygen ended with {code}"
@@ -194,18 +202,6 @@ def _time_option(when: datetime) -> str:
     return f"-Overify-time={when.astimezone():%Y%m%d%H%M%S}"
 
 
-def _held_by_agent(key: Path) -> bool:
-    """Whether a file is a public key, whose private one only an agent can have."""
-    try:
-        begins = io.read_file(Path(os.path.realpath(key)), 1 << 16).lstrip()
-    except (FileNotFoundError, NotADirectoryError):
-        raise SigningFailed("there is no such key", path=str(key), hint="correct memfs.signingKey") from None
-    except MemfsError as error:
-        raise SigningFailed(f"the key cannot be read: {error.message}", path=str(key), hint=error.hint) from error
-    private = Path(str(key).removesuffix(".pub"))
-    return begins.startswith(_PUBLIC) and not (private != key and private.is_file())
-
-
 @contextmanager
 def _as_file(signature: bytes) -> Iterator[tuple[str, int]]:
     """A signature as a file that only our child can open: ``ssh-keygen`` takes it from no other place."""
@@ -231,7 +227,7 @@ def _run(
     return run(command, data, env, TIMEOUT, keep)
 
 
-OFF, TRY, REQUIRE = "off", "try", "require"
+OFF, REQUIRE = "off", "require"
 _KEYS = r"^(memfs\.(.*\.)?signingkey|user\.signingkey|gpg\.format|gpg\.ssh\.(allowedsignersfile|revocationfile))$"
 _AS_GIT = r"^(commit\.gpgsign|gpg\.format|user\.signingkey)$"
 _PROGRAMS = r"^gpg\.(.*\.)?program$"
@@ -266,11 +262,9 @@ class Signing:
         agent = sole_agent(writers)
         try:
             key = self.key_of(agent)
-            if key is None:
-                if self.mode == TRY:
-                    return commit
+            if key is None and self.mode == REQUIRE:
                 raise SigningFailed(f"there is no key that signs for {agent or 'you'}", hint=_HINT)
-            return with_signature(commit, sign(commit, key))
+            return commit if key is None else with_signature(commit, sign(commit, key))
         except SigningFailed as error:
             if self.mode == REQUIRE:
                 raise
@@ -290,7 +284,10 @@ class Signing:
                 raise SigningFailed(f"git knows no signatures of the sort {form}", field="gpg.format")
             named = programs.get(f"gpg.{form}.program") or (form == "openpgp" and programs.get("gpg.program"))
             program = find_program(named or _USUAL[form], f"install it, or set gpg.{form}.program")
-            return with_signature(commit, gpg_signature(commit, key or _committer(commit), program))
+            if not key:  # git looks for one of the committer's
+                committer = re.search(rb"^committer (.*?> )", commit, re.MULTILINE)
+                key = committer[1].decode("utf-8", "replace").strip() if committer else ""
+            return with_signature(commit, gpg_signature(commit, key, program))
         except SigningFailed as error:
             error.message = f"commit.gpgsign is set, and {error.message}"
             error.hint = f"{error.hint or _HINT_GIT}; or 'git config commit.gpgsign false'"
@@ -303,7 +300,8 @@ class Signing:
             SigningFailed: it is not named by a path.
         """
         settings = self.settings()
-        own = next((settings[name] for name in _names(agent) if name in settings), "") if agent else ""
+        names = (f"memfs.{agent}.signingkey", f"memfs.{sanitised(agent)}.signingkey")
+        own = next((settings[name] for name in names if name in settings), "") if agent else ""
         named = own or os.environ.get(SIGNING_KEY, "") or settings.get("memfs.signingkey", "")
         if not named and settings.get("gpg.format") == "ssh":
             named = settings.get("user.signingkey", "")
@@ -352,17 +350,6 @@ def _by_ssh(commit: bytes, key: str, program: str) -> str:
         file.write(f"{literal}\n")
         file.flush()
         return sign(commit, Path(file.name), found)
-
-
-def _committer(commit: bytes) -> str:
-    """Whom git looks for a key of where none is named: the committer."""
-    found = re.search(rb"^committer (.*?> )", commit, re.MULTILINE)
-    return found[1].decode("utf-8", "replace").strip() if found else ""
-
-
-def _names(agent: str) -> Iterable[str]:
-    """What the settings may call an agent's key."""
-    return dict.fromkeys((f"memfs.{agent}.signingkey", f"memfs.{sanitised(agent)}.signingkey"))
 
 
 def _path(named: str) -> Path:
