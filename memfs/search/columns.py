@@ -9,10 +9,10 @@ from __future__ import annotations
 import zlib
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
-from itertools import accumulate, chain, compress, count, groupby, repeat
+from itertools import accumulate, chain, compress, count, repeat
 from operator import add
 from pathlib import Path
 from types import MappingProxyType
@@ -63,22 +63,6 @@ def unpack(data: bytes) -> dict[str, bytes | memoryview]:
     return found
 
 
-def pack_numbers(numbers: array[Any]) -> bytes:
-    """Numbers, in as few bytes each as they all fit in."""
-    code = numbers.typecode
-    if code != "d" and min(numbers, default=0) >= 0:
-        most = max(numbers, default=0)
-        code = "B" if most < 1 << 8 else "H" if most < 1 << 16 else "I" if most < 1 << 32 else code
-    return code.encode() + _squeezed(array(code, numbers).tobytes())
-
-
-def unpack_numbers(data: bytes | memoryview) -> array[Any]:
-    """The numbers again; their type may be a narrower one."""
-    numbers: array[Any] = array(chr(data[0]))
-    numbers.frombytes(_whole(data[1:]))
-    return numbers
-
-
 def _squeezed(data: bytes, most: float = 0.25) -> bytes:
     """Bytes compressed where no more than a share is left of them: else reading them takes more than it is worth."""
     small = zlib.compress(data, 1) if len(data) > _SMALL else data
@@ -106,12 +90,15 @@ class Paths:
         self._heads, self._counts, self._stems = heads, counts, stems
         self._tables: dict[tuple[str, str], dict[str, int]] = {}
         self._cut: dict[int, list[str]] = {}
+        # by whether case is folded: what was asked for, the text of all ids, and their table
         self._sought: tuple[dict[str, int | None], ...] = ({}, {})
+        self._texts: dict[bool, str] = {}
+        self._by_id: dict[bool, dict[str, int]] = {}
         self._asked = 0
+        self._places: dict[str, int] = {}
 
-    @classmethod
-    def of(cls, paths: Iterable[str]) -> Paths:
-        """Those in an iterable."""
+    def followed_by(self, paths: Iterable[str]) -> Paths:
+        """These, and others after them."""
         heads: list[tuple[str, str]] = []
         runs: list[list[str]] = []
         for path in paths:
@@ -122,14 +109,8 @@ class Paths:
                 heads.append(head)
                 runs.append([])
             runs[-1].append(stem)
-        return cls(heads, list(map(len, runs)), list(map(_NUL.join, runs)))
-
-    def followed_by(self, other: Paths) -> Paths:
-        """These, and others after them."""
-        if not self._heads or not other._heads:
-            return self if self._heads else other
-        counts, stems = [*self._counts, *other._counts], [*self._stems, *other._stems]
-        return Paths([*self._heads, *other._heads], counts, stems)
+        stems = [*(self._stems if self._heads else ()), *map(_NUL.join, runs)]
+        return Paths([*self._heads, *heads], [*self._counts, *map(len, runs)], stems)
 
     def pack(self) -> bytes:
         """Them as bytes."""
@@ -146,9 +127,6 @@ class Paths:
         return cls(
             [tuple(heads[code]) for code in codes], counts, str(data[start:], "utf-8", "surrogatepass").split("/")
         )
-
-    def __len__(self) -> int:
-        return sum(self._counts)
 
     @cached_property
     def all(self) -> list[str]:
@@ -168,6 +146,7 @@ class Paths:
         at.
         """
         if self._asked >= _MOST_ASKED:
+            self._places = self._places or dict(zip(self.all, count(), strict=False))
             return self._places.get(path)
         self._asked += 1
         folder, slash, name = path.rpartition("/")
@@ -188,53 +167,30 @@ class Paths:
         """
         sought = self._sought[folded]
         if len(sought) > _MOST_SOUGHT:
-            return (self._folded if folded else self._by_id).get(key)
+            if folded not in self._by_id:
+                keys = map(str.casefold, self.ids) if folded else self.ids
+                self._by_id[folded] = dict(zip(keys, count(), strict=False))
+            return self._by_id[folded].get(key)
         if key not in sought:
-            text = self._text_folded if folded else self._text
+            if folded not in self._texts:
+                text = f"\0{_NUL.join(self._stems)}\0"
+                self._texts[folded] = text.casefold() if folded else text
+            text = self._texts[folded]
             at = text.rfind(f"\0{key}\0") if key else -1
             sought[key] = text.count(_NUL, 0, at) if at >= 0 else None
         return sought[key]
 
-    @cached_property
-    def _text(self) -> str:
-        return f"\0{_NUL.join(self._stems)}\0"
-
-    @cached_property
-    def _text_folded(self) -> str:
-        return self._text.casefold()
-
-    @cached_property
-    def _by_id(self) -> dict[str, int]:
-        return dict(zip(self.ids, count(), strict=False))
-
-    @cached_property
-    def _folded(self) -> dict[str, int]:
-        return {key.casefold(): place for place, key in enumerate(self.ids)}
-
-    def id(self, place: int) -> str:
-        """One of the ids; a few are read without making them all."""
-        run = bisect_right(self._starts, place) - 1
-        if run not in self._cut:
-            self._cut[run] = self._stems[run].split(_NUL)
-        return self._cut[run][place - self._starts[run]]
-
     def named(self, places: Iterable[int]) -> list[tuple[str, str]]:
-        """Some of the ids and paths, read in the same way."""
+        """Some of the ids and paths; a few are read without making them all."""
         found, starts, cut, heads = list[tuple[str, str]](), self._starts, self._cut, self._heads
         for place in places:
             run = bisect_right(starts, place) - 1
-            stem = cut[run][place - starts[run]] if run in cut else self.id(place)
+            if (stems := cut.get(run)) is None:
+                stems = cut[run] = self._stems[run].split(_NUL)
+            stem = stems[place - starts[run]]
             folder, suffix = heads[run]
             found.append((stem, f"{folder}{stem}{suffix}"))
         return found
-
-    def path(self, place: int) -> str:
-        """One of the paths."""
-        return self.named([place])[0][1]
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return dict(zip(self.all, range(len(self)), strict=True))
 
     @cached_property
     def _runs(self) -> dict[tuple[str, str], list[tuple[int, str]]]:
@@ -255,7 +211,6 @@ _NUMBERS = {"time": "q", "importance": "d", "sequence": "q", "asks": "B", "pinne
 _STAMPED = {"size": "q", "mtime": "q", "later": "q", "inode": "Q", "checked": "q"}
 """The numbers of a stamp, in the same way; of times but the first how much later each is."""
 _TYPES = _NUMBERS | _STAMPED
-_OWN = ("passage", "length", "dead", "newest", "talks")
 _DIGEST = 20  # bytes of git's ids
 UNSTAMPED = Stamp(0, 0, 0, 0, "0" * 2 * _DIGEST, 0)
 """Of an item whose file was not looked at."""
@@ -285,20 +240,20 @@ def _stamp_numbers(stamp: Stamp) -> tuple[int, int, int, int, int]:
 
 def _column(section: str) -> cached_property[array[Any]]:
     """A section of numbers as a property."""
-    return cached_property(lambda columns: unpack_numbers(columns._parts[section]))
+    return cached_property(lambda columns: columns._numbers(section))
 
 
 class DocumentColumns:
     """The rows of documents 0 to n-1. One that was removed keeps its number, which is not used again.
 
-    An item is known by the number of its first passage; the others follow it.
+    An item is known by the number of its first passage; the others follow it. Without any parts there are no documents.
     """
 
     def __init__(self, parts: Mapping[str, bytes | memoryview]) -> None:
         self._parts = parts
         self._passing: tuple[Filter, frozenset[int]] | None = None
         self._by_filter: dict[Filter, array[int]] = {}
-        self._made: dict[int, Stamp] = {}
+        self._made: dict[str, Stamp] = {}
 
     @classmethod
     def read(cls, folder: Path) -> DocumentColumns:
@@ -310,29 +265,7 @@ class DocumentColumns:
         try:
             return cls(unpack(io.read_file(folder / COLUMNS)))
         except FileNotFoundError:
-            return cls.none()
-
-    @classmethod
-    def none(cls) -> DocumentColumns:
-        """The columns of no documents."""
-        numbers, names = dict.fromkeys((*_TYPES, *_OWN, *_CODED), array("B")), dict.fromkeys(_CODED, ())
-        return cls._of(numbers, names, Paths.of(()), {"contexts": (), "tags": ()}, b"")
-
-    @classmethod
-    def _of(
-        cls,
-        numbers: Mapping[str, array[Any]],
-        names: Mapping[str, Iterable[str]],
-        paths: Paths,
-        lines: Mapping[str, Collection[str]],
-        blobs: bytes,
-    ) -> DocumentColumns:
-        parts = {"blobs": blobs} | {name: pack_numbers(column) for name, column in numbers.items()}
-        parts |= {f"{name}.names": _squeezed(json.dumps(list(values)).encode()) for name, values in names.items()}
-        for name, texts in lines.items():
-            parts[name] = _squeezed("\n".join(texts if any(texts) else ()).encode("ascii"), most=0.6)  # read seldom
-        parts["paths"] = paths.pack()
-        return cls({name: memoryview(data) for name, data in parts.items()})
+            return cls({})
 
     def with_changes(
         self, rows: Sequence[DocumentRow], dead: Iterable[int], restamped: Mapping[int, Stamp]
@@ -351,7 +284,7 @@ class DocumentColumns:
         added |= zip(_STAMPED, map(list, zip(*[_stamp_numbers(one.stamp) for one in rows], strict=True)), strict=False)
         names: dict[str, dict[str, int]] = {}
         for name in _CODED:
-            codes = names[name] = {value: code for code, value in enumerate(self._names(name))}
+            codes = names[name] = {value: code for code, value in enumerate(self._coded[name][0])}
             added[name] = [codes.setdefault(getattr(row, name), len(codes)) for row in items]
         numbers = {name: array(_TYPES.get(name, "I"), self._numbers(name)) for name in (*added, *_STAMPED)}
         for number, stamp in restamped.items():
@@ -359,7 +292,6 @@ class DocumentColumns:
                 numbers[name][number] = value
         for name, column in added.items():
             numbers[name].extend(column)
-        blobs = bytes(self._parts["blobs"]) + bytes.fromhex("".join([one.stamp.blob for one in rows]))
         ids = [*self.ids, *(row.id for row in items)]
         times, sessions, sequences, gone = (
             numbers["time"],
@@ -372,13 +304,22 @@ class DocumentColumns:
         numbers["dead"] = array("I", sorted(gone))
         numbers["newest"] = array("I", sorted(live, key=lambda number: (-times[number], ids[number])))
         numbers["talks"] = array("I", sorted(placed, key=lambda number: (sessions[number], sequences[number])))
-        paths = self._paths.followed_by(Paths.of([row.path for row in items]))
         none = [""] * len(self)
         lines = {
             "contexts": (self._contexts or none) + [_line(row.context) if row.context else "" for row in items],
             "tags": (self._tags or none) + ["".join(map(_tagged, row.tags)) for row in items],
         }
-        return self._of(numbers, names, paths, lines, blobs)
+        blobs = bytes(self._parts.get("blobs", b"")) + bytes.fromhex("".join([one.stamp.blob for one in rows]))
+        parts = {"blobs": blobs, "paths": self._paths.followed_by([row.path for row in items]).pack()}
+        parts |= {f"{name}.names": _squeezed(json.dumps(list(values)).encode()) for name, values in names.items()}
+        for name, texts in lines.items():
+            parts[name] = _squeezed("\n".join(texts if any(texts) else ()).encode("ascii"), most=0.6)  # read seldom
+        for name, held in numbers.items():  # in as few bytes each as they all fit in
+            code, most = held.typecode, max(held, default=0)
+            if code != "d" and min(held, default=0) >= 0:
+                code = "B" if most < 1 << 8 else "H" if most < 1 << 16 else "I" if most < 1 << 32 else code
+            parts[name] = code.encode() + _squeezed(array(code, held).tobytes())
+        return DocumentColumns(parts)
 
     def pack(self) -> bytes:
         """The columns as bytes."""
@@ -386,15 +327,15 @@ class DocumentColumns:
 
     # -- columns ----------------------------------------------------------------------------------------------------
     def _numbers(self, name: str) -> array[Any]:
-        return unpack_numbers(self._parts[name])
-
-    def _names(self, name: str) -> list[str]:
-        names: list[str] = json.loads(bytes(_whole(self._parts[f"{name}.names"])))
-        return names
+        """A section of numbers; their type may be a narrower one than they had."""
+        data = self._parts.get(name, b"B-")
+        numbers: array[Any] = array(chr(data[0]))
+        numbers.frombytes(_whole(data[1:]))
+        return numbers
 
     @cached_property
     def _paths(self) -> Paths:
-        return Paths.unpack(self._parts["paths"])
+        return Paths.unpack(self._parts["paths"]) if self._parts else Paths((), (), ())
 
     @property
     def paths(self) -> list[str]:
@@ -448,7 +389,7 @@ class DocumentColumns:
 
     def path(self, number: int) -> str:
         """The path of an item."""
-        return self._paths.path(number)
+        return self._paths.named([number])[0][1]
 
     @cached_property
     def firsts(self) -> dict[int, int]:
@@ -473,12 +414,13 @@ class DocumentColumns:
 
     def _lines(self, section: str) -> list[str]:
         """Texts in ASCII without line ends, one for each document; none where all are empty."""
-        text = str(_whole(self._parts[section]), "ascii")
+        text = str(_whole(self._parts.get(section, _PLAIN)), "ascii")
         return text.split("\n") if text else []
 
     @cached_property
     def _coded(self) -> dict[str, tuple[list[str], array[int]]]:
-        return {name: (self._names(name), self._numbers(name)) for name in _CODED}
+        names = {name: _whole(self._parts.get(f"{name}.names", b"-[]")) for name in _CODED}
+        return {name: (json.loads(bytes(text)), self._numbers(name)) for name, text in names.items()}
 
     def __len__(self) -> int:
         return len(self._passages)
@@ -492,7 +434,7 @@ class DocumentColumns:
     @cached_property
     def blobs(self) -> list[str]:
         """Content ids by document number."""
-        digits, width = self._parts["blobs"].hex(), 2 * _DIGEST
+        digits, width = self._parts.get("blobs", b"").hex(), 2 * _DIGEST
         return [digits[at : at + width] for at in range(0, len(digits), width)]
 
     def blob(self, number: int) -> str:
@@ -500,35 +442,37 @@ class DocumentColumns:
         return self._parts["blobs"][number * _DIGEST : (number + 1) * _DIGEST].hex()
 
     @cached_property
-    def _stamped(self) -> list[array[Any]]:
+    def stamped(self) -> list[array[Any]]:
+        """The numbers of the stamps: sizes, mtimes, how much later the ctimes are, inodes, and how much later each was
+        read.
+        """
         return [self._numbers(name) for name in _STAMPED]
-
-    @property
-    def last_change(self) -> int:
-        """The latest ctime of any file, removed ones included."""
-        _, mtimes, later, *_ = self._stamped
-        return max(map(add, mtimes, later), default=0)
 
     def facts(self, number: int) -> tuple[int, int, int, int, int]:
         """Size, times and inode of an item's file, and when it was read."""
-        sizes, mtimes, later, inodes, checked = self._stamped
+        sizes, mtimes, later, inodes, checked = self.stamped
         mtime = mtimes[number]
         ctime = mtime + later[number]
         return sizes[number], mtime, ctime, inodes[number], ctime + checked[number]
 
-    def stamp(self, number: int) -> Stamp:
-        """The stamp of an item's file."""
-        made = self._made.get(number)
-        if made is None:  # a resident is asked for those of some files again and again
+    def stamp(self, path: str) -> Stamp | None:
+        """The stamp of the live item's file at a path, None where there is none."""
+        made = self._made.get(path)  # a resident is asked for those of some files again and again
+        if made is None and (number := self.number_at(path)) is not None:
             size, mtime, ctime, inode, checked = self.facts(number)
             if len(self._made) >= _MOST_MADE:
                 self._made.clear()
-            made = self._made[number] = Stamp(size, mtime, ctime, inode, self.blob(number), checked)
+            made = self._made[path] = Stamp(size, mtime, ctime, inode, self.blob(number), checked)
         return made
 
     # -- rows -------------------------------------------------------------------------------------------------------
-    def candidates(self, numbers: Sequence[int], found: Iterable[Found] = repeat(_LISTED)) -> list[Candidate]:
-        """Items as answers, given their numbers and what a search found of each."""
+    def candidates(
+        self,
+        numbers: Sequence[int],
+        found: Iterable[Found] = repeat(_LISTED),
+        named: Iterable[tuple[str, str]] | None = None,
+    ) -> list[Candidate]:
+        """Items as answers, given their numbers, what a search found of each, and their ids and paths, if known."""
         new = tuple.__new__  # of all fields, without a call of Python's own
         times, importances, sequences = self.times, self._importances, self._sequences
         contexts, asks, pinned = self._contexts, self._asks, self._pinned
@@ -542,17 +486,32 @@ class DocumentColumns:
                 role[0][role[1][number]], asks[number] == 1, pinned[number] == 1, 0.0, *rest,
             ))
             for number, (id_, path), (similarity, *rest) in zip(
-                numbers, self._paths.named(numbers), found, strict=False
+                numbers, named or self._paths.named(numbers), found, strict=False
             )
         ]  # fmt: skip
 
     # -- selecting --------------------------------------------------------------------------------------------------
     def select(self, numbers: Iterable[int], wanted: Filter) -> list[int]:
         """Those of the documents that pass every filter, in the order given."""
-        chosen = numbers if isinstance(numbers, range) else list(numbers)
-        for test in self._tests(wanted):
-            chosen = test(chosen)
-        return list(chosen)
+        chosen = list(numbers)
+        coded = (wanted.types, wanted.agents, wanted.sessions, wanted.phases)
+        for name, names in zip(("type", "agent", "session", "phase"), coded, strict=True):
+            if names:
+                known, codes = self._coded[name]
+                passing = frozenset(code for code, text in enumerate(known) if text in names)
+                chosen = [*compress(chosen, map(passing.__contains__, map(codes.__getitem__, chosen)))]
+        for tag in wanted.tags:
+            tags, written = self._tags, _tagged(tag)
+            chosen = [number for number in chosen if written in tags[number]] if tags else []
+        if wanted.since is not None or wanted.until is not None:
+            times = self.times
+            low = -(1 << 63) if wanted.since is None else wanted.since
+            high = (1 << 63) if wanted.until is None else wanted.until
+            chosen = [number for number in chosen if low <= times[number] <= high]
+        if wanted.path:
+            paths, prefix = self.paths, wanted.path
+            chosen = [number for number in chosen if (paths[number] + "/").startswith(prefix)]
+        return chosen
 
     def latest(self, wanted: Filter, hidden: Collection[int], limit: int) -> list[int]:
         """The newest live documents that pass every filter and are not hidden."""
@@ -591,19 +550,20 @@ class DocumentColumns:
         if wanted == EVERYTHING:
             return None
         if self._passing is None or self._passing[0] != wanted:
-            self._passing = wanted, frozenset(self._passages_of(self._within(wanted)))
+            coded = wanted._replace(since=None, until=None, tags=frozenset(), path="")
+            newest = self._by_filter.get(coded)
+            if newest is None:
+                if len(self._by_filter) >= _MOST_FILTERS:
+                    self._by_filter.clear()
+                newest = self._by_filter[coded] = array("I", self.select(self.newest, coded))
+            items: Iterable[int] = self._of_time(newest, wanted)
+            if wanted.tags or wanted.path:
+                items = self.select(items, wanted)
+            held = frozenset(items)
+            if self.firsts:  # the other passages of these items
+                held = held.union(number for number, first in self.firsts.items() if first in held)
+            self._passing = wanted, held
         return self._passing[1]
-
-    def _within(self, wanted: Filter) -> Sequence[int]:
-        """The live items that pass every filter."""
-        coded = wanted._replace(since=None, until=None, tags=frozenset(), path="")
-        newest = self._by_filter.get(coded)
-        if newest is None:
-            if len(self._by_filter) >= _MOST_FILTERS:
-                self._by_filter.clear()
-            newest = self._by_filter[coded] = array("I", self.select(self.newest, coded))
-        found = self._of_time(newest, wanted)
-        return self.select(found, wanted) if wanted.tags or wanted.path else found
 
     def _of_time(self, newest: array[int], wanted: Filter) -> array[int]:
         """Those of the documents, which are ordered from the newest, that are of the wanted time."""
@@ -611,13 +571,6 @@ class DocumentColumns:
         start = 0 if wanted.until is None else bisect_left(newest, -wanted.until, key=lambda one: -times[one])
         end = None if wanted.since is None else bisect_right(newest, -wanted.since, start, key=lambda one: -times[one])
         return newest[start:end]
-
-    def _passages_of(self, items: Sequence[int]) -> Iterable[int]:
-        """The documents of some items."""
-        if not self.firsts:
-            return items
-        held = frozenset(items)
-        return held.union(number for number, first in self.firsts.items() if first in held)
 
     def best(self, found: PassageScores[int], without: Iterable[int], limit: int) -> list[Candidate]:
         """The best of the scored items but some, best first, ties by id."""
@@ -628,52 +581,13 @@ class DocumentColumns:
         if len(numbers) > limit:
             least = nlargest(limit, map(scores.__getitem__, numbers))[-1]
             numbers = [number for number in numbers if scores[number] >= least]
-        numbers.sort(key=scores.__getitem__, reverse=True)
-        if len({*map(scores.__getitem__, numbers)}) < len(numbers):
-            alike = [[*tied] for _, tied in groupby(numbers, scores.__getitem__)]
-            numbers = [one for tied in alike for one in (tied if len(tied) == 1 else sorted(tied, key=self._paths.id))]
-        del numbers[limit:]
+        rows = [(-scores[one], *named, one) for one, named in zip(numbers, self._paths.named(numbers), strict=True)]
+        rows.sort()
+        del rows[limit:]
+        numbers = [one for *_, one in rows]
         words, best = found.words(numbers), found.best
-        return self.candidates(numbers, [(scores[one], best.get(one, one) - one, *words[one]) for one in numbers])
-
-    def _tests(self, wanted: Filter) -> Iterable[Callable[[Sequence[int]], list[int]]]:
-        for name, names in (
-            ("type", wanted.types),
-            ("agent", wanted.agents),
-            ("session", wanted.sessions),
-            ("phase", wanted.phases),
-        ):
-            if names:
-                yield self._coded_test(name, names)
-        for tag in wanted.tags:
-            yield self._tag_test(_tagged(tag))
-        if wanted.since is not None or wanted.until is not None:
-            times = self.times
-            low = -(1 << 63) if wanted.since is None else wanted.since
-            high = (1 << 63) if wanted.until is None else wanted.until
-            yield lambda numbers: [number for number in numbers if low <= times[number] <= high]
-        if wanted.path:
-            paths, prefix = self.paths, wanted.path
-            yield lambda numbers: [number for number in numbers if (paths[number] + "/").startswith(prefix)]
-
-    def _coded_test(self, name: str, names: Collection[str]) -> Callable[[Sequence[int]], list[int]]:
-        known, codes = self._coded[name]
-        passing = frozenset(code for code, text in enumerate(known) if text in names)
-        if codes.itemsize == 1:
-            table = bytearray(256)
-            for code in passing:
-                table[code] = 1
-            passes = codes.tobytes().translate(table)
-        else:
-            passes = bytes(map(passing.__contains__, codes))
-        everything = range(len(codes))
-        return lambda numbers: [
-            *compress(numbers, passes if numbers == everything else map(passes.__getitem__, numbers))
-        ]
-
-    def _tag_test(self, tag: str) -> Callable[[Sequence[int]], list[int]]:
-        tags = self._tags
-        return lambda numbers: [number for number in numbers if tag in tags[number]] if tags else []
+        facts = [(scores[one], best.get(one, one) - one, *words[one]) for one in numbers]
+        return self.candidates(numbers, facts, [(id_, path) for _, id_, path, _ in rows])
 
 
 def _line(value: object) -> str:
@@ -726,10 +640,7 @@ class StampTable(Mapping[str, Stamp]):
 
     def stamp(self, path: str) -> Stamp | None:
         """The stamp of a path, None where it is unknown."""
-        if path in self._over:
-            return self._over[path]
-        number = self.columns.number_at(path)
-        return None if number is None else self.columns.stamp(number)
+        return self._over[path] if path in self._over else self.columns.stamp(path)
 
     def stamps(self, paths: Iterable[str]) -> dict[str, Stamp]:
         """The stamps of those of the paths that are known."""
@@ -757,7 +668,8 @@ class StampTable(Mapping[str, Stamp]):
 
     def newest(self) -> int:
         """The time of the latest change of any file, as the system counts its nanoseconds; removed ones may count."""
-        return max(self.columns.last_change, max((stamp.ctime_ns for stamp in self._over.values() if stamp), default=0))
+        _, mtimes, later, *_ = self.columns.stamped
+        return max((*map(add, mtimes, later), *(stamp.ctime_ns for stamp in self._over.values() if stamp)), default=0)
 
     def blobs(self) -> Iterator[tuple[str, str]]:
         """Every path with its content's id."""
@@ -790,5 +702,5 @@ class StampTable(Mapping[str, Stamp]):
         return "" if path in self._over else path
 
 
-NO_STAMPS = StampTable(DocumentColumns.none())
+NO_STAMPS = StampTable(DocumentColumns({}))
 """Nothing is known."""

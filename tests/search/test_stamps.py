@@ -49,7 +49,7 @@ def again(kept: DocumentColumns) -> StampTable:
 def test_a_table_comes_back_as_it_went(entries: dict[str, Stamp]) -> None:
     """Whatever paths and stamps, packing and unpacking changes nothing; undecodable names included."""
     entries = one_each(entries)
-    table = again(changed(DocumentColumns.none(), (), entries))
+    table = again(changed(DocumentColumns({}), (), entries))
     assert dict(table) == entries
     assert list(table.ids()) == [(path, stem_of(path)) for path in table]
 
@@ -64,7 +64,7 @@ def test_a_changed_table_has_what_is_left_and_what_came(
     gone = [*list(before)[::3], *(path for path in gone if path in before)]
     taken = {stem_of(path) for path in (*gone, *after)}
     expected = {path: entry for path, entry in before.items() if stem_of(path) not in taken} | after
-    table = again(changed(changed(DocumentColumns.none(), (), before), gone, after))
+    table = again(changed(changed(DocumentColumns({}), (), before), gone, after))
     assert (dict(table), len(table)) == (expected, len(expected))
     assert dict(table.ids()) == {path: stem_of(path) for path in expected}
     assert {path: table.blob(path) for path in expected} == dict(table.blobs())
@@ -74,7 +74,7 @@ def test_a_changed_table_has_what_is_left_and_what_came(
 def test_a_file_that_was_looked_at_again_has_its_new_stamp() -> None:
     """Its document stays; the next process knows the stamp that was made last."""
     stamps = [Stamp(number, number, number, number, "0" * 39 + "a", number) for number in (1, 5)]
-    kept = changed(DocumentColumns.none(), (), {"a/x.yaml": stamps[0], "a/y.yaml": stamps[0]})
+    kept = changed(DocumentColumns({}), (), {"a/x.yaml": stamps[0], "a/y.yaml": stamps[0]})
     number = kept.number_at("a/y.yaml")
     assert number is not None
     assert dict(again(kept.with_changes([], [], {number: stamps[1]}))) == dict(
@@ -104,7 +104,7 @@ def test_cut_sections_are_refused() -> None:
 def test_changes_make_a_new_table() -> None:
     """Removing, replacing and adding leaves the old columns as they were; who was added last holds an id."""
     stamps = [Stamp(number, number, number, number, f"{number:040x}", number) for number in range(4)]
-    old = changed(DocumentColumns.none(), (), {"a/x.yaml": stamps[0], "a/y.yaml": stamps[1]})
+    old = changed(DocumentColumns({}), (), {"a/x.yaml": stamps[0], "a/y.yaml": stamps[1]})
     new = changed(old, ["a/y.yaml"], {"b/x.yaml": stamps[3]})
     assert dict(StampTable(old)) == {"a/x.yaml": stamps[0], "a/y.yaml": stamps[1]}
     assert dict(StampTable(new)) == {"b/x.yaml": stamps[3]}
@@ -115,7 +115,7 @@ def test_changes_make_a_new_table() -> None:
 def test_whatever_byte_is_flipped_columns_are_refused(tmp_path: Path) -> None:
     """Damage is found when columns are read, so that the index is made again, and never when they are used."""
     stamps = [Stamp(number, number, number, number, "0" * 39 + "a", number) for number in range(2)]
-    data = changed(DocumentColumns.none(), (), dict(zip(("a/x.yaml", "b/\u00e4.yaml"), stamps, strict=True))).pack()
+    data = changed(DocumentColumns({}), (), dict(zip(("a/x.yaml", "b/\u00e4.yaml"), stamps, strict=True))).pack()
     for place, bit in product(range(len(data)), range(8)):
         (tmp_path / columns.COLUMNS).write_bytes(data[:place] + bytes([data[place] ^ 1 << bit]) + data[place + 1 :])
         with pytest.raises(IndexUnavailable):
