@@ -507,7 +507,7 @@ class Workspace:
         return Cleaner(store=self.store, parts=self.parts, more=self._more_cleanup)
 
     def _more_cleanup(self) -> Mapping[str, Act]:
-        return self.states.archiver.steps() if has_states(self.parts.seen) else {}
+        return {"archived iterations": self.states.archiver.clean} if has_states(self.parts.seen) else {}
 
     def _keep_up(self) -> None:
         if self.settings.backup.interval_hours:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import string
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from memfs.state.metrics import Load, direction, short, slope, summary
 from memfs.state.reader import DocumentChange
 
 if TYPE_CHECKING:
-    from memfs.state.reader import StateDocument, StateReader
+    from memfs.state.reader import StateReader
 
 
 MOST = 200
@@ -113,27 +113,25 @@ def trends_of(reviews: Mapping[int, Sequence[PatternName]]) -> tuple[PatternTren
     for iteration in sorted(reviews):
         for pattern in reviews[iteration]:
             seen.setdefault(pattern.key, {})[iteration] = pattern
-    trends = [_trend(by, sorted(reviews)) for by in seen.values()]
+    trends = []
+    for by in seen.values():
+        first, last = min(by), max(by)
+        counts = {iteration: one.count for iteration, one in by.items()}
+        points = [(float(number), float(counts.get(number, 0))) for number in sorted(reviews) if number >= first]
+        trend = PatternTrend(
+            name=by[last].name,
+            first_seen=first,
+            last_seen=last,
+            counts=counts,
+            total=sum(counts.values()),
+            reviews=len(counts),
+            slope=slope(points),
+            direction="new" if first == max(reviews) else direction(points),
+            names=tuple(dict.fromkeys(one.name for one in by.values())),
+            details=by[last].details,
+        )
+        trends.append(trend)
     return tuple(sorted(trends, key=lambda trend: (-trend.total, -trend.last_seen, trend.name)))
-
-
-def _trend(by: Mapping[int, PatternName], iterations: Sequence[int]) -> PatternTrend:
-    first, last = min(by), max(by)
-    counts = {iteration: one.count for iteration, one in by.items()}
-    points = [(float(iteration), float(counts.get(iteration, 0))) for iteration in iterations if iteration >= first]
-    is_new = first == iterations[-1]
-    return PatternTrend(
-        name=by[last].name,
-        first_seen=first,
-        last_seen=last,
-        counts=counts,
-        total=sum(counts.values()),
-        reviews=len(counts),
-        slope=slope(points),
-        direction="new" if is_new else direction(points),
-        names=tuple(dict.fromkeys(one.name for one in by.values())),
-        details=by[last].details,
-    )
 
 
 def pattern_trends(reader: StateReader) -> TrendReport:
@@ -219,76 +217,63 @@ def hypothesis_history(reader: StateReader, hypothesis: str) -> HypothesisHistor
     reader.catch_up()
     gathered = reader.gather(StateQuery(kinds=HYPOTHESIS_KINDS, names=(hypothesis,)))
     missing = [f"{path} cannot be read: {reason}" for path, reason in gathered.problems.items()]
-    walk = _Walk(reader)
-    ancestors = walk.relatives(hypothesis, walk.parents)
-    descendants = walk.relatives(hypothesis, walk.children)
-    if walk.cut:
+    ancestors, some = _relatives(reader, hypothesis, parents=True)
+    descendants, others = _relatives(reader, hypothesis, parents=False)
+    if some or others:
         missing.append(f"only {_MOST_RELATIVES} relatives were followed")
+    versions = []
+    for one in sorted(gathered.documents, key=lambda one: version_order(one.facts)):
+        fields = {field: getattr(one.facts, field) for field in ("iteration", "timestamp", "path", *_OF_FACTS)}
+        versions.append(HypothesisVersion(id=one.facts.name, document=one.values, **fields))
     return HypothesisHistory(
         id=hypothesis,
-        versions=tuple(_version(one) for one in sorted(gathered.documents, key=lambda one: version_order(one.facts))),
+        versions=tuple(versions),
         ancestors=ancestors,
         descendants=descendants,
         missing=tuple(missing),
     )
 
 
-class _Walk:
-    """Follows parents and children from what is known of the documents; each relative is met once."""
+def _relatives(reader: StateReader, origin: str, *, parents: bool) -> tuple[tuple[Relative, ...], bool]:
+    """Whom any version of a hypothesis names as parents, or who names it as one, and so on, nearest first.
 
-    def __init__(self, reader: StateReader) -> None:
-        self._find = reader.index.find
-        self.cut = False
-
-    def relatives(self, origin: str, step: Callable[[str], Iterable[str]]) -> tuple[Relative, ...]:
-        """All that a step leads to, again and again, nearest first."""
-        steps = {origin: 0}
-        via: dict[str, list[str]] = {}
-        edge = [origin]
-        while edge:
-            further: list[str] = []
-            for name in edge:
-                for found in step(name):
-                    if found not in steps:
-                        if len(steps) > _MOST_RELATIVES:
-                            self.cut = True
-                            continue
-                        steps[found] = steps[name] + 1
-                        further.append(found)
-                    if steps[found] == steps[name] + 1:
-                        via.setdefault(found, []).append(name)
-            edge = sorted(further)
-        ordered = sorted((away, name) for name, away in steps.items() if away)
-        return tuple(self._relative(name, away, via[name]) for away, name in ordered)
-
-    def parents(self, name: str) -> list[str]:
-        """Whom any version of a hypothesis names as parents."""
-        rows = self._find(StateQuery(kinds=HYPOTHESIS_KINDS, names=(name,)))
-        return sorted({parent for row in rows for parent in row.facts.parents} - {name})
-
-    def children(self, name: str) -> list[str]:
-        """Who names a hypothesis as a parent."""
-        rows = self._find(StateQuery(kinds=HYPOTHESIS_KINDS, parents=(name,)))
-        return sorted({row.facts.name for row in rows} - {name})
-
-    def _relative(self, name: str, away: int, via: list[str]) -> Relative:
-        found = self._find(StateQuery(kinds=HYPOTHESIS_KINDS, names=(name,)))
-        rows = [row.facts for row in sorted(found, key=lambda row: version_order(row.facts))]
-        last = rows[-1] if rows else StateFacts(path="")
-        return Relative(
+    Each is met once. Also returns whether there were too many to follow.
+    """
+    find, cut = reader.index.find, False
+    steps, via, edge = {origin: 0}, defaultdict[str, list[str]](list), [origin]
+    while edge:
+        further: list[str] = []
+        for name in edge:
+            if parents:
+                rows = find(StateQuery(kinds=HYPOTHESIS_KINDS, names=(name,)))
+                beside = {parent for row in rows for parent in row.facts.parents}
+            else:
+                beside = {row.facts.name for row in find(StateQuery(kinds=HYPOTHESIS_KINDS, parents=(name,)))}
+            for found in sorted(beside - {name}):
+                if found not in steps:
+                    if len(steps) > _MOST_RELATIVES:
+                        cut = True
+                        continue
+                    steps[found] = steps[name] + 1
+                    further.append(found)
+                if steps[found] == steps[name] + 1:
+                    via[found].append(name)
+        edge = sorted(further)
+    relatives = []
+    for away, name in sorted((away, name) for name, away in steps.items() if away):
+        rows = find(StateQuery(kinds=HYPOTHESIS_KINDS, names=(name,)))
+        known = [row.facts for row in sorted(rows, key=lambda row: version_order(row.facts))]
+        last = known[-1] if known else StateFacts(path="")
+        relative = Relative(
             id=name,
             steps=away,
-            via=tuple(dict.fromkeys(via)),
-            known=bool(rows),
-            iterations=tuple(dict.fromkeys(facts.iteration for facts in rows if facts.iteration is not None)),
+            via=tuple(dict.fromkeys(via[name])),
+            known=bool(known),
+            iterations=tuple(dict.fromkeys(facts.iteration for facts in known if facts.iteration is not None)),
             **{field: getattr(last, field) for field in _OF_FACTS},
         )
-
-
-def _version(document: StateDocument) -> HypothesisVersion:
-    facts = document.facts
-    fields = {field: getattr(facts, field) for field in ("iteration", "timestamp", *_OF_FACTS)}
-    return HypothesisVersion(id=facts.name, path=facts.path, document=document.values, **fields)
+        relatives.append(relative)
+    return tuple(relatives), cut
 
 
 Entry = Mapping[str, Any]
@@ -313,25 +298,19 @@ def progress(rows: Iterable[StateRow], load: Load) -> dict[str, Any]:
     given = sorted(rows, key=lambda row: row.path)
     header = next((load(row) for row in given if row.facts.kind == "system_state"), {})
     counts = Counter(row.facts.kind for row in given)
-    made: dict[str, Any] = {name: header[name] for name in ("status", "opened", "closed") if _text(header.get(name))}
+    said = {name: header.get(name) for name in ("status", "opened", "closed")}
+    made: dict[str, Any] = {name: value for name, value in said.items() if isinstance(value, str) and value}
     made["outputs"] = counts["agent_output"]
     made["hypotheses"] = counts["hypothesis"]
     made["tournament_results"] = counts["tournament_result"]
     states = Counter(row.facts.state for row in given if row.facts.kind == "hypothesis" and row.facts.state)
     made["by_state"] = {name: states[name] for name in sorted(states)[:_MOST]}
-    return made | _ratings(row.facts for row in given)
-
-
-def _ratings(given: Iterable[StateFacts]) -> dict[str, Any]:
-    ratings = {facts.name: facts.rating for facts in given if facts.kind == "hypothesis" and facts.rating is not None}
-    if not ratings:
-        return {}
-    best = min(ratings, key=lambda name: (-ratings[name], name))
-    return {"ratings": summary(ratings.values()), "best": {"id": best, "rating": short(ratings[best])}}
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
+    facts = (row.facts for row in given if row.facts.kind == "hypothesis")
+    ratings = {one.name: one.rating for one in facts if one.rating is not None}
+    if ratings:
+        best = min(ratings, key=lambda name: (-ratings[name], name))
+        made |= {"ratings": summary(ratings.values()), "best": {"id": best, "rating": short(ratings[best])}}
+    return made
 
 
 _SOURCE = "aggregates"
@@ -340,33 +319,9 @@ _NAMES_AT_ONCE = 500
 _UNREADABLE = (ContentError, FileNotFoundError, CorruptRecord)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sort:
-    """One of the aggregates: from which documents it is made, and its entry for an iteration."""
-
-    name: str
-    kinds: tuple[str, ...]
-    entry: Callable[[Sequence[StateRow], _Documents], dict[str, Any]]
-
-
-def _agents(rows: Sequence[StateRow], documents: _Documents) -> dict[str, Any]:
-    return {"agents": metrics.digest(rows, documents.load, documents.rated_before(rows))}
-
-
-def _patterns(rows: Sequence[StateRow], documents: _Documents) -> dict[str, Any]:
-    if not rows:
-        return {}
-    named = [one for row in rows for one in patterns_of(documents.load(row))]
-    return {"reviewed": True, "patterns": {one.key: {"name": one.name, "count": one.count} for one in named}}
-
-
-def _progress(rows: Sequence[StateRow], documents: _Documents) -> dict[str, Any]:
-    return progress(rows, documents.load)
-
-
-_EFFECTIVENESS = _Sort("effectiveness_metrics", metrics.KINDS, _agents)
-_PATTERNS = _Sort("pattern_history", ("meta_review",), _patterns)
-_SORTS = (_EFFECTIVENESS, _PATTERNS, _Sort("research_progress", KINDS, _progress))
+_EFFECTIVENESS, _PATTERNS, _PROGRESS = "effectiveness_metrics", "pattern_history", "research_progress"
+_SORTS = {_EFFECTIVENESS: metrics.KINDS, _PATTERNS: ("meta_review",), _PROGRESS: KINDS}
+"""The aggregates by name, each with the kinds of documents that it is made from."""
 
 
 class Aggregates:
@@ -405,49 +360,56 @@ class Aggregates:
     def _numbers(self) -> list[int]:
         return [row.number for row in self._reader.iterations()]
 
-    def _entries(self, sort: _Sort, numbers: Sequence[int]) -> dict[int, Entry]:
+    def _entries(self, sort: str, numbers: Sequence[int]) -> dict[int, Entry]:
         """The entries of iterations; the catalog keeps them by the contents that they are made from."""
-        catalog, digests = self._reader.parts.items.catalog, self._reader.index.digests(sort.kinds)
-        keys = {number: (digests.get(number, ""), sort.name) for number in numbers}
+        catalog, digests = self._reader.parts.items.catalog, self._reader.index.digests(_SORTS[sort])
+        keys = {number: (digests.get(number, ""), sort) for number in numbers}
         kept = catalog.found(_MAKER, keys.values())
         entries = {number: kept[key] if key in kept else self._made(sort, number) for number, key in keys.items()}
         made = {number for number, key in keys.items() if key not in kept and "unreadable" not in entries[number]}
         if made:  # what changed meanwhile may be in them
-            now = self._reader.index.digests(sort.kinds)
+            now = self._reader.index.digests(_SORTS[sort])
             still = {number for number in made if now.get(number, "") == keys[number][0]}
             catalog.keep(_MAKER, {keys[number]: json.dumps(entries[number]) for number in still})
         return entries
 
-    def _made(self, sort: _Sort, number: int) -> Entry:
-        documents = _Documents(self._reader)
-        rows = self._reader.index.find(StateQuery(kinds=sort.kinds, iterations=(number,)))
-        entry = sort.entry(sorted(rows, key=lambda row: row.path), documents)
+    def _made(self, sort: str, number: int) -> Entry:
+        documents, entry = _Documents(self._reader), dict[str, Any]()
+        found = self._reader.index.find(StateQuery(kinds=_SORTS[sort], iterations=(number,)))
+        rows = sorted(found, key=lambda row: row.path)
+        if sort == _EFFECTIVENESS:
+            entry = {"agents": metrics.digest(rows, documents.load, documents.rated_before(rows))}
+        elif sort == _PROGRESS:
+            entry = progress(rows, documents.load)
+        elif rows:
+            named = [one for row in rows for one in patterns_of(documents.load(row))]
+            patterns = {one.key: {"name": one.name, "count": one.count} for one in named}
+            entry = {"reviewed": True, "patterns": patterns}
         return {"unreadable": documents.failed, **entry} if documents.failed else entry
 
     # -- on disk --------------------------------------------------------------------------------------------------
-    def _digest(self, sort: _Sort) -> str:
-        """Of the file; "" where there is none, "?" where it cannot be read."""
-        try:
-            return self._files.read(aggregate_path(sort.name)).sha256
-        except FileNotFoundError:
-            return ""
-        except ContentError:
-            return "?"
-
-    def _store(self, sorts: Sequence[_Sort]) -> list[str]:
+    def _store(self, sorts: Iterable[str]) -> list[str]:
         numbers = self._numbers()
         changes = []
         for sort in sorts:
-            sha256 = self._digest(sort)
+            try:
+                sha256 = self._files.read(aggregate_path(sort)).sha256
+            except FileNotFoundError:
+                sha256 = ""
+            except ContentError:  # one that cannot be read is written again
+                sha256 = "?"
             if not numbers and not sha256:  # nothing was ever there to sum up
                 continue
             values = self._document(sort, numbers)
             if hashlib.sha256(json_text.document(values).encode()).hexdigest() != sha256:
-                changes.append(DocumentChange(aggregate_path(sort.name), values))
-        written = self._files.write(changes, _message(changes), source=_SOURCE) if changes else []
+                changes.append(DocumentChange(aggregate_path(sort), values))
+        if not changes:
+            return []
+        names = ", ".join(change.path.rpartition("/")[2].removesuffix(".json") for change in changes)
+        written = self._files.write(changes, f"Bring aggregates up to date: {names}", source=_SOURCE)
         return [one.path for one in written]
 
-    def _document(self, sort: _Sort, numbers: Sequence[int]) -> dict[str, Any]:
+    def _document(self, sort: str, numbers: Sequence[int]) -> dict[str, Any]:
         """What belongs on disk: the newest iterations one by one, as many as there is room for."""
         entries = self._entries(sort, numbers)
         newest: dict[int, Entry] = {}
@@ -489,8 +451,3 @@ class _Documents:
                 if facts.rating is not None and facts.iteration is not None and facts.iteration < before:
                     newest[facts.name] = max(newest.get(facts.name, (-1, 0.0)), (facts.iteration, facts.rating))
         return {name: rating for name, (_, rating) in newest.items()}
-
-
-def _message(changes: Sequence[DocumentChange]) -> str:
-    names = ", ".join(change.path.rpartition("/")[2].removesuffix(".json") for change in changes)
-    return f"Bring aggregates up to date: {names}"

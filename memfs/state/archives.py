@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from memfs.admin import archive_file
-from memfs.admin.prune import Act, Cleaner
+from memfs.admin.prune import Cleaner
 from memfs.config import RetentionPolicy, read_retention_policy
 from memfs.dataclass import NamedTuple, dataclass, field, replace
 from memfs.errors import ArchiveInvalid, Conflict, ContentError, HistoryError, IterationInvalid
@@ -409,7 +409,10 @@ class Archiver:
     def _pack(self, files: Sequence[_Original], level: int) -> tuple[list[archive_file.ArchiveIndex], dict[str, str]]:
         made: list[archive_file.ArchiveIndex] = []
         left: dict[str, str] = {}
-        for group in _groups(files):
+        # what goes into one archive each: files of one month, in order, up to a size
+        months = (some for _, some in groupby(files, key=lambda one: f"{one.closed:%Y-%m}"))
+        parts = (part for some in months for part in batches(some, lambda one: one.size, _MOST_BYTES, _MOST_DOCUMENTS))
+        for group in parts:
             name = self._free_name(f"{group[0].closed:%Y-%m}")
             index = self._payload(name, group, level, left)
             if index.members:
@@ -424,15 +427,12 @@ class Archiver:
         """The next name of a month, after all there are: the newest archive of a document counts."""
         turns = [turn for name in self._archives.stamp() for of, turn in [order(name)] if of == month]
         turn = max(turns, default=0) + 1
-        while self._elsewhere(name := f"{month}_{turn}" if turn > 1 else month):
-            turn += 1
-        return name
-
-    def _elsewhere(self, name: str) -> bool:
-        """Whether a payload is here whose index is on another branch: it is still needed there."""
-        if self._parts.tree.entry(archive_file.payload_path(name)) is None:
-            return False
-        return at_a_tip(self._parts.repository, archive_file.index_path(name))
+        while True:
+            name = f"{month}_{turn}" if turn > 1 else month
+            there = self._parts.tree.entry(archive_file.payload_path(name)) is not None
+            if not (there and at_a_tip(self._parts.repository, archive_file.index_path(name))):
+                return name
+            turn += 1  # its payload is still needed on another branch, which has the index
 
     # -- payloads ---------------------------------------------------------------------------------------------------
     def _originals(self, closed: Mapping[int, datetime]) -> list[_Original]:
@@ -483,30 +483,20 @@ class Archiver:
         for file in group:
             try:
                 if state_paths.document_kind(file.path):
-                    yield self._document(file.path)
+                    state = self._reader.files.read(file.path, whole=False)
+                    if state.problem:  # it stays where it is, for its good version is found by its place
+                        raise ContentError(state.problem, path=file.path)
+                    data = self._parts.seen.read(file.path, READ_LIMIT).data
+                    if hashlib.sha256(data).hexdigest() != state.sha256:
+                        raise Conflict("the document changed while it was archived", path=file.path)
+                    facts = describe(file.path, state.values).to_dict()  # its row for the index of states
+                    yield archive_file.ArchiveInput(file.path, len(data), [data], object_id("blob", data), facts)
                 elif (entry := self._parts.tree.entry(file.path)) is not None:
                     yield archive_file.ArchiveInput(file.path, entry.size, file_chunks(self._parts.tree, file.path))
             except FileNotFoundError:
                 continue
             except (ContentError, Conflict) as error:
                 left[file.path] = error.message
-
-    def _document(self, path: str) -> archive_file.ArchiveInput:
-        """A document with its row for the index of states.
-
-        Raises:
-            ContentError: it is invalid, or damaged: it stays where it is, for its good version is found by its place.
-            Conflict: it is being written.
-        """
-        state = self._reader.files.read(path, whole=False)
-        if state.problem:
-            raise ContentError(state.problem, path=path)
-        data = self._parts.seen.read(path, READ_LIMIT).data
-        if hashlib.sha256(data).hexdigest() != state.sha256:
-            raise Conflict("the document changed while it was archived", path=path)
-        return archive_file.ArchiveInput(
-            path, len(data), [data], object_id("blob", data), describe(path, state.values).to_dict()
-        )
 
     # -- out of the tree ------------------------------------------------------------------------------------------
     def _remove(self, members: Sequence[archive_file.ArchiveMember], left: dict[str, str]) -> int:
@@ -556,7 +546,13 @@ class Archiver:
             if not places:
                 known = iterations_text(self._archives.iterations()) or "none"
                 raise IterationInvalid(f"no archive holds iteration {iteration}", hint=f"archived are: {known}")
-            self._mark(iteration)
+            marked: dict[str, bytes | None] = {}
+            for name in self._archives.iterations().get(iteration, ()):
+                index = self._archives.index(name)
+                unpacked = {**index.unpacked, iteration: self._parts.clock()}
+                marked[archive_file.index_path(name)] = archive_file.encode(replace(index, unpacked=unpacked))
+            # noted in the indexes before any document is back, so that none is archived again
+            self._store.carry_out(self._store.plan_restore(marked), f"Unpack iteration {iteration}", source=SOURCE)
             kept = tuple(path for path in places if self._parts.seen.entry(path) is not None)
             missing = {path: place for path, place in places.items() if path not in kept}
             for archive, member in missing.values():
@@ -569,15 +565,6 @@ class Archiver:
             self._store.flush(adopt=False)
         size = sum(member.bytes for _, member in missing.values())
         return UnpackResult(iteration=iteration, documents=len(missing), bytes=size, kept=kept)
-
-    def _mark(self, iteration: int) -> None:
-        """Note in the indexes that an iteration is back: before any document is, so that none is archived again."""
-        marked: dict[str, bytes | None] = {}
-        for name in self._archives.iterations().get(iteration, ()):
-            index = self._archives.index(name)
-            unpacked = {**index.unpacked, iteration: self._parts.clock()}
-            marked[archive_file.index_path(name)] = archive_file.encode(replace(index, unpacked=unpacked))
-        self._store.carry_out(self._store.plan_restore(marked), f"Unpack iteration {iteration}", source=SOURCE)
 
     def delete(self, name: str, reason: str) -> None:
         """Remove an archive; history keeps what it had of the documents.
@@ -617,10 +604,18 @@ class Archiver:
         policy = self.policy()
         moment = now or self._parts.clock()
         before = moment - timedelta(days=policy.active_days if active_days is None else active_days)
-        iterations = {
-            number: closed for number, closed in self.closed().items() if self._since(number, closed) <= before
-        }
-        return Due(iterations=iterations, archives=self._old_archives(policy, moment))
+        iterations = {}
+        for number, closed in self.closed().items():
+            names = self._archives.iterations().get(number, ())
+            unpacked = [self._archives.index(name).unpacked.get(number, closed) for name in names]
+            if max([closed, *unpacked]) <= before:
+                iterations[number] = closed
+        old = []
+        for name in self._archives.stamp() if policy.delete_days else ():
+            with suppress(ArchiveInvalid, FileNotFoundError):
+                if self._archives.index(name).created <= moment - timedelta(days=policy.delete_days):
+                    old.append(name)
+        return Due(iterations=iterations, archives=tuple(old))
 
     def run(self, dry_run: bool = False, *, active_days: float | None = None) -> RetentionResult:
         """Archive what is due, and delete the archives that the policy no longer wants.
@@ -654,15 +649,15 @@ class Archiver:
         self._looked = now
         if self._at_work or not self.policy().automatic:
             return None
-        due = self.due()
-        return self.run() if due.archives or (due.iterations and not self._archived_lately()) else None
+        due, names, lately = self.due(), list(self._archives.stamp()), False
+        with suppress(ArchiveInvalid, FileNotFoundError):
+            if names:
+                age = self._parts.clock() - self._archives.index(names[-1]).created
+                lately = timedelta() <= age < _GATHERING
+        return self.run() if due.archives or (due.iterations and not lately) else None
 
-    def steps(self) -> Mapping[str, Act]:
-        """What the cleanup does beside its own steps: archive what is due, where the policy wants that by itself."""
-        self._parts.require_open()
-        return {"archived iterations": self._archive_due}
-
-    def _archive_due(self, _: Cleaner) -> int:
+    def clean(self, _: Cleaner) -> int:
+        """Archive what is due, where the policy wants that by itself; returns how many bytes that made free."""
         if self._at_work or not self.policy().automatic or not self.due().iterations:
             return 0
         done = self.run().archived
@@ -680,38 +675,6 @@ class Archiver:
         rows = [row for row in self._reader.index.iterations() if row.status == "closed" and row.number in there]
         closed = {row.number: row.closed or row.opened for row in rows}
         return {number: moment for number, moment in closed.items() if moment is not None}
-
-    def _archived_lately(self) -> bool:
-        names = list(self._archives.stamp())
-        with suppress(ArchiveInvalid, FileNotFoundError):
-            return (
-                bool(names)
-                and timedelta() <= self._parts.clock() - self._archives.index(names[-1]).created < _GATHERING
-            )
-        return False
-
-    def _since(self, number: int, closed: datetime) -> datetime:
-        """Since when an iteration rests: its closing, or when it was last unpacked."""
-        names = self._archives.iterations().get(number, ())
-        unpacked = [self._archives.index(name).unpacked.get(number, closed) for name in names]
-        return max([closed, *unpacked])
-
-    def _old_archives(self, policy: RetentionPolicy, now: datetime) -> tuple[str, ...]:
-        if not policy.delete_days:
-            return ()
-        before = now - timedelta(days=policy.delete_days)
-        found = []
-        for name in self._archives.stamp():
-            with suppress(ArchiveInvalid, FileNotFoundError):
-                if self._archives.index(name).created <= before:
-                    found.append(name)
-        return tuple(found)
-
-
-def _groups(files: Iterable[_Original]) -> Iterator[list[_Original]]:
-    """What goes into one archive each: files of one month, in order, up to a size."""
-    for _, some in groupby(files, key=lambda one: f"{one.closed:%Y-%m}"):
-        yield from batches(some, lambda one: one.size, _MOST_BYTES, _MOST_DOCUMENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

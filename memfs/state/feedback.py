@@ -57,12 +57,14 @@ _MOST = 1_000
 def content_of(review: Mapping[str, Any]) -> FeedbackContent:
     """What a meta-review recommends: generally, to each agent, next, and what worked."""
     critique, overview = as_mapping(review.get("critique")), as_mapping(review.get("research_overview"))
-    by_agent = as_mapping(critique.get("agent_feedback"))
+    by_agent, patterns = as_mapping(critique.get("agent_feedback")), critique.get("common_patterns")
+    if not isinstance(patterns, list | tuple):
+        patterns = () if patterns in (None, "", {}) else (patterns,)
     return FeedbackContent(
         general_recommendations=sentences(critique.get("iteration_improvements")),
         agent_specific={str(agent): sentences(value) for agent, value in by_agent.items()},
         priority_improvements=sentences(overview.get("next_priorities")),
-        success_patterns=_patterns(critique.get("common_patterns")),
+        success_patterns=tuple(patterns),
     )
 
 
@@ -120,12 +122,6 @@ def _word(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return value.strip() if isinstance(value, str) else str(value) if isinstance(value, int | float) else ""
-
-
-def _patterns(value: Any) -> tuple[Any, ...]:
-    if isinstance(value, list | tuple):
-        return tuple(value)
-    return () if value in (None, "", {}) else (value,)
 
 
 TEMPLATE = "feedback_template.md"
@@ -248,7 +244,9 @@ class FeedbackStore:
         remarks: list[str] = []
         number, review = self._newest(remarks)
         known = self._reader.index.agents(_ACTIVE)
-        given = AgentFeedback(agent=name_in(known, agent) or agent, iteration=self._place())
+        place = self._reader.open_iteration()
+        place = self._reader.latest_iteration() if place is None else place
+        given = AgentFeedback(agent=name_in(known, agent) or agent, iteration=place)
         if not review:
             return replace(given, remarks=tuple(remarks))
         content = content_of(review)
@@ -261,7 +259,11 @@ class FeedbackStore:
             "priorities": content.priority_improvements,
             "patterns": [pattern_text(one) for one in patterns_of(review)],
         }
-        text = render(given, parts if most is None else _first(parts, most))
+        if most is not None:  # the first points of all parts together
+            for part, points in parts.items():
+                parts[part] = points[:most]
+                most -= len(parts[part])
+        text = render(given, parts)
         if not text:
             meant = "" if name_in(known, agent) else nearest(agent, {*known, *content.agent_specific})
             remark = f"the meta-review of iteration {number} says nothing to {given.agent}{meant and '; '}{meant}"
@@ -319,11 +321,6 @@ class FeedbackStore:
         return None, {}
 
     # -- the record -----------------------------------------------------------------------------------------------
-    def _place(self) -> int | None:
-        """The iteration in which something is given now: the newest that is open, or else the newest."""
-        number = self._reader.open_iteration()
-        return self._reader.latest_iteration() if number is None else number
-
     def _recorded(self, given: AgentFeedback, remarks: list[str]) -> AgentFeedback:
         """Record that the feedback was given, once for each version in an iteration; the feedback with its record."""
         if given.iteration is None or not self._files.exists(system_state_path(given.iteration)):
@@ -373,15 +370,6 @@ class FeedbackStore:
                     from_iteration=values["from_iteration"],
                     iteration=row.facts.iteration or 0,
                 )
-
-
-def _first(parts: Mapping[str, Sequence[Any]], most: int) -> dict[str, Sequence[Any]]:
-    """The first points of all parts together."""
-    kept: dict[str, Sequence[Any]] = {}
-    for name, points in parts.items():
-        kept[name] = points[:most]
-        most -= len(kept[name])
-    return kept
 
 
 def _check_agent(agent: object, field: str) -> None:

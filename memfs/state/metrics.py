@@ -217,11 +217,6 @@ def agents(rows: Iterable[StateRow], names: Collection[str]) -> dict[str, dict[s
     return summed
 
 
-def by_state(hypotheses: Mapping[str, StateRow]) -> dict[str, int]:
-    """How many hypotheses are in each state."""
-    return dict(sorted(Counter(row.facts.state for row in hypotheses.values()).items()))
-
-
 def standings(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """By hypothesis: its matches and wins, and its rating after the last."""
     table: dict[str, dict[str, Any]] = {}
@@ -299,8 +294,11 @@ def digest(rows: Iterable[StateRow], load: Load, elsewhere: Mapping[str, float])
     for row in ordered:
         if row.facts.kind == "agent_output":
             _count_output(agents, row, load(row), gains)
-        elif row.facts.kind == "system_state":
-            _count_reported(agents, load(row))
+        elif row.facts.kind == "system_state":  # what the supervisor says of each agent in its latest state update
+            statistics = as_mapping(as_mapping(load(row).get("update")).get("system_statistics"))
+            for name, value in as_mapping(statistics.get("agent_effectiveness")).items():
+                if found := figures(value):
+                    agents[str(name)].reported.update(found)
         elif row.facts.agent:
             agents[row.facts.agent].add("gains", gains.get(row.facts.name))
     return {key_of(name): _entry(agents[name]) for name in sorted(agents)}
@@ -339,14 +337,6 @@ def _count_output(
         use.add("improvement", *(metrics[one] for one in named(metrics, "improvement")[:1]))
         use.add("gain", *(gains.get(one) for one in row.facts.hypotheses))
         use.successes += [] if success is None else [success]
-
-
-def _count_reported(agents: defaultdict[str, _Tally], header: Mapping[str, Any]) -> None:
-    """Count what the supervisor says of each agent in its latest state update."""
-    statistics = as_mapping(as_mapping(header.get("update")).get("system_statistics"))
-    for name, value in as_mapping(statistics.get("agent_effectiveness")).items():
-        if found := figures(value):
-            agents[str(name)].reported.update(found)
 
 
 def _entry(agent: _Tally) -> dict[str, Any]:
@@ -422,7 +412,8 @@ def compared(given: Iterable[FeedbackDelivery], iterations: Sequence[int]) -> li
     by: dict[str, list[FeedbackDelivery]] = {}
     for review in sorted(given, key=lambda review: review.iteration):
         by.setdefault(review.version, []).append(review)
-    versions = sorted(by.values(), key=lambda several: _span_order(several[0]))
+    by_span = [(_start(several[0]), several[0].iteration, version) for version, several in by.items()]
+    versions = [by[version] for _, _, version in sorted(by_span)]
     edges = [-1, *(_start(several[0]) for several in versions), math.inf]
     return [
         FeedbackEffect(
@@ -440,10 +431,6 @@ def compared(given: Iterable[FeedbackDelivery], iterations: Sequence[int]) -> li
 def _start(first: FeedbackDelivery) -> int:
     """The first iteration that was worked under a version, by the first time that it was given."""
     return max(first.from_iteration + 1, first.iteration)
-
-
-def _span_order(first: FeedbackDelivery) -> tuple[int, int, str]:
-    return _start(first), first.iteration, first.version
 
 
 def measured(plan: FeedbackEffect, agents: Agents) -> FeedbackEffect:
@@ -480,7 +467,11 @@ def _metrics(entries: Iterable[Mapping[str, Any]]) -> dict[str, Summary]:
 
 
 def _change(metric: str, before: Summary, after: Summary) -> MetricChange:
-    change = after[1] - before[1]
+    change, effect = after[1] - before[1], None
+    if min(before[0], after[0]) >= LEAST:
+        spread = math.sqrt((before[0] * before[2] ** 2 + after[0] * after[2] ** 2) / (before[0] + after[0]))
+        size = change / spread if spread else math.copysign(_MOST_EFFECT, change) if change else 0.0
+        effect = round(min(max(-size if less_is_better(metric) else size, -_MOST_EFFECT), _MOST_EFFECT), 3)
     return MetricChange(
         metric=metric,
         before=before[1],
@@ -488,17 +479,8 @@ def _change(metric: str, before: Summary, after: Summary) -> MetricChange:
         change=short(change),
         n_before=int(before[0]),
         n_after=int(after[0]),
-        effect=_effect(metric, before, after, change),
+        effect=effect,
     )
-
-
-def _effect(metric: str, before: Summary, after: Summary, change: float) -> float | None:
-    count = before[0] + after[0]
-    if min(before[0], after[0]) < LEAST:
-        return None
-    spread = math.sqrt((before[0] * before[2] ** 2 + after[0] * after[2] ** 2) / count)
-    size = change / spread if spread else math.copysign(_MOST_EFFECT, change) if change else 0.0
-    return round(min(max(-size if less_is_better(metric) else size, -_MOST_EFFECT), _MOST_EFFECT), 3)
 
 
 def _verdict(changes: Sequence[MetricChange], n_before: int, n_after: int) -> tuple[str, str]:
@@ -523,27 +505,21 @@ def strategies_in(entries: Iterable[Mapping[str, Any]]) -> tuple[StrategyOutcome
     for entry in entries:
         for name, use in as_mapping(entry.get("strategies")).items():
             uses.setdefault(name, []).append(use)
-    made = [_strategy(name, several) for name, several in uses.items()]
-    return tuple(sorted(made, key=_rank))
-
-
-def _rank(one: StrategyOutcome) -> tuple[float, float, int, str]:
-    rate = 0.5 if one.success_rate is None else one.success_rate
-    return -rate, -(one.improvement or 0.0), -one.uses, one.name
-
-
-def _strategy(name: str, uses: Sequence[Mapping[str, Any]]) -> StrategyOutcome:
-    good, of = (sum(use.get("successes", (0, 0))[place] for use in uses) for place in (0, 1))
-    rate = short(good / of) if of else None
-    found = (combined(use[key] for use in uses if key in use) for key in ("improvement", "gain"))
-    improvement = next((mean for count, mean, _ in found if count), None)
-    return StrategyOutcome(
-        name=name,
-        uses=sum(use["uses"] for use in uses),
-        success_rate=rate,
-        improvement=improvement,
-        successful=rate >= 0.5 if rate is not None else bool(improvement and improvement > 0),
-    )
+    ranked = []
+    for name, several in uses.items():
+        good, of = (sum(use.get("successes", (0, 0))[place] for use in several) for place in (0, 1))
+        rate = short(good / of) if of else None
+        found = (combined(use[key] for use in several if key in use) for key in ("improvement", "gain"))
+        improvement = next((mean for count, mean, _ in found if count), None)
+        made = StrategyOutcome(
+            name=name,
+            uses=sum(use["uses"] for use in several),
+            success_rate=rate,
+            improvement=improvement,
+            successful=rate >= 0.5 if rate is not None else bool(improvement and improvement > 0),
+        )
+        ranked.append((-(0.5 if rate is None else rate), -(improvement or 0.0), -made.uses, name, made))
+    return tuple(row[-1] for row in sorted(ranked, key=lambda row: row[:-1]))
 
 
 _LEAST_OUTPUTS = 3
@@ -640,24 +616,29 @@ class AgentAnalyst:
         numbers = [row.number for row in self._reader.iterations()][-iterations:]
         everybody = self._aggregates.agents(numbers)
         name = self._named(agent, everybody)
-        analysis = self._analysis(name, numbers, everybody)
-        weight, source = self._weight(name)
-        analysis = replace(analysis, current_weight=weight, weight_source=source)
-        weight, reasons = suggested(analysis, _peers(name, analysis.improvement_basis, everybody))
-        return replace(analysis, suggested_weight=weight, reasons=reasons)
-
-    def _analysis(self, name: str, numbers: Sequence[int], everybody: Mapping[int, Mapping[str, Any]]) -> Analysis:
         entries = {number: as_mapping(everybody.get(number, {}).get(key_of(name))) for number in numbers}
         improvement, improvement_basis = _agent_improvement(entries)
         diversity, diversity_basis = _agent_diversity(entries)
         versions = self._feedback.versions(name, numbers)
-        points = tuple(
-            _point(number, entries[number], improvement, diversity, versions.get(number, "")) for number in numbers
-        )
-        return Analysis(
+        points = []
+        for number, entry in entries.items():
+            cost, values = entry.get("cost"), values_of(entry)
+            point = AgentPoint(
+                iteration=number,
+                outputs=entry.get("outputs", 0),
+                confidence=entry["confidence"][1] if "confidence" in entry else None,
+                cost=short(cost[0] * cost[1]) if cost else 0.0,
+                improvement=improvement.get(number),
+                diversity=diversity.get(number),
+                metrics={one: value[1] for one, value in sorted(values.items()) if one not in ("confidence", "cost")},
+                feedback=versions.get(number, ""),
+            )
+            points.append(point)
+        weight, source = self._weight(name)
+        analysis = Analysis(
             agent=name,
             iterations=tuple(numbers),
-            points=points,
+            points=tuple(points),
             outputs=sum(point.outputs for point in points),
             improvement_rate=_mean(improvement.values()),
             improvement_basis=improvement_basis,
@@ -665,7 +646,11 @@ class AgentAnalyst:
             diversity_basis=diversity_basis,
             strategies=strategies_in(entries.values()),
             feedback=self._feedback.effectiveness(name, numbers),
+            current_weight=weight,
+            weight_source=source,
         )
+        weight, reasons = suggested(analysis, _peers(name, improvement_basis, everybody))
+        return replace(analysis, suggested_weight=weight, reasons=reasons)
 
     def _named(self, agent: object, everybody: Mapping[int, Mapping[str, Any]]) -> str:
         if not isinstance(agent, str) or not agent.strip():
@@ -739,24 +724,6 @@ def _peers(name: str, basis: str, everybody: Mapping[int, Mapping[str, Any]]) ->
             elif basis.startswith("metric ") and (value := values_of(entry).get(basis.removeprefix("metric "))):
                 found.setdefault(other, []).append(value[1])
     return [math.fsum(values) / len(values) for values in found.values()]
-
-
-# -- points -------------------------------------------------------------------------------------------------------
-def _point(
-    place: int, entry: Mapping[str, Any], improvement: Mapping[int, float], diversity: Mapping[int, float], version: str
-) -> AgentPoint:
-    cost = entry.get("cost")
-    values = values_of(entry)
-    return AgentPoint(
-        iteration=place,
-        outputs=entry.get("outputs", 0),
-        confidence=entry["confidence"][1] if "confidence" in entry else None,
-        cost=short(cost[0] * cost[1]) if cost else 0.0,
-        improvement=improvement.get(place),
-        diversity=diversity.get(place),
-        metrics={name: value[1] for name, value in sorted(values.items()) if name not in ("confidence", "cost")},
-        feedback=version,
-    )
 
 
 def _mean(values: Iterable[float]) -> float | None:

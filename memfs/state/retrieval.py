@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice, takewhile
@@ -27,7 +28,7 @@ from memfs.model.time import Moment, format_time, utc_now
 from memfs.search import analyzer
 from memfs.search.terms import weights
 from memfs.state import metrics
-from memfs.state.reader import DocumentSet, StateDocument, StateReader
+from memfs.state.reader import StateDocument, StateReader
 
 SYSTEM, AGENTS, HYPOTHESES, TOURNAMENT, FEEDBACK = "system", "agents", "hypotheses", "tournament", "feedback"
 SECTIONS = (SYSTEM, AGENTS, HYPOTHESES, TOURNAMENT, FEEDBACK)
@@ -174,16 +175,13 @@ class StateCollector:
             self._late(f"the {what} were not read: the time was over")
             return []
         found = self._reader.gather(question, self._deadline)
-        self._note(found, what)
-        return list(found.documents)
-
-    def _note(self, found: DocumentSet, what: str) -> None:
         for document in found.documents:
             if document.facts.timestamp is not None:
                 self.moments.append(document.facts.timestamp)
         self.missing += [f"{path} cannot be read: {reason}" for path, reason in found.problems.items()]
         if found.unread:
             self._late(f"{found.unread} of {found.unread + len(found.documents)} {what} were not read in time")
+        return list(found.documents)
 
     def _late(self, sentence: str) -> None:
         self.late = True
@@ -227,12 +225,17 @@ class StateCollector:
         if update is not None:
             summed |= {key: update.values[key] for key in ("timestamp", "system_statistics") if key in update.values}
         hypotheses = _latest_versions(self._find(self._versions(), "hypotheses"))
-        summed["hypotheses_by_state"] = metrics.by_state(hypotheses)
+        summed["hypotheses_by_state"] = dict(sorted(Counter(row.facts.state for row in hypotheses.values()).items()))
         return summed
 
     # -- agents -------------------------------------------------------------------------------------------------------
     def _agents(self) -> dict[str, dict[str, Any]]:
-        names = list(self._request.agents) or self._all_agents()
+        names = list(self._request.agents)
+        if not names and self._request.present:
+            names = self._index.agents(("agent_output", "continuation"))
+        elif not names:
+            rows = self._find(self._question("agent_output", "continuation"), "agents' documents")
+            names = sorted({row.facts.agent for row in rows if row.facts.agent})
         if self._summary:
             return metrics.agents(self._find(self._question("agent_output", agents=tuple(names)), "outputs"), names)
         states = {}
@@ -247,12 +250,6 @@ class StateCollector:
                 self.missing.append(f"nothing is stored of the agent {name!r}{self._where()}")
         return states
 
-    def _all_agents(self) -> list[str]:
-        if self._request.present:
-            return self._index.agents(("agent_output", "continuation"))
-        rows = self._find(self._question("agent_output", "continuation"), "agents' documents")
-        return sorted({row.facts.agent for row in rows if row.facts.agent})
-
     def _agent(self, name: str) -> dict[str, Any]:
         """The last state of an agent; at present, of whichever iteration."""
         scope = state_facts.StateQuery() if self._request.present else self._question()
@@ -265,7 +262,9 @@ class StateCollector:
         ]
         state: dict[str, Any] = {}
         if internal := max((one for one in kept if one is not None), key=lambda one: one.facts.moment, default=None):
-            state["internal_state"] = _internal_state(internal)
+            values, is_token = internal.values, internal.facts.kind == "continuation"
+            of_output = state_facts.as_mapping(values.get("state_data"))
+            state["internal_state"] = values.get("state") if is_token else of_output.get("internal_state")
             state["task_id"] = internal.facts.task
         if last is not None:
             state["last_output"] = last.values
@@ -289,8 +288,9 @@ class StateCollector:
         for name in request.hypotheses:
             if name not in latest and not self.late:
                 self.missing.append(f"there is no hypothesis {name!r}{self._where()}")
-        chosen = sorted(found if self._full and not request.present else latest.values(), key=_by_name)
-        return [one.values for one in chosen]
+        chosen = found if self._full and not request.present else latest.values()
+        ordered = sorted(chosen, key=lambda one: (one.facts.name, *state_facts.version_order(one.facts)))
+        return [one.values for one in ordered]
 
     def _versions(self, **more: Any) -> state_facts.StateQuery:
         """A question for hypotheses: the current ones; each of their versions where all is wanted, or a moment that is
@@ -368,18 +368,6 @@ def _latest_versions(found: Iterable[Any]) -> dict[str, Any]:
     return {one.facts.name: one for one in ordered}
 
 
-def _by_name(document: StateDocument) -> tuple[Any, ...]:
-    return document.facts.name, *state_facts.version_order(document.facts)
-
-
-def _internal_state(document: StateDocument) -> Any:
-    values: Mapping[str, Any] = document.values
-    if document.facts.kind == "continuation":
-        return values.get("state")
-    data = values.get("state_data")
-    return data.get("internal_state") if isinstance(data, Mapping) else None
-
-
 _LOOK_LATE = "not every file was looked at in time: what others changed just now may be missing"
 
 
@@ -432,7 +420,12 @@ class Retrieval:
         )  # fmt: skip
         if self._reader.files.revision is not None:
             self._reader.catch_up()  # reading all of the past once is no part of an answer's time
-        limit = Deadline(self._default if deadline is None else _seconds(deadline))
+        if deadline is None:
+            deadline = self._default
+        elif isinstance(deadline, bool) or not isinstance(deadline, int | float) or not deadline >= 0:
+            hint = "give seconds, 0 or more, or math.inf"
+            raise QueryInvalid(f"{deadline!r} is no time limit", field="deadline", hint=hint)
+        limit = Deadline(None if deadline is None or math.isinf(deadline) else float(deadline))
         looked = self._reader.catch_up(Deadline(limit.seconds and limit.seconds / 2))  # the rest is for reading
         collector = StateCollector(self._reader, request, limit)
         content, missing = collector.content(), collector.missing
@@ -440,9 +433,12 @@ class Retrieval:
             missing.append(_LOOK_LATE)
         if collector.late or not looked:
             missing.append(f"the {limit.seconds:g} s for this answer were over: a longer deadline finds more")
+        # what was asked for; on a side that was left open, the first or last moment of what was found
+        first = request.start or min(collector.moments, default=None)
+        last = request.end or max(collector.moments, default=None)
         return RetrievedState(
             request_type=request.request_type,
-            timestamp_range=_range(request, collector.moments),
+            timestamp_range=(Moment.of(first) if first else None, Moment.of(last) if last else None),
             content=RetrievedContent(**content),
             partial=bool(missing),
             missing=tuple(missing),
@@ -469,21 +465,6 @@ class Retrieval:
         if entry is not None:
             behind["aggregates_seconds"] = max(0.0, round(time.time() - entry.mtime_ns / 1e9, 3))
         return behind
-
-
-def _range(request: StateQuestion, moments: Sequence[datetime]) -> tuple[Moment | None, Moment | None]:
-    """What was asked for; on a side that was left open, the first or last moment of what was found."""
-    start = request.start or min(moments, default=None)
-    end = request.end or max(moments, default=None)
-    return Moment.of(start) if start else None, Moment.of(end) if end else None
-
-
-def _seconds(deadline: Any) -> float | None:
-    if isinstance(deadline, bool) or not isinstance(deadline, int | float) or not deadline >= 0:
-        raise QueryInvalid(
-            f"{deadline!r} is no time limit", field="deadline", hint="give seconds, 0 or more, or math.inf"
-        )
-    return None if math.isinf(deadline) else float(deadline)
 
 
 _AT_ONCE = 200
@@ -553,21 +534,17 @@ def search_states(
     scores: dict[str, float] = {}
 
     def found() -> list[state_facts.StateRow]:
-        _note_words(reader)
+        before: list[state_facts.StateRow] = []
+        # the words of every document that came or changed since the last search
+        while (rows := reader.index.without_words(_AT_ONCE)) and rows != before:
+            reader.index.learn_words([(row, _terms_of(reader, row)) for row in rows])
+            before = rows
         ranked = reader.index.matching(terms, question)
         scores.update((row.path, score) for row, score in ranked)
         return [row for row, _ in ranked]
 
     documents = reader.answered(found).documents
     return [_hit(one.row, one.values, scores[one.row.path], set(terms)) for one in documents]
-
-
-def _note_words(reader: StateReader) -> None:
-    """Note the words of every document that came or changed since the last search."""
-    before: list[state_facts.StateRow] = []
-    while (rows := reader.index.without_words(_AT_ONCE)) and rows != before:
-        reader.index.learn_words([(row, _terms_of(reader, row)) for row in rows])
-        before = rows
 
 
 def _terms_of(reader: StateReader, row: state_facts.StateRow) -> str:
@@ -635,8 +612,12 @@ def find_similar_states(reader: StateReader, state: Mapping[str, Any], limit: in
     Raises:
         QueryInvalid: there is nothing in the state to compare, or it is no mapping.
     """
-    given, own = _described(state)
-    mine = given.fingerprint
+    own = values = plain(state)
+    if not isinstance(values, Mapping):
+        raise QueryInvalid("expected keys and values", field="state", hint="give a state update")
+    if "system_statistics" not in values and "orchestration_state" not in values:
+        values = {"system_statistics": values}
+    mine = state_facts.describe(update_path(0, utc_now()), values).fingerprint
     if not mine:
         raise QueryInvalid("there is no figure to compare", field="state", hint="give system_statistics")
     reader.catch_up()
@@ -650,7 +631,18 @@ def find_similar_states(reader: StateReader, state: Mapping[str, Any], limit: in
         return [row for score, row in ranked if score > 0.0][: max(limit, 0) + 1]
 
     documents = reader.answered(found).documents
-    return [_similar(scores[one.row.path], one) for one in documents if one.values != own][: max(limit, 0)]
+    similar = [
+        SimilarState(
+            path=one.facts.path,
+            score=round(scores[one.row.path], 6),
+            iteration=one.facts.iteration,
+            timestamp=one.facts.timestamp,
+            state=one.values,
+        )
+        for one in documents
+        if one.values != own
+    ]
+    return similar[: max(limit, 0)]
 
 
 def likeness(mine: _Figures, theirs: _Figures) -> float:
@@ -664,29 +656,8 @@ def _near(a: float, b: float) -> float:
     return 1.0 if a == b else max(0.0, 1.0 - abs(a - b) / size)
 
 
-def _described(state: Any) -> tuple[state_facts.StateFacts, Any]:
-    """What a given state is about, and its plain values."""
-    values = plain(state)
-    if not isinstance(values, Mapping):
-        raise QueryInvalid("expected keys and values", field="state", hint="give a state update")
-    if "system_statistics" not in values and "orchestration_state" not in values:
-        values = {"system_statistics": values}
-    return state_facts.describe(update_path(0, utc_now()), values), plain(state)
-
-
 def _candidates(reader: StateReader, mine: _Figures, count: int) -> list[state_facts.StateRow]:
     """The state updates to be compared as wholes: those most alike in what the index found them by."""
     found = reader.index.near(mine, max(_NEAREST, count))
     scored = sorted(found, key=lambda one: (-likeness(mine, one.figures), -one.moment))
     return reader.index.rows([one.key for one in scored[: max(_COMPARED, 2 * count)]])
-
-
-def _similar(score: float, document: StateDocument) -> SimilarState:
-    facts = document.facts
-    return SimilarState(
-        path=facts.path,
-        score=round(score, 6),
-        iteration=facts.iteration,
-        timestamp=facts.timestamp,
-        state=document.values,
-    )
