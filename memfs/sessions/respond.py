@@ -70,7 +70,8 @@ class Response:
 
         Two hooks of one event, where somebody installed them twice, so say a thing once.
         """
-        claimed = list(dict.fromkeys(name for name in names if _plain(name)))
+        plain = (name for name in names if name and len(name) <= _LONGEST_NAME and "\n" not in name)
+        claimed = list(dict.fromkeys(plain))
         if self._path is None or not claimed:
             return frozenset(claimed)
         with suppress(MemfsError, OSError):
@@ -104,10 +105,6 @@ class Response:
 def mark_of(text: str) -> str:
     """A name for a text as a whole."""
     return f"text:{sha256(text.encode('utf-8', 'replace')).hexdigest()[:24]}"
-
-
-def _plain(name: str) -> bool:
-    return bool(name) and len(name) <= _LONGEST_NAME and "\n" not in name
 
 
 _MOST = 12
@@ -192,15 +189,13 @@ def pending(workspace: Workspace, limit: int = MOST_REMINDERS) -> tuple[Reminder
     private = workspace.sources.mounts.private() if workspace.settings.mounts else None
     theirs = map(private.outward, open_intentions(private.store)) if private is not None else ()
     items = [*theirs, *open_intentions(workspace.store)]
-    found = sorted(items, key=lambda item: item.timestamp or EARLIEST, reverse=True)
-    return tuple(sorted(map(_reminder, found), key=lambda one: PRIORITIES.index(one.priority))[:limit])
-
-
-def _reminder(item: MemoryItem) -> Reminder:
-    stated = str(item.metadata.get("priority") or MEDIUM).lower()
-    text = " ".join(gist(item).split())
-    shown = text if len(text) <= _LONGEST_REMINDER else f"{text[: _LONGEST_REMINDER - 3].rstrip()}..."
-    return Reminder(item.id, stated if stated in PRIORITIES else MEDIUM, shown)
+    found = []
+    for item in sorted(items, key=lambda item: item.timestamp or EARLIEST, reverse=True):
+        stated = str(item.metadata.get("priority") or MEDIUM).lower()
+        text = " ".join(gist(item).split())
+        shown = text if len(text) <= _LONGEST_REMINDER else f"{text[: _LONGEST_REMINDER - 3].rstrip()}..."
+        found.append(Reminder(item.id, stated if stated in PRIORITIES else MEDIUM, shown))
+    return tuple(sorted(found, key=lambda one: PRIORITIES.index(one.priority))[:limit])
 
 
 LARGEST = 9_000
@@ -308,16 +303,14 @@ class Responder:
         """
         if not self._event.agent:
             return ""
-        feedback = _within(self._feedback, self._workspace.settings.hooks.start_tokens)
-        return feedback if feedback and self._response.claim([mark_of(feedback)]) else ""
-
-    def _feedback(self, tokens: int) -> str:
         # feedback is always asked for, where it is enabled
         delivery = self._workspace.sources.delivery.apart({"automatic": []})
         from memfs.model.episode import StateSnapshot  # as above
 
         state = StateSnapshot(agent=self._event.agent, session=self._event.session)
-        return delivery.automatic(state, max_tokens=tokens).text
+        most = self._workspace.settings.hooks.start_tokens
+        feedback = _within(lambda tokens: delivery.automatic(state, max_tokens=tokens).text, most)
+        return feedback if feedback and self._response.claim([mark_of(feedback)]) else ""
 
     def _pending(self) -> list[deliver.ContextEntry]:
         """What is pending here, the most urgent first."""
@@ -356,7 +349,7 @@ class Responder:
         with workspace.store.scan_once(), not_handed_out():
             entries = self._fitting(prompt, settings.prompt_items, had)
         text = _within(lambda tokens: _quoted(entries, _RECALLED, tokens, prompt), settings.prompt_tokens, largest)
-        return text, _in(entries, text)
+        return text, [entry.id for entry in entries if f"[{entry.id};" in text or f"[{entry.id}]" in text]
 
     def _fitting(self, prompt: str, most: int, had: frozenset[str]) -> list[deliver.ContextEntry]:
         """The items that fit a prompt and that the session has not had, the best first."""
@@ -442,11 +435,6 @@ def _entry(hit: Hit) -> deliver.ContextEntry:
         undecided=unresolved_note(item),
         excerpt=hit.excerpt if hit.passage is not None else "",
     )
-
-
-def _in(entries: Iterable[deliver.ContextEntry], text: str) -> list[str]:
-    """The ids of those entries that a text holds."""
-    return [entry.id for entry in entries if f"[{entry.id};" in text or f"[{entry.id}]" in text]
 
 
 def _within(make: Callable[[int], str], tokens: int, largest: int = LARGEST) -> str:

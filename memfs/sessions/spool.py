@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -106,20 +106,6 @@ class SessionEvent:
         """The tool that it is about, "" for none."""
         return self.text("tool_name")
 
-    def as_record(self) -> dict[str, Any]:
-        """It as a mapping that JSON can hold."""
-        return {**{name: getattr(self, name) for name in _TEXTS}, "fields": dict(self.fields)}
-
-
-def from_record(record: object) -> SessionEvent | None:
-    """The event that ``as_record`` described; None where it describes none, whatever somebody wrote there."""
-    if not isinstance(record, dict) or not isinstance(record.get("fields"), dict):
-        return None
-    texts = {name: text for name in _TEXTS if isinstance(text := record.get(name), str)}
-    if len(texts) < len(_TEXTS):
-        return None
-    return SessionEvent(**texts, fields=MappingProxyType(record["fields"]))
-
 
 def canonical_name(name: str) -> str:
     """An event's name as Claude Code writes it, from any case: ``user-prompt-submit`` means ``UserPromptSubmit``."""
@@ -167,7 +153,20 @@ def bounded(event: SessionEvent) -> SessionEvent:
 
 def encoded(event: SessionEvent) -> bytes:
     """The event as one line of JSON, without its newline."""
-    return json.dumps(event.as_record(), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    record = {**{name: getattr(event, name) for name in _TEXTS}, "fields": dict(event.fields)}
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def decoded(line: bytes) -> SessionEvent | None:
+    """The event that such a line holds; None where it holds none, whatever somebody wrote there."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict) or not isinstance(record.get("fields"), dict):
+        return None
+    texts = {name: text for name in _TEXTS if isinstance(text := record.get(name), str)}
+    return SessionEvent(**texts, fields=MappingProxyType(record["fields"])) if len(texts) == len(_TEXTS) else None
 
 
 def _object(given: bytes | str) -> dict[str, Any]:
@@ -310,7 +309,7 @@ class Spool:
         events = [
             PendingEvent(event, sha256(line.text).hexdigest()[:16], line.end)
             for line in lines
-            if (event := _event(line.text)) is not None
+            if (event := decoded(line.text)) is not None
         ]
         return Look(events, damaged, lines[-1].end if lines else 0)
 
@@ -322,13 +321,6 @@ def file_name(session: str) -> str:
     if _SAFE.fullmatch(session) and session != _UNNAMED:
         return session
     return f"_{sha256(session.encode('utf-8', 'replace')).hexdigest()[:32]}"
-
-
-def _event(text: bytes) -> SessionEvent | None:
-    try:
-        return from_record(json.loads(text))
-    except (ValueError, RecursionError):
-        return None
 
 
 # -- notes -----------------------------------------------------------------------------------------------------------
@@ -393,7 +385,8 @@ def write_notes(path: Path, notes: SessionNotes) -> None:
         StorageIO: as the system says; what was there before is kept.
     """
     for kept in (notes.todos, notes.tasks, notes.done, notes.failures, notes.seen):
-        _keep_newest(kept)
+        for key in list(kept)[: max(len(kept) - _MOST, 0)]:
+            del kept[key]
     io.write_file(path, json.dumps({name: getattr(notes, name) for name in SessionNotes.__annotations__}).encode())
 
 
@@ -424,11 +417,6 @@ def left_behind(state: Path, session: str) -> bool:
 def digest(*parts: str) -> str:
     """A digest in place of texts that are not kept."""
     return sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:20]
-
-
-def _keep_newest(kept: dict[str, Any]) -> None:
-    for key in list(kept)[: max(len(kept) - _MOST, 0)]:
-        del kept[key]
 
 
 def _fits(value: object, like: object) -> bool:
@@ -463,7 +451,8 @@ def problems(state: Path, now: datetime | None = None) -> list[Problem]:
         state: the workspace's state folder.
     """
     log, since = state / append_log.ERRORS, (now or utc_now()) - _TOLD_FOR
-    found = [row for row in _errors(log) if (moment := time_in(row[0])) is not None and moment >= since]
+    rows = [row for row in append_log.noted(log, _LARGEST_LOG) if list(map(type, row)) == [str, str, str]]
+    found = [row for row in rows if (moment := time_in(row[0])) is not None and moment >= since]
     if not found:
         return []
     at, event, sentence = found[-1]
@@ -471,13 +460,6 @@ def problems(state: Path, now: datetime | None = None) -> list[Problem]:
     message = f"hooks failed {times} in the last three days; last {event} at {at}: {sentence}"
     hint = f"{log} has all of it; what is older than three days is no longer reported"
     return [Problem.warning("", "HookFailed", message, hint)]
-
-
-def _errors(log: Path) -> Iterator[tuple[str, str, str]]:
-    """The rows that ``note_error`` wrote: when, at which event, and one sentence."""
-    for row in append_log.noted(log, _LARGEST_LOG):
-        if list(map(type, row)) == [str, str, str]:
-            yield row[0], row[1], row[2]
 
 
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
@@ -564,11 +546,13 @@ def agent_location(cwd: str = "", environ: Mapping[str, str] | None = None, *, f
     """
     known = os.environ if environ is None else environ
     named = (folder, known.get(PROJECT_VARIABLE, ""), cwd)
-    start = next((one for one in named if one and _is_folder(one)), ".")
-    project = private.project_at(start)
+    start = next((one for one in named if one and os.path.isdir(one)), ".")
+    project, memory = private.project_at(start), None
     if not folder and named_workspace(known):
         return AgentLocation(project, find_workspace(environ=known))
-    memory = _around(start) if project.git is not None else None
+    if project.git is not None:
+        with suppress(WorkspaceNotFound, OSError, ValueError):
+            memory = find_workspace(start)
     if memory is not None and private.project_at(memory).place != project.place:
         memory = None  # that of another project, which this one is in
     return AgentLocation(project, memory)
@@ -619,20 +603,6 @@ def state_of(root: Path) -> Path:
     if layout is None:
         raise RepoUnsupported("this workspace is in no git repository", path=str(root), hint="run memfs init there")
     return _state(root, layout)
-
-
-def _around(folder: str) -> Path | None:
-    try:
-        return find_workspace(folder)
-    except (WorkspaceNotFound, OSError, ValueError):
-        return None
-
-
-def _is_folder(name: str) -> bool:
-    try:
-        return os.path.isdir(name)
-    except ValueError:  # no folder can have such a name
-        return False
 
 
 def _state(root: Path, layout: Layout) -> Path:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfs.errors import ItemSyntaxError
-from memfs.sessions.spool import LARGEST, SessionEvent, bounded, canonical_name, encoded, from_record, parse
+from memfs.sessions.spool import LARGEST, SessionEvent, bounded, canonical_name, decoded, encoded, parse
 
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -40,7 +40,7 @@ def test_claude_codes_spelling_is_read_whole() -> None:
     assert (event.name, event.session, event.cwd, event.client) == ("PostToolUse", "abc", "/repo", "claude-code")
     assert (event.agent, event.tool, event.mapping("tool_input")) == ("reviewer", "Bash", {"command": "ls"})
     assert event.fields["some_new_field"] == [1, {"a": None}]
-    assert from_record(json.loads(encoded(event))) == event
+    assert decoded(encoded(event)) == event
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_long_prompt_keeps_beginning_and_end() -> None:
 def test_fields_of_any_sort_survive(fields: dict[str, Any], session: str) -> None:
     """Whatever stands in a field, the event can be kept and read again."""
     event = bounded(SessionEvent("Stop", session=session.encode("utf-8", "replace").decode(), fields=fields))
-    again = from_record(json.loads(encoded(event)))
+    again = decoded(encoded(event))
     assert again == event
     for name in fields:
         assert isinstance(event.text(name), str)
@@ -102,4 +102,4 @@ def test_fields_of_any_sort_survive(fields: dict[str, Any], session: str) -> Non
 @pytest.mark.parametrize("record", [None, [], {}, {"fields": {}}, {"fields": {}, "name": 1}, {"fields": []}])
 def test_a_record_that_is_none_gives_no_event(record: object) -> None:
     """What somebody else wrote into the spool is passed over."""
-    assert from_record(record) is None
+    assert decoded(json.dumps(record).encode()) is None
