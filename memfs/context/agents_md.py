@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -63,7 +63,8 @@ def find(data: bytes, name: str) -> FoundBlock | None:
     Raises:
         ContentError: a mark is damaged, lacks its other half or occurs twice, with its line; or the file is no text.
     """
-    _refuse_other_encodings(data, name)
+    if data.startswith(_OTHER_ENCODINGS) or b"\0" in data:
+        raise ContentError("this is no UTF-8 text", path=name, hint="save it as UTF-8")
     marks = list(_ANY_MARK.finditer(data))
     if not marks:
         return None
@@ -104,7 +105,7 @@ def placed(data: bytes | None, block: FoundBlock | None, body: str) -> bytes:
         block: what ``find`` found in them.
     """
     before = data or b""
-    newline = _newline(before)
+    newline = b"\r\n" if before.count(b"\r\n") * 2 > before.count(b"\n") else b"\n"  # as most lines end
     if block is not None:
         made = _written(body, newline, block.added, block.created)
         return before[: block.start] + made + before[block.end :]
@@ -150,11 +151,6 @@ def _digest(inside: bytes) -> bytes:
     return hashlib.sha256(inside).hexdigest().encode()
 
 
-def _newline(data: bytes) -> bytes:
-    """How most lines end."""
-    return b"\r\n" if data.count(b"\r\n") * 2 > data.count(b"\n") else b"\n"
-
-
 def _missing_newlines(data: bytes) -> int:
     """How many line ends are wanting before a block, so that an empty line precedes it."""
     text = data.removeprefix(_BOM).replace(b"\r\n", b"\n")
@@ -178,11 +174,6 @@ def _damaged(data: bytes, at: int, name: str, message: str) -> ContentError:
     return ContentError(message, path=name, line=_line_of(data, at), hint=hint)
 
 
-def _refuse_other_encodings(data: bytes, name: str) -> None:
-    if data.startswith(_OTHER_ENCODINGS) or b"\0" in data:
-        raise ContentError("this is no UTF-8 text", path=name, hint="save it as UTF-8")
-
-
 _LONGEST = 4_000
 _MOST_EXAMPLES = 3
 _LONGEST_EXAMPLE = 300
@@ -201,12 +192,22 @@ def block_text(conventions: Sequence[Convention]) -> str:
 
 
 def _convention(one: Convention) -> str:
+    """A list item, all of whose lines belong to it: title and text, where it comes from, and examples."""
     held = ", ".join(f"`{_in_code(glob)}`" for glob in one.scope)
     left = unresolved_note(one.item)
     more = (f", for {held}" if held else "") + (f"; {_escaped(left)}" if left else "")
-    bullet = _bullet(one.title, one.text, one.id, more)
+    title, lines = " ".join(one.title.split()), _lines(one.text)
+    titled = title and title != " ".join(one.text.split())
+    bold = f"**{_escaped(title).replace('*', chr(92) + '*')}**" if titled else ""
+    if bold and not _BLOCK.match(lines[0]):
+        lines[0] = f"{bold}: {lines[0]}"
+    elif bold:
+        lines.insert(0, bold)
+    elif _BLOCK.match(lines[0]):
+        lines.insert(0, f"`{one.id}`:")
+    first, *others = [*lines, f"(`{one.id}`{more})"]
     examples = [*_examples(one, "do", "Do"), *_examples(one, "dont", "Don't")]
-    return "\n".join([bullet, *examples])
+    return "\n".join([f"- {first}", *(f"  {line}" if line else "" for line in others), *examples])
 
 
 def _examples(one: Convention, key: str, word: str) -> Iterable[str]:
@@ -214,21 +215,6 @@ def _examples(one: Convention, key: str, word: str) -> Iterable[str]:
     for text in [text for text in written if isinstance(text, str)][:_MOST_EXAMPLES]:
         line = " ".join(text.split())
         yield f"  - {word}: `{_in_code(line[:_LONGEST_EXAMPLE])}`"
-
-
-def _bullet(title: str, text: str, name: str, more: str = "") -> str:
-    """A list item, all of whose lines belong to it: title and text, then where it comes from."""
-    title = " ".join(title.split())
-    lines = _lines(text)
-    bold = f"**{_escaped(title).replace('*', chr(92) + '*')}**" if title and title != " ".join(text.split()) else ""
-    if bold and not _BLOCK.match(lines[0]):
-        lines[0] = f"{bold}: {lines[0]}"
-    elif bold:
-        lines.insert(0, bold)
-    elif _BLOCK.match(lines[0]):
-        lines.insert(0, f"`{name}`:")
-    first, *others = [*lines, f"(`{name}`{more})"]
-    return "\n".join([f"- {first}", *(f"  {line}" if line else "" for line in others)])
 
 
 # -- escaping -----------------------------------------------------------------------------------------------------
@@ -239,20 +225,13 @@ def _lines(text: str) -> list[str]:
         plain = plain[:_LONGEST].rstrip() + " …"
     lines = [line.rstrip() for line in plain.split("\n")]
     closed = _fences_close(lines)
-    return [_line(line, closed) for line in lines]
-
-
-def _line(line: str, fences_close: bool) -> str:
-    if _FENCE.match(line):
-        return _escaped(line) if fences_close else _behind(_escaped(line))
-    found = _HEADING.match(line.lstrip())
-    return _behind(_escaped(line)) if found else _escaped(line)
-
-
-def _behind(line: str) -> str:
-    """A line whose first sign means nothing, as a backslash precedes it."""
-    space = line[: len(line) - len(line.lstrip())]
-    return f"{space}\\{line.lstrip()}"
+    found = []
+    for line in lines:
+        safe = _escaped(line)
+        if not closed if _FENCE.match(line) else _HEADING.match(line.lstrip()):  # its first sign is to mean nothing
+            safe = f"{safe[: len(safe) - len(safe.lstrip())]}\\{safe.lstrip()}"
+        found.append(safe)
+    return found
 
 
 def _escaped(line: str) -> str:
@@ -390,7 +369,7 @@ class AgentsBlock:
             changed = BlockResult.CREATED if data is None else BlockResult.WRITTEN
             return placed(data, block, looked.expected), BlockResult.UPDATED if block is not None else changed
 
-        return self._change(path, change)
+        return atomic_replace.rewrite(lambda: self._place(path), change)
 
     def remove(self, path: str | os.PathLike[str] | None = None, *, force: bool = False) -> BlockResult:
         """Take the block out: every other byte is as it was before it came; a file made for it goes.
@@ -405,7 +384,7 @@ class AgentsBlock:
                 refuse_edited(block, place.name)
             return self._taken_out(data, block)
 
-        return self._change(path, change)
+        return atomic_replace.rewrite(lambda: self._place(path), change)
 
     @staticmethod
     def _taken_out(data: bytes | None, block: FoundBlock | None) -> tuple[bytes | None, BlockResult]:
@@ -441,10 +420,3 @@ class AgentsBlock:
         if names_git(below) or is_own(inside) or CONTENT in place.relative_to(self._top).parts:
             raise PathEscape("this file is none for agents to read", path=str(named), hint=f"name a file like {FILE}")
         return place
-
-    def _change(
-        self,
-        path: str | os.PathLike[str] | None,
-        change: Callable[[bytes | None, Path], tuple[bytes | None, BlockResult]],
-    ) -> BlockResult:
-        return atomic_replace.rewrite(lambda: self._place(path), change)

@@ -124,11 +124,7 @@ def answered(answer: Any) -> Any:
         return answer
     import asyncio  # the workspace's own stores answer at once, and spare a process what this takes to import
 
-    return in_daemon("memfs-asking", lambda: asyncio.run(_result(answer))).result()
-
-
-async def _result(answer: Awaitable[Any]) -> Any:
-    return await answer
+    return in_daemon("memfs-asking", lambda: asyncio.run(awaited(answer))).result()
 
 
 HEADING = "Project conventions:"
@@ -390,13 +386,9 @@ class RecentSessionMemory(StoreSource):
         turns = (entry for turn in zip_longest(*groups) for entry in turn if entry is not None)
         chosen = [entry for entry, _ in zip(turns, range(self.max_items), strict=False)]
         ordered = [entry for group in groups for entry in group if entry in chosen]
-        return ContextSelection(heading=_heading(items), entries=ordered)
-
-
-def _heading(items: Iterable[MemoryItem]) -> str:
-    """The heading, with the day on which the session ended."""
-    times = [item.timestamp for item in items if item.timestamp is not None]
-    return f"{RECENT_SESSION_HEADING} ({max(times):%Y-%m-%d}):" if times else f"{RECENT_SESSION_HEADING}:"
+        times = [item.timestamp for item in items if item.timestamp is not None]
+        day = f" ({max(times):%Y-%m-%d})" if times else ""  # on which the session ended
+        return ContextSelection(heading=f"{RECENT_SESSION_HEADING}{day}:", entries=ordered)
 
 
 def _groups(items: Sequence[MemoryItem]) -> Iterator[list[ContextEntry]]:
@@ -508,7 +500,8 @@ class JointMemory:
 
     def select(self, query: Query) -> list[MemoryItem]:
         """The same as items."""
-        more = gathered(self._mounts.opened(), lambda mount: mount.selected(query) if mount.own else [])
+        private = (mount for mount in self._mounts.opened() if mount.own)
+        more = gathered(private, lambda mount: list(map(mount.outward, mount.store.select(query))))
         found = [*self._sources.store.select(query), *more]
         return sorted(found, key=lambda item: item.timestamp or EARLIEST, reverse=True)[: query.limit]
 

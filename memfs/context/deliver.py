@@ -16,7 +16,7 @@ from types import MappingProxyType
 from memfs.config import with_memory
 from memfs.context.known import KnownText
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import WARNING, Problem, QueryInvalid, SettingInvalid
+from memfs.errors import Problem, QueryInvalid, SettingInvalid
 from memfs.format.text import shown
 from memfs.model import Hit, MemoryItem, MemoryType, Query, Recall
 from memfs.model.ids import of_mount
@@ -264,8 +264,8 @@ def choose(
 
 def first_of(chosen: Sequence[SourceReply], most: int) -> list[SourceReply]:
     """``most`` entries of what is delivered, of all sources together: the first of every source before second ones."""
-    places = sorted((place, number) for number, one in enumerate(chosen) for place in range(len(one.selection.entries)))
-    kept = [sum(number == source for _, source in places[:most]) for number in range(len(chosen))]
+    places = _turns(chosen)[:most]
+    kept = [sum(number == source for _, source in places) for number in range(len(chosen))]
     return [
         replace(one, selection=replace(one.selection, entries=tuple(one.selection.entries[:count])))
         for one, count in zip(chosen, kept, strict=True)
@@ -302,7 +302,7 @@ def _spent(replies: Sequence[SourceReply], room: Room) -> list[dict[int, Context
         return [dict(enumerate(one.selection.entries)) for one in replies]
     taken: list[dict[int, ContextEntry]] = [{} for _ in replies]
     left = room.tokens - room.once
-    turns = list(_turns(replies))
+    turns = _turns(replies)
     alone = len(turns) == 1
     for turn, (place, number) in enumerate(turns, 1):
         if room.once and turn == len(turns) == 1 + sum(map(len, taken)):
@@ -319,12 +319,9 @@ def _spent(replies: Sequence[SourceReply], room: Room) -> list[dict[int, Context
     return taken
 
 
-def _turns(replies: Sequence[SourceReply]) -> Iterator[tuple[int, int]]:
+def _turns(replies: Sequence[SourceReply]) -> list[tuple[int, int]]:
     """Place and source of each entry: the first of every source, then the second of each."""
-    for place in range(max((len(one.selection.entries) for one in replies), default=0)):
-        for number, one in enumerate(replies):
-            if place < len(one.selection.entries):
-                yield place, number
+    return sorted((place, number) for number, one in enumerate(replies) for place in range(len(one.selection.entries)))
 
 
 def cost_of(text: str) -> int:
@@ -374,8 +371,10 @@ def recalled(
     Raises:
         QueryInvalid: the question cannot be understood.
     """
-    cost = sum(cost_of("\n".join(one.lines())) for one in replies)
-    answer = _found(recall, _sharing(query, cost), known)
+    cost, tokens = sum(cost_of("\n".join(one.lines())) for one in replies), query.max_tokens
+    if tokens is not None:  # what further sources want, within their share, is none of the items'
+        tokens = max(1, tokens - min(cost, tokens // _SHARE) - cost_of(_MORE))
+    answer = _found(recall, replace(query, max_tokens=tokens), known)
     spent = (answer.tokens or count_tokens(frame())) + cost_of(_MORE)
     left = None if query.max_tokens is None else query.max_tokens - spent
     unfit = answer.nothing_fits and not replies
@@ -455,14 +454,6 @@ def _mark(item: MemoryItem) -> Hashable:
     places = frozenset(file.rpartition("/")[0] for file in episode.state.files)
     shape = signature(episode.error_message or episode.action.description)
     return (episode.outcome, episode.action.tool, places, shape) if shape else None
-
-
-def _sharing(query: Query, cost: int) -> Query:
-    """The query with what its budget leaves to items beside the tokens that further sources want."""
-    tokens = query.max_tokens
-    if tokens is None:
-        return query
-    return replace(query, max_tokens=max(1, tokens - min(cost, tokens // _SHARE) - cost_of(_MORE)))
 
 
 def _left_out(known: Callable[[str], bool], item: MemoryItem) -> bool:
@@ -681,9 +672,12 @@ class Deliverer:
         """What each source of a delivery says, and which are left out or gave no answer."""
         with self._sources.store.scan_once():  # each source of ours would look at every file
             answers = self.plugins.ask(delivery, state)
-        problems = {answer.source.name: _problem(answer) for answer in answers if answer.failure}
-        for answer in answers:
-            self._failing.pop(answer.source.name, None)
+        problems = {}
+        for name, failure in [(answer.source.name, answer.failure) for answer in answers]:
+            self._failing.pop(name, None)
+            if failure:
+                message = f"the source {name!r} is left out: {failure}"
+                problems[name] = Problem.warning("", "SourceFailing", message, "mend it, or take it out")
         self._failing.update(problems)
         left_out = (one.problem for one in self.plugins.unusable() if one.delivery is delivery)
         return [said_by(answer) for answer in answers], (*left_out, *problems.values())
@@ -787,16 +781,6 @@ def _text(text: str, field: str = "prompt") -> str:
 
 def _ids(entries: Iterable[ContextEntry]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entry.id for entry in entries if entry.id))
-
-
-def _problem(answer: SourceAnswer) -> Problem:
-    return Problem(
-        path="",
-        code="SourceFailing",
-        message=f"the source {answer.source.name!r} is left out: {answer.failure}",
-        hint="mend it, or take it out",
-        severity=WARNING,
-    )
 
 
 def frame_cost(introduction: str) -> int:

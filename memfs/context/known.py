@@ -133,16 +133,12 @@ class KnownFiles:
 
     def text(self, prompt: str = "") -> KnownText:
         """What they say at present, and the prompt; a file that cannot be read says nothing."""
-        return KnownText(prompt, *self._texts())
-
-    def _texts(self) -> list[str]:
-        """What each file says."""
         found: list[str] = []
         with suppress(MemfsError, OSError), closing(Tree(self._top)) as tree:
             for path in self._paths():
                 with suppress(MemfsError, OSError, ValueError):  # ValueError: a link that leads out of the repository
                     found.append(self._text(tree, path))
-        return found
+        return KnownText(prompt, *found)
 
     def _paths(self) -> Iterator[str]:
         """Where they may be, below the repository's top."""

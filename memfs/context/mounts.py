@@ -116,10 +116,6 @@ class Mount:
         found = self.store.load(inward)
         return found._replace(item=self.outward(found.item)) if found is not None else None
 
-    def selected(self, query: Query) -> list[MemoryItem]:
-        """The items that pass the query's filters, as they are handed on; by text score or else newest first."""
-        return list(map(self.outward, self.store.select(query)))
-
     def unread(self, query: Query) -> list[str]:
         """The item files a query could concern that cannot be read as they are now, after the mount's name."""
         return [in_mount(self.name, path) for path in self.store.unread(query)]
@@ -174,13 +170,6 @@ class Mount:
         return self.outward(found) if found is not None else None
 
     # -- standing ---------------------------------------------------------------------------------------------------
-    def still_there(self) -> bool:
-        """Whether its folder is what was opened."""
-        try:
-            return identity_of(self.store.tree.root) == self.place
-        except (WorkspaceNotFound, OSError):
-            return False
-
     def note_failure(self, error: Exception) -> None:
         """Report that it could not answer."""
         self.failed_at = time.monotonic()
@@ -256,8 +245,9 @@ def open_mount(
         ContentError, SettingInvalid: its ``kinds.yaml`` is invalid.
         StorageIO: it cannot be read.
     """
-    place = identity_of(folder)
-    layout = _layout(folder)
+    place, layout = identity_of(folder), None
+    with suppress(RepoUnsupported):  # its history is not read: any sort of repository will do
+        layout = discover(folder)
     _require_owner(folder, layout)
     tree = Tree(folder)
     try:
@@ -279,12 +269,6 @@ def open_mount(
     except BaseException:
         tree.close()
         raise
-
-
-def _layout(folder: Path) -> Layout | None:
-    with suppress(RepoUnsupported):  # its history is not read: any sort of repository will do
-        return discover(folder)
-    return None
 
 
 def _require_owner(folder: Path, layout: Layout | None) -> None:
@@ -520,7 +504,9 @@ class Mounts:
         found = []
         for name, path in self._paths.items():
             items, unread = counts.get(name, (None, 0))
-            problem = self._refused.get(name) or (self._failure(name) if items is None else None)
+            problem = self._refused.get(name)
+            if problem is None and items is None and name in self._open:
+                problem = next(iter(self._open[name].problems()), None)
             folder = None
             with suppress(WorkspaceNotFound):
                 folder = folder_of(self._root, path)
@@ -576,10 +562,14 @@ class Mounts:
         """Open what is not open, close what is no longer what was opened."""
         mount = self._open.get(name)
         try:
-            if mount is not None and mount.still_there() and self._leads_to(name, mount):
+            if mount is not None and self._is_current(name, mount):
                 return
-            if mount is not None:
-                self._retire(name)
+            if mount is not None:  # threads may be reading there still: only the one before it is closed
+                mount.store.change_detector.close()
+                before = self._retired.pop(name, None)
+                self._retired[name] = self._open.pop(name)
+                if before is not None:
+                    before.close()
             path, common = self._paths[name], self._parts.repository.common_dir
             folder = folder_of(self._root, path)
             self._require_other(name, folder)
@@ -589,19 +579,14 @@ class Mounts:
             self._gone_at[name] = time.monotonic()
             self._refused[name] = _problem(name, error, self._paths[name])
 
-    def _leads_to(self, name: str, mount: Mount) -> bool:
-        """Whether the setting still leads to what was opened: a link on the way may have been turned elsewhere."""
-        with suppress(WorkspaceNotFound):
-            return folder_of(self._root, self._paths[name]) == mount.store.tree.root
+    def _is_current(self, name: str, mount: Mount) -> bool:
+        """Whether its folder is what was opened, and the setting leads there: a link on the way may have been turned
+        elsewhere.
+        """
+        root = mount.store.tree.root
+        with suppress(WorkspaceNotFound, OSError):
+            return identity_of(root) == mount.place and folder_of(self._root, self._paths[name]) == root
         return False
-
-    def _retire(self, name: str) -> None:
-        """Use a mount no more. Threads may be reading there still: only the one before it is closed."""
-        self._open[name].store.change_detector.close()
-        before = self._retired.pop(name, None)
-        self._retired[name] = self._open.pop(name)
-        if before is not None:
-            before.close()
 
     def _require_other(self, name: str, folder: Path) -> None:
         """Refuse this workspace itself, and what is mounted under another name already."""
@@ -612,10 +597,6 @@ class Mounts:
         if twin is not None:
             hint = f"remove mounts.{name} or mounts.{twin}"
             raise SettingInvalid(f"this folder is mounted as {twin!r} already", field=f"mounts.{name}", hint=hint)
-
-    def _failure(self, name: str) -> Problem | None:
-        problems: Iterable[Problem] = self._open[name].problems() if name in self._open else ()
-        return next(iter(problems), None)
 
 
 def _problem(name: str, error: MemfsError | OSError, path: str) -> Problem:

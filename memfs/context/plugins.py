@@ -15,7 +15,7 @@ from pathlib import Path
 from memfs.config_names import SETTINGS_FILE
 from memfs.context.deliver import ContextSelection, Delivery, ItemSource, MemoryPlugin
 from memfs.dataclass import dataclass
-from memfs.errors import WARNING, MemfsError, Problem, SettingInvalid
+from memfs.errors import MemfsError, Problem, SettingInvalid
 from memfs.fs.executor import in_daemon
 from memfs.fs.lock import reset_on_fork
 from memfs.model.episode import StateSnapshot
@@ -225,7 +225,7 @@ class PluginUnusable:
     def problem(self) -> Problem:
         """What is reported of it."""
         message = f"the source {self.name!r} is left out: {self.reason}"
-        return Problem(path=SETTINGS_FILE, code="SourceUnusable", message=message, hint=self.hint, severity=WARNING)
+        return Problem.warning(SETTINGS_FILE, "SourceUnusable", message, self.hint)
 
 
 @dataclass(eq=False, repr=False)
@@ -351,10 +351,11 @@ class Plugins:
         for name in names:
             try:
                 if name in BUILT_IN_SOURCES:
-                    source = self._built_in(name, delivery)
+                    source = self._built_in(name)
                 else:
                     source = self.code.call(name, partial(made, name, self.memory.sources.get(name, {})))
-                _require_layer(source.delivery, delivery)
+                if (layer := source.delivery) is not delivery:
+                    raise ForeignFailure(f"its layer is {layer.value}", f"name it in memory.{LISTS[layer]}")
                 if not source.built_in and source.name in taken | found.keys():
                     raise ForeignFailure(f"there is another source {source.name!r}", "give it a unique name")
             except ForeignFailure as error:
@@ -366,15 +367,13 @@ class Plugins:
         own = [source for source in self._added.values() if source.delivery is delivery]
         return (*found.values(), *own), tuple(left_out), again
 
-    def _built_in(self, name: str, delivery: Delivery) -> LoadedSource:
-        layer = Delivery(BUILT_IN_SOURCES[name])
-        _require_layer(layer, delivery)
+    def _built_in(self, name: str) -> LoadedSource:
         try:
             plugin = self.makers[name]()
             plugin.configure(self.memory.sources[name])
         except MemfsError as error:
             raise ForeignFailure(error.sentence, error.hint or "see 'memfs check'") from error
-        return LoadedSource(name=name, delivery=layer, plugin=plugin, built_in=True)
+        return LoadedSource(name=name, delivery=Delivery(BUILT_IN_SOURCES[name]), plugin=plugin, built_in=True)
 
 
 def plugins_of(root: Path, settings: Settings, makers: Makers) -> Plugins:
@@ -384,8 +383,3 @@ def plugins_of(root: Path, settings: Settings, makers: Makers) -> Plugins:
         return status_of(root).problems("memory.", f"{MOUNTS}.")
 
     return Plugins(settings.memory, makers, ForeignCode(settings.memory.source_seconds), untrusted)
-
-
-def _require_layer(layer: Delivery, delivery: Delivery) -> None:
-    if layer is not delivery:
-        raise ForeignFailure(f"its layer is {layer.value}", f"name it in memory.{LISTS[layer]}")
