@@ -105,7 +105,8 @@ class StateFiles:
         """
         self._store, self._parts, self._index = store, parts, index
         self.revision = revision
-        self.parsed = lru_cache(_MOST_KEPT)(self._as_bytes)
+        # as bytes, so that a change to what was handed out does not change what is kept
+        self.parsed = lru_cache(_MOST_KEPT)(lambda path, data: marshal.dumps(self._parsed(path, data)))
 
     @property
     def seen(self) -> View:
@@ -128,7 +129,10 @@ class StateFiles:
             ContentError: the file is invalid and history has no good version; or a sidecar is not here.
         """
         content = self.seen.read(path, READ_LIMIT)
-        refuse_rot(path, known or self._known(path), content, self.seen.root)
+        if known is None and iteration_of(path) is not None:
+            with suppress(errors.IndexUnavailable):
+                known = self._index.stamp(path)
+        refuse_rot(path, known, content, self.seen.root)
         data, problem = content.data, ""
         try:
             values = self._parsed(path, data) if once else self._decoded(path, data)
@@ -279,21 +283,11 @@ class StateFiles:
                 self._index.note(archives="{}")  # an archive may hold them
 
     # -- internal: reading --------------------------------------------------------------------------------------
-    def _known(self, path: str) -> Stamp | None:
-        """The stamp that vouches for a document's content, so that damage to it is known as such."""
-        with suppress(errors.IndexUnavailable):
-            return self._index.stamp(path) if iteration_of(path) is not None else None
-        return None
-
     def _decoded(self, path: str, data: bytes) -> dict[str, Any]:
         if len(data) > _LARGEST_KEPT:
             return self._parsed(path, data)
         values: dict[str, Any] = marshal.loads(self.parsed(path, data))  # noqa: S302  made here, a line below
         return values
-
-    def _as_bytes(self, path: str, data: bytes) -> bytes:
-        """A document's values as bytes, so that a change to what was handed out does not change what is kept."""
-        return marshal.dumps(self._parsed(path, data))
 
     def _parsed(self, path: str, data: bytes) -> dict[str, Any]:
         return self._parts.codec.read_document(data, path, _schema(path))

@@ -340,7 +340,23 @@ class Continuations:
             raise TokenInvalid(
                 f"continuation token {token} is unknown here", hint="is it from another workspace, or was it removed?"
             )
-        self._refuse_ended(token, values, values.get("superseded_by") or self._overtaken_by(path, values))
+        by = values.get("superseded_by") or self._overtaken_by(path, values)
+        whose = f"task {values.get('task_id')!r} of {values.get('agent')!r}"
+        if by and state_paths.document_kind(str(by)) == "agent_output":
+            raise TokenInvalid(
+                f"continuation token {token} was used up: {whose} has its final output", hint=f"read {by}"
+            )
+        if by:
+            raise TokenInvalid(
+                f"continuation token {token} was superseded by newer state of {whose}",
+                hint="resume the token that storing the newer state returned",
+            )
+        expires = values.get("expires")
+        if expires and parse_time(expires) <= self._clock():
+            raise TokenInvalid(
+                f"continuation token {token} expired on {expires}",
+                hint="start the task again; continuation.expires_hours in system_config says how long tokens last",
+            )
         return values.get("state")
 
     def _overtaken_by(self, path: str, values: dict[str, Any]) -> str:
@@ -359,24 +375,6 @@ class Continuations:
             if (row.facts.iteration or 0) > number and is_final(self._reader.load(row)):
                 return row.path
         return ""
-
-    def _refuse_ended(self, token: str, values: dict[str, Any], by: Any) -> None:
-        whose = f"task {values.get('task_id')!r} of {values.get('agent')!r}"
-        if by and state_paths.document_kind(str(by)) == "agent_output":
-            raise TokenInvalid(
-                f"continuation token {token} was used up: {whose} has its final output", hint=f"read {by}"
-            )
-        if by:
-            raise TokenInvalid(
-                f"continuation token {token} was superseded by newer state of {whose}",
-                hint="resume the token that storing the newer state returned",
-            )
-        expires = values.get("expires")
-        if expires and parse_time(expires) <= self._clock():
-            raise TokenInvalid(
-                f"continuation token {token} expired on {expires}",
-                hint="start the task again; continuation.expires_hours in system_config says how long tokens last",
-            )
 
     def _kept(self, agent: str, task: str) -> list[State]:
         """The newest states of an agent's task that are in the tree; what came before was superseded by them."""
@@ -460,7 +458,17 @@ class StateRecorder:
         def attempt() -> tuple[int, State, bool]:
             number = self._iterations.into(iteration)
             path, there = self._place(partial(state_paths.update_path, number, moment), values)
-            return number, there or self._update(number, path, values, given.update_type), there is None
+            if there is not None:
+                return number, there, False
+            changes = [DocumentChange(path, values, "")]
+            header = self._iterations.header(number)
+            present = header.values.get("update") if header is not None else None
+            shown = time_in(present.get("timestamp")) if isinstance(present, Mapping) else None
+            if header is not None and not (shown is not None and shown > parse_time(values["timestamp"])):
+                changes.append(DocumentChange(header.path, {**header.values, "update": values}, header.sha256))
+            message = f"Store {given.update_type} state of iteration {number}"
+            critical = given.update_type in _AT_ONCE
+            return number, self._files.write(changes, message, critical=critical)[0], True
 
         number, content, new = retry_on_conflict(attempt)
         revision = ""
@@ -475,14 +483,6 @@ class StateRecorder:
                 ack = replace(ack, checkpoint_problem=str(error))
             ack = replace(ack, revision=self._files.revision_of(ack.path))  # it was committed along
         return _timed(ack, began)
-
-    def _update(self, number: int, path: str, values: dict[str, Any], update_type: str) -> State:
-        changes = [DocumentChange(path, values, "")]
-        header = self._iterations.header(number)
-        if header is not None and not _later(header.values.get("update"), values):
-            changes.append(DocumentChange(header.path, {**header.values, "update": values}, header.sha256))
-        message = f"Store {update_type} state of iteration {number}"
-        return self._files.write(changes, message, critical=update_type in _AT_ONCE)[0]
 
     # -- from specialised agents ----------------------------------------------------------------------------------
     def agent_output(self, output: AgentOutput | Mapping[str, Any], iteration: int | None = None) -> Acknowledgement:
@@ -504,33 +504,26 @@ class StateRecorder:
             refuse_hidden({name: given[name]}, allow_invisible=True)
         values = replace(given, timestamp=given.timestamp or self._clock()).to_dict()
         unstamped = given.timestamp is None
+        agent, task, state = given.agent_type, given.task_id, given.state_data or StateData()
+        going_on = state.internal_state is not None
 
         def attempt() -> tuple[int, State, bool, str]:
             number = self._iterations.into(iteration)
-            path_of = partial(state_paths.output_path, number, given.agent_type, given.task_id)
+            path_of = partial(state_paths.output_path, number, agent, task)
             path, there = self._place(path_of, values, unstamped)
-            content, token = self._output(number, path, there, given, values)
-            return number, content, there is None, token
+            if there is not None:
+                again = self._continuations.again
+                return number, there, False, again(number, agent, task, state.internal_state) if going_on else ""
+            token, changes = state.continuation_token or "", list[DocumentChange]()
+            if going_on:
+                token, changes = self._continuations.prepare(number, agent, task, state.internal_state)
+            elif not token:
+                changes = self._continuations.superseding(agent, task, path)
+            changes = [DocumentChange(path, values, ""), *changes]
+            return number, self._files.write(changes, f"Store output of {agent} for {task}")[0], True, token
 
         number, content, new, token = retry_on_conflict(attempt)
         return _timed(self._acknowledged(content, number, new, continuation_token=token), began)
-
-    def _output(
-        self, number: int, path: str, there: State | None, given: AgentOutput, values: dict[str, Any]
-    ) -> tuple[State, str]:
-        """The document, and the token to go on with."""
-        agent, task, state = given.agent_type, given.task_id, given.state_data or StateData()
-        going_on = state.internal_state is not None
-        if there is not None:
-            again = self._continuations.again
-            return there, again(number, agent, task, state.internal_state) if going_on else ""
-        token, changes = state.continuation_token or "", list[DocumentChange]()
-        if going_on:
-            token, changes = self._continuations.prepare(number, agent, task, state.internal_state)
-        elif not token:
-            changes = self._continuations.superseding(agent, task, path)
-        changes = [DocumentChange(path, values, ""), *changes]
-        return self._files.write(changes, f"Store output of {agent} for {task}")[0], token
 
     # -- from the meta-reviewer -----------------------------------------------------------------------------------
     def meta_review(self, review: MetaReviewStorage | Mapping[str, Any]) -> Acknowledgement:
@@ -580,7 +573,7 @@ class StateRecorder:
         began = time.perf_counter()
         if isinstance(values, HypothesisVersion):  # what a history adds is no part of the document
             values = values.document
-        handed = _named(values, ("hypothesis_id",), lambda given: f"h-{_name_of(given)}")
+        handed = _named(values, ("hypothesis_id",), _name_of)
         own = handed.get("parents") or []
         if listed := list(dict.fromkeys([*_several(own), *map(str, _several(parents or ()))])):
             handed["parents"] = listed
@@ -635,19 +628,24 @@ class StateRecorder:
         values = {**merged.values, **stamp}
         if here is not None and equal({**here.values, **stamp}, values):
             return number, here, False, ()
-        records = _records(number, path, stored, merged, now) if stored else []
-        changes = [DocumentChange(path, values, here.sha256 if here else ""), *records]
+        changes = [DocumentChange(path, values, here.sha256 if here else "")]
+        if stored is not None:
+            by = merged.values.get("agent")
+            writer = {"by": by} if isinstance(by, str) and by else {}
+            records = records_of(path, merged.conflicts, now, lost_sha256=stored.sha256, **writer)
+            for turn, record in enumerate(records, 1):
+                changes.append(DocumentChange(state_paths.conflict_path(number, path, now, turn), record, ""))
+        has_records = len(changes) > 1
         if here is not None and state_paths.document_kind(path) == HYPOTHESIS:
-            changes.append(self._version(number, values["id"], here))
-        written = self._files.write(changes, _sentence(path, merged), alone=bool(records))
-        return number, written[0], True, tuple(clash.field for clash in merged.conflicts)
-
-    def _version(self, number: int, name: str, given_way: State) -> DocumentChange:
-        """What keeps the displaced version, under its own time."""
-        assert given_way.stamp is not None  # it is in the tree
-        made = time_in(given_way.values.get("timestamp")) or from_timestamp_ns(given_way.stamp.mtime_ns)
-        path_of = partial(state_paths.version_path, number, name, made)
-        return DocumentChange(path_of(self._files.first_free(path_of)), given_way.values, "")
+            assert here.stamp is not None  # it is in the tree
+            made = time_in(here.values.get("timestamp")) or from_timestamp_ns(here.stamp.mtime_ns)
+            path_of = partial(state_paths.version_path, number, values["id"], made)  # the displaced version's own time
+            changes.append(DocumentChange(path_of(self._files.first_free(path_of)), here.values, ""))
+        fields = tuple(clash.field for clash in merged.conflicts)
+        kind = state_paths.document_kind(path).replace("_", " ")
+        joined = f", over another writer's {', '.join(fields)}" if fields else ""
+        message = f"Store {kind} {merged.values['id']}{joined}"
+        return number, self._files.write(changes, message, alone=has_records)[0], True, fields
 
     def _stored(self, kind: str, name: str, number: int, path: str) -> State | None:
         """What is there at present: the document of this iteration, else the newest of an earlier one."""
@@ -723,12 +721,6 @@ def _alike(there: Mapping[str, Any], values: Mapping[str, Any], unstamped: bool)
     return equal({**there, **untimed}, {**values, **untimed})
 
 
-def _later(present: Any, values: Mapping[str, Any]) -> bool:
-    """Whether the update that a header has is later than another."""
-    shown = time_in(present.get("timestamp")) if isinstance(present, Mapping) else None
-    return shown is not None and shown > parse_time(values["timestamp"])
-
-
 def _untimed(kind: str, values: Mapping[str, Any], begun: Mapping[str, Any], stored: State | None) -> bool:
     """Whether a version has no time of its own.
 
@@ -743,26 +735,8 @@ def _untimed(kind: str, values: Mapping[str, Any], begun: Mapping[str, Any], sto
 
 
 def _name_of(values: Mapping[str, Any]) -> str:
-    """A name for a document that has none: the same for the same content, so that storing it again is no second one."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-def _records(number: int, path: str, stored: State, merged: FieldMerge, now: datetime) -> list[DocumentChange]:
-    by = merged.values.get("agent")
-    writer = {"by": by} if isinstance(by, str) and by else {}
-    records = records_of(path, merged.conflicts, now, lost_sha256=stored.sha256, **writer)
-    return [
-        DocumentChange(state_paths.conflict_path(number, path, now, turn), record, "")
-        for turn, record in enumerate(records, 1)
-    ]
-
-
-def _sentence(path: str, merged: FieldMerge) -> str:
-    kind = state_paths.document_kind(path).replace("_", " ")
-    joined = (
-        f", over another writer's {', '.join(clash.field for clash in merged.conflicts)}" if merged.conflicts else ""
-    )
-    return f"Store {kind} {merged.values['id']}{joined}"
+    """A name for a hypothesis without one: the same for the same content, so that storing it again is no second one."""
+    return f"h-{hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]}"
 
 
 @cache

@@ -95,11 +95,17 @@ class TaskWrites:
     @classmethod
     def from_document(cls, values: Mapping[str, Any]) -> TaskWrites:
         """The writes in a file that obeys its schema."""
+        writes = []
+        for row in values["writes"]:
+            kept = {key: value for key, value in row.items() if key not in ("index", "channel")}
+            if KEPT_IN in kept:
+                raise SchemaInvalid("a write holds its own value", field=f"writes.{KEPT_IN}", hint="write 'value'")
+            writes.append(Write(row["index"], row["channel"], kept))
         return cls(
             place=_place(values),
             task=values["task"],
             path=values.get("path", ""),
-            writes=tuple(_write(row) for row in values["writes"]),
+            writes=tuple(writes),
             written=values["written"],
             allowed=values.get(ALLOWED, ""),
         )
@@ -115,13 +121,6 @@ def _place(values: Mapping[str, Any]) -> ThreadPlace:
 
 def _reason(reason: str) -> dict[str, str]:
     return {ALLOWED: reason} if reason else {}
-
-
-def _write(row: Mapping[str, Any]) -> Write:
-    kept = {key: value for key, value in row.items() if key not in ("index", "channel")}
-    if KEPT_IN in kept:
-        raise SchemaInvalid("a write holds its own value", field=f"writes.{KEPT_IN}", hint="write 'value'")
-    return Write(row["index"], row["channel"], kept)
 
 
 SOURCE = "langgraph"
@@ -161,8 +160,11 @@ class Threads:
             ContentError: a name or a value that no file can hold.
             StorageIO: nothing was written.
         """
+        path, step = snapshot_path(made.place), "a checkpoint" if made.step is None else f"step {made.step}"
+        source = f" ({made.source})" if made.source.isidentifier() else ""
+        message = f"Keep {step}{source} of {shown(made.place.thread)}"
         whole = replace(made, written=format_time(self._clock()))
-        self._write(snapshot_path(whole.place), whole, _commit_message(whole), reason)
+        self._write(path, whole, message, reason)
 
     def add_writes(self, added: TaskWrites, reason: str = "") -> None:
         """Keep what a task wrote. Of what it wrote before, only special writes are replaced.
@@ -170,27 +172,34 @@ class Threads:
         Raises:
             SecretDetected, ContentError, StorageIO: as ``save``; nothing was written.
         """
-        path = writes_path(added.place, added.task)
-        message = f"Keep writes of a task in {shown(added.place.thread)}"
-        retry_on_conflict(lambda: self._add(added, path, message, reason))
+        place = added.place
+        thread, checkpoint = named(place.thread, "thread_id"), named(place.id, "checkpoint_id")
+        path = state_paths.writes_path(thread, place.namespace, checkpoint, named(added.task, "task_id"))
+        message = f"Keep writes of a task in {shown(thread)}"
 
-    def _add(self, added: TaskWrites, path: str, message: str, reason: str) -> None:
-        state = self.files.find(path)
-        there = TaskWrites.from_document(state.values) if state is not None else None
-        rows = {write.number: write for write in there.writes} if there else {}
-        for write in added.writes:
-            if write.number < 0 or write.number not in rows:
-                rows[write.number] = write
-        written = there.written if there else format_time(self._clock())
-        whole = replace(added, writes=tuple(rows[number] for number in sorted(rows)), written=written)
-        self._write(path, whole, message, reason, state.sha256 if state is not None else "")
+        def add() -> None:
+            state = self.files.find(path)
+            there = TaskWrites.from_document(state.values) if state is not None else None
+            rows = {write.number: write for write in there.writes} if there else {}
+            for write in added.writes:
+                if write.number < 0 or write.number not in rows:
+                    rows[write.number] = write
+            written = there.written if there else format_time(self._clock())
+            whole = replace(added, writes=tuple(rows[number] for number in sorted(rows)), written=written)
+            self._write(path, whole, message, reason, state.sha256 if state is not None else "")
+
+        retry_on_conflict(add)
 
     def _write(
         self, path: str, made: ThreadSnapshot | TaskWrites, message: str, reason: str, expected: str | None = None
     ) -> None:
         """Write a document; its reason is recorded only where one is needed."""
         try:
-            _refuse_covered(_parts_of(made))
+            for field, kept in _parts_of(made).items():
+                with suppress(ValueError):  # a secret in bytes, which the document itself does not show
+                    data = base64.b64decode(kept.get("base64") or "", validate=True)
+                    for found in find(data.decode("utf-8", "replace")):
+                        raise SecretDetected(f"this looks like {found.what} (rule {found.rule})", field=field)
             self.files.write([DocumentChange(path, made.document(), expected)], message, source=SOURCE)
         except SecretDetected as error:
             if not reason:
@@ -230,7 +239,9 @@ class Threads:
             while (kept_in := kept.get(KEPT_IN)) is not None:
                 holder = self._near(snapshot.place._replace(id=kept_in), near) if kept_in not in seen else None
                 if holder is None or channel not in holder.channels:
-                    raise _missing(snapshot.place, channel, kept_in)
+                    message = f"the value lies in the checkpoint {kept_in!r}, which is not here"
+                    field, path = f"channels.{channel}", snapshot_path(snapshot.place)
+                    raise ContentError(message, path=path, field=field, hint=_GONE)
                 seen.add(kept_in)
                 kept = holder.channels[channel]
             found[channel] = kept
@@ -284,10 +295,6 @@ class Threads:
             place.thread if thread is None else thread, place.namespace if namespace is None else namespace, place.id
         )
 
-    def latest(self, thread: str, namespace: str) -> ThreadPlace | None:
-        """The newest checkpoint of a namespace, None where there is none."""
-        return next(iter(self.places(thread, namespace)), None)
-
     def writes(self, place: ThreadPlace) -> list[TaskWrites]:
         """What the tasks wrote that began at a checkpoint, in the order of their steps."""
         there = (self.files.find(entry.path) for entry in self.files.scan(state_paths.writes_folder(*place)))
@@ -328,26 +335,9 @@ def snapshot_path(place: ThreadPlace) -> str:
     )
 
 
-def writes_path(place: ThreadPlace, task: str) -> str:
-    """Where a task's writes are."""
-    thread, checkpoint = named(place.thread, "thread_id"), named(place.id, "checkpoint_id")
-    return state_paths.writes_path(thread, place.namespace, checkpoint, named(task, "task_id"))
-
-
-def _commit_message(made: ThreadSnapshot) -> str:
-    step = "a checkpoint" if made.step is None else f"step {made.step}"
-    source = f" ({made.source})" if made.source.isidentifier() else ""
-    return f"Keep {step}{source} of {shown(made.place.thread)}"
-
-
 def shown(thread: str) -> str:
     """A thread as a commit's message names it: as its folder is called."""
     return f"thread {state_paths.encode_name(thread)[:_NAMED]}"
-
-
-def _missing(place: ThreadPlace, channel: str, kept_in: str) -> ContentError:
-    message = f"the value lies in the checkpoint {kept_in!r}, which is not here"
-    return ContentError(message, path=snapshot_path(place), field=f"channels.{channel}", hint=_GONE)
 
 
 # -- secrets ------------------------------------------------------------------------------------------------------
@@ -357,15 +347,3 @@ def _parts_of(made: ThreadSnapshot | TaskWrites) -> dict[str, Kept]:
         return {f"writes.{one.channel}": one.kept for one in made.writes}
     channels = {f"channels.{name}": kept for name, kept in made.channels.items()}
     return {"metadata": made.metadata, "state": made.state, **channels}
-
-
-def _refuse_covered(parts: Mapping[str, Kept]) -> None:
-    """
-    Raises:
-        SecretDetected: there is one in bytes, which the document itself does not show.
-    """
-    for field, kept in parts.items():
-        with suppress(ValueError):
-            data = base64.b64decode(kept.get("base64") or "", validate=True)
-            for found in find(data.decode("utf-8", "replace")):
-                raise SecretDetected(f"this looks like {found.what} (rule {found.rule})", field=field)

@@ -26,7 +26,6 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
-    PendingWrite,
     get_checkpoint_id,
     get_checkpoint_metadata,
     writes_sort_key,
@@ -43,7 +42,7 @@ from langgraph.checkpoint.serde.jsonplus import (
     JsonPlusSerializer,
 )
 
-from memfs.dataclass import NamedTuple, replace
+from memfs.dataclass import NamedTuple
 from memfs.errors import ContentError, MemfsError
 from memfs.facades.open_workspaces import Closable, Facade
 from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, hidden
@@ -54,10 +53,6 @@ from memfs.workspace import Workspace
 
 _AT_ONCE = 20
 _Some = TypeVar("_Some")
-
-
-def _next(found: Iterator[_Some]) -> list[_Some]:
-    return list(islice(found, _AT_ONCE))
 
 
 def _on_thread(method: Callable[..., _Some]) -> Any:
@@ -139,26 +134,20 @@ def types_in(kept: Kept) -> set[tuple[str, str]]:
     """
     found: set[tuple[str, str]] = set()
     kind, data = _typed(kept)
-    if kind == _MSGPACK:
-        with suppress(ormsgpack.MsgpackDecodeError):  # unpacking it says so
-            _types_in_bytes(data, found)
-    return found
 
-
-def _types_in_bytes(data: bytes, found: set[tuple[str, str]]) -> None:
     def hook(tag: int, inner: bytes) -> None:
+        """Note the class of an object: such a one is made of a module, a name, and the rest."""
+        with suppress(ormsgpack.MsgpackDecodeError):  # unpacking it says so
+            made_of = ormsgpack.unpackb(inner, ext_hook=hook, option=_OPTION)
+            if tag in _OF_A_CLASS and isinstance(made_of, list) and len(made_of) > len(("module", "name")):
+                module, name = made_of[:2]
+                if isinstance(module, str) and isinstance(name, str):
+                    found.add((module, name))
+
+    if kind == _MSGPACK:
         with suppress(ormsgpack.MsgpackDecodeError):
-            _note_type(tag, ormsgpack.unpackb(inner, ext_hook=hook, option=_OPTION), found)
-
-    ormsgpack.unpackb(data, ext_hook=hook, option=_OPTION)
-
-
-def _note_type(tag: Any, made_of: Any, found: set[tuple[str, str]]) -> None:
-    """Note the class of an object: such a one is made of a module, a name, and the rest."""
-    if tag in _OF_A_CLASS and isinstance(made_of, list) and len(made_of) > len(("module", "name")):
-        module, name = made_of[:2]
-        if isinstance(module, str) and isinstance(name, str):
-            found.add((module, name))
+            ormsgpack.unpackb(data, ext_hook=hook, option=_OPTION)
+    return found
 
 
 # -- MessagePack as JSON ------------------------------------------------------------------------------------------
@@ -196,8 +185,11 @@ def _marked(value: Any, depth: int) -> Any:
         raise _UnreadableError
     if isinstance(value, bytes):
         return {_BYTES: base64.b64encode(value).decode("ascii")}
-    if isinstance(value, _Object):
-        return _marked_object(value, depth)
+    if isinstance(value, _Object):  # with what it is made of; where that is no MessagePack, with its bytes
+        try:
+            return {_EXT: value.tag, _OF: _marked(_unpacked(value.data), depth + 1)}
+        except ormsgpack.MsgpackDecodeError:
+            return {_EXT: value.tag, _BYTES: base64.b64encode(value.data).decode("ascii")}
     if isinstance(value, (list, tuple)):  # a tuple is part of a key
         return [_marked(part, depth + 1) for part in value]
     if isinstance(value, dict):
@@ -209,15 +201,6 @@ def _marked_mapping(value: Mapping[Any, Any], depth: int) -> Any:
     if all(isinstance(key, str) and 0 < len(key) <= MAX_KEY and not key.startswith("$") for key in value):
         return {key: _marked(part, depth + 1) for key, part in value.items()}
     return {_PAIRS: [[_marked(key, depth + 3), _marked(part, depth + 3)] for key, part in value.items()]}
-
-
-def _marked_object(value: _Object, depth: int) -> Any:
-    """An object, with what it is made of; where that is no MessagePack, with its bytes."""
-    try:
-        inner = _unpacked(value.data)
-    except ormsgpack.MsgpackDecodeError:
-        return {_EXT: value.tag, _BYTES: base64.b64encode(value.data).decode("ascii")}
-    return {_EXT: value.tag, _OF: _marked(inner, depth + 1)}
 
 
 def _packed(readable: Any) -> bytes:
@@ -238,16 +221,13 @@ def _unmarked(value: Any) -> Any:
     if _PAIRS in value:
         return {_hashable(_unmarked(key)): _unmarked(part) for key, part in value[_PAIRS]}
     if _FLOAT in value:
-        return _number(value[_FLOAT])
+        text = value[_FLOAT]
+        return int(text) if str(text).isdecimal() else float(text)
     return {key: _unmarked(part) for key, part in value.items()}
 
 
 def _hashable(key: Any) -> Any:
     return tuple(_hashable(part) for part in key) if isinstance(key, list) else key
-
-
-def _number(text: str) -> int | float:
-    return int(text) if str(text).isdecimal() else float(text)
 
 
 FILE = "langgraph-types.txt"
@@ -275,8 +255,13 @@ class KnownTypes:
         if not fresh:
             return
         lines = "".join(f"{module} {name}\n" for module, name in fresh if _is_intact(module, name))
+        path = list_path().parent / FILE
         with suppress(MemfsError, OSError):
-            self._append(lines)
+            io.make_private_folder(path.parent)
+            with io.descriptor(io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)) as fd:
+                io.write_all(fd, f"\n{lines}".encode(), str(path))  # the line before may have been cut
+                io.fdatasync(fd, str(path))
+            io.sync_folder(path.parent)
         self._learn(frozenset(fresh))
 
     def serde_for(self, names: Collection[Name]) -> JsonPlusSerializer:
@@ -309,25 +294,12 @@ class KnownTypes:
             self._names |= names
             self._serde = JsonPlusSerializer(allowed_msgpack_modules=tuple(self._names))
 
-    def _append(self, lines: str) -> None:
-        path = list_path().parent / FILE
-        io.make_private_folder(path.parent)
-        with io.descriptor(io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)) as fd:
-            io.write_all(fd, f"\n{lines}".encode(), str(path))  # the line before may have been cut
-            io.fdatasync(fd, str(path))
-        io.sync_folder(path.parent)
-
     def _read(self) -> frozenset[Name]:
         with suppress(MemfsError, OSError):
-            return frozenset(_names(io.read_file(list_path().parent / FILE, _MOST)))
+            data = io.read_file(list_path().parent / FILE, _MOST)
+            rows = (line.partition(" ") for line in data.decode("utf-8", "replace").splitlines())
+            return frozenset((module, name) for module, _, name in rows if module and _is_intact(module, name))
         return frozenset()
-
-
-def _names(data: bytes) -> Iterator[Name]:
-    for line in data.decode("utf-8", "replace").splitlines():
-        module, _, name = line.partition(" ")
-        if module and _is_intact(module, name):
-            yield module, name
 
 
 def _is_intact(module: str, name: str) -> bool:
@@ -335,7 +307,6 @@ def _is_intact(module: str, name: str) -> bool:
 
 
 _KEPT_APART = ("channel_values", "channel_versions")
-Pending = list[PendingWrite]
 Near = dict[ThreadPlace, ThreadSnapshot]
 
 
@@ -393,9 +364,12 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
         Raises:
             ContentError: its file, or one that holds a value of it, is invalid or gone; with path and remedy.
         """
-        place = self._asked(config)
+        given, named = config["configurable"], get_checkpoint_id(config)
+        thread, namespace = str(given["thread_id"]), given.get("checkpoint_ns", "")
+        newest = iter([] if named else self._threads.places(thread, namespace))
+        place = ThreadPlace(thread, namespace, named) if named else next(newest, None)
         snapshot = self._threads.load(place) if place is not None else None
-        return self._tuple(snapshot, config["configurable"]["thread_id"], {}) if snapshot is not None else None
+        return self._tuple(snapshot, given["thread_id"], {}) if snapshot is not None else None
 
     def list(
         self,
@@ -442,21 +416,19 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
         kept = self._threads.values(snapshot, near)
         values = {name: self._unpack(part, place, f"channels.{name}") for name, part in kept.items()}
         state = self._mapping(snapshot.state, place, "state")
+        rows = [(one, write) for one in self._threads.writes(place) for write in one.writes]
+        rows.sort(key=lambda row: writes_sort_key(row[0].path, row[0].task, row[1].number))
         checkpoint = {**state, "channel_versions": dict(snapshot.versions), "channel_values": values}
         return CheckpointTuple(
             config=_config(place, thread),
             checkpoint=cast(Checkpoint, checkpoint),
             metadata=cast(CheckpointMetadata, self._mapping(snapshot.metadata, place, "metadata")),
             parent_config=_config(place._replace(id=snapshot.parent), thread) if snapshot.parent else None,
-            pending_writes=self._pending(place),
+            pending_writes=[
+                (one.task, write.channel, self._unpack(write.kept, place, f"writes.{write.channel}"))
+                for one, write in rows
+            ],
         )
-
-    def _pending(self, place: ThreadPlace) -> Pending:
-        rows = [(one, write) for one in self._threads.writes(place) for write in one.writes]
-        rows.sort(key=lambda row: writes_sort_key(row[0].path, row[0].task, row[1].number))
-        return [
-            (one.task, write.channel, self._unpack(write.kept, place, f"writes.{write.channel}")) for one, write in rows
-        ]
 
     # -- writing --------------------------------------------------------------------------------------------------
     def put(
@@ -480,10 +452,20 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
             ContentError, StorageIO: nothing was written.
         """
         del new_versions
-        made, values = self._snapshot(config, checkpoint, metadata), checkpoint["channel_values"]
-        channels = {channel: self._pack(values[channel]) for channel in made.versions if channel in values}
-        self._threads.save(replace(made, channels=channels), self._reason)
-        return _config(made.place, config["configurable"]["thread_id"])
+        given, merged = config["configurable"], get_checkpoint_metadata(config, metadata)
+        step, values, versions = merged.get("step"), checkpoint["channel_values"], dict(checkpoint["channel_versions"])
+        made = ThreadSnapshot(
+            place=ThreadPlace(str(given["thread_id"]), given.get("checkpoint_ns", ""), checkpoint["id"]),
+            parent=given.get("checkpoint_id") or None,
+            metadata=self._pack(merged),
+            state=self._pack({key: part for key, part in checkpoint.items() if key not in _KEPT_APART}),
+            versions=versions,
+            channels={channel: self._pack(values[channel]) for channel in versions if channel in values},
+            source=str(merged.get("source", "")),
+            step=step if type(step) is int else None,
+        )
+        self._threads.save(made, self._reason)
+        return _config(made.place, given["thread_id"])
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -523,34 +505,11 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
     async def alist(self, config: RunnableConfig | None, **chosen: Any) -> AsyncIterator[CheckpointTuple]:
         """See ``list``; a few are read at a time."""
         found = self.list(config, **chosen)
-        while some := await asyncio.to_thread(_next, found):
+        while some := await asyncio.to_thread(lambda: [*islice(found, _AT_ONCE)]):
             for one in some:
                 yield one
 
     # -- internal -------------------------------------------------------------------------------------------------
-    def _asked(self, config: RunnableConfig) -> ThreadPlace | None:
-        """The checkpoint a config means."""
-        given = config["configurable"]
-        thread, namespace = str(given["thread_id"]), given.get("checkpoint_ns", "")
-        named = get_checkpoint_id(config)
-        return ThreadPlace(thread, namespace, named) if named else self._threads.latest(thread, namespace)
-
-    def _snapshot(self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> ThreadSnapshot:
-        """A checkpoint as it is kept, without the channels."""
-        given = config["configurable"]
-        merged = get_checkpoint_metadata(config, metadata)
-        step = merged.get("step")
-        return ThreadSnapshot(
-            place=ThreadPlace(str(given["thread_id"]), given.get("checkpoint_ns", ""), checkpoint["id"]),
-            parent=given.get("checkpoint_id") or None,
-            metadata=self._pack(merged),
-            state=self._pack({key: part for key, part in checkpoint.items() if key not in _KEPT_APART}),
-            versions=dict(checkpoint["channel_versions"]),
-            channels={},
-            source=str(merged.get("source", "")),
-            step=step if type(step) is int else None,
-        )
-
     def _mapping(self, kept: Kept, place: ThreadPlace, field: str) -> dict[str, Any]:
         """What must be a mapping, however the file was edited."""
         found = self._unpack(kept, place, field)

@@ -179,19 +179,6 @@ def _label(label: str) -> str:
     return label
 
 
-# -- names --------------------------------------------------------------------------------------------------------
-_LONGEST = 10_000
-
-
-def _refuse_long(namespace: Namespace, key: str) -> None:
-    """Refuse names that are texts, before anything is made of them."""
-    for part, size in (("namespace", len(namespace) + sum(map(len, namespace))), ("key", len(key))):
-        if size > _LONGEST:
-            raise ItemTooLarge(
-                f"has {size} characters, at most {_LONGEST} are allowed", field=part, hint="put the text into the value"
-            )
-
-
 # -- LangGraph's filters ------------------------------------------------------------------------------------------
 def matches(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
     """Whether a value has all that a filter names; ``user.name`` is the name in user, unless a key has that name.
@@ -262,6 +249,7 @@ def is_like(namespace: Namespace, pattern: Sequence[str], kind: str) -> bool:
 
 # -- LangGraph's store --------------------------------------------------------------------------------------------
 _SOURCE = "langgraph"
+_LONGEST = 10_000
 _ALL = "$"
 _TRIES = 20
 _TYPES = frozenset({ENTRY})
@@ -325,8 +313,12 @@ class MemfsStore(Closable, BaseStore):
         results = [self._read(op) for op in asked]
         changes = {(tuple(op.namespace), str(op.key)): self._entry(op) for op in asked if isinstance(op, PutOp)}
         for (namespace, key), fresh in changes.items():
-            if fresh is not None:
-                _refuse_long(namespace, key)
+            # names that are texts, before anything is made of them
+            for part, size in (("namespace", len(namespace) + sum(map(len, namespace))), ("key", len(key))):
+                if fresh is not None and size > _LONGEST:
+                    hint = "put the text into the value"
+                    message = f"has {size} characters, at most {_LONGEST} are allowed"
+                    raise ItemTooLarge(message, field=part, hint=hint)
 
         def applied() -> None:
             """Where another process was quicker, what it wrote is replaced, knowingly."""
@@ -360,7 +352,11 @@ class MemfsStore(Closable, BaseStore):
         if isinstance(op, SearchOp):
             return self._search(op)
         if isinstance(op, ListNamespacesOp):
-            return self._namespaces(op)
+            every, conditions = {entry.namespace for entry in self._below()}, op.match_conditions or ()
+            fitting = {one for one in every if all(is_like(one, cond.path, cond.match_type) for cond in conditions)}
+            if op.max_depth is not None:
+                fitting = {one[: op.max_depth] for one in fitting}
+            return sorted(fitting)[op.offset : op.offset + op.limit]
         if isinstance(op, PutOp):
             return None
         raise ValueError(f"Unknown operation type: {type(op)}")
@@ -410,14 +406,6 @@ class MemfsStore(Closable, BaseStore):
             if (entry := entry_of(hit.item)) is not None
             and (hit.reasons.get("meaning", 0.0) > 0 or words.intersection(terms(entry.text)))
         ]
-
-    def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-        every = {entry.namespace for entry in self._below()}
-        conditions = op.match_conditions or ()
-        fitting = {one for one in every if all(is_like(one, cond.path, cond.match_type) for cond in conditions)}
-        if op.max_depth is not None:
-            fitting = {one[: op.max_depth] for one in fitting}
-        return sorted(fitting)[op.offset : op.offset + op.limit]
 
     @cached_property
     def _extracts(self) -> Extracts[Entry | None]:
