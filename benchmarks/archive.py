@@ -37,17 +37,17 @@ _MATCHES = 4
 Documents = Iterator[tuple[str, dict[str, Any]]]
 
 
-def iteration(number: int, size: int, sentences: list[str], chance: random.Random) -> Documents:
+def iteration(number: int, size: int, sentences: list[str], rng: random.Random) -> Documents:
     """The documents of one iteration, of about so many bytes."""
     opened = FIRST + timedelta(days=number)
-    said = format_time(opened)
+    timestamp = format_time(opened)
     weight = turn = 0
     earlier: list[str] = []
     while weight < size:
         moment = opened + timedelta(minutes=turn)
-        claim = " ".join(chance.sample(sentences, 12))
+        claim = " ".join(rng.sample(sentences, 12))
         earlier.append(claim)
-        made = list(_around(number, turn, claim, chance.choice(earlier), sentences, chance, moment))
+        made = list(_around(number, turn, claim, rng.choice(earlier), sentences, rng, moment))
         weight += sum(len(json.dumps(values, indent=2)) for _, values in made)
         turn += 1
         yield from made
@@ -55,7 +55,7 @@ def iteration(number: int, size: int, sentences: list[str], chance: random.Rando
     header = {
         "iteration": number,
         "status": "closed",
-        "opened": said,
+        "opened": timestamp,
         "closed": closed,
         "statistics": {"outputs": turn},
     }
@@ -63,63 +63,63 @@ def iteration(number: int, size: int, sentences: list[str], chance: random.Rando
 
 
 def _around(
-    number: int, turn: int, claim: str, rival: str, sentences: list[str], chance: random.Random, moment: datetime
+    number: int, turn: int, claim: str, rival: str, sentences: list[str], rng: random.Random, moment: datetime
 ) -> Documents:
     """One hypothesis and what the agents make of it."""
-    name, said = f"h{number}-{turn}", format_time(moment)
+    name, timestamp = f"h{number}-{turn}", format_time(moment)
     yield (
         output_path(number, "Generation Agent", name),
-        _output("Generation Agent", name, {"text": claim}, chance, said),
+        _output("Generation Agent", name, {"text": claim}, rng, timestamp),
     )
-    values = {"id": name, "parents": [], "state": "reviewed", "rating": chance.gauss(1200, 90), "text": claim}
+    values = {"id": name, "parents": [], "state": "reviewed", "rating": rng.gauss(1200, 90), "text": claim}
     yield hypothesis_path(number, name), values
     for review in range(_REVIEWS):
-        text = " ".join(chance.sample(sentences, 3))
-        said_of = {"hypothesis": name, "quoted": claim, "review": text, "score": chance.random()}
+        text = " ".join(rng.sample(sentences, 3))
+        reviewed = {"hypothesis": name, "quoted": claim, "review": text, "score": rng.random()}
         task = f"{name}-review-{review}"
-        yield output_path(number, "Reflection Agent", task), _output("Reflection Agent", task, said_of, chance, said)
+        yield output_path(number, "Reflection Agent", task), _output("Reflection Agent", task, reviewed, rng, timestamp)
     for match in range(_MATCHES):
         task = f"{name}-match-{match}"
-        debate = {"first": claim, "second": rival, "because": chance.choice(sentences)}
-        yield output_path(number, "Ranking Agent", task), _output("Ranking Agent", task, debate, chance, said)
-        result = {"id": task, "participants": [name, "h0"], "winner": name, "ratings": {name: chance.gauss(1200, 90)}}
-        yield tournament_path(number, task), {**result, "timestamp": said}
-    better = f"{claim} {chance.choice(sentences)}"
+        debate = {"first": claim, "second": rival, "because": rng.choice(sentences)}
+        yield output_path(number, "Ranking Agent", task), _output("Ranking Agent", task, debate, rng, timestamp)
+        result = {"id": task, "participants": [name, "h0"], "winner": name, "ratings": {name: rng.gauss(1200, 90)}}
+        yield tournament_path(number, task), {**result, "timestamp": timestamp}
+    better = f"{claim} {rng.choice(sentences)}"
     evolved = {"from": name, "text": better, "strategy": "combine"}
-    yield output_path(number, "Evolution Agent", name), _output("Evolution Agent", name, evolved, chance, said)
-    yield update_path(number, moment), _update(turn, chance, said)
+    yield output_path(number, "Evolution Agent", name), _output("Evolution Agent", name, evolved, rng, timestamp)
+    yield update_path(number, moment), _update(turn, rng, timestamp)
 
 
-def _output(agent: str, task: str, made: dict[str, Any], chance: random.Random, said: str) -> dict[str, Any]:
+def _output(agent: str, task: str, made: dict[str, Any], rng: random.Random, timestamp: str) -> dict[str, Any]:
     results = {
         "primary_output": made,
-        "metadata": {"model": "large", "tokens": chance.randint(400, 4000)},
-        "confidence_score": round(chance.random(), 3),
-        "resource_consumed": round(chance.random() * 10, 2),
+        "metadata": {"model": "large", "tokens": rng.randint(400, 4000)},
+        "confidence_score": round(rng.random(), 3),
+        "resource_consumed": round(rng.random() * 10, 2),
     }
-    return {"agent_type": agent, "task_id": task, "timestamp": said, "results": results}
+    return {"agent_type": agent, "task_id": task, "timestamp": timestamp, "results": results}
 
 
-def _update(turn: int, chance: random.Random, said: str) -> dict[str, Any]:
+def _update(turn: int, rng: random.Random, timestamp: str) -> dict[str, Any]:
     agents = ("Generation Agent", "Reflection Agent", "Ranking Agent", "Evolution Agent", "Proximity Agent")
     return {
-        "timestamp": said,
+        "timestamp": timestamp,
         "update_type": "periodic",
         "system_statistics": {
             "total_hypotheses": turn,
-            "tournament_progress": round(chance.random(), 3),
-            "agent_effectiveness": {name: {"success": round(chance.random(), 3)} for name in agents},
+            "tournament_progress": round(rng.random(), 3),
+            "agent_effectiveness": {name: {"success": round(rng.random(), 3)} for name in agents},
         },
-        "orchestration_state": {"agent_weights": {name: round(chance.random(), 2) for name in agents}},
+        "orchestration_state": {"agent_weights": {name: round(rng.random(), 2) for name in agents}},
     }
 
 
 def build(root: Path, iterations: int, size: int, sentences: list[str]) -> int:
     """Write the iterations as files and commit them; return how many documents there are."""
-    chance, made = random.Random(7), 0
+    rng, made = random.Random(7), 0
     open_workspace(root, create=True, watch=False, settings=SETTINGS).close()
     for number in range(1, iterations + 1):
-        for path, values in iteration(number, size, sentences, chance):
+        for path, values in iteration(number, size, sentences, rng):
             place = root / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -140,8 +140,8 @@ def measure(workspace: Workspace) -> None:
     sound = not list(archives.problems())
     _row("verify every byte", time.perf_counter() - began, "sound" if sound else "DAMAGED")
     paths = [member.path for name in archives.stamp() for member in archives.index(name).members]
-    chance, taken = random.Random(1), []
-    for path in chance.sample(paths, min(200, len(paths))):
+    rng, taken = random.Random(1), []
+    for path in rng.sample(paths, min(200, len(paths))):
         archives._decoded.cache_clear()
         began = time.perf_counter()
         archives.read(path)
@@ -169,8 +169,8 @@ def worst_case(sentences: list[str], level: int) -> None:
     print(f"{'English without repeats':<28}{100 - packed * 100 / len(raw):9.1f} %  smaller: the worst case")
 
 
-def _row(what: str, seconds: float, told: str) -> None:
-    print(f"{what:<28}{seconds:9.2f} s  {told}", flush=True)
+def _row(what: str, seconds: float, detail: str) -> None:
+    print(f"{what:<28}{seconds:9.2f} s  {detail}", flush=True)
 
 
 def main(words: list[str]) -> None:

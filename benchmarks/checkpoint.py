@@ -38,12 +38,12 @@ _OUTPUT = 60_000
 def build(root: Path, size: int) -> int:
     """Write a state of about so many bytes as a system's agents would leave it; return how many documents it has."""
     open_workspace(root, create=True, watch=False, settings=SETTINGS).close()
-    made, weight, number, chance = 0, 0, 0, random.Random(1)
-    words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(3, 11))) for _ in range(8_000)]
+    made, weight, number, rng = 0, 0, 0, random.Random(1)
+    words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 11))) for _ in range(8_000)]
     now = utc_now()
     while weight < size:
         number += 1
-        documents = _iteration(number, min(_PER_ITERATION, size - weight), chance, words, format_time(now), now)
+        documents = _iteration(number, min(_PER_ITERATION, size - weight), rng, words, format_time(now), now)
         for path, values in documents:
             data = json.dumps(values, indent=2).encode()
             place = root / path
@@ -54,18 +54,18 @@ def build(root: Path, size: int) -> int:
     return made
 
 
-def _iteration(number: int, size: int, chance: random.Random, words: list[str], now: str, moment: Any) -> Any:
+def _iteration(number: int, size: int, rng: random.Random, words: list[str], now: str, moment: Any) -> Any:
     yield system_state_path(number), {"iteration": number, "status": "open", "opened": now}
     tasks = [{"task_id": f"t{turn}", "agent": "Ranking"} for turn in range(3)]
     checkpoint = {"in_flight_tasks": tasks, "recovery_metadata": {"tournament": {"round": number}}}
     yield update_path(number, moment), {"timestamp": now, "update_type": "periodic", "checkpoint_data": checkpoint}
     for turn in range(max(1, size // (_OUTPUT + 2_000))):
         agent, task = _AGENTS[turn % len(_AGENTS)], f"task-{number}-{turn}"
-        text = " ".join(chance.choices(words, k=_OUTPUT // 8))
-        results = {"primary_output": {"text": text}, "confidence_score": chance.random()}
+        text = " ".join(rng.choices(words, k=_OUTPUT // 8))
+        results = {"primary_output": {"text": text}, "confidence_score": rng.random()}
         output = {"agent_type": agent, "task_id": task, "timestamp": now, "results": results}
         yield output_path(number, agent, task), {**output, "state_data": {"internal_state": {"cursor": turn}}}
-        hypothesis = {"id": f"h{turn}", "state": "reviewed", "rating": chance.gauss(1200, 90), "text": text[:1_200]}
+        hypothesis = {"id": f"h{turn}", "state": "reviewed", "rating": rng.gauss(1200, 90), "text": text[:1_200]}
         yield hypothesis_path(number, f"h{turn}"), hypothesis
         yield tournament_path(number, f"m{turn}"), {"id": f"m{turn}", "participants": [f"h{turn}", "h0"]}
 

@@ -110,20 +110,20 @@ def _round(
     (Path(folder) / "note.txt").write_text(f"{number} {time.time_ns()}\n")
     git(Path(folder), "add", "note.txt")
     yield ("git commit", ""), timed(["git", "commit", "-qm", "Note"], folder)
-    for name, (words, told) in asked.items():
+    for name, (words, stdin) in asked.items():
         more = [str(number), str(time.time_ns())] if name == "remember" else []
-        yield (name, "cold"), timed([*memfs_command(), *words, *more], folder, told)
+        yield (name, "cold"), timed([*memfs_command(), *words, *more], folder, stdin)
         before = _cpu(resident)
-        wall, own = timed([*memfs_command(), *words, *more], folder, told, _PATIENCE)
+        wall, own = timed([*memfs_command(), *words, *more], folder, stdin, _PATIENCE)
         time.sleep(0.01)  # the child ends
         yield (name, "resident"), (wall, own + _cpu(resident) - before)
 
 
-def timed(command: Sequence[str], folder: str, told: bytes = b"", switch: str = "off") -> Taken:
+def timed(command: Sequence[str], folder: str, stdin: bytes = b"", switch: str = "off") -> Taken:
     """What one process takes, with those that it waits for."""
     env = {**os.environ, "MEMFS_RESIDENT": switch}
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(command, cwd=folder, env=env, input=told, capture_output=True, check=True)
+    subprocess.run(command, cwd=folder, env=env, input=stdin, capture_output=True, check=True)
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return wall * 1000, spent * 1000
@@ -221,9 +221,9 @@ def _write(done: Sequence[Measured], surroundings: Sequence[tuple[str, str]]) ->
     before, _, rest = _PAGE.read_text(encoding="utf-8").partition(_BEGIN)
     old, _, after = rest.partition(_END)
     sections = dict(section.split("\n", 1) for section in old.split("### ")[1:])
-    told = "; ".join(f"{name}: {value}" for name, value in surroundings)
+    conditions = "; ".join(f"{name}: {value}" for name, value in surroundings)
     for one in done:
-        sections[_title(one)] = f"\n{_table(one)}\nOn {told.removeprefix('date: ')}.\n\n"
+        sections[_title(one)] = f"\n{_table(one)}\nOn {conditions.removeprefix('date: ')}.\n\n"
         if (one.size, one.engine) == _DRAWN:
             title = f"memfs recall over {one.size:,} memories ({one.engine}): milliseconds of a whole process"
             _PAGE.with_suffix(".svg").write_text(phases.picture(one.bars, title), encoding="utf-8")

@@ -55,35 +55,35 @@ class Work:
     """What agents do: the same seed gives the same."""
 
     def __init__(self, seed: int, size: int) -> None:
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._words = _texts()
         folders = [f"src/{name}/{part}" for name in "abcdefghij" for part in ("api", "core", "store", "web")]
-        self.files = [f"{self._chance.choice(folders)}/module_{number}.py" for number in range(max(20, size // 20))]
+        self.files = [f"{self._rng.choice(folders)}/module_{number}.py" for number in range(max(20, size // 20))]
 
     def sentence(self) -> str:
         """Four to nine words in a row of some English text."""
-        words = self._chance.choice(self._words)
-        length = self._chance.randint(4, 9)
-        start = self._chance.randrange(max(1, len(words) - length))
+        words = self._rng.choice(self._words)
+        length = self._rng.randint(4, 9)
+        start = self._rng.randrange(max(1, len(words) - length))
         return " ".join(words[start : start + length])
 
     def state(self, files: Sequence[str] = ()) -> StateSnapshot:
         """A situation."""
-        return StateSnapshot.create(files, self.sentence(), tool=self._chance.choice(_TOOLS), agent="coder")
+        return StateSnapshot.create(files, self.sentence(), tool=self._rng.choice(_TOOLS), agent="coder")
 
     def episode(self) -> Episode:
         """What an agent did in one."""
-        state = self.state([self._chance.choice(self.files)])
-        outcome = "failure" if self._chance.random() < 0.4 else "success"
-        when = datetime.now(UTC) - timedelta(days=self._chance.uniform(0, 300))
+        state = self.state([self._rng.choice(self.files)])
+        outcome = "failure" if self._rng.random() < 0.4 else "success"
+        when = datetime.now(UTC) - timedelta(days=self._rng.uniform(0, 300))
         error = self.sentence() if outcome == "failure" else ""
         return Episode.create(state, Action(state.tool, self.sentence()), outcome, error, timestamp=when)
 
     def rule(self) -> MemoryItem:
         """Advice for one."""
         data = {"pattern": self.sentence(), "action": self.sentence(), "confidence": 0.8}
-        if self._chance.random() < 0.5:
-            data["files"] = [self._chance.choice(self.files)]
+        if self._rng.random() < 0.5:
+            data["files"] = [self._rng.choice(self.files)]
         return MemoryItem(self.sentence(), "rule", data=data, trust="agent")
 
 
@@ -101,9 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(", ".join(f"{name} {value}" for name, value in facts(place)))
         for size in sizes:
             root = place / f"workspace-{size}"
-            for name, told in _measured(root, place, size, options.rounds):
-                table.setdefault(name, {})[size] = told
-                print(f"{size:>8,}  {name:<60} {told}", file=sys.stderr, flush=True)
+            for name, text in _measured(root, place, size, options.rounds):
+                table.setdefault(name, {})[size] = text
+                print(f"{size:>8,}  {name:<60} {text}", file=sys.stderr, flush=True)
     print(_table(table, sizes))
     return 0
 
@@ -115,19 +115,19 @@ def _measured(root: Path, place: Path, size: int, rounds: int) -> Iterator[tuple
     yield CACHED, f"{min(_cold(root) for _ in range(min(rounds, 3))):.0f} ms"
     with open_workspace(root, watch=True, settings=SETTINGS) as workspace:
         workspace.sources.triggers.count()
-        asking = Work(2, size)
-        strange = [asking.state(["somewhere/else.py"]) for _ in range(4 * rounds)]
+        unseen = Work(2, size)
+        strange = [unseen.state(["somewhere/else.py"]) for _ in range(4 * rounds)]
         quiet = [state for state in strange if not _ask(workspace, state)][:rounds]
-        known = [asking.state([work.files[number % len(work.files)]]) for number in range(rounds)]
+        known = [unseen.state([work.files[number % len(work.files)]]) for number in range(rounds)]
         yardstick = _Fts5(work, size)
         bare = _timed(lambda number: yardstick.ask(quiet[number % len(quiet)].context), rounds)
-        yield "one question to SQLite FTS5", _told(bare)
-        yield NOTHING, _told(_timed(lambda number: _ask(workspace, quiet[number % len(quiet)]), rounds))
-        yield SOMETHING, _told(_timed(lambda number: _ask(workspace, known[number]), rounds))
+        yield "one question to SQLite FTS5", _formatted(bare)
+        yield NOTHING, _formatted(_timed(lambda number: _ask(workspace, quiet[number % len(quiet)]), rounds))
+        yield SOMETHING, _formatted(_timed(lambda number: _ask(workspace, known[number]), rounds))
         yield from _layer(workspace, quiet, known, rounds)
         plain, record = _recorded(workspace, work, BareWrites(place / f"bare-{size}"), min(rounds, 100))
-        yield "write + fsync + rename", _told(plain)
-        yield RECORD, _told(record)
+        yield "write + fsync + rename", _formatted(plain)
+        yield RECORD, _formatted(record)
     yield "peak memory of the process until then", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB"
 
 
@@ -150,21 +150,21 @@ def _layer(
     layer = MemoryLayer(workspace=workspace)
 
     async def ask() -> Iterator[tuple[str, str]]:
-        told = []
+        rows = []
         for name, states in ((NOTHING, quiet), (SOMETHING, known)):
             took = Samples()
             for number in range(rounds):
                 began = time.perf_counter_ns()
                 await layer.check_triggers(states[number % len(states)])
                 took.values.append((time.perf_counter_ns() - began) / 1e6)
-            told.append((f"MemoryLayer.{name}", _told(took)))
+            rows.append((f"MemoryLayer.{name}", _formatted(took)))
         took = Samples()
         for _ in range(min(rounds, 50)):
             began = time.perf_counter_ns()
             await layer.get_automatic()
             took.values.append((time.perf_counter_ns() - began) / 1e6)
-        told.append((f"MemoryLayer.{AUTOMATIC}", _told(took)))
-        return iter(told)
+        rows.append((f"MemoryLayer.{AUTOMATIC}", _formatted(took)))
+        return iter(rows)
 
     return asyncio.run(ask())
 
@@ -174,10 +174,10 @@ def warned(bench: Bench) -> Iterator[Row]:
     if bench.size > _LARGEST:
         return
     settings = {**SETTINGS, "index.engine": bench.engine}
-    root, work, asking = bench.folder / "delivery", Work(1, bench.size), Work(2, bench.size)
+    root, work, unseen = bench.folder / "delivery", Work(1, bench.size), Work(2, bench.size)
     build(root, work, bench.size, settings, 0 if bench.quick else None)
     with open_workspace(root, watch=True, settings=settings) as workspace:
-        states = [asking.state(["somewhere/else.py"]) for _ in range(4 * bench.rounds(_ASKED))]
+        states = [unseen.state(["somewhere/else.py"]) for _ in range(4 * bench.rounds(_ASKED))]
         quiet = [state for state in states if not _ask(workspace, state)][: bench.rounds(_ASKED)]
         table, writes = _Fts5(work, bench.size), BareWrites(bench.folder / "bare-delivery")
         bare, asked = Samples(), Samples()
@@ -227,7 +227,7 @@ def _timed(act: Callable[[int], object], rounds: int) -> Samples:
     return took
 
 
-def _told(samples: Samples) -> str:
+def _formatted(samples: Samples) -> str:
     return f"{samples.p50:.2f} ms, p95 {samples.p95:.2f}"
 
 

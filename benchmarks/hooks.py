@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _build(root, size, engine)
             for row in measured(root, size, engine, options.rounds):
                 rows.append(row)
-                print(f"{row.name:<44} {row.size:>7,} {row.engine:<7} {_told(row)}", file=sys.stderr, flush=True)
+                print(f"{row.name:<44} {row.size:>7,} {row.engine:<7} {_formatted(row)}", file=sys.stderr, flush=True)
             for line in session(root, options.calls):
                 print(f"{size:,} {engine}: {line}")
     print(_table(rows))
@@ -58,13 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measured(root: Path, size: int, engine: str, rounds: int) -> Iterator[Row]:
     """Each event in turn, round by round; of the first round nothing counts."""
-    asking = Work(2, size)
+    work = Work(2, size)
     took = {name: Samples() for name in (*ANSWERED, *KEPT, "Stop")}
     floor = Samples()
     for number in range(rounds + 1):
         floor.time(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
         for name, samples in took.items():
-            event = _event(root, name, number, asking)
+            event = _event(root, name, number, work)
             samples.time(lambda event=event: _hook(root, event))  # type: ignore[misc]
         if number == 0:
             for samples in (floor, *took.values()):
@@ -75,15 +75,15 @@ def measured(root: Path, size: int, engine: str, rounds: int) -> Iterator[Row]:
 
 def session(root: Path, calls: int) -> list[str]:
     """What the tool calls of a session cost the person who waits, in turn by the hook alone and by a resident."""
-    asking, floor = Work(2, calls), Samples()
+    work, floor = Work(2, calls), Samples()
     took = {"alone": Samples(), "with a resident": Samples()}
     subprocess.run([*memfs_command(), "serve", "--detach"], cwd=root, check=True, stdout=subprocess.DEVNULL)
     try:
         for _ in range(calls):
             floor.time(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
             for (how, samples), switch in zip(took.items(), ("off", _PATIENCE), strict=True):
-                events = [_event(root, name, 0, asking) | {"session_id": how} for name in _OF_A_CALL]
-                samples.time(partial(_tell, root, events, switch))
+                events = [_event(root, name, 0, work) | {"session_id": how} for name in _OF_A_CALL]
+                samples.time(partial(_send_events, root, events, switch))
     finally:
         subprocess.run([*memfs_command(), "serve", "--stop"], cwd=root, check=True, stdout=subprocess.DEVNULL)
     bare = floor.p50
@@ -94,25 +94,25 @@ def session(root: Path, calls: int) -> list[str]:
     ]
 
 
-def _event(root: Path, name: str, number: int, asking: Work) -> dict[str, Any]:
+def _event(root: Path, name: str, number: int, work: Work) -> dict[str, Any]:
     """An event as Claude Code tells it, of a session of its own each round, so that nothing was told before."""
-    given = {"command": asking.sentence(), "file_path": asking.files[number % len(asking.files)]}
+    given = {"command": work.sentence(), "file_path": work.files[number % len(work.files)]}
     return {
         "hook_event_name": name,
         "session_id": f"session-{number}",
         "cwd": str(root),
         "source": "startup" if name == "SessionStart" else "user",
-        "prompt": f"{asking.sentence()} {asking.sentence()}",
+        "prompt": f"{work.sentence()} {work.sentence()}",
         "tool_name": "Bash",
         "tool_input": given,
-        "tool_response": {"stdout": asking.sentence() * 20, "stderr": ""},
-        "last_assistant_message": f"We decided to {asking.sentence()}.",
+        "tool_response": {"stdout": work.sentence() * 20, "stderr": ""},
+        "last_assistant_message": f"We decided to {work.sentence()}.",
         "task_id": "1",
-        "task_subject": asking.sentence(),
+        "task_subject": work.sentence(),
     }
 
 
-def _tell(root: Path, events: Sequence[dict[str, Any]], switch: str) -> None:
+def _send_events(root: Path, events: Sequence[dict[str, Any]], switch: str) -> None:
     for event in events:
         _hook(root, event, switch)
 
@@ -144,7 +144,7 @@ def _recorded(work: Work) -> MemoryItem:
     return item.replace(created=item.timestamp)
 
 
-def _told(row: Row) -> str:
+def _formatted(row: Row) -> str:
     return f"{row.value:.0f} ms, p95 {row.p95 or 0:.0f}, {row.ratio or 0:.1f} x {row.yardstick}"
 
 
@@ -153,8 +153,8 @@ def _table(rows: Sequence[Row]) -> str:
     lines = [f"| event | {' | '.join(f'{size:,} {engine}' for size, engine in columns)} |"]
     lines.append("|---" * (len(columns) + 1) + "|")
     for name in dict.fromkeys(row.name for row in rows):
-        told = {(row.size, row.engine): _told(row) for row in rows if row.name == name}
-        lines.append(f"| `{name}` | {' | '.join(told[column] for column in columns)} |")
+        cells = {(row.size, row.engine): _formatted(row) for row in rows if row.name == name}
+        lines.append(f"| `{name}` | {' | '.join(cells[column] for column in columns)} |")
     return "\n".join(lines)
 
 

@@ -121,12 +121,12 @@ def _table(rows: Sequence[Row]) -> str:
     sizes = list(dict.fromkeys(row.size for row in rows))
     lines = [f"| a client waits for | {' | '.join(f'{size:,}' for size in sizes)} |", "|---" * (len(sizes) + 1) + "|"]
     for name in dict.fromkeys(row.name for row in rows):
-        told = {row.size: row for row in rows if row.name == name}
-        lines.append(f"| {name} | {' | '.join(_told(told[size]) for size in sizes)} |")
+        cells = {row.size: row for row in rows if row.name == name}
+        lines.append(f"| {name} | {' | '.join(_formatted(cells[size]) for size in sizes)} |")
     return "\n".join(lines)
 
 
-def _told(row: Row) -> str:
+def _formatted(row: Row) -> str:
     return f"{row.value:.0f} ms, p95 {row.p95 or 0:.0f}, {row.ratio or 0:.2f} x {row.yardstick}"
 
 

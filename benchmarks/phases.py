@@ -227,8 +227,8 @@ def _bar(taken: Taken, top: int, scale: float) -> Iterator[str]:
             f"<title>{escape(PHASES[name])}: {duration:.1f} ms</title></rect>"
         )
         if width > 30:
-            said = f"{duration:.0f}"
-            yield f'<text x="{left + width / 2:.1f}" y="{top + 20}" text-anchor="middle" fill="#111">{said}</text>'
+            label = f"{duration:.0f}"
+            yield f'<text x="{left + width / 2:.1f}" y="{top + 20}" text-anchor="middle" fill="#111">{label}</text>'
         left += width
 
 

@@ -74,8 +74,8 @@ class Limit:
 
     def holds_for(self, row: Row) -> bool:
         """Whether the budget speaks of this row."""
-        said = not self.sizes or row.size in self.sizes
-        return row.name == self.name and said and self.engine in ("", row.engine)
+        sized = not self.sizes or row.size in self.sizes
+        return row.name == self.name and sized and self.engine in ("", row.engine)
 
     def used(self, row: Row) -> float:
         """How much of the budget was used: 1 is all of it."""

@@ -62,12 +62,12 @@ def cases() -> list[Case]:
 
 def measured(answers: Collection[tuple[Case, Collection[str]]]) -> Measured:
     """How good answers are: each with its case and the names it brought up."""
-    told = sum(len(set(found)) for _, found in answers)
+    given = sum(len(set(found)) for _, found in answers)
     right = sum(len(case.wanted.intersection(found)) for case, found in answers)
     wanted = sum(len(case.wanted) for case, _ in answers)
     wrong = [f"{case} brought up {name}" for case, found in answers for name in set(found) - case.wanted]
     missed = [f"{case} missed {name}" for case, found in answers for name in case.wanted.difference(found)]
-    return Measured(right / told if told else 1.0, right / wanted if wanted else 1.0, tuple(wrong), tuple(missed))
+    return Measured(right / given if given else 1.0, right / wanted if wanted else 1.0, tuple(wrong), tuple(missed))
 
 
 def _rows(part: str) -> list[dict[str, Any]]:

@@ -57,11 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"{size:>6} iterations  {name:<44} {milliseconds:9.2f} ms", flush=True)
             for name, steps in _work(root, size):
                 work.setdefault(name, {})[size] = steps
-        told = pattern(folder / "pattern", chosen.hours)
+        figures = pattern(folder / "pattern", chosen.hours)
     print(_table(table, sizes, ".2f", " ms"))
     print("\nSteps of the index, which no other program on the machine changes:\n")
     print(_table(work, sizes, ",.0f"))
-    print(f"access pattern: {told}")
+    print(f"access pattern: {figures}")
     return 0
 
 
@@ -198,15 +198,15 @@ def pattern(root: Path, hours: float, seed: int = 1) -> dict[str, Any]:
                 _read(states.retrieval, act, agent)
             else:
                 _put(states, _written(act, iteration, int(minute * 1000), agent))
-        told = states.retrieval.cache_statistics()
+        statistics = states.retrieval.cache_statistics()
         reads = sum(act in _READS for _, act, _ in events)
         return {
             "hours": hours,
             "reads": reads,
             "writes": len(events) - reads,
-            "hits": told["hits"],
-            "misses": told["misses"],
-            "rate": told["rate"],
+            "hits": statistics["hits"],
+            "misses": statistics["misses"],
+            "rate": statistics["rate"],
         }
 
 

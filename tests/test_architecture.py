@@ -260,11 +260,11 @@ def test_configuration_has_one_reader() -> None:
         r"|\bread\w*\([^()]*(?:SYSTEM_CONFIG|RETENTION_POLICY|KINDS|MEMORY_CONTEXT|\"memory_context\")"
         r"|\b_document\(root, SYSTEM_CONFIG"
     )
-    told_of = re.compile(r"toml_text|SYSTEM_CONFIG|RETENTION_POLICY|KINDS|MEMORY_CONTEXT|memory_context|environ")
+    names = re.compile(r"toml_text|SYSTEM_CONFIG|RETENTION_POLICY|KINDS|MEMORY_CONTEXT|memory_context|environ")
     variables = {"WORKSPACE_VARIABLE", "REVIEW_KEY", "EMBEDDING_KEY", "SIGNING_KEY"}
     files, environment = set(), set()
     for name, source in sources().items():
-        if not told_of.search(source.text):
+        if not names.search(source.text):
             continue  # to rewrite it in one form, takes long
         text = ast.unparse(source.tree).replace("'", '"')
         if reading.search(text):

@@ -54,13 +54,13 @@ class Learning(Memfs):
         for entry in entries:
             workspace.usage.served.note("read", [self._names[entry]], workspace.parts.clock())
 
-    def press(self, memory: Memory, chance: random.Random) -> None:
+    def press(self, memory: Memory, rng: random.Random) -> None:
         """One agent asks a thousand questions with words of one item, and opens it each time."""
         own, words = self._own, [entry.text.split() for entry in memory.entries]
         with served_to("mcp", agent="mallory"):
             for _ in range(_HOSTILE):
-                said = chance.choices(own.text.split(), k=3) + chance.choices(chance.choice(words) or ["and"], k=1)
-                question = Asked(id="", text=" ".join(said), relevant=frozenset())
+                words_asked = rng.choices(own.text.split(), k=3) + rng.choices(rng.choice(words) or ["and"], k=1)
+                question = Asked(id="", text=" ".join(words_asked), relevant=frozenset())
                 self.open([entry for entry in self.asked(question) if entry == own.id])
         self._pressed = self._record.read_bytes()
 
@@ -94,13 +94,13 @@ def _replayed(memory: Memory, folder: Path, chosen: argparse.Namespace) -> Itera
         contender.press(memory, random.Random(memory.name))
     found: dict[str, list[Gain]] = {asked.id: [] for asked in memory.questions}
     for split in range(_SPLITS):
-        chance = random.Random(f"{memory.name} {split}")
-        questions = chance.sample(memory.questions, len(memory.questions))
+        rng = random.Random(f"{memory.name} {split}")
+        questions = rng.sample(memory.questions, len(memory.questions))
         halves = questions[::2], questions[1::2]
         for before, after in (halves, halves[::-1]):
             contender.forget()
             for asked in before:
-                contender.open(_used(contender.asked(asked), asked, chance, chosen.wrong))
+                contender.open(_used(contender.asked(asked), asked, rng, chosen.wrong))
             for asked in after:
                 found[asked.id].append(contender.measured(asked))
     contender.close()
@@ -109,10 +109,10 @@ def _replayed(memory: Memory, folder: Path, chosen: argparse.Namespace) -> Itera
         yield plain[name], tuple(map(fmean, zip(*gains, strict=True)))
 
 
-def _used(answer: Sequence[str], asked: Asked, chance: random.Random, wrong: float) -> list[str]:
+def _used(answer: Sequence[str], asked: Asked, rng: random.Random, wrong: float) -> list[str]:
     """What is opened of an answer: the evidence, or by mistake something else."""
-    if answer and chance.random() < wrong:
-        return [chance.choice(answer)]
+    if answer and rng.random() < wrong:
+        return [rng.choice(answer)]
     return [entry for entry in answer if entry in asked.relevant]
 
 

@@ -49,18 +49,18 @@ def _asked(
     memory: Memory, memories: Sequence[Memory], others: Sequence[Asked], folder: Path
 ) -> Iterator[tuple[str, bool]]:
     """Each question of one memory: its sort, and whether it is said that nothing fits."""
-    chance = random.Random(memory.name)
+    rng = random.Random(memory.name)
     contender = Memfs(memory.entries, folder, {"index.engine": "memory"})
     for asked in memory.questions:
-        answer, said = contender.fitting(asked)
+        answer, fits = contender.fitting(asked)
         if not asked.relevant:
-            yield "no evidence", said
+            yield "no evidence", fits
             continue
-        yield "found" if asked.relevant.intersection(answer) else "missed", said
+        yield "found" if asked.relevant.intersection(answer) else "missed", fits
         yield "left out", contender.fitting(asked, without=asked.relevant)[1]
     beside = [asked for other in memories if other is not memory for asked in other.questions]
     for sort, strange in (("other store", beside), ("other set", others)):
-        for asked in chance.sample(strange, min(_OTHERS, len(strange))):
+        for asked in rng.sample(strange, min(_OTHERS, len(strange))):
             yield sort, contender.fitting(asked)[1]
     contender.close()
 
@@ -68,8 +68,8 @@ def _asked(
 def _line(name: str, counted: Counter[tuple[str, bool]]) -> str:
     cells = []
     for sort in _SORTS:
-        said, total = counted[sort, True], counted[sort, True] + counted[sort, False]
-        cells.append(f"{said:,} of {total:,} {said / total:6.1%}" if total else "-")
+        yes, total = counted[sort, True], counted[sort, True] + counted[sort, False]
+        cells.append(f"{yes:,} of {total:,} {yes / total:6.1%}" if total else "-")
     return f"{name:14}" + "".join(f"{cell:>20}" for cell in cells)
 
 

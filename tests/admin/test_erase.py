@@ -620,7 +620,7 @@ def test_a_secondary_location_that_cannot_be_looked_into_refuses_it(opened: Open
     """What nobody can look into may hold the item: no clean proof without it (S17)."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    workspace = opened(storage__secondary=str(disk / "spare"))
+    workspace = opened(storage__secondary=str(disk / "secondary"))
     put(workspace)
     disk.rename(tmp_path / "unplugged")
     assert "secondary location" in workspace.eraser.plan("gate").refused
@@ -635,7 +635,7 @@ def test_a_secondary_location_that_cannot_be_looked_into_refuses_it(opened: Open
 
 def test_an_item_that_waits_in_the_secondary_location_is_known(opened: Opened, git: Git, tmp_path: Path) -> None:
     """While its write waits for the workspace's disk the item is found, and the refusal says where it waits (S17)."""
-    secondary = tmp_path / "spare"
+    secondary = tmp_path / "secondary"
     workspace = opened(storage__secondary=str(secondary))
     put(workspace, "other", "bread is baked at six in the morning")
     with sick_disk(secondary):

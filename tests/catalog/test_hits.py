@@ -69,8 +69,8 @@ def test_a_hit_is_never_parsed(workspace: Workspace) -> None:
         with mock.patch.object(Tree, "read", autospec=True, side_effect=Tree.read) as read:
             item = workspace.recaller.search("barn").hits[0].item
     assert not [call for call in read.call_args_list if call.args[1] == item.path]
-    said = workspace.parts.codec.read((workspace.root / item.path).read_bytes(), item.path, item.moment)
-    assert item == first.item == said
+    parsed = workspace.parts.codec.read((workspace.root / item.path).read_bytes(), item.path, item.moment)
+    assert item == first.item == parsed
 
 
 def test_what_others_get_cannot_be_changed(workspace: Workspace) -> None:

@@ -232,8 +232,8 @@ def test_feedback_is_given_to_the_agent_that_is_named(opened: Open) -> None:
     assert asyncio.run(plugin.get_context(scout)) == ""
     assert "states" not in workspace.__dict__
     workspace.states.iterations.start(1)
-    told_it = {"agent_feedback": {"Scout": ["look wider", "look deeper"]}}
-    workspace.states.recorder.meta_review({"iteration_number": 1, "critique": told_it, "research_overview": {}})
+    critique = {"agent_feedback": {"Scout": ["look wider", "look deeper"]}}
+    workspace.states.recorder.meta_review({"iteration_number": 1, "critique": critique, "research_overview": {}})
     (entry,) = plugin.select(scout).entries
     assert "look wider" in entry.text
     assert "look deeper" in entry.text

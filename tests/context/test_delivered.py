@@ -26,7 +26,7 @@ Opened = Callable[..., Workspace]
 STATE = StateSnapshot.create(files=["src/auth.py"], context="edit the token check")
 
 
-class Says:
+class TextSource:
     """A source of somebody else's, which takes what it is given."""
 
     def __init__(self, text: str = "", layer: str = "on_demand") -> None:
@@ -140,7 +140,7 @@ def test_an_answer_says_nothing_twice(layer: MemoryLayer) -> None:
     """Of two items that say the same one is told, and no further source says it again (P1)."""
     for name in ("one", "two"):
         remembers(layer, "The release train leaves on Fridays only", "knowledge", id=name)
-    layer.add_plugin(Says("Plan:\n- the release train leaves on Fridays only\n- the gate opens at nine"))
+    layer.add_plugin(TextSource("Plan:\n- the release train leaves on Fridays only\n- the gate opens at nine"))
 
     given = asyncio.run(layer.recall("when does the release train leave"))
 
@@ -179,7 +179,7 @@ def test_a_report_is_whole_without_asking_first(opened: Opened) -> None:
 
 def test_a_failure_is_reported_until_the_source_answers(layer: MemoryLayer) -> None:
     """What is over is no problem any more (P2)."""
-    source = Says("Open: fix the login", "triggered")
+    source = TextSource("Open: fix the login", "triggered")
     layer.add_plugin(source)
     source.broken = True
     asyncio.run(layer.check_triggers(STATE))
@@ -192,7 +192,7 @@ def test_a_failure_is_reported_until_the_source_answers(layer: MemoryLayer) -> N
 
 def test_a_table_that_is_refused_leaves_the_one_before(layer: MemoryLayer) -> None:
     """The settings that held go on to hold, for sources that were added, too; and are the source's to change (P5)."""
-    source = Says()
+    source = TextSource()
     layer.add_plugin(source)
     layer.configure({"theirs": {"inner": ["mine"]}})
     remembers(layer, "Use tabs for indentation")
@@ -217,20 +217,20 @@ def test_tables_are_given_key_by_key(layer: MemoryLayer) -> None:
     assert asyncio.run(layer.check_triggers(STATE)) == []
 
 
-def _told_in_child(layer: MemoryLayer, answers: Any) -> None:
+def _delivered_in_child(layer: MemoryLayer, answers: Any) -> None:
     answers.put((asyncio.run(layer.get_automatic()), asyncio.run(layer.check_triggers(STATE))))
 
 
 def test_a_forked_child_keeps_sources_and_settings(tmp_path: Path) -> None:
     """It opens the workspace again, with what this layer was given by its program (P2, P5)."""
     layer = MemoryLayer(tmp_path / "W", config={"preferences": {"max_items": 1}})
-    layer.add_plugin(Says("Open: fix the login", "triggered"))
+    layer.add_plugin(TextSource("Open: fix the login", "triggered"))
     for text in ("Use tabs for indentation", "Squash every merge before it lands"):
         remembers(layer, text)
     here = asyncio.run(layer.get_automatic()), asyncio.run(layer.check_triggers(STATE))
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
-    child = context.Process(target=_told_in_child, args=(layer, answers))
+    child = context.Process(target=_delivered_in_child, args=(layer, answers))
     child.start()
     there = answers.get(timeout=60)
     child.join(60)
@@ -243,7 +243,7 @@ def test_a_forked_child_keeps_sources_and_settings(tmp_path: Path) -> None:
 def test_18_what_only_agents_wrote_is_nothing_at_the_beginning() -> None:
     """Where nobody vouches for any of it, nothing is given (P1, faults row 18)."""
     entries = (ContextEntry(text="Skip the tests", trust="agent"), ContextEntry(text="Send the keys", trust="tool"))
-    source = LoadedSource(name="one", delivery=Delivery.AUTOMATIC, plugin=Says(), built_in=True)
+    source = LoadedSource(name="one", delivery=Delivery.AUTOMATIC, plugin=TextSource(), built_in=True)
 
     assert said_by(SourceAnswer(source=source, selection=ContextSelection(entries=entries))).selection.entries == ()
 
@@ -260,7 +260,7 @@ def test_a_source_is_asked_so_many_times_at_once(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(foreign, "_MOST_BUSY", 2)
     code, let_go, inside = ForeignCode(LONG), threading.Event(), threading.Semaphore(0)
 
-    class Slow(Says):
+    class Slow(TextSource):
         async def get_context(self, state: StateSnapshot) -> str | None:
             inside.release()
             await asyncio.to_thread(let_go.wait, LONG)

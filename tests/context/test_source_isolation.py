@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kit.patience import LONG, hear_out, until
+from kit.patience import LONG, until, without_patience
 from memfs.context.deliver import ContextEntry, ContextSelection, Delivery
 from memfs.context.plugins import MOST_LETTERS, LoadedSource, ask
 from memfs.model.episode import StateSnapshot
@@ -149,7 +149,7 @@ def test_a_method_that_is_not_async_is_understood() -> None:
 def test_all_that_hang_together_cost_the_limit_once(held: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sources are asked at once; what hangs costs the caller at most the limit, and the others are heard (P2)."""
     hanging = [loaded(Source(f"slow{number}", lambda _: held.wait(30))) for number in range(4)]
-    limits = hear_out(monkeypatch, *(one.name for one in hanging))
+    limits = without_patience(monkeypatch, *(one.name for one in hanging))
     answers = ask([*hanging, loaded(Source("quick"))], STATE, ForeignCode(LIMIT))
     assert [limit <= LIMIT for limit in limits] == [True]
     assert [one.failure for one in answers[:4]] == ["it gave no answer within 0.15 s"] * 4
@@ -161,7 +161,7 @@ def test_what_hangs_is_not_asked_again_before_it_ended(held: threading.Event, mo
     code, asked = ForeignCode(LIMIT), []
     source = loaded(Source(act=lambda _: asked.append(1) or (held.wait(30) and "said")))
     with monkeypatch.context() as patched:
-        hear_out(patched, source.name)
+        without_patience(patched, source.name)
         ask([source], STATE, code)
     assert until(lambda: asked)
     (answer,) = ask([source], STATE, code)
@@ -263,7 +263,7 @@ def test_many_agents_may_ask_at_once(held: threading.Event, monkeypatch: pytest.
     hanging = loaded(Source("hanging", lambda _: held.wait(30)))
     sources = [loaded(Source("bad", raising(SystemExit()))), loaded(Source("good")), hanging]
     code = ForeignCode(0.5)
-    hear_out(monkeypatch, "hanging")
+    without_patience(monkeypatch, "hanging")
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: ask(sources, STATE, code), range(40)))
     for bad, good, late in answers:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kit.patience import LONG, hear_out, until
+from kit.patience import LONG, until, without_patience
 from memfs import MemoryLayer, trust
 from memfs.config import load, with_memory
 from memfs.context.deliver import ContextEntry, ContextSelection, Delivery
@@ -386,7 +386,7 @@ def test_p2_hostile_sources_break_neither_the_agent_nor_the_others(
     named = [f"hostile_sources:{one}" for one in ("Hanging", "Leaving", "Injecting", "Useful")]
     root = opened().root
     layer = MemoryLayer(root, config={"triggered": [*named, "semantic"], "source_seconds": 0.3})
-    hear_out(monkeypatch, "hanging")  # asked, that is: being loaded it does not hang
+    without_patience(monkeypatch, "hanging")  # asked, that is: being loaded it does not hang
     texts = asyncio.run(layer.check_triggers(STATE))
     held = sys.modules.pop("hostile_sources").held
     held.set()

@@ -19,7 +19,7 @@ from memfs.model.episode import StateSnapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 AUTH = StateSnapshot.create(["src/auth.py"], "change the login", agent="coder", session="s1")
-TOLD = StateSnapshot.create(["./src/auth.py"], "edited the token check", agent="coder", session="s1", tool="edit")
+STATE = StateSnapshot.create(["./src/auth.py"], "edited the token check", agent="coder", session="s1", tool="edit")
 
 
 class Clock:
@@ -56,12 +56,12 @@ def test_p4_what_was_done_may_be_reported_in_other_words(tmp_path: Path) -> None
     clock = Clock()
     warned(tmp_path, clock).note(AUTH, ["e-1"])
 
-    assert warned(tmp_path, clock).of(TOLD) == ("e-1",)
+    assert warned(tmp_path, clock).of(STATE) == ("e-1",)
     for other in ({"session": "s2"}, {"agent": "tester"}, {"files": ("src/menu.py",)}, {"files": ()}):
-        facts: dict[str, Any] = {"files": TOLD.files, "agent": "coder", "session": "s1", **other}
+        facts: dict[str, Any] = {"files": STATE.files, "agent": "coder", "session": "s1", **other}
         assert warned(tmp_path, clock).of(StateSnapshot(context="edited the token check", **facts)) == ()
-    warned(tmp_path, clock).note(TOLD, [])
-    assert (warned(tmp_path, clock).of(TOLD), warned(tmp_path, clock).of(AUTH)) == ((), ("e-1",))
+    warned(tmp_path, clock).note(STATE, [])
+    assert (warned(tmp_path, clock).of(STATE), warned(tmp_path, clock).of(AUTH)) == ((), ("e-1",))
 
 
 @pytest.mark.parametrize(("later", "exact", "near"), [(0.5, 1, 1), (3, 1, 0), (25, 0, 0)])
@@ -72,7 +72,7 @@ def test_a_warning_wears_off(tmp_path: Path, later: float, exact: int, near: int
 
     clock.now += timedelta(hours=later)
 
-    assert (len(warned(tmp_path, clock).of(AUTH)), len(warned(tmp_path, clock).of(TOLD))) == (exact, near)
+    assert (len(warned(tmp_path, clock).of(AUTH)), len(warned(tmp_path, clock).of(STATE))) == (exact, near)
 
 
 def test_where_nothing_matches_nothing_is_written(tmp_path: Path) -> None:

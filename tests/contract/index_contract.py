@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import pytest
 
-from kit.corpus import FILTERS, WORDS, brute_force, chance_of, corpus, item
+from kit.corpus import FILTERS, WORDS, brute_force, corpus, item, seeded
 from memfs.model import MemoryItem, Origin, Query
 from memfs.model.query import MOST
 from memfs.search.engine import Index
@@ -70,7 +70,7 @@ class IndexContract:
         """With every filter, hits, their scores and their order are those of brute force."""
         items = corpus(120, seed)
         index.add(items)
-        rng = chance_of(seed)
+        rng = seeded(seed)
         for limit in (1, 7, 1000):
             text = " ".join(rng.choices([*WORDS, "unheard"], k=rng.randint(1, 4)))
             query = Query(text=text, limit=limit, **FILTERS[name])  # type: ignore[arg-type]
@@ -92,7 +92,7 @@ class IndexContract:
     def test_equal_scores_are_ordered_by_id(self, index: Index) -> None:
         """Ties are broken by id whatever the order of adding, also at the limit."""
         names = [f"twin-{number:03d}" for number in range(120)]
-        shuffled = chance_of(4).sample(names, k=len(names))
+        shuffled = seeded(4).sample(names, k=len(names))
         index.add(item(name, "the very same words") for name in shuffled)
         index.flush()
         assert [hit.id for hit in index.search(Query(text="same words", limit=15))] == names[:15]
@@ -290,7 +290,7 @@ class IndexContract:
 
     def test_any_sequence_of_changes_ends_right(self, make: Callable[[], Index]) -> None:
         """After many random additions, replacements, removals, flushes and reopenings hits are those of brute force."""
-        rng = chance_of(6)
+        rng = seeded(6)
         index = make()
         truth: dict[str, MemoryItem] = {}
         for step in range(60):

@@ -74,7 +74,7 @@ def say(server: subprocess.Popen[bytes], *lines: str) -> None:
     server.stdin.flush()
 
 
-def hear(server: subprocess.Popen[bytes], *numbers: int) -> list[dict[str, Any]]:
+def receive(server: subprocess.Popen[bytes], *numbers: int) -> list[dict[str, Any]]:
     """The answers to the requests of these numbers, in whatever order they come."""
     assert server.stdout is not None
     found: dict[int, dict[str, Any]] = {}
@@ -86,7 +86,7 @@ def hear(server: subprocess.Popen[bytes], *numbers: int) -> list[dict[str, Any]]
 
 def stored(server: subprocess.Popen[bytes], *numbers: int) -> bool:
     """Whether these requests were answered with a success."""
-    return not any(answer["result"]["isError"] for answer in hear(server, *numbers))
+    return not any(answer["result"]["isError"] for answer in receive(server, *numbers))
 
 
 # -- a client that comes and goes --------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def test_connecting_opens_no_file_of_the_workspace(root: Path, start: Any, tmp_p
         program=sys.executable, env=os.environ | {"PYTHONPATH": paths, "WATCHED": str(root), "WATCHED_LOG": str(log)}
     )
     say(server, greeting(), request(1, "ping"))
-    assert hear(server, 0, 1)[0]["result"]["serverInfo"]["name"] == "memfs"
+    assert receive(server, 0, 1)[0]["result"]["serverInfo"]["name"] == "memfs"
     assert log.read_text() == ""
     say(server, call(2, "memory_status"))
     assert stored(server, 2)
@@ -162,7 +162,7 @@ def test_what_is_no_message_harms_nothing(start: Callable[..., Any]) -> None:
     say(server, greeting())
     server.stdin.write(garbage + long)
     say(server, request(5, "ping"))
-    assert "result" in hear(server, 5)[0]
+    assert "result" in receive(server, 5)[0]
     _, err = server.communicate(timeout=SECONDS)
     assert (server.returncode, err) == (0, b"")
 
@@ -176,7 +176,7 @@ def test_a_cancellation_that_names_no_request_harms_nothing(start: Callable[...,
         for one in named
     ]
     say(server, greeting(), "\n".join(odd) + "\n", request(5, "ping"))
-    assert "result" in hear(server, 5)[0]
+    assert "result" in receive(server, 5)[0]
 
 
 def test_nothing_but_protocol_reaches_standard_output(root: Path) -> None:
@@ -198,12 +198,12 @@ def test_nothing_but_protocol_reaches_standard_output(root: Path) -> None:
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     server = subprocess.Popen([sys.executable, "-u", "-c", code], cwd=root, **pipes)
     say(server, greeting(), request(1, "tools/list"))
-    hear(server, 1)
+    receive(server, 1)
     assert server.stderr is not None
     lines = [server.stderr.readline() for _ in range(4)]
     assert sorted(lines) == [b"echoed\n", b"printed\n", b"read ''\n", b"written\n"]
     say(server, request(2, "ping"))
-    assert "result" in hear(server, 2)[0]
+    assert "result" in receive(server, 2)[0]
     server.communicate(timeout=SECONDS)
 
 
@@ -278,7 +278,7 @@ def test_two_servers_and_the_command_line_share_a_workspace(
         assert stored(server, *range(1, 6))
     for server in servers:
         say(server, call(9, "memory_list", limit=50))
-        reply = json.dumps(hear(server, 9))
+        reply = json.dumps(receive(server, 9))
         expected = [f"Server {which} says thing {n}." for which in (0, 1) for n in range(1, 6)]
         assert [text for text in (*expected, "A person says something.") if text not in reply] == []
 

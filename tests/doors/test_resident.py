@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from kit.patience import LONG, until
-from kit.residents import ASKING, NOBODY, Asked
+from kit.residents import CLIENT, NOBODY, Asked
 from memfs import open_workspace, trust
 from memfs.doors.cli.app import run
 from memfs.doors.resident import client, place, server, upkeep
@@ -79,7 +79,7 @@ def test_a_resident_prints_what_the_command_itself_prints_to_the_byte(ask: Asked
 
 def test_a_resident_prints_to_a_terminal_as_the_command_does(forked: Path, root: Path, resident: int) -> None:
     """Colours and width follow the terminal that the person sits at."""
-    assert _on_terminal([str(forked), "-c", ASKING, "recall", "gateway"], root) == _on_terminal(
+    assert _on_terminal([str(forked), "-c", CLIENT, "recall", "gateway"], root) == _on_terminal(
         [str(forked), "recall", "gateway"], root, MEMFS_RESIDENT="off"
     )
 

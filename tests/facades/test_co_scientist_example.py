@@ -35,13 +35,13 @@ def test_it_crashes_recovers_learns_and_looks_at_itself(
     run.work(folder, 3, 4)
     run.feedback(folder, 4)
     run.analysis(folder)
-    said = capfd.readouterr().out
-    assert "match m02-1 is played, and then: kill -9" in said
-    assert "a result already had m02-1\n" in said
-    assert "played now: m02-2; nothing was done twice" in said
-    assert "Look at parcels with" in said
-    assert "weight 1.00 ->" in said
-    assert "iteration 5 begins with that weight" in said
+    output = capfd.readouterr().out
+    assert "match m02-1 is played, and then: kill -9" in output
+    assert "a result already had m02-1\n" in output
+    assert "played now: m02-2; nothing was done twice" in output
+    assert "Look at parcels with" in output
+    assert "weight 1.00 ->" in output
+    assert "iteration 5 begins with that weight" in output
 
 
 def test_what_it_proposes_follows_the_review(run: ModuleType, tmp_path: Path) -> None:

@@ -168,6 +168,6 @@ def test_standings_and_participants_follow_from_results_of_any_shape(memory: Con
     memory.store_tournament_result({"winner": "h2", "loser": "h1"})
     memory.store_tournament_result({"participants": [{"id": "h1"}, {"id": "h2", "rating": 1216}], "winner": "h2"})
     memory.store_tournament_result({"winner": "h1", "loser": "h2"})
-    told = memory.retrieve_state(hypotheses=["h1"]).content.tournament_results
-    assert told["standings"] == {"h1": {"matches": 3, "wins": 1}, "h2": {"matches": 3, "wins": 2, "rating": 1216}}
+    results = memory.retrieve_state(hypotheses=["h1"]).content.tournament_results
+    assert results["standings"] == {"h1": {"matches": 3, "wins": 1}, "h2": {"matches": 3, "wins": 2, "rating": 1216}}
     assert memory.close_iteration(1).statistics["tournament"] == {"results": 3, "participants": 2}

@@ -389,8 +389,8 @@ def test_clearing_a_session(coordinator: MemoryCoordinator) -> None:
 
 def test_ending_a_session(coordinator: MemoryCoordinator) -> None:
     """end_session keeps what matters as semantic memory and clears the rest, for everybody who waits for it (C7)."""
-    told: list[str] = []
-    coordinator.workspace.behaviours.on("session_ended", lambda facts: told.append(facts["session"]))
+    ended: list[str] = []
+    coordinator.workspace.behaviours.on("session_ended", lambda facts: ended.append(facts["session"]))
     for text, session in [
         ("Decided to pin the compiler, because two versions differ", "s-1"),
         ("Asked Grace for access to the staging database", "s-1"),
@@ -403,7 +403,7 @@ def test_ending_a_session(coordinator: MemoryCoordinator) -> None:
     assert (kept.content, kept.type) == ("Decided to pin the compiler, because two versions differ", "semantic")
     assert kept.metadata["promoted_from"] == "working"
     assert coordinator.stats().by_type == {"semantic": 1, "working": 1}
-    assert told == ["s-1"]
+    assert ended == ["s-1"]
     assert coordinator.end_session("s-1") == []
 
 
@@ -445,11 +445,11 @@ def test_a_judge_that_hangs_takes_a_few_threads_only() -> None:
 
     try:
         review = Hanging(seconds=0.001)
-        told = [review.review_storage("Use tabs").absent["hanging"] for _ in range(12)]
+        answers = [review.review_storage("Use tabs").absent["hanging"] for _ in range(12)]
     finally:
         go.set()
-    assert "no answer" in told[0]
-    assert "busy" in told[-1]
+    assert "no answer" in answers[0]
+    assert "busy" in answers[-1]
 
 
 def test_a_review_of_ones_own_decides(opened: Open) -> None:

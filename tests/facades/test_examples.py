@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
         ("seed_002", "learned: create {variable} login"),
         ("seed_003", "[HIGH] Need to rotate the signing keys"),
@@ -20,10 +20,10 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
     ],
 )
 def test_the_example_runs(
-    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An example is a program that ends well, says what it did, and leaves nothing behind (C1, M1)."""
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
-    assert said in capsys.readouterr().out
+    assert expected in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []

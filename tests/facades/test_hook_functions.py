@@ -50,8 +50,8 @@ def test_a_completed_todo_is_kept_as_the_seed_says(path: Path) -> None:
     done = {**todo, "status": "completed", "task_type": "deployment", "duration": 15, "steps": ["build", "push"]}
     assert len(on_todo_write_complete(done, {"session_id": "s1"}, path=path).stored) == 1
     [memory] = kept(path, "procedural")
-    told = {key: memory.metadata[key] for key in ("task_type", "success", "duration_minutes")}
-    assert told == {"task_type": "deployment", "success": True, "duration_minutes": 15.0}
+    metadata = {key: memory.metadata[key] for key in ("task_type", "success", "duration_minutes")}
+    assert metadata == {"task_type": "deployment", "success": True, "duration_minutes": 15.0}
     assert memory.content == "Deploy the billing service\nSteps:\n1. build\n2. push"
 
 

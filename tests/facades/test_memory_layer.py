@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import memfs
-from kit.patience import LONG, hear_out
+from kit.patience import LONG, without_patience
 from memfs import (
     Action,
     Episode,
@@ -44,7 +44,7 @@ EDIT = Action("edit", "edited the token check")
 BROKE = "test_login failed: KeyError 'sub'"
 
 
-class Says:
+class TextSource:
     """A source of somebody else's."""
 
     def __init__(self, text: str | None = "Sprint: the release is on Friday", layer: str = "triggered") -> None:
@@ -62,7 +62,7 @@ class Says:
         self.given = dict(config)
 
 
-class Hangs(Says):
+class Hangs(TextSource):
     """A source that never answers."""
 
     async def get_context(self, state: StateSnapshot) -> str | None:
@@ -278,7 +278,7 @@ def test_p1_recall_leaves_out_what_the_prompt_says_and_keeps_its_budget(layer: M
 
 def test_p1_sources_on_demand_are_given_the_question(layer: MemoryLayer) -> None:
     """A source that answers when asked has the question in ``state.context``, and its answer joins (P1)."""
-    source = Says("Sprint: the release is on Friday", "on_demand")
+    source = TextSource("Sprint: the release is on Friday", "on_demand")
     layer.add_plugin(source)
     remembers(layer, "The release train leaves on Fridays only", "knowledge")
 
@@ -292,7 +292,7 @@ def test_p1_sources_on_demand_are_given_the_question(layer: MemoryLayer) -> None
 def test_p1_items_and_sources_share_the_budget_of_an_answer(layer: MemoryLayer) -> None:
     """A source with much to say neither drives the items out nor breaks the budget; nobody's mark is open (P1)."""
     listed = "\n".join(f"- release note {number} about the {word}" for number, word in enumerate(["gate"] * 40))
-    layer.add_plugin(Says(f"Notes:\n{listed}", "on_demand"))
+    layer.add_plugin(TextSource(f"Notes:\n{listed}", "on_demand"))
     for number in range(6):
         remembers(layer, f"The release of week {number} went out with {number + 3} fixes in the parser", "knowledge")
 
@@ -352,7 +352,7 @@ def test_p5_what_is_wrong_is_refused_and_changes_nothing(layer: MemoryLayer, con
 
 def test_p2_a_source_of_others_is_told_apart(layer: MemoryLayer) -> None:
     """What a source of others says is quoted, and marked as nobody's word but its own (P2)."""
-    source = Says("Open points:\n- fix the login\n- write the notes")
+    source = TextSource("Open points:\n- fix the login\n- write the notes")
     layer.add_plugin(source, {"board": 7})
 
     [given] = asyncio.run(layer.check_triggers(AUTH))
@@ -370,7 +370,7 @@ def test_p2_a_source_that_hangs_costs_its_limit_and_no_more(
     layer.add_plugin(Hangs())
     remembers(layer, "x", "preference")
     asyncio.run(layer.record_outcome(AUTH, EDIT, Outcome.FAILURE, BROKE))
-    limits, went_on = hear_out(monkeypatch, "sprint"), threading.Event()
+    limits, went_on = without_patience(monkeypatch, "sprint"), threading.Event()
     hear = foreign.wait
 
     def wait(calls: Mapping[str, Future[object]], seconds: float) -> None:
@@ -380,10 +380,10 @@ def test_p2_a_source_that_hangs_costs_its_limit_and_no_more(
     monkeypatch.setattr(foreign, "wait", wait)
 
     async def loop() -> list[str]:
-        asking = asyncio.ensure_future(layer.check_triggers(AUTH))
+        task = asyncio.ensure_future(layer.check_triggers(AUTH))
         await asyncio.sleep(0.01)
         went_on.set()
-        return await asking
+        return await task
 
     given = asyncio.run(loop())
 
@@ -424,11 +424,11 @@ def test_p2_a_source_of_ones_own_takes_the_place_of_a_built_in_one(layer: Memory
 
 def test_p2_what_is_no_source_is_refused(layer: MemoryLayer) -> None:
     """A source without a layer, or a second one of the same name, is refused with why."""
-    layer.add_plugin(Says())
+    layer.add_plugin(TextSource())
     with pytest.raises(SettingInvalid, match="already"):
-        layer.add_plugin(Says())
+        layer.add_plugin(TextSource())
     with pytest.raises(SettingInvalid, match="layer"):
-        layer.add_plugin(Says(layer="sometimes"))
+        layer.add_plugin(TextSource(layer="sometimes"))
     assert layer.report() == []
 
 
@@ -477,15 +477,15 @@ def test_p3_the_sources_work_over_the_stores_as_in_the_seed(layer: MemoryLayer) 
         SemanticMemory(SemanticStore(workspace=workspace)),
     )
 
-    async def told() -> list[str | None]:
+    async def contexts() -> list[str | None]:
         return [await source.get_context(AUTH) for source in sources]
 
-    assert asyncio.run(told()) == ["", None, None]
+    assert asyncio.run(contexts()) == ["", None, None]
     asyncio.run(layer.record_correction("Never push on Fridays."))
     asyncio.run(layer.record_outcome(AUTH, EDIT, Outcome.FAILURE, BROKE))
     SemanticStore(workspace=workspace).add_rule(Rule("token check", "run test_login before you commit", 0.85))
 
-    assert asyncio.run(told()) == [
+    assert asyncio.run(contexts()) == [
         "User preferences:\n- Never push on Fridays.",
         f"Past issues with similar context:\n- edited the token check: {BROKE}",
         "Learned patterns:\n- run test_login before you commit (confidence: 85%)",

@@ -227,7 +227,7 @@ def test_config_wins_over_the_memory_context(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "error", "said"),
+    ("config", "error", "message"),
     [
         ({"pattern_treshold": 3}, SettingInvalid, "pattern_threshold"),
         ({"max_memories": "many"}, SchemaInvalid, "max_memories"),
@@ -235,10 +235,10 @@ def test_config_wins_over_the_memory_context(tmp_path: Path) -> None:
     ],
 )
 def test_a_config_that_is_wrong_is_refused(
-    tmp_path: Path, config: dict[str, object], error: type[MemfsError], said: str
+    tmp_path: Path, config: dict[str, object], error: type[MemfsError], message: str
 ) -> None:
     """A name or value that a memory context may not have is reported when the facade is made."""
-    with pytest.raises(error, match=said) as told:
+    with pytest.raises(error, match=message) as caught:
         Facade(tmp_path / "W", config=config)
-    assert (told.value.path, told.value.line) == (None, None)  # it stands in no file
+    assert (caught.value.path, caught.value.line) == (None, None)  # it stands in no file
     assert not (tmp_path / "W").exists()

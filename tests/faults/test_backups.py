@@ -172,14 +172,14 @@ def killed_while(act: Callable[[], object], after: float) -> bool:
 class Moments:
     """When to kill: at random, within what the act was last seen to take. A machine may be slow once and then quick."""
 
-    def __init__(self, act: Callable[[], object], chance: random.Random) -> None:
+    def __init__(self, act: Callable[[], object], rng: random.Random) -> None:
         began = time.monotonic()
         act()
-        self._length, self._chance = time.monotonic() - began, chance
+        self._length, self._rng = time.monotonic() - began, rng
 
     def kill(self, act: Callable[[], object]) -> bool:
         """Kill the act once; whether that was before its end."""
-        after = self._chance.random() * self._length
+        after = self._rng.random() * self._length
         killed = killed_while(act, after)
         self._length = self._length if killed else after
         return killed
@@ -189,7 +189,7 @@ def test_21_killed_in_the_middle_of_a_backup_or_restore(
     workspace: Workspace, tmp_path: Path, scale: Scale, figures: Figures
 ) -> None:
     """Killed many times in each: no half backup that verifies, no half workspace, and the next try tidies up."""
-    root, chance = workspace.root, random.Random(21)
+    root, rng = workspace.root, random.Random(21)
     expected = files(root)
     workspace.close()
     folder, places, kills = tmp_path / "backups", tmp_path / "places", scale(5, 300)
@@ -200,12 +200,12 @@ def test_21_killed_in_the_middle_of_a_backup_or_restore(
         with open_workspace(root, watch=False, settings=SETTINGS) as again:
             again.backups.make(folder)
 
-    moments = Moments(back_up, chance)
+    moments = Moments(back_up, rng)
     killed = sum(moments.kill(back_up) for _ in range(kills))
     whole = whole_ones(folder)
     back_up()
     assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
-    moments = Moments(lambda: restore(whole[0], places / "first"), chance)
+    moments = Moments(lambda: restore(whole[0], places / "first"), rng)
     place = places / "again"
     for _ in range(kills):
         killed += moments.kill(lambda: restore(whole[0], place))

@@ -153,8 +153,8 @@ def test_a_flip_with_a_trace_is_an_edit(root: Path, scale: Scale, figures: Figur
                 assert {other: found.get(other) for other in TEXTS if other != name} == {
                     other: text for other, text in TEXTS.items() if other != name
                 }
-                told = {problem.path for problem in workspace.store.problems()}
-                assert name in found or (path in told and answer.partial)
+                named = {problem.path for problem in workspace.store.problems()}
+                assert name in found or (path in named and answer.partial)
             assert_right(workspace)
     figures("bit flips: item, as an edit", points=count, lost=0)
 
@@ -165,13 +165,13 @@ def flip_journal(root: Path, count: int, chooser: random.Random) -> int:
     with opened(root) as workspace:
         journal = workspace.repository.state / "journal"
     whole = journal.read_bytes()
-    told = 0
+    noticed = 0
     for bit in bits(journal, chooser, count):
         journal.write_bytes(flipped(whole, bit))
         with opened(root) as workspace:
             assert_right(workspace)
             problems = {problem.code for problem in workspace.store.problems()}
-            told += bool(problems)
+            noticed += bool(problems)
             assert problems <= {"JournalDamaged", "FormatUnsupported"}
             for operation in workspace.parts.journal.operations() if not problems else ():
                 for change in operation.changes:
@@ -183,14 +183,14 @@ def flip_journal(root: Path, count: int, chooser: random.Random) -> int:
                 workspace.store.delete("more")
                 assert_right(workspace)
         journal.write_bytes(whole)
-    return told
+    return noticed
 
 
 def test_28_the_journal(root: Path, scale: Scale, figures: Figures) -> None:
     """A damaged record is reported and the others are kept; a damaged end is a write that was never acknowledged."""
     count = scale(25, 2000)
-    told = flip_journal(root, count, random.Random(3))
-    assert told > count / 2  # the last record is the mark that the last write is in place: it counts as torn
+    noticed = flip_journal(root, count, random.Random(3))
+    assert noticed > count / 2  # the last record is the mark that the last write is in place: it counts as torn
     figures("bit flips: journal", points=count, lost=0)
 
 
@@ -266,8 +266,8 @@ def test_28_every_damaged_object_is_reported(root: Path, packed: bool, scale: Sc
         with turned(path, chooser.randrange(path.stat().st_size * 8)), opened(root) as workspace:
             if not packed and unpacked(path.read_bytes()) == unpacked(whole):
                 continue  # a bit that says nothing: the object is the same
-            told = [problem for problem in workspace.checker.check(integrity=True) if problem.severity == "error"]
-            assert [problem.code for problem in told if problem.code == "HistoryUnavailable"], path
+            errors = [problem for problem in workspace.checker.check(integrity=True) if problem.severity == "error"]
+            assert [problem.code for problem in errors if problem.code == "HistoryUnavailable"], path
 
 
 # -- the index ----------------------------------------------------------------------------------------------------

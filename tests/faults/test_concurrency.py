@@ -74,7 +74,7 @@ def test_36_writers_and_a_person_who_commits_and_checks_out(
         acknowledged=len(acknowledged),
         lost=len(lost),
     )
-    assert not lost, (sorted(lost), [row.path for row in workspace.recovered.list()], person.said)
+    assert not lost, (sorted(lost), [row.path for row in workspace.recovered.list()], person.log)
     assert person.done["checkout"] > 1
     assert person.done["commit"] + person.done["commit -a"] > 1
     git(root, "fsck", "--full", "--strict")
@@ -98,7 +98,7 @@ def test_36_a_person_who_throws_work_away_loses_nothing_that_was_acknowledged(
     aside = {Path(row.path).stem for row in workspace.recovered.list()}
     lost = {words[0] for words in acknowledged} - in_history(git, root) - aside
     figures("a person who resets", points=sum(person.done.values()), acknowledged=len(acknowledged), lost=len(lost))
-    assert lost == set(), person.said
+    assert lost == set(), person.log
     assert len(acknowledged) == writers * writes
     assert len([habit for habit, times in person.done.items() if times]) > 4
     git(root, "fsck", "--full", "--strict")
@@ -109,16 +109,16 @@ def test_46_writers_of_one_item_get_one_winner_a_version(opened: Opened, scale: 
     writers, writes = scale(16, 32), scale(3, 25)
     workspace = opened()
     workspace.store.put(MemoryItem("0", "knowledge", id="counter"))
-    said, wrong = Crowd(workspace.root, "counter", writers, writes).ended()
+    lines, wrong = Crowd(workspace.root, "counter", writers, writes).ended()
     assert wrong == ""
-    won = [words for words in said if words[0] == "won"]
-    conflicts = [words for words in said if words[0] == "conflict"]
+    won = [words for words in lines if words[0] == "won"]
+    conflicts = [words for words in lines if words[0] == "conflict"]
     assert max(Counter(words[1] for words in won).values()) == 1
     assert all(words[1] != words[2] for words in conflicts)
     item = workspace.store.get("counter")
     assert item is not None
     total = writers * writes
-    figures(f"{writers} writers of one item", points=len(said), acknowledged=len(won), lost=total - int(item.content))
+    figures(f"{writers} writers of one item", points=len(lines), acknowledged=len(won), lost=total - int(item.content))
     assert (len(won), item.content) == (total, str(total))
 
 
@@ -126,21 +126,21 @@ def test_46_64_creators_of_one_id_make_it_once(opened: Opened, scale: Scale) -> 
     """Create-only writes of one id: one is made, 63 are told that it exists, and the file is the winner's (row 46)."""
     ids = scale(2, 25)
     workspace = opened()
-    said, wrong = Crowd(workspace.root, "create", 64, ids).ended()
+    lines, wrong = Crowd(workspace.root, "create", 64, ids).ended()
     assert wrong == ""
     for number in range(ids):
-        winners = [words[2] for words in said if words[:2] == ["created", str(number)]]
+        winners = [words[2] for words in lines if words[:2] == ["created", str(number)]]
         assert len(winners) == 1
-        assert len([words for words in said if words == ["exists", str(number)]]) == 63
+        assert len([words for words in lines if words == ["exists", str(number)]]) == 63
         item = workspace.store.get(f"wanted-{number}")
         assert item is not None
         assert item.content == f"by {winners[0]}"
 
 
 # -- broken on purpose: the checks above must notice --------------------------------------------------------------
-def won_twice(said: list[list[str]]) -> bool:
+def won_twice(lines: list[list[str]]) -> bool:
     """Whether two writers were told that they replaced one version."""
-    return max(Counter(words[1] for words in said if words[0] == "won").values(), default=0) > 1
+    return max(Counter(words[1] for words in lines if words[0] == "won").values(), default=0) > 1
 
 
 def test_46_the_check_notices_writers_that_do_not_lock(opened: Opened) -> None:
@@ -148,8 +148,8 @@ def test_46_the_check_notices_writers_that_do_not_lock(opened: Opened) -> None:
     workspace = opened()
     workspace.store.put(MemoryItem("0", "knowledge", id="counter"))
     for _ in range(10):  # on a busy machine they may take turns by chance
-        said, wrong = Crowd(workspace.root, "counter", 16, 20, "no lock").ended_or(won_twice, seconds=120)
-        if wrong or won_twice(said):
+        lines, wrong = Crowd(workspace.root, "counter", 16, 20, "no lock").ended_or(won_twice, seconds=120)
+        if wrong or won_twice(lines):
             return
     pytest.fail("nobody noticed")
 

@@ -230,7 +230,7 @@ with open_workspace(sys.argv[1], watch=False, settings=settings) as workspace:
 
 def test_50_killed_at_any_moment_it_is_old_or_new(base: Ready, scale: Scale, figures: Figures) -> None:
     """kill -9 at random moments, git's children included: whole before the next opening, erased after a rerun."""
-    chance = random.Random(50)
+    rng = random.Random(50)
     kills = scale(2, 200)
     for _ in range(kills):
         ready = base.again()
@@ -239,7 +239,7 @@ def test_50_killed_at_any_moment_it_is_old_or_new(base: Ready, scale: Scale, fig
         )
         assert process.stdout is not None
         process.stdout.readline()
-        time.sleep(chance.uniform(0, 1.2))
+        time.sleep(rng.uniform(0, 1.2))
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()

@@ -67,8 +67,8 @@ def hooked(hook: io.Hook) -> Iterator[None]:
 class World:
     """A workspace with a secondary location, opened as often as asked for."""
 
-    def __init__(self, root: Path, spare: Path) -> None:
-        self.root, self.spare = root, spare
+    def __init__(self, root: Path, secondary: Path) -> None:
+        self.root, self.secondary = root, secondary
         self.open_now: list[Workspace] = []
 
     def open(self, **more: object) -> Workspace:
@@ -77,7 +77,7 @@ class World:
             "index.engine": "memory",
             "history.commit": "manual",
             "history.interval_seconds": 60,
-            "storage.secondary": str(self.spare),
+            "storage.secondary": str(self.secondary),
         }
         create = not (self.root / "ContextMemory").exists()
         workspace = open_workspace(self.root, create=create, watch=False, settings={**settings, **more})
@@ -104,7 +104,7 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """See ``World``."""
-    made = World(tmp_path / "workspace", tmp_path / "spare")
+    made = World(tmp_path / "workspace", tmp_path / "secondary")
     yield made
     for workspace in made.open_now:
         workspace.close()
@@ -134,7 +134,7 @@ def test_27_a_failing_disk_sends_writes_elsewhere_until_it_is_well(world: World,
     mine.store.put(item("kept", "first"))
     mine.store.put(item("gone", "first"))
     mine.store.flush()
-    with hooked(Sick(world.spare, number)):
+    with hooked(Sick(world.secondary, number)):
         assert mine.store.put(item("made", "new words")).durability == "fallback"
         assert mine.store.put(item("kept", "second")).durability == "fallback"
         assert other.store.put(item("kept", "third")).durability == "fallback"
@@ -157,7 +157,7 @@ def test_27_a_failing_disk_sends_writes_elsewhere_until_it_is_well(world: World,
 def test_27_a_batch_goes_there_whole(world: World, git: Git) -> None:
     """A batch that cannot be written at home is one operation there and one commit here (S17)."""
     workspace = world.open()
-    with hooked(Sick(world.spare)), workspace.store.batch("Both") as writes:
+    with hooked(Sick(world.secondary)), workspace.store.batch("Both") as writes:
         writes.put(item("a", "one"))
         writes.put(item("b", "two"))
     assert workspace.store.storage().waiting == 1
@@ -175,7 +175,7 @@ def test_27_the_next_write_brings_home_what_waits(world: World) -> None:
     ]
     for number, act in enumerate(acts):
         workspace = world.open()
-        with hooked(Sick(world.spare)):
+        with hooked(Sick(world.secondary)):
             workspace.store.put(item(f"one-{number}", "text"))
         act(workspace)
         found = next(world.root.glob(f"ContextMemory/memories/knowledge/*/one-{number}.yaml"))
@@ -186,7 +186,7 @@ def test_27_a_resident_process_brings_home_by_itself(world: World) -> None:
     """Under every commit policy a background thread keeps trying (S17)."""
     for policy in ("interval", "session"):
         workspace = world.open(**{"history.commit": policy, "history.interval_seconds": 0.05})
-        with hooked(Sick(world.spare)):
+        with hooked(Sick(world.secondary)):
             assert workspace.store.put(item(f"of-{policy}", "text")).durability == "fallback"
         waiting = threading.Event()
         for _ in range(600):
@@ -199,7 +199,7 @@ def test_27_a_resident_process_brings_home_by_itself(world: World) -> None:
 def test_27_writes_of_another_branch_come_home_into_its_history(world: World, git: Git) -> None:
     """What was written while another branch was checked out is committed there and stays out of this tree (S17)."""
     workspace = world.open(**{"history.commit": "session"})
-    with hooked(Sick(world.spare)):
+    with hooked(Sick(world.secondary)):
         workspace.store.put(item("made", "on main"))
     git(world.root, "switch", "-q", "-c", "side")
     assert workspace.store.flush().reason == ""
@@ -214,7 +214,7 @@ def test_27_a_persons_change_meanwhile_stands(world: World) -> None:
     workspace = world.open()
     path = world.root / workspace.store.put(item("kept", "first")).path
     workspace.store.flush()
-    with hooked(Sick(world.spare)):
+    with hooked(Sick(world.secondary)):
         workspace.store.put(item("kept", "ours"))
         path.write_text(path.read_text().replace("first", "theirs"))
         assert contents(workspace) == {"kept": "theirs"}
@@ -232,7 +232,7 @@ def test_27_over_a_persons_change_by_name(world: World, git: Git) -> None:
     workspace = world.open()
     path = world.root / workspace.store.put(item("kept", "first")).path
     workspace.store.flush()
-    with hooked(Sick(world.spare)):
+    with hooked(Sick(world.secondary)):
         workspace.store.put(item("kept", "ours"))
         path.write_text(path.read_text().replace("first", "theirs"))
         workspace.store.refresh()
@@ -273,7 +273,7 @@ def test_27_both_places_full_names_both(world: World) -> None:
     with hooked(Sick(Path("/nowhere"))), pytest.raises(StorageUnavailable) as caught:
         workspace.store.put(item("kept", "second"))
     assert str(world.root) in str(caught.value)
-    assert str(world.spare) in str(caught.value)
+    assert str(world.secondary) in str(caught.value)
     assert str(caught.value).count("No space left") == 2
     assert caught.value.hint
     assert contents(workspace) == contents(world.open()) == {"kept": "first"}
@@ -286,18 +286,18 @@ def test_27_stopped_at_any_operation_of_a_write_elsewhere(world: World, scale: C
     reader (faults rows 21 and 27)."""
     world.open().store.put(item("kept", "old"))
     world.abandon()
-    with hooked(Sick(world.spare, then=(counted := Fault()))):
+    with hooked(Sick(world.secondary, then=(counted := Fault()))):
         world.open().store.put(item("kept", "counted"))
     world.abandon()
     assert len(counted.seen) > 5
     for number in range(1, len(counted.seen) + 1, scale(9, 1)):
         before = contents(world.open())["kept"]
         acknowledged = False
-        with hooked(Sick(world.spare, then=Fault(at=number))), contextlib.suppress(Stopped):
+        with hooked(Sick(world.secondary, then=Fault(at=number))), contextlib.suppress(Stopped):
             world.open().store.put(item("kept", f"new {number}"))
             acknowledged = True
         world.abandon()
-        with hooked(Sick(world.spare)):
+        with hooked(Sick(world.secondary)):
             seen = contents(world.open())["kept"]
         world.abandon()
         assert seen in ({f"new {number}"} if acknowledged else {before, f"new {number}"})
@@ -333,13 +333,13 @@ class Homeward:
     """A workspace with three writes that wait elsewhere, quick to set up again at the same place."""
 
     def __init__(self, folder: Path, git: Git) -> None:
-        self.world = World(folder / "now" / "workspace", folder / "now" / "spare")
+        self.world = World(folder / "now" / "workspace", folder / "now" / "secondary")
         self._folder = folder
         self._git = git
         workspace = self.world.open()
         workspace.store.put(item("kept", "one"))
         workspace.store.flush()
-        with hooked(Sick(self.world.spare)):
+        with hooked(Sick(self.world.secondary)):
             workspace.store.put(item("kept", "two"))
             workspace.store.put(item("made", "two"))
             workspace.store.put(item("kept", "three"))
@@ -350,7 +350,7 @@ class Homeward:
         """The workspace as it first was; nothing has come home yet."""
         shutil.rmtree(self._folder / "now")
         copy_workspace(self._folder / "first", self._folder / "now")
-        with hooked(Sick(self.world.spare)):
+        with hooked(Sick(self.world.secondary)):
             return self.world.open()
 
     def operations(self) -> int:
@@ -457,7 +457,7 @@ def test_27_what_could_not_be_taken_back_at_home_happens_once(world: World, git:
 
     def after_the_record(name: str, path: str) -> None:
         nonlocal appended
-        sick = appended and not path.startswith(str(world.spare))
+        sick = appended and not path.startswith(str(world.secondary))
         appended = appended or (name == "fdatasync" and path == journal)
         if sick and name in CHANGES:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -477,12 +477,12 @@ def test_27_committed_before_it_was_forgotten_elsewhere(world: World, git: Git) 
     """What is home and committed does not come home again where the secondary location could not forget it (faults row
     27)."""
     workspace = world.open()
-    with hooked(Sick(world.spare)):
+    with hooked(Sick(world.secondary)):
         workspace.store.put(item("kept", "one"))
     spared = Sick(world.root, errno.EROFS)
 
     def only_there(name: str, path: str) -> None:
-        if name in CHANGES and path.startswith(str(world.spare)):
+        if name in CHANGES and path.startswith(str(world.secondary)):
             spared(name, path)
 
     with hooked(only_there):
@@ -506,14 +506,14 @@ from memfs import MemoryItem
 from memfs.fs import io
 from memfs.errors import Conflict, MemfsError
 from memfs.workspace import open_workspace
-root, spare, name = sys.argv[1:4]
+root, secondary, name = sys.argv[1:4]
 number = int(sys.argv[5])
 changes = {"write", "fsync", "fdatasync", "mkdir", "link", "rename", "truncate", "unlink"}
 def hook(operation, path):
-    if operation in changes and not path.startswith(spare) and os.path.exists(spare + ".sick"):
+    if operation in changes and not path.startswith(secondary) and os.path.exists(secondary + ".sick"):
         raise OSError(errno.ENOSPC, "full")
 io.set_hook(hook)
-settings = {"index.engine": "memory", "history.commit": "each", "storage.secondary": spare}
+settings = {"index.engine": "memory", "history.commit": "each", "storage.secondary": secondary}
 with open_workspace(root, watch=False, settings=settings) as workspace:
     while True:
         number += 1
@@ -531,14 +531,14 @@ def test_27_processes_killed_while_the_disk_comes_and_goes(
     of each item, or one that was begun after it, is there (S17, faults rows 21 and 27)."""
     world.open().close()
     world.open_now.clear()
-    sick = Path(f"{world.spare}.sick")
-    chance = random.Random(27)
+    sick = Path(f"{world.secondary}.sick")
+    rng = random.Random(27)
     last: dict[str, str] = {}
     durabilities: set[str] = set()
     package = str(Path(__file__).parents[2])
     rounds, acknowledged = scale(3, 300), 0
     for number in range(rounds):
-        words = [sys.executable, "-c", WRITER, str(world.root), str(world.spare)]
+        words = [sys.executable, "-c", WRITER, str(world.root), str(world.secondary)]
         writers = [
             subprocess.Popen(
                 [*words, name, package, str(number * 1_000_000)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -547,7 +547,7 @@ def test_27_processes_killed_while_the_disk_comes_and_goes(
         ]
         for writer in writers:
             assert writer.stdout is not None
-            for _ in range(chance.randint(1, 4)):
+            for _ in range(rng.randint(1, 4)):
                 acknowledged += _note(writer.stdout.readline().decode(), last, durabilities)
                 sick.unlink() if sick.exists() else sick.touch()
         for writer in writers:
@@ -557,7 +557,7 @@ def test_27_processes_killed_while_the_disk_comes_and_goes(
             assert err.decode() == ""
             for line in out.decode().splitlines(keepends=True):
                 acknowledged += _note(line, last, durabilities)
-        with hooked(Sick(world.spare)) if sick.exists() else contextlib.nullcontext():
+        with hooked(Sick(world.secondary)) if sick.exists() else contextlib.nullcontext():
             found = contents(world.open())
         world.abandon()
         for key, text in last.items():

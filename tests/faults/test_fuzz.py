@@ -50,7 +50,7 @@ class Findings:
             item = self.codec.read(data, place, FALLBACK)
         except (ContentError, IdInvalid) as error:
             self.outcomes[error.code] += 1
-            self._well_said(number, error, place)
+            self._check_message(number, error, place)
         except Exception as error:  # noqa: BLE001  a foreign exception is the finding
             self._note(number, f"foreign {type(error).__name__}: {error}")
         else:
@@ -59,19 +59,19 @@ class Findings:
         if time.monotonic() - began > ENDLESS:
             self._note(number, "took too long")
 
-    def _well_said(self, number: int, error: MemfsError, place: str) -> None:
+    def _check_message(self, number: int, error: MemfsError, place: str) -> None:
         if error.path != place or not error.message or not error.hint:
             self._note(number, f"{error.code} without path or remedy: {error}")
         if len(str(error)) > 2000:
             self._note(number, f"{error.code} with an endless message")
 
     def _unchanged(self, number: int, item: MemoryItem, place: str, data: bytes) -> None:
-        told = told_by_another_reader(place, data)
+        other = read_by_pyyaml(place, data)
         for name in ("content", "title"):
-            if isinstance(told.get(name), str) and told[name] != getattr(item, name):
-                self._note(number, f"{name} read as {getattr(item, name)!r}, another reader has {told[name]!r}")
+            if isinstance(other.get(name), str) and other[name] != getattr(item, name):
+                self._note(number, f"{name} read as {getattr(item, name)!r}, another reader has {other[name]!r}")
         if number % 4 == 0:
-            self._comes_back(number, item, place, data, dated=bool({"timestamp", "created"} & told.keys()))
+            self._comes_back(number, item, place, data, dated=bool({"timestamp", "created"} & other.keys()))
 
     def _comes_back(self, number: int, item: MemoryItem, place: str, data: bytes, dated: bool) -> None:
         """Written again or over its file, it is the same item; a file that names its time keeps every byte."""
@@ -91,7 +91,7 @@ class Findings:
             self.wrong.append(f"file {number}: {what}")
 
 
-def told_by_another_reader(place: str, data: bytes) -> dict[str, Any]:
+def read_by_pyyaml(place: str, data: bytes) -> dict[str, Any]:
     """The mapping as a reader without our rules sees it, all scalars of YAML as text; empty where it cannot."""
     try:
         text = data.decode("utf-8-sig")
@@ -199,8 +199,8 @@ def test_09_20000_random_texts_come_back_equal_or_are_refused(scale: Scale, figu
     count = scale(3_000, 200_000)
     refused = 0
     for number in range(count):
-        dice = random.Random(number)
-        text = "".join(dice.choices(PIECES, k=dice.randrange(1, 40)))
+        rng = random.Random(number)
+        text = "".join(rng.choices(PIECES, k=rng.randrange(1, 40)))
         try:
             item = MemoryItem(
                 text if number % 2 else "x", "semantic", title=text, tags=(text,), metadata={"k": text, text: [text]}
@@ -266,14 +266,14 @@ def test_20_random_queries_and_filters_never_raise_anything_foreign(opened: Open
     workspace.store.fold()
     answered = 0
     for number in range(scale(100, 5000)):
-        dice = random.Random(number)
-        text = "".join(dice.choices([*PIECES, "walnut "], k=dice.randrange(12)))
+        rng = random.Random(number)
+        text = "".join(rng.choices([*PIECES, "walnut "], k=rng.randrange(12)))
         with contextlib.suppress(MemfsError):
-            answered += len(workspace.recaller.search(Query(text=text, **filters(dice))).hits) >= 0
+            answered += len(workspace.recaller.search(Query(text=text, **filters(rng))).hits) >= 0
     assert answered > 0
 
 
-def filters(dice: random.Random) -> dict[str, Any]:
+def filters(rng: random.Random) -> dict[str, Any]:
     """A few filters with sane and insane values."""
     choices: dict[str, list[Any]] = {
         "types": [("knowledge",), ("nothing",), ("\0",), ()],
@@ -283,5 +283,5 @@ def filters(dice: random.Random) -> dict[str, Any]:
         "limit": [1, 0, -1, 10**9, 10_000],
         "min_importance": [0.5, math.inf, -1.0],
     }
-    chosen = dice.sample(sorted(choices), k=dice.randrange(3))
-    return {name: dice.choice(choices[name]) for name in chosen if name in Query.__dataclass_fields__}
+    chosen = rng.sample(sorted(choices), k=rng.randrange(3))
+    return {name: rng.choice(choices[name]) for name in chosen if name in Query.__dataclass_fields__}

@@ -343,8 +343,8 @@ def test_the_history_of_a_forgotten_item_is_still_there(opened: Opened) -> None:
     (first,) = workspace.store.flush().commits
     workspace.store.delete("a", reason="no longer true")
     workspace.store.flush()
-    told = [revision.subject for revision in workspace.history.log("a")]
-    assert told == ["Forget: a1 (no longer true)", "Remember: a1"]
+    subjects = [revision.subject for revision in workspace.history.log("a")]
+    assert subjects == ["Forget: a1 (no longer true)", "Remember: a1"]
     assert b"a1" in workspace.history.content(first, "a")
     workspace.history.restore(first, "a")
     assert found(workspace, "a1") == ["a1"]

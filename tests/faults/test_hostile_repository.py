@@ -138,10 +138,10 @@ def test_41_nothing_planted_runs_where_a_team_works(
     codes = {}
     for words in TEAM:
         codes[words] = run(list(words))
-        told = capsys.readouterr()
+        captured = capsys.readouterr()
         assert canaries.found() == [], words
-        assert "Traceback" not in told.err, words
-        assert codes[words] in (0, 1), (words, told.err)
+        assert "Traceback" not in captured.err, words
+        assert codes[words] in (0, 1), (words, captured.err)
     done = {words[words[0] == "team"] for words, code in codes.items() if code == 0}
     assert done >= {"recall", "list", "status", "bisect", "blame", "access", "review", "convention", "undo"}
 

@@ -55,7 +55,7 @@ class Campaign:
 
     root: Path
     nursery: Nursery
-    chance: random.Random
+    rng: random.Random
     state: State
     kills: int = 0
     acknowledged: int = 0
@@ -63,13 +63,13 @@ class Campaign:
 
     def kill_once(self, at_operation: bool = False, variant: str = "") -> list[str]:
         """Start a writer, kill it somewhere, look; return the ids that hold what they may not hold."""
-        steps = scripted(self.state, self.chance, 30)
-        die_at = self.chance.randint(1, MOST_OPERATIONS) if at_operation else 0
-        policy = self.chance.choice(POLICIES)
+        steps = scripted(self.state, self.rng, 30)
+        die_at = self.rng.randint(1, MOST_OPERATIONS) if at_operation else 0
+        policy = self.rng.choice(POLICIES)
         writer = self.nursery.start(Job(root=self.root, steps=steps, settings=policy, die_at=die_at, variant=variant))
         if not at_operation:
-            writer.wait_until_done(self.chance.choice((0, 0, 1, 1, 2, 3, 5)))
-            writer.is_over(LONGEST_DELAY * self.chance.random() ** 2)
+            writer.wait_until_done(self.rng.choice((0, 0, 1, 1, 2, 3, 5)))
+            writer.is_over(LONGEST_DELAY * self.rng.random() ** 2)
             writer.kill()
         done = writer.bury()
         with broken.in_force(variant):

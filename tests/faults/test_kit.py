@@ -32,7 +32,7 @@ def test_figures_become_one_table(tmp_path: Path) -> None:
     """Each tier is a row; columns that only some tiers count come last; what was not run is named."""
     reports = [
         SimpleNamespace(user_properties=[(figures.PROPERTY, ("kill -9", {"points": 1000, "lost": 0}))]),
-        SimpleNamespace(user_properties=[("other", 1), (figures.PROPERTY, ("cut", {"points": 60, "told": 2}))]),
+        SimpleNamespace(user_properties=[("other", 1), (figures.PROPERTY, ("cut", {"points": 60, "reported": 2}))]),
     ]
     rows = figures.rows_of(reports)
     assert figures.table(rows).splitlines()[2:] == ["| cut | 60 |  | 2 |", "| kill -9 | 1,000 | 0 |  |"]

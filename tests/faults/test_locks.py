@@ -127,9 +127,9 @@ def test_47_a_stopped_holder_is_named_and_keeps_its_lock(tmp_path: Path) -> None
         process.send_signal(signal.SIGSTOP)
         with pytest.raises(LockTimeout) as caught, FileLock(path).hold("test", timeout=0.3):
             pass
-        said = str(caught.value)
-        assert f"held by pid {process.pid} on {socket.gethostname()} for " in said
-        assert "(a long task), which is stopped" in said
+        message = str(caught.value)
+        assert f"held by pid {process.pid} on {socket.gethostname()} for " in message
+        assert "(a long task), which is stopped" in message
         process.send_signal(signal.SIGCONT)
         assert not can_be_had(path)
 

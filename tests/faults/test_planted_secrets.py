@@ -39,7 +39,7 @@ def traces(secret: str, *places: Path) -> list[str]:
 
 def traces_of(several: Iterable[str], *places: Path) -> list[str]:
     """As ``traces``, of any of several secrets."""
-    lines = [telling(secret) for secret in several]
+    lines = [longest_line(secret) for secret in several]
     stems = [max(re.findall(b"[A-Za-z0-9]+", line), key=len).lower()[:-3] for line in lines]
     return [
         name
@@ -55,7 +55,7 @@ def everything(*places: Path) -> Iterator[tuple[str, bytes]]:
         yield from ((f"{folder}: objects", objects(folder.parent)) for folder in place.rglob(".git"))
 
 
-def telling(secret: str) -> bytes:
+def longest_line(secret: str) -> bytes:
     """What of a secret can be searched for: its longest line, as it stands in files and in objects."""
     return max(secret.split("\n"), key=len).strip().encode()
 
@@ -136,18 +136,18 @@ def test_19_every_door_of_the_library_refuses_a_secret(
 ) -> None:
     """``SecretDetected`` names the rule; nothing anywhere holds the value, and what was there stands (row 19)."""
     before = workspace.history.log()
-    told = ""
+    messages = ""
     with caplog.at_level(logging.DEBUG):
         for secret in SECRETS.values():
             with pytest.raises(SecretDetected, match=r"rule [a-z-]+ at line \d+") as caught:
                 DOORS[door](workspace, secret)
-            told += f"{caught.value} {caught.value!r} {caught.value.__context__!r}"
+            messages += f"{caught.value} {caught.value!r} {caught.value.__context__!r}"
         workspace.store.flush(adopt=True)
         workspace.store.fold()
         workspace.close()
     assert traces_of(SECRETS.values(), tmp_path, own_world) == []
     for secret in SECRETS.values():
-        assert telling(secret).decode() not in told + caplog.text
+        assert longest_line(secret).decode() not in messages + caplog.text
     with open_workspace(tmp_path / "W", watch=False) as again:
         kept = again.store.get("harmless")
         assert kept is not None
@@ -205,7 +205,7 @@ def test_19_every_verb_that_writes_refuses_a_secret(
     assert run(["-C", str(tmp_path / "W"), *words]) == 1
     printed = "".join(capfd.readouterr())
     assert "rule " in printed
-    assert telling(secret).decode() not in printed
+    assert longest_line(secret).decode() not in printed
     lines.unlink()
     assert traces(secret, tmp_path, own_world) == []
 
@@ -248,7 +248,7 @@ def test_19_an_edit_by_hand_with_a_secret_is_left_alone_and_told(
         workspace.store.fold()
         found = [problem for problem in workspace.checker.check() if problem.path == path]
         assert {(problem.code, problem.severity) for problem in found} == {("SecretDetected", "error")}
-        assert telling(secret).decode() not in repr(found)
+        assert longest_line(secret).decode() not in repr(found)
         assert workspace.checker.leaking_edits() == [path]
         assert path in workspace.checker.invalid_edits()
         assert traces(secret, tmp_path, own_world) == [str(file)]
@@ -328,12 +328,12 @@ def test_19_other_errors_of_such_a_file_do_not_quote_it(workspace: Workspace) ->
     for text in (f"content: a\nimportance: {key}\n", f"content: a\n{key}: 1\n", f"content: a\nstatus: [{key}\n"):
         write(workspace, PLACE, text)
         problems = [*workspace.store.problems(), *workspace.checker.check()]
-        told = [repr(problem) for problem in problems]
+        messages = [repr(problem) for problem in problems]
         for read in (lambda: workspace.store.read(PLACE), lambda: workspace.store.get("by-hand")):
             with pytest.raises(MemfsError) as caught:
                 read()
-            told.append(f"{caught.value} {caught.value!r} {caught.value.__cause__}")
-        assert [line for line in told if key[:8] in line] == []
+            messages.append(f"{caught.value} {caught.value!r} {caught.value.__cause__}")
+        assert [line for line in messages if key[:8] in line] == []
 
 
 # -- letting one stay ---------------------------------------------------------------------------------------------

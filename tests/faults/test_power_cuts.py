@@ -63,7 +63,7 @@ class Cuts:
     disk: Disk
     first: Path
     nursery: Nursery
-    chance: random.Random
+    rng: random.Random
     cuts: int = 0
     acknowledged: int = 0
 
@@ -73,25 +73,25 @@ class Cuts:
         Raises:
             MemfsError, AssertionError: the workspace or its repository is not whole.
         """
-        engine = self.chance.choice(ENGINES)
-        settings = {**self.chance.choice(POLICIES), "index.engine": engine}
+        engine = self.rng.choice(ENGINES)
+        settings = {**self.rng.choice(POLICIES), "index.engine": engine}
 
         def some_time(writer: Writer) -> None:
-            writer.wait_until_done(self.chance.randint(0, 20))
-            writer.is_over(LONGEST_DELAY * self.chance.random())
+            writer.wait_until_done(self.rng.randint(0, 20))
+            writer.is_over(LONGEST_DELAY * self.rng.random())
 
-        return self._cut(scripted(FIRST, self.chance, 80), settings, some_time, variant)
+        return self._cut(scripted(FIRST, self.rng, 80), settings, some_time, variant)
 
     def cut_in_a_large_batch(self) -> list[str]:
         """As ``cut_once``, while the files of so many items get their names that they are made durable at once."""
-        texts = (f"{self.chance.getrandbits(32):08x}" + " and so on" * self.chance.choice((0, 30)) for _ in range(2))
+        texts = (f"{self.rng.getrandbits(32):08x}" + " and so on" * self.rng.choice((0, 30)) for _ in range(2))
         steps = [Step("batch", dict.fromkeys(MANY, ("knowledge", text))) for text in texts]
-        done = self.chance.randint(0, 1)
+        done = self.rng.randint(0, 1)
 
         def half_of_them(writer: Writer) -> None:
             writer.wait_until_done(done)
             (first,) = self.root.rglob(f"{NAMES[0]}.yaml")
-            path = first.with_name(f"{self.chance.choice(MANY)}.yaml")
+            path = first.with_name(f"{self.rng.choice(MANY)}.yaml")
             before = _inode(path)
             while _inode(path) == before and not writer.is_over(0.0005):
                 pass

@@ -70,7 +70,7 @@ def test_25_a_full_disk_refuses_and_keeps_everything(
 ) -> None:
     """With ever less left, each write is done or StorageFull; all is readable, nothing is emptied (faults row 25)."""
     beginning = Beginning(small)
-    told = tried = 0
+    refused = tried = 0
     for left in (0, 1, 2, 3, 4, 8, 16, 32)[:: scale(3, 1)]:
         for step in (*WRITES, LARGE):
             root = beginning.fresh()
@@ -82,12 +82,14 @@ def test_25_a_full_disk_refuses_and_keeps_everything(
                     assert empty_files(root) == []
                 if error:
                     assert attempt(workspace, step) is None
-            told += error is not None
+            refused += error is not None
             if tried % scale(2, 1) == 0:
                 aftermath.assert_whole(root, after(FIRST, [step]))
             tried += 1
-    assert told
-    figures(f"a disk with little left: {'inodes' if full is places.inodes_left else 'room'}", points=tried, told=told)
+    assert refused
+    figures(
+        f"a disk with little left: {'inodes' if full is places.inodes_left else 'room'}", points=tried, reported=refused
+    )
 
 
 def empty_files(root: Path) -> list[str]:
@@ -150,15 +152,15 @@ def test_26_too_few_descriptors_is_a_typed_error(
     others: str,
 ) -> None:
     """EMFILE wherever it strikes: a typed error, and nothing lands afterwards, unless the error says that it may."""
-    told = tried = 0
+    refused = tried = 0
     if others == "take the reserve":
         monkeypatch.setattr(io, "_SPARE", 0)
     for number, step in enumerate(WRITES):
         left = range(0, 24, 3) if others == "hold none" else range(9)
-        for spare in left[number % scale(2, 1) :: scale(2, 1)]:
+        for descriptors in left[number % scale(2, 1) :: scale(2, 1)]:
             root = beginning.fresh()
             with aftermath.reopened(root) as workspace:
-                with limited(resource.RLIMIT_NOFILE, lowest_free_descriptor() + spare):
+                with limited(resource.RLIMIT_NOFILE, lowest_free_descriptor() + descriptors):
                     error = attempt(workspace, step)
                 assert error is None or isinstance(error, StorageIO), error
                 found = aftermath.look(root).state
@@ -168,9 +170,9 @@ def test_26_too_few_descriptors_is_a_typed_error(
                     assert attempt(workspace, step) is None
             assert aftermath.look(root).state == after(FIRST, [step])
             tried += 1
-            told += error is not None
-    assert told > 4
-    figures("too few descriptors", points=tried, told=told, lost=0, torn=0)
+            refused += error is not None
+    assert refused > 4
+    figures("too few descriptors", points=tried, reported=refused, lost=0, torn=0)
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EROFS])

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from kit.patience import LONG, until
-from kit.residents import ASKING, NOBODY, Asked
+from kit.residents import CLIENT, NOBODY, Asked
 from memfs.doors.resident import client, place
 
 pytestmark = pytest.mark.faults
@@ -77,22 +77,22 @@ def test_eight_that_write_lose_nothing_while_residents_are_killed(
         )
         for one in range(8)
     ]
-    said: dict[int, bytes] = {}
+    outputs: dict[int, bytes] = {}
     killed = children = 0
-    chance = random.Random(1)
+    rng = random.Random(1)
     try:
         while killed < kills:
             subprocess.run([str(forked), "serve", "--detach"], cwd=root, check=False, capture_output=True)
-            time.sleep(chance.uniform(0.05, 0.5))
+            time.sleep(rng.uniform(0.05, 0.5))
             process = place.resident_of(root)
             if process and killed % 3 == 2:
                 children += _kill(*_children(process))
             killed += _kill(process) if process else 0
     finally:
         over.touch()
-        said = {one: process.communicate()[0] for one, process in enumerate(crowd)}
+        outputs = {one: process.communicate()[0] for one, process in enumerate(crowd)}
     place.stop(root)
-    acknowledged = {one: text.decode().splitlines() for one, text in said.items()}
+    acknowledged = {one: text.decode().splitlines() for one, text in outputs.items()}
     assert all(rows == [str(number) for number in range(1, len(rows) + 1)] for rows in acknowledged.values())
     files = (root / "ContextMemory/memories").rglob("crowd-*.yaml")
     texts = sorted((path.stem, yaml.safe_load(path.read_text())["content"]) for path in files)
@@ -166,12 +166,12 @@ def test_a_write_whose_child_is_killed_or_stopped_happens_once(
             capture_output=True,
             check=False,
         )
-        told = done.returncode, done.stderr
+        outcome = done.returncode, done.stderr
         uncertain = (done.returncode, b"ended while writing" in done.stderr) == (2, True)
-        assert uncertain or done.returncode == 0 or b"may be incomplete" in done.stderr, told
+        assert uncertain or done.returncode == 0 or b"may be incomplete" in done.stderr, outcome
         found = json.loads(ask("recall", f"zq{point}zq", "--json", alone=True).stdout)["hits"]
         stored = [one["content"] for one in found if f"zq{point}zq" in one["content"]]
-        assert stored == [text] or (uncertain and not stored), (strike, told)
+        assert stored == [text] or (uncertain and not stored), (strike, outcome)
         asked["stopped" if stopped else "killed"] += 1
     assert ask("log", "-n", "1").returncode == 0
     figures("resident: a child is struck", **asked, lost=0, doubled=0)
@@ -183,7 +183,7 @@ def test_commands_go_on_while_the_resident_is_stopped_and_continued(
     """Whether it greets depends on the moment; what is done, and how often, does not."""
     rounds = scale(10, 300)
     env = {**os.environ, "MEMFS_RESIDENT": "20"}
-    chance = random.Random(2)
+    rng = random.Random(2)
     for number in range(rounds):
         writing = subprocess.Popen(
             [str(forked), "remember", f"in round {number}", "--id", f"round-{number}"],
@@ -192,9 +192,9 @@ def test_commands_go_on_while_the_resident_is_stopped_and_continued(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        time.sleep(chance.uniform(0, 0.08))
+        time.sleep(rng.uniform(0, 0.08))
         os.kill(resident, signal.SIGSTOP)
-        time.sleep(chance.uniform(0, 0.05))
+        time.sleep(rng.uniform(0, 0.05))
         os.kill(resident, signal.SIGCONT)
         assert writing.communicate(timeout=LONG)[0].startswith(b"Remembered")
     assert len(list((root / "ContextMemory/memories").rglob("round-*.yaml"))) == rounds
@@ -232,12 +232,12 @@ def test_a_thousand_clients_at_once(
     expected = ask("show", "staging", alone=True).stdout
 
     def crowd(number: int) -> tuple[int, int]:
-        (said := tmp_path / f"said-{number}").mkdir()
-        command = [str(forked), "-c", _CROWD, str(number), str(said)]
+        (answers := tmp_path / f"said-{number}").mkdir()
+        command = [str(forked), "-c", _CROWD, str(number), str(answers)]
         done = subprocess.run(command, cwd=root, capture_output=True, check=True, timeout=5 * LONG)
         answered, alone = map(int, done.stdout.split())
         assert answered + alone == number
-        assert sorted(one.read_bytes() for one in said.iterdir()) == [b""] * alone + [expected] * answered
+        assert sorted(one.read_bytes() for one in answers.iterdir()) == [b""] * alone + [expected] * answered
         return answered, alone
 
     crowd(clients // 10)
@@ -349,10 +349,10 @@ def test_it_leaves_when_its_workspace_is_removed(
         time.sleep(0.1 * number / rounds)
         subprocess.run(["rm", "-rf", str(root)], check=False, capture_output=True)
         for one in writing:
-            said, wrong = one.communicate(timeout=LONG)
+            output, wrong = one.communicate(timeout=LONG)
             assert b"Traceback" not in wrong, wrong
-            assert one.returncode in (0, 1, 2), (said, wrong)
-            assert (one.returncode == 0) == (b"Remembered" in said), (said, wrong)
+            assert one.returncode in (0, 1, 2), (output, wrong)
+            assert (one.returncode == 0) == (b"Remembered" in output), (output, wrong)
         shutil.rmtree(root, ignore_errors=True)  # a write may have come between what rm saw and what it removed
         assert _ends(resident)
         assert not root.exists()
@@ -373,12 +373,12 @@ def test_another_version_of_memfs_is_not_asked(root: Path, tmp_path: Path) -> No
 
     assert run("import sys; sys.path.pop(0); from memfs.__main__ import main; main()", "serve", "--detach") == 0
     resident = place.resident_of(root)
-    assert run(ASKING, "list") == 0
+    assert run(CLIENT, "list") == 0
     for path in package.rglob("*.py"):
         fresh = path.with_suffix(".fresh")
         shutil.copy(path, fresh)
         fresh.rename(path)
-    assert run(ASKING, "list") == NOBODY
+    assert run(CLIENT, "list") == NOBODY
     assert _ends(resident)
 
 
@@ -445,9 +445,9 @@ def test_a_command_begins_one_where_that_is_wished(root: Path) -> None:
     try:
         assert place.resident_of(root)  # it is about to come up, and can be ended
         assert until(lambda: place.answering(root))
-        asking = [sys.executable, "-c", ASKING.replace("sys.path.pop(0)", ""), "list"]
+        command = [sys.executable, "-c", CLIENT.replace("sys.path.pop(0)", ""), "list"]
         env["MEMFS_RESIDENT"] = str(int(LONG * 100))
-        assert subprocess.run(asking, cwd=root, env=env, check=False).returncode == 0
+        assert subprocess.run(command, cwd=root, env=env, check=False).returncode == 0
     finally:
         place.stop(root)
 

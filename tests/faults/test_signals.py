@@ -47,16 +47,16 @@ def test_32_asked_to_stop_in_the_middle_of_a_write(
     beginning: Beginning, number: signal.Signals, scale: Callable[[int, int], int], figures: Callable[..., None]
 ) -> None:
     """A program that is asked to stop while it writes leaves no lock and no half item, and nothing is lost (row 32)."""
-    chance = random.Random(number)
+    rng = random.Random(number)
     state: State = FIRST
     rounds = scale(10, 500)
     acknowledged = 0
     with Nursery() as nursery:
         for _ in range(rounds):
-            steps = scripted(state, chance, 20)
+            steps = scripted(state, rng, 20)
             writer = nursery.start(Job(root=beginning.root, steps=steps, settings={"history.commit": "each"}))
-            writer.wait_until_done(chance.randint(0, 2))
-            writer.is_over(LONGEST_DELAY * chance.random())
+            writer.wait_until_done(rng.randint(0, 2))
+            writer.is_over(LONGEST_DELAY * rng.random())
             writer.kill(number)
             done = writer.bury()
             found = aftermath.look(beginning.root).state
@@ -74,9 +74,9 @@ def test_32_killed_for_want_of_memory(beginning: Beginning, figures: Callable[..
         hog = subprocess.Popen(
             [sys.executable, "-c", HOG, str(root)], stdout=subprocess.PIPE, text=True, preexec_fn=join
         )
-        said, _ = hog.communicate()
+        output, _ = hog.communicate()
     assert hog.returncode == -signal.SIGKILL
-    acknowledged = said.split()
+    acknowledged = output.split()
     assert acknowledged
     found = aftermath.look(root).state
     assert set(acknowledged) <= set(found)

@@ -208,17 +208,17 @@ class Stage:
         root = self._beginning.fresh()
         with self.act.open(root) as workspace:
             fault = Fault(at=number, error=error)
-            told = True
+            raised = True
             try:
                 with injected(fault):
                     self.act.do(workspace)
-                told = False
+                raised = False
             except MemfsError:
                 assert aftermath.held(workspace) == self.act.before, fault.seen[-1]
                 self.act.do(workspace)
             assert aftermath.held(workspace) == self.act.after, fault.seen[-1]
             self.verify_index(workspace)
-        return fault, told
+        return fault, raised
 
     def verify(self, possible: list[State], closely: bool) -> None:
         """Reopen as a person would next: one of the states that are possible, whole, and with nothing lying about."""
@@ -284,7 +284,7 @@ def test_24_25_26_refused_at_any_operation_is_a_typed_error_or_done(
     """When the disk refuses any one operation the caller is told and nothing changed, or all is done (rows 24-26)."""
     stage = staged(name)
     total = len(stage.operations(opening=False))
-    told = tried = 0
+    raised = tried = 0
     every = scale(1 + total // MANY, 1)  # most operations of a long act only read
 
     def reasons(number: int) -> tuple[int, ...]:
@@ -299,9 +299,9 @@ def test_24_25_26_refused_at_any_operation_is_a_typed_error_or_done(
             except AssertionError as failed:
                 failed.add_note(f"{errno.errorcode[error]} at operation {number}: {fault.seen[number - 1]}")
                 raise
-            told += refused
+            raised += refused
             tried += 1
-    figures(f"refused at every operation of {name}", points=tried, told=told, lost=0, torn=0)
+    figures(f"refused at every operation of {name}", points=tried, reported=raised, lost=0, torn=0)
 
 
 @pytest.mark.parametrize(

@@ -151,15 +151,15 @@ def test_44_at_the_systems_limits_status_says_degraded_and_the_index_follows(
     root = opened().root
     done = in_namespace(dict([limit]), LIMITED, str(root), limit[0], str(forked))
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["at first"].startswith("degraded: ")
-    assert said["in status"].startswith("degraded (")
+    report = json.loads(done.stdout)
+    assert report["at first"].startswith("degraded: ")
+    assert report["in status"].startswith("degraded (")
     if limit[0] == "max_inotify_watches":
-        assert "folders are not watched" in said["in status"]
-    assert said["followed"] is True
-    assert said["found"] == ["later"]
-    assert said["healed"] is True
-    assert said["healed in status"].startswith("on, pid ")
+        assert "folders are not watched" in report["in status"]
+    assert report["followed"] is True
+    assert report["found"] == ["later"]
+    assert report["healed"] is True
+    assert report["healed in status"].startswith("on, pid ")
 
 
 def test_44_a_root_that_was_moved_and_restored_is_followed_again(resident: Workspace) -> None:
@@ -252,9 +252,9 @@ def test_44_when_every_thread_of_the_library_is_killed_search_stays_correct(open
         [sys.executable, "-c", READER_DIES, str(root)], capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["dead"] > 0
-    assert (said["found"], said["followed"]) == (["last"], True)
+    report = json.loads(done.stdout)
+    assert report["dead"] > 0
+    assert (report["found"], report["followed"]) == (["last"], True)
 
 
 def test_44_where_others_change_files_unseen_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,19 +379,19 @@ SAVES = [by_sed, by_vim, by_rename_from_outside, in_place, by_mmap, by_hardlink,
 @contextlib.contextmanager
 def counted_updates(workspace: Workspace, path: str) -> Iterator[list[str]]:
     """What the index is told of one file, as ``+`` and ``-``."""
-    told: list[str] = []
+    updates: list[str] = []
     index = workspace.parts.index
     update = index.update
 
-    def telling(added=(), removed=(), *, later=False) -> None:  # type: ignore[no-untyped-def]
+    def counted(added=(), removed=(), *, later=False) -> None:  # type: ignore[no-untyped-def]
         rows, gone = list(added), list(removed)
-        told.extend("-" for name in gone if name == path)
-        told.extend("+" for item, _ in rows if item.path == path)
+        updates.extend("-" for name in gone if name == path)
+        updates.extend("+" for item, _ in rows if item.path == path)
         update(rows, gone, later=later)
 
-    index.update = telling  # type: ignore[method-assign]
+    index.update = counted  # type: ignore[method-assign]
     try:
-        yield told
+        yield updates
     finally:
         del index.update  # type: ignore[method-assign]
 
@@ -404,11 +404,11 @@ def test_45_each_way_to_save_is_seen_by_the_next_question(opened: Opened, save: 
     workspace = opened()
     path = write(workspace, "a", "before")
     assert [hit.item.id for hit in workspace.recaller.search("before").hits] == ["a"]
-    with counted_updates(workspace, f"{FOLDER}/a.yaml") as told:
+    with counted_updates(workspace, f"{FOLDER}/a.yaml") as updates:
         save(path)
         assert [hit.item.content for hit in workspace.recaller.search("after").hits] == ["after!"]
         assert workspace.recaller.search("before").hits == ()
-    assert told == ["+"]
+    assert updates == ["+"]
 
 
 @pytest.mark.parametrize("save", SAVES, ids=lambda save: save.__name__)
@@ -423,12 +423,12 @@ def test_45_each_way_to_save_reaches_a_resident_index_exactly_once(
         path = write(workspace, "a", "before")
         assert until(lambda: len(indexed(workspace)) == 1)
         before = indexed(workspace)
-        with counted_updates(workspace, f"{FOLDER}/a.yaml") as told:
+        with counted_updates(workspace, f"{FOLDER}/a.yaml") as updates:
             save(path)
             assert until(lambda: len(indexed(workspace)) == 1 and indexed(workspace) != before)
             scanned = eyes_of(workspace)._scanned_at
             assert until(lambda: eyes_of(workspace)._scanned_at > scanned)  # one more scan finds nothing new
-        assert told == ["+"]
+        assert updates == ["+"]
 
 
 # -- broken on purpose: the checks above must notice --------------------------------------------------------------
@@ -453,9 +453,9 @@ def test_44_the_check_notices_watches_that_nobody_counts(opened: Opened, forked:
     short = LIMITED.replace("seconds=60", "seconds=2")
     done = in_namespace({"max_inotify_watches": 20}, blind + short, str(root), "max_inotify_watches", str(forked))
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["at first"] == "on"
-    assert said["followed"] is False
+    report = json.loads(done.stdout)
+    assert report["at first"] == "on"
+    assert report["followed"] is False
 
 
 def test_45_the_check_notices_young_files_that_are_not_read_again(

@@ -89,26 +89,26 @@ def test_k4_a_later_merge_decides_about_no_earlier_conflict() -> None:
     edited = one.replace("title: one", "title: two").replace("  one\n", "  y3\n").replace("03-03", "03-05")
     seen = both.replace("title: one", "title: seen")
 
-    def told(data: str) -> list[tuple[str, object, object]]:
+    def conflicts(data: str) -> list[tuple[str, object, object]]:
         return [(each["field"], each["kept"], each["lost"]) for each in yaml_text.load(data)["conflicts"]]
 
     first = [("title", "one", "two"), ("content", "one", "two")]
-    assert told(both) == first
-    assert sorted(told(text(merged(base, both, three)))) == [
+    assert conflicts(both) == first
+    assert sorted(conflicts(text(merged(base, both, three)))) == [
         ("content", "three", "one"),
         ("content", "three", "two"),
         ("title", "three", "one"),
         ("title", "three", "two"),
     ]
-    assert sorted(told(text(merged(base, seen, three)))) == [
+    assert sorted(conflicts(text(merged(base, seen, three)))) == [
         ("content", "three", "one"),
         ("content", "three", "two"),
         ("title", "one", "two"),
         ("title", "three", "seen"),
     ]
-    assert told(text(merged(one, both, edited))) == [("content", "y3", "two")]
-    assert told(text(merged(both, seen, both))) == first
-    assert told(text(merged(one, seen, both.replace("updated: '2026-03-03", "updated: '2026-03-04")))) == first
+    assert conflicts(text(merged(one, both, edited))) == [("content", "y3", "two")]
+    assert conflicts(text(merged(both, seen, both))) == first
+    assert conflicts(text(merged(one, seen, both.replace("updated: '2026-03-03", "updated: '2026-03-04")))) == first
 
 
 def test_k4_the_writer_of_what_gave_way_is_named() -> None:
@@ -240,22 +240,22 @@ def test_k4_long_values_that_give_way_stay_in_history() -> None:
     assert CODEC.errors(text(joined).encode(), ITEM) == []
 
 
-@pytest.mark.parametrize(("spare", "told"), [(800, "lost_sha256"), (20, None)])
-def test_k4_a_full_item_is_joined_with_a_shorter_record_or_none(spare: int, told: str | None) -> None:
+@pytest.mark.parametrize(("room", "record"), [(800, "lost_sha256"), (20, None)])
+def test_k4_a_full_item_is_joined_with_a_shorter_record_or_none(room: int, record: str | None) -> None:
     """The limit of a file holds with the records, too; the caller hears of every conflict."""
-    size = 1024 * 1024 - len("title: o\ncontent: \nmetadata: {a: 1}\n") - spare
+    size = 1024 * 1024 - len("title: o\ncontent: \nmetadata: {a: 1}\n") - room
     base, ours, theirs = (f"title: {letter}\ncontent: {'x' * size}\nmetadata: {{a: 1}}\n" for letter in "bot")
     ours, theirs = ours.replace(": 1}", f": {'o' * 300}}}"), theirs.replace(": 1}", f": {'t' * 300}}}")
-    if spare < 300:
+    if room < 300:
         ours, theirs = ours.replace("o" * 300, "o"), theirs.replace("t" * 300, "t")
 
     joined = merged(base, ours, theirs)
 
     records = yaml_text.load(text(joined)).get("conflicts", [])
     assert len(text(joined)) <= 1024 * 1024
-    assert all(told in one and "lost" not in one for one in records)
+    assert all(record in one and "lost" not in one for one in records)
     assert [one.field for one in joined.conflicts] == ["title", "metadata.a"]
-    assert joined.recorded == bool(records) == (told is not None)
+    assert joined.recorded == bool(records) == (record is not None)
 
 
 def test_k4_no_item_drowns_in_records() -> None:

@@ -136,11 +136,11 @@ def test_k4_nothing_that_one_side_wrote_is_lost_unsaid(base: bytes, ours: bytes,
     """A text that a side alone changed stands in the result, or in a conflict's record within the item."""
     joined = MERGER.merge(PATH, base, ours, theirs)
     values_of(joined)
-    begun, said = parse(base, PATH).mapping, json.dumps(parse(joined.data or b"", PATH).mapping)
+    begun, after = parse(base, PATH).mapping, json.dumps(parse(joined.data or b"", PATH).mapping)
 
     for side in (ours, theirs):
         mapping = parse(side, PATH).mapping
         for name in ("title", "trust", "expires", "timestamp"):
             if name in mapping and mapping[name] != begun.get(name):
-                assert json.dumps(mapping[name]) in said, name
+                assert json.dumps(mapping[name]) in after, name
     assert joined.recorded == bool(joined.conflicts)

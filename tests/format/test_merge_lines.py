@@ -36,10 +36,10 @@ def test_k4_markers_have_the_length_asked_for_and_the_files_line_ending() -> Non
     assert joined.data == b"<<<<<<<<< ours\r\nmine\r\nx\r\n=========\r\nyours\r\ny\r\n>>>>>>>>> theirs\r\n"
 
 
-def _changed(base: list[str], chance: random.Random, name: str) -> list[str]:
+def _changed(base: list[str], rng: random.Random, name: str) -> list[str]:
     found = list(base)
-    for turn in range(chance.randint(0, 3)):
-        at, what = chance.randint(0, len(found)), chance.random()
+    for turn in range(rng.randint(0, 3)):
+        at, what = rng.randint(0, len(found)), rng.random()
         if what < 0.4 or at == len(found):
             found.insert(at, f"{name}{turn}\n")
         elif what < 0.7:
@@ -59,11 +59,11 @@ def _by_git(folder: Path, base: bytes, ours: bytes, theirs: bytes) -> tuple[byte
 
 def test_k4_files_are_joined_as_git_merge_file_joins_them(tmp_path: Path) -> None:
     """Of 150 random files with unique lines each is clean where git's is, with the same bytes."""
-    chance = random.Random(8)
+    rng = random.Random(8)
     clean = 0
     for number in range(150):
-        base = [f"line {at}\n" for at in range(chance.randint(0, 12))]
-        versions = ["".join(one).encode() for one in (base, _changed(base, chance, "o"), _changed(base, chance, "t"))]
+        base = [f"line {at}\n" for at in range(rng.randint(0, 12))]
+        versions = ["".join(one).encode() for one in (base, _changed(base, rng, "o"), _changed(base, rng, "t"))]
         data, was_clean = _by_git(tmp_path, *versions)
 
         joined = merge_lines(*versions)

@@ -42,7 +42,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def told(mapping: dict[str, Any], kind: str = "semantic") -> list[tuple[str, str, str]]:
+def errors_of(mapping: dict[str, Any], kind: str = "semantic") -> list[tuple[str, str, str]]:
     """Field, message and hint of each error."""
     found = Schemas().check_item(mapping, KINDS.get(kind))
     return [(".".join(map(str, error.path)), error.message, error.hint) for error in found]
@@ -51,7 +51,7 @@ def told(mapping: dict[str, Any], kind: str = "semantic") -> list[tuple[str, str
 @pytest.mark.parametrize("kind", [kind.name for kind in BUILT_IN if not kind.body])
 def test_a_full_item_is_valid_for_every_kind(kind: str) -> None:
     """Every field a file may have is accepted."""
-    assert told(GOOD, kind) == []
+    assert errors_of(GOOD, kind) == []
 
 
 @pytest.mark.parametrize(
@@ -95,24 +95,24 @@ def test_k3_errors_say_what_is_wrong_and_what_would_be_right(
     change: dict[str, Any], field: str, message: str, hint: str
 ) -> None:
     """One field, one sentence, one remedy, in a person's words."""
-    assert told({**GOOD, **change}) == [(field, message, hint)]
+    assert errors_of({**GOOD, **change}) == [(field, message, hint)]
 
 
 def test_an_item_needs_content_or_a_title() -> None:
     """Neither is an error, either will do."""
-    assert told({}) == [("", "needs 'content' or 'title'", "write content, a title, or both")]
-    assert told({"title": "x"}) == told({"content": "x"}) == []
+    assert errors_of({}) == [("", "needs 'content' or 'title'", "write content, a title, or both")]
+    assert errors_of({"title": "x"}) == errors_of({"content": "x"}) == []
 
 
 def test_bodies_of_pattern_rule_and_convention_have_a_shape() -> None:
     """``data`` of these kinds is checked; keys beyond the shape are free."""
-    assert told({"content": "x", "data": {"scope": ["src/**"], "owner": "team", "own": 1}}, "convention") == []
-    assert [field for field, *_ in told({"content": "x", "data": {"scope": "src", "owner": 3}}, "convention")] == [
+    assert errors_of({"content": "x", "data": {"scope": ["src/**"], "owner": "team", "own": 1}}, "convention") == []
+    assert [field for field, *_ in errors_of({"content": "x", "data": {"scope": "src", "owner": 3}}, "convention")] == [
         "data.owner",
         "data.scope",
     ]
-    assert told({"content": "x", "data": {"confidence": 2}}, "rule")[0][0] == "data.confidence"
-    assert told({"content": "x", "data": {"occurrences": "3"}}, "pattern")[0][0] == "data.occurrences"
+    assert errors_of({"content": "x", "data": {"confidence": 2}}, "rule")[0][0] == "data.confidence"
+    assert errors_of({"content": "x", "data": {"occurrences": "3"}}, "pattern")[0][0] == "data.occurrences"
 
 
 @pytest.mark.parametrize(
@@ -229,12 +229,12 @@ def test_both_validators_agree(kind: str, monkeypatch: pytest.MonkeyPatch) -> No
 def test_without_the_quick_validator_errors_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """The extra ``fast`` changes speed only."""
     wrong = {**GOOD, "importance": "high", "tittle": "x"}
-    with_it = told(wrong)
+    with_it = errors_of(wrong)
     monkeypatch.setattr(schema_module, "quick_check", lambda _schema, _formats: None)
     monkeypatch.setattr(schema_module, "_bundled_check", cache(schema_module._bundled_check.__wrapped__))
 
-    assert told(wrong) == with_it
-    assert told(GOOD) == []
+    assert errors_of(wrong) == with_it
+    assert errors_of(GOOD) == []
 
 
 def test_editor_files_stand_on_their_own() -> None:

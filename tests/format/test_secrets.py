@@ -106,11 +106,11 @@ def test_the_error_names_rule_and_line_and_never_the_value(number: int) -> None:
     error = caught.value
     assert error.field == "content"
     assert f"rule {rule} at line " in error.message
-    told = f"{error} {error!r}"
+    message = f"{error} {error!r}"
     known = f"one two four {secrets.find.__doc__} password token passphrase Bearer Authorization machine login"
     pieces = [secret[at : at + 6] for at in range(len(secret) - 5)]
     values = [piece for piece in pieces if any(map(str.isdigit, piece)) and piece not in known]
-    assert [piece for piece in values if piece in told] == []
+    assert [piece for piece in values if piece in message] == []
 
 
 @pytest.mark.parametrize(

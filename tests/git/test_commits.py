@@ -545,9 +545,9 @@ def test_row_36_a_person_who_loops_commits_loses_nothing(world, monkeypatch, tmp
     )
     person = subprocess.Popen(["sh", "-c", loop], cwd=world.root)
     wanted, waiting = {}, []
-    said = world.root / "../said"
+    committed = world.root / "../said"
     try:
-        while len(wanted) < 8 or not said.exists():
+        while len(wanted) < 8 or not committed.exists():
             path = f"ContextMemory/n{len(wanted)}.yaml"
             waiting.append(world.put(path, path))
             wanted[path] = path
@@ -560,7 +560,7 @@ def test_row_36_a_person_who_loops_commits_loses_nothing(world, monkeypatch, tmp
         person.wait()
     world.commit(*waiting)
     subjects = set(world.git("log", "--format=%s").split("\n"))
-    assert {f"person-{number}" for number in said.read_text().split()} <= subjects
+    assert {f"person-{number}" for number in committed.read_text().split()} <= subjects
     assert all(world.git("show", f"HEAD:{path}") == text for path, text in wanted.items())
     world.git("commit", "-qam", "last", ok=False)
     assert world.status() == ""

@@ -83,27 +83,27 @@ def test_settings_are_asked_for_once_until_something_that_says_them_changes(worl
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own))
     own.write_text("[user]\n\tname = One\n[memfs]\n\tsigningkey = /key\n")
 
-    def told() -> tuple[str | None, ...]:
+    def current() -> tuple[str | None, ...]:
         return tuple(dict(git.settings(rf"^{name}$")).get(name) for name in ("user.name", "memfs.signingkey"))
 
-    assert [told(), told()] == [("One", "/key")] * 2
+    assert [current(), current()] == [("One", "/key")] * 2
     assert dict(git.own_settings("signingkey")) == {"memfs.signingkey": "/key"}
     assert len(started) == 1
     world.git("config", "user.name", "Here")
-    assert told() == ("Here", "/key")
+    assert current() == ("Here", "/key")
     assert dict(git.own_settings("^user")) == {"user.name": "One"}
     own.write_text("[memfs]\n\tsigningkey = /other\n")
-    assert told() == ("Here", "/other")
+    assert current() == ("Here", "/other")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "none"))
-    assert told() == ("Here", None)
+    assert current() == ("Here", None)
     assert len(started) == 4
     (tmp_path / "none").write_text("[memfs]\n\tsigningkey = /new\n")
-    assert told() == ("Here", "/new")
+    assert current() == ("Here", "/new")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own))
     own.write_text("[include]\n\tpath = more\n")
-    assert told() == ("Here", None)
+    assert current() == ("Here", None)
     (tmp_path / "more").write_text("[memfs]\n\tsigningkey = /more\n")
-    assert told() == ("Here", "/more")
+    assert current() == ("Here", "/more")
 
 
 @pytest.fixture

@@ -28,9 +28,9 @@ def arrival(key: str, content: str, **fields: Any) -> Arrival:
     return Arrival(key=key, name=key, item=item, where=f"file:{key}", facts={"file": "file", "id": key})
 
 
-def became(fates: list[ImportResult]) -> list[str]:
+def became(results: list[ImportResult]) -> list[str]:
     """What became of each."""
-    return [fate.became.value for fate in fates]
+    return [result.became.value for result in results]
 
 
 def arriving_in(workspace: Workspace) -> ImportService:
@@ -48,9 +48,9 @@ def test_an_import_is_one_commit_and_says_where_each_memory_comes_from(opened: O
     """What is new is stored in one batch with its origin (B5)."""
     workspace = opened(history__commit="each")
     before = git(workspace.root, "rev-list", "--count", "HEAD")
-    fates = arriving_in(workspace).take_in("graph", ROWS, message="Import a graph")
-    assert became(fates) == ["stored", "stored"]
-    ada = workspace.store.get(fates[0].id)
+    results = arriving_in(workspace).take_in("graph", ROWS, message="Import a graph")
+    assert became(results) == ["stored", "stored"]
+    ada = workspace.store.get(results[0].id)
     assert ada is not None
     assert {key: ada.metadata[FROM][key] for key in ("source", "file", "id")} == {
         "source": "graph", "file": "file", "id": "ada",
@@ -82,8 +82,8 @@ def test_what_somebody_edited_here_is_left_alone(opened: Opened) -> None:
     """An edit here wins over a change there unless a person says otherwise; feedback and links are no edits (B5)."""
     workspace = opened()
     taking = arriving_in(workspace)
-    fates = taking.take_in("graph", ROWS)
-    mine, theirs = (workspace.store.get(fate.id) for fate in fates)
+    results = taking.take_in("graph", ROWS)
+    mine, theirs = (workspace.store.get(result.id) for result in results)
     assert mine is not None
     assert theirs is not None
     path = workspace.root / mine.path
@@ -91,9 +91,9 @@ def test_what_somebody_edited_here_is_left_alone(opened: Opened) -> None:
     workspace.store.put(theirs.replace(importance=3.0, links=()))
     assert became(taking.take_in("graph", ROWS)) == ["same", "same"]
     changed = [replace(row, item=row.item.replace(content=row.item.content + " today")) for row in ROWS]
-    fates = taking.take_in("graph", changed)
-    assert became(fates) == ["kept", "updated"]
-    assert mine.id in fates[0].reason
+    results = taking.take_in("graph", changed)
+    assert became(results) == ["kept", "updated"]
+    assert mine.id in results[0].reason
     assert "and mine" in path.read_text()
     updated = workspace.store.get(theirs.id)
     assert updated is not None
@@ -111,9 +111,9 @@ def test_a_dry_run_tells_the_same_and_stores_nothing(opened: Opened) -> None:
     workspace = opened()
     taking = arriving_in(workspace)
     rows = [*ROWS, arrival("key", "The key is ghp_16C7e42F292c6912E7710c838347Ae178B4a")]
-    told = taking.take_in("graph", rows, dry_run=True)
+    planned = taking.take_in("graph", rows, dry_run=True)
     assert workspace.store.count() == 0
-    assert taking.take_in("graph", rows) == told
+    assert taking.take_in("graph", rows) == planned
     assert workspace.store.count() == 2
 
 
@@ -123,10 +123,10 @@ def test_a_secret_costs_only_its_own_memory(opened: Opened) -> None:
     secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
     rows = [arrival("one", "Ask the vault"), arrival("two", f"Use {secret}")]
     taking = arriving_in(workspace)
-    fates = taking.take_in("mem0", rows)
-    assert became(fates) == ["stored", "refused"]
-    assert "github" in fates[1].reason
-    assert secret not in fates[1].reason
+    results = taking.take_in("mem0", rows)
+    assert became(results) == ["stored", "refused"]
+    assert "github" in results[1].reason
+    assert secret not in results[1].reason
     assert became(taking.take_in("mem0", rows, allow_secret="it is revoked")) == ["same", "stored"]
 
 
@@ -138,9 +138,9 @@ def test_a_source_cannot_give_the_reason_for_a_secret(opened: Opened) -> None:
         arrival("a", "Use ghp_16C7e42F292c6912E7710c838347Ae178B4a", metadata=claim),
         arrival("b", "fine", metadata=claim),
     ]
-    fates = arriving_in(workspace).take_in("mem0", rows)
-    assert became(fates) == ["refused", "stored"]
-    item = workspace.store.get(fates[1].id)
+    results = arriving_in(workspace).take_in("mem0", rows)
+    assert became(results) == ["refused", "stored"]
+    item = workspace.store.get(results[1].id)
     assert item is not None
     assert set(item.metadata) == {"room", FROM}
 
@@ -156,16 +156,16 @@ def test_what_stands_in_a_source_twice_is_stored_once(opened: Opened) -> None:
 def test_text_that_hides_something_is_refused(opened: Opened) -> None:
     """Characters that no reader sees do not come in by an import (faults row 17)."""
     workspace = opened()
-    fates = arriving_in(workspace).take_in("mem0", [arrival("a", "Do \u202eevil"), arrival("b", "fine")])
-    assert became(fates) == ["refused", "stored"]
-    assert "U+202E" in fates[0].reason
+    results = arriving_in(workspace).take_in("mem0", [arrival("a", "Do \u202eevil"), arrival("b", "fine")])
+    assert became(results) == ["refused", "stored"]
+    assert "U+202E" in results[0].reason
 
 
 def test_what_is_here_already_is_not_stored_twice(opened: Opened) -> None:
     """What an item or an earlier arrival says is passed over and said; what is near or contradicts is linked (B5)."""
     workspace = opened()
     there = workspace.store.put(MemoryItem("Staging is rebuilt on Sundays", "knowledge"))
-    said = workspace.store.put(MemoryItem("The gateway timeout is 30 seconds", "knowledge"))
+    timeout = workspace.store.put(MemoryItem("The gateway timeout is 30 seconds", "knowledge"))
     rows = [
         arrival("a", "Staging is rebuilt on Sundays."),
         arrival("b", "The gateway timeout is 60 seconds"),
@@ -173,10 +173,10 @@ def test_what_is_here_already_is_not_stored_twice(opened: Opened) -> None:
         arrival("d", "parcels are weighed at the depot"),
     ]
     taking = arriving_in(workspace)
-    fates = taking.take_in("mem0", rows)
-    assert became(fates) == ["repeated", "stored", "stored", "repeated"]
-    assert (fates[0].id, fates[3].id) == (there.id, fates[2].id)
-    assert fates[1].contradicts == (said.id,)
+    results = taking.take_in("mem0", rows)
+    assert became(results) == ["repeated", "stored", "stored", "repeated"]
+    assert (results[0].id, results[3].id) == (there.id, results[2].id)
+    assert results[1].contradicts == (timeout.id,)
     assert became(taking.take_in("mem0", rows)) == ["repeated", "same", "same", "repeated"]
 
 
@@ -184,10 +184,10 @@ def test_a_person_may_stand_behind_it_later(opened: Opened) -> None:
     """Importing again as reviewed lifts the trust of what is there, and of nothing that a person has lifted (B5)."""
     workspace = opened()
     taking = arriving_in(workspace)
-    fates = taking.take_in("mem0", ROWS)
+    results = taking.take_in("mem0", ROWS)
     reviewed = [replace(row, item=row.item.replace(trust="reviewed")) for row in ROWS]
     assert became(taking.take_in("mem0", reviewed)) == ["updated", "updated"]
-    item = workspace.store.get(fates[0].id)
+    item = workspace.store.get(results[0].id)
     assert item is not None
     assert item.trust == "reviewed"
     assert became(taking.take_in("mem0", ROWS)) == ["same", "same"]
@@ -205,8 +205,8 @@ def test_an_invalid_file_is_named(opened: Opened) -> None:
     """What was imported and then broken by hand is refused until it is repaired; the rest arrives."""
     workspace = opened()
     taking = arriving_in(workspace)
-    fates = taking.take_in("graph", ROWS)
-    item = workspace.store.get(fates[0].id)
+    results = taking.take_in("graph", ROWS)
+    item = workspace.store.get(results[0].id)
     assert item is not None
     (workspace.root / item.path).write_text("title: [")
     assert became(taking.take_in("graph", ROWS)) == ["refused", "same"]
@@ -245,8 +245,8 @@ def test_two_that_import_at_once_store_each_memory_once(opened: Opened, tmp_path
     other = opened(one.root)
     first = arriving_in(one).take_in("graph", ROWS)
     second = arriving_in(other).take_in("graph", ROWS)
-    assert [fate.became for fate in second] == [Became.SAME, Became.SAME]
-    assert [fate.id for fate in first] == [fate.id for fate in second]
+    assert [result.became for result in second] == [Became.SAME, Became.SAME]
+    assert [result.id for result in first] == [result.id for result in second]
 
 
 @pytest.mark.parametrize("error", [None, DISK_FULL], ids=["killed", "disk full"])
@@ -274,7 +274,7 @@ def test_an_import_that_ends_early_stored_all_or_nothing(
         again = opened(root)
         again.store.refresh()
         seen.add(again.store.count())
-        assert {fate.became for fate in arriving_in(again).take_in("graph", rows)} <= {Became.STORED, Became.SAME}
+        assert {result.became for result in arriving_in(again).take_in("graph", rows)} <= {Became.STORED, Became.SAME}
         assert again.store.count() == 3
         again.store.flush()
         assert again.checker.check() == []

@@ -29,7 +29,7 @@ def test_links_made_here_stay(opened: Opened) -> None:
         _arrival("ada", "Ada keeps the depot keys"),
         _arrival("acme", "Acme delivers parcels in the north"),
     ]
-    ada, _ = (fate.id for fate in taking.take_in("graph", rows))
+    ada, _ = (result.id for result in taking.take_in("graph", rows))
     item = workspace.store.get(ada)
     assert item is not None
     other = workspace.store.put(MemoryItem("The depot is in Dublin", "knowledge"))
@@ -47,8 +47,8 @@ def test_an_edit_of_this_very_moment_is_no_victim(opened: Opened, monkeypatch: p
     workspace = opened()
     taking = ImportService(workspace.store, workspace.parts)
     row = _arrival("ada", "Ada keeps the depot keys")
-    [fate] = taking.take_in("graph", [row])
-    item = workspace.store.get(fate.id)
+    [result] = taking.take_in("graph", [row])
+    item = workspace.store.get(result.id)
     assert item is not None
     path, real, edits = workspace.root / item.path, import_service._metadata, [1]
 

@@ -83,7 +83,7 @@ OTHERWISE = (
 
 
 @pytest.fixture
-def told(opened: Callable[..., Workspace]) -> Callable[[str], set[str]]:
+def fitting(opened: Callable[..., Workspace]) -> Callable[[str], set[str]]:
     """Asks what fits a message."""
     workspace = opened()
     with workspace.store.batch("what is known"):
@@ -97,15 +97,15 @@ def told(opened: Callable[..., Workspace]) -> Callable[[str], set[str]]:
     return ask
 
 
-def test_what_has_to_do_with_a_message_is_found(told: Callable[[str], Any]) -> None:
+def test_what_has_to_do_with_a_message_is_found(fitting: Callable[[str], Any]) -> None:
     """C6: of 21 memories that should come up at least 20 do, and of what comes up one in ten at most is beside it."""
-    found = {message: told(message) for message in FITTING}
+    found = {message: fitting(message) for message in FITTING}
     right = sum(len(found[message] & wanted) for message, wanted in FITTING.items())
     beside = sum(len(found[message] - wanted) for message, wanted in FITTING.items())
     assert right >= 20, {message: found[message] for message in FITTING if not FITTING[message] <= found[message]}
     assert beside <= right / 10, {message: found[message] - FITTING[message] for message in FITTING}
 
 
-def test_other_matters_and_small_talk_bring_up_nothing(told: Callable[[str], Any]) -> None:
+def test_other_matters_and_small_talk_bring_up_nothing(fitting: Callable[[str], Any]) -> None:
     """C6: nothing is told that only shares everyday words with a message."""
-    assert {message: told(message) for message in OTHERWISE if told(message)} == {}
+    assert {message: fitting(message) for message in OTHERWISE if fitting(message)} == {}

@@ -154,13 +154,13 @@ def test_what_is_stored_is_structured(workspace: Workspace, intake: Intake) -> N
 
 def test_memory_stored_is_raised_once_for_what_is_new(workspace: Workspace, intake: Intake) -> None:
     """Reactions hear of the stored item, not of what was refused or merged."""
-    heard: list[Any] = []
-    workspace.behaviours.on("memory_stored", lambda facts: heard.append(facts["item"]))
+    stored: list[Any] = []
+    workspace.behaviours.on("memory_stored", lambda facts: stored.append(facts["item"]))
     result = intake.store(MemoryItem(DECISION))
     intake.store(MemoryItem("Hi there"))
     intake.store(MemoryItem(DECISION))
-    assert [item.id for item in heard] == [result.memory_id]
-    assert heard[0].path
+    assert [item.id for item in stored] == [result.memory_id]
+    assert stored[0].path
 
 
 # -- duplicates ---------------------------------------------------------------------------------------------------
@@ -182,14 +182,14 @@ def test_a_repeated_draft_is_merged(workspace: Workspace, intake: Intake) -> Non
 
 def test_a_repeated_draft_is_found_among_many_that_differ_in_names(workspace: Workspace, intake: Intake) -> None:
     """Memories with one wording do not hide the one that is repeated, whose only own word is a common one (C3)."""
-    said = "Failed calls from {} are retried three times, then parked in the dead letter queue."
+    text = "Failed calls from {} are retried three times, then parked in the dead letter queue."
     with workspace.store.batch("Many") as batch:
         for number in range(12):
-            batch.put(MemoryItem(said.format(f"service{number:02}"), id=f"service{number:02}"))
+            batch.put(MemoryItem(text.format(f"service{number:02}"), id=f"service{number:02}"))
             batch.put(MemoryItem(f"Remark {number} about shipping."))
             batch.put(MemoryItem(f"Figure {number} about shipping."))
-        batch.put(MemoryItem(said.format("shipping"), id="shipping"))
-    assert intake.store(MemoryItem(said.format("shipping").upper())).merged_into == "shipping"
+        batch.put(MemoryItem(text.format("shipping"), id="shipping"))
+    assert intake.store(MemoryItem(text.format("shipping").upper())).merged_into == "shipping"
 
 
 def test_a_repeated_draft_that_adds_nothing_writes_nothing(workspace: Workspace, intake: Intake) -> None:

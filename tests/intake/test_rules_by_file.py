@@ -14,7 +14,7 @@ from memfs.workspace import Workspace
 Open = Callable[..., Workspace]
 
 
-def told(workspace: Workspace, context: str = "", *files: str, tool: str = "") -> list[str]:
+def advice(workspace: Workspace, context: str = "", *files: str, tool: str = "") -> list[str]:
     """What the rules advise in a situation."""
     state = StateSnapshot.create(files, context, tool=tool)
     return [rule.action for rule in workspace.sources.rules.find_matching_rules(state)]
@@ -28,10 +28,10 @@ def test_p1_a_rule_that_names_the_very_file_applies_whatever_the_edit_is_about(o
     )
     workspace.sources.rules.add_rule(Rule("session token lifetime", "Ask Ada.", 0.9, files=("**/src/auth.py",)))
 
-    assert told(workspace, "fix the typo in the docstring", "/home/ada/shop/src/auth.py") == ["Run the login tests."]
-    assert told(workspace, "", "src/auth.py") == ["Run the login tests."]
-    assert set(told(workspace, "a longer session token", "src/auth.py")) == {"Run the login tests.", "Ask Ada."}
-    assert told(workspace, "fix the typo in the docstring", "src/menu.py") == []
+    assert advice(workspace, "fix the typo in the docstring", "/home/ada/shop/src/auth.py") == ["Run the login tests."]
+    assert advice(workspace, "", "src/auth.py") == ["Run the login tests."]
+    assert set(advice(workspace, "a longer session token", "src/auth.py")) == {"Run the login tests.", "Ask Ada."}
+    assert advice(workspace, "fix the typo in the docstring", "src/menu.py") == []
 
 
 def test_p1_much_that_was_learned_of_a_file_is_not_reported_at_each_edit(opened: Open) -> None:
@@ -43,8 +43,8 @@ def test_p1_much_that_was_learned_of_a_file_is_not_reported_at_each_edit(opened:
             Rule(f"change {matter} there", matter, 0.9 - number / 100, files=("src/auth.py",))
         )
 
-    assert told(workspace, "correct a comment", "src/auth.py") == matters[:3]
-    assert told(workspace, "let avatars be larger", "src/auth.py") == ["avatars", *matters[:3]]
+    assert advice(workspace, "correct a comment", "src/auth.py") == matters[:3]
+    assert advice(workspace, "let avatars be larger", "src/auth.py") == ["avatars", *matters[:3]]
 
 
 def test_p1_a_rule_without_words_applies_where_its_file_or_tool_is(opened: Open) -> None:
@@ -56,11 +56,11 @@ def test_p1_a_rule_without_words_applies_where_its_file_or_tool_is(opened: Open)
         MemoryItem("Never on a Friday.", "rule", id="f", title="Deploy day", trust="human", data={"tool": "kubectl"})
     )
 
-    assert told(workspace, "whatever it is", "api/shop.proto") == ["Regenerate the client."]
-    assert told(workspace, "regenerate the client of the api") == []
-    assert told(workspace, "copy the photos", "a.txt", tool="rsync") == ["Pass --dry-run first."]
-    assert told(workspace, "copy the photos", tool="cp") == []
-    assert told(workspace, "restart the shop", tool="kubectl") == ["Never on a Friday."]
+    assert advice(workspace, "whatever it is", "api/shop.proto") == ["Regenerate the client."]
+    assert advice(workspace, "regenerate the client of the api") == []
+    assert advice(workspace, "copy the photos", "a.txt", tool="rsync") == ["Pass --dry-run first."]
+    assert advice(workspace, "copy the photos", tool="cp") == []
+    assert advice(workspace, "restart the shop", tool="kubectl") == ["Never on a Friday."]
     with pytest.raises(SchemaInvalid, match="situation") as refused:
         Rule(" ", "Think.", tool=" ")
     assert "tool" in str(refused.value.hint)

@@ -101,9 +101,9 @@ def test_one_commit_that_can_be_taken_back(opened: Opened, git: Callable[..., st
     flushed = workspace.store.flush()
 
     assert len(flushed.commits) == 1
-    said = git(workspace.root, "log", "-1", "--format=%B")
-    assert said.startswith("Consolidate session s1: keep 1 of 2 working memories")
-    assert "Memfs-Source: consolidation" in said
+    message = git(workspace.root, "log", "-1", "--format=%B")
+    assert message.startswith("Consolidate session s1: keep 1 of 2 working memories")
+    assert "Memfs-Source: consolidation" in message
     git(workspace.root, "revert", "--no-edit", "HEAD")
     workspace.store.refresh()
     assert left(workspace) == ["We decided to use PostgreSQL", "looked around"]
@@ -264,12 +264,12 @@ def test_others_that_write_meanwhile(workspace: Workspace, monkeypatch: pytest.M
 
 def test_the_end_of_a_session_is_told_once_and_only_when_something_was_done(workspace: Workspace) -> None:
     """The occasion ``session_ended`` follows a consolidation (C7)."""
-    told: list[str] = []
-    workspace.behaviours.on("session_ended", lambda facts: told.append(facts["session"]))
+    ended: list[str] = []
+    workspace.behaviours.on("session_ended", lambda facts: ended.append(facts["session"]))
     work(workspace, "We decided to use PostgreSQL")
 
     workspace.consolidation.run("s1")
-    assert told == ["s1"]
+    assert ended == ["s1"]
 
 
 def test_the_word_of_many_is_at_most_an_agents(workspace: Workspace) -> None:
@@ -321,7 +321,7 @@ def test_same_words_of_other_things_are_kept_apart(workspace: Workspace, field: 
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("text", "kept"),
     [
         ("Please add a currency converter. Always use Decimal for money.", []),
         ("Add caching instead of polling, and make sure that it never blocks", []),
@@ -331,8 +331,8 @@ def test_same_words_of_other_things_are_kept_apart(workspace: Workspace, field: 
         ("The root cause was a stale DNS entry.", ["The root cause was a stale DNS entry."]),
     ],
 )
-def test_what_a_person_asked_for_is_no_decision(workspace: Workspace, said: str, kept: list[str]) -> None:
+def test_what_a_person_asked_for_is_no_decision(workspace: Workspace, text: str, kept: list[str]) -> None:
     """Of a person's message only what tells something lasts; what it asked for then does not (C6, C7)."""
-    workspace.store.put(MemoryItem(said, "working", origin=Origin(session="s1", role="user"), trust="human"))
+    workspace.store.put(MemoryItem(text, "working", origin=Origin(session="s1", role="user"), trust="human"))
     assert [one.item.content for one in workspace.consolidation.run("s1").promoted] == kept
     assert not left(workspace)

@@ -69,19 +69,19 @@ def test_p4_its_file_is_pleasant_to_read_and_its_content_is_found(opened: OPENED
     text = (workspace.root / item.path).read_text()
     assert "  outcome: failure\n" in text
     assert "- src/auth.py\n" in text
-    told = episode_of(item)
-    assert told is not None
-    assert told.outcome is Outcome.FAILURE
+    recalled = episode_of(item)
+    assert recalled is not None
+    assert recalled.outcome is Outcome.FAILURE
 
 
 def test_recording_says_so(opened: OPENED) -> None:
     """Both occasions are raised, so that patterns and rules learn from it (P4)."""
     workspace = opened()
-    told: list[str] = []
+    events: list[str] = []
     for occasion in ("memory_stored", "episode_recorded"):
-        workspace.behaviours.on(occasion, lambda facts, name=occasion: told.append(f"{name} {facts['item'].id}"))
+        workspace.behaviours.on(occasion, lambda facts, name=occasion: events.append(f"{name} {facts['item'].id}"))
     recorded = workspace.sources.episodes.record(episode("success", ""))
-    assert told == [f"memory_stored {recorded.id}", f"episode_recorded {recorded.id}"]
+    assert events == [f"memory_stored {recorded.id}", f"episode_recorded {recorded.id}"]
 
 
 def test_p3_similar_ones_come_most_similar_first(opened: OPENED) -> None:

@@ -104,9 +104,9 @@ def test_errors_are_compared_without_what_differs_each_time(one: str, other: str
 )
 def test_a_quoted_error_is_still_the_same_error(error: str) -> None:
     """What a rule quotes of an error finds the failures it came from: else it would lose its evidence (P4)."""
-    told = advise([row(0, error=error)], [], "x").error
-    assert speaks_for(told)(row(0, error=error))
-    assert signature(told) == signature(error)
+    shown = advise([row(0, error=error)], [], "x").error
+    assert speaks_for(shown)(row(0, error=error))
+    assert signature(shown) == signature(error)
 
 
 def test_the_telling_line_is_the_one_that_says_what_happened() -> None:

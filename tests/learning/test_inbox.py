@@ -126,11 +126,11 @@ def test_an_acceptance_that_stops_anywhere_is_whole_or_nothing(opened: Opened, e
 
 def test_whoever_accepts_makes_the_commit(workspace: Workspace, git: Git) -> None:
     """An accepted memory says who said it, and its commit is of the one who accepted it, not of an agent (D1)."""
-    heard = suggestion("one")
-    said = Suggestion(
-        item=heard.item.replace(origin=Origin(agent="coder", session="s1")), source=heard.source, made=heard.made
+    base = suggestion("one")
+    suggested = Suggestion(
+        item=base.item.replace(origin=Origin(agent="coder", session="s1")), source=base.source, made=base.made
     )
-    workspace.inbox.add([said])
+    workspace.inbox.add([suggested])
     (item,) = workspace.inbox.accept([workspace.inbox.find("one")])
     workspace.store.flush()
     assert (item.origin.agent, item.trust) == ("coder", "reviewed")

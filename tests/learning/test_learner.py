@@ -128,8 +128,8 @@ def test_the_settings_are_obeyed(opened: Opened, keep: Keep, monkeypatch: pytest
     workspace = opened(learning__patterns=keep.value, learning__rules=keep.value)
     store(workspace, "user", "admin", "guest")
     fail(workspace)
-    told = {"task": "SHOP-12", "outcome": "It turned out that the cache was never cleared"}
-    workspace.behaviours.fire("task_completed", told)
+    facts = {"task": "SHOP-12", "outcome": "It turned out that the cache was never cleared"}
+    workspace.behaviours.fire("task_completed", facts)
     workspace.patterns.settle(PATIENCE)
     workspace.learner.run()
 
@@ -245,18 +245,18 @@ def test_a_session_begins_with_learning(opened: Opened, tmp_path: Path, monkeypa
     store(workspace, "user", "admin", "guest")
 
     def start() -> tuple[list[str], list[str]]:
-        said: list[str] = []
+        printed: list[str] = []
         remarks: list[str] = []
         event = {"hook_event_name": "SessionStart", "session_id": "s1", "cwd": str(workspace.root), "source": "startup"}
-        hook = Hook("", settings={"index.engine": "memory"}, say=said.append, complain=remarks.append)
+        hook = Hook("", settings={"index.engine": "memory"}, say=printed.append, complain=remarks.append)
         hook.run(json.dumps(event).encode())
         if hook.left:
             hook.learn()
-        return said, remarks
+        return printed, remarks
 
-    said, remarks = start()
+    printed, remarks = start()
     assert remarks == []
-    assert "{variable}" not in "".join(said)
+    assert "{variable}" not in "".join(printed)
     assert [one.decision for one in workspace.inbox.all()] == [SuggestionDecision.WAITING]
     (workspace.repository.state / "inbox.json").write_text("{")
     store(workspace, "root")

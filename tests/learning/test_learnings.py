@@ -18,7 +18,7 @@ Opened = Callable[..., Workspace]
 
 
 @pytest.mark.parametrize(
-    ("text", "tells"),
+    ("text", "expected"),
     [
         ("It turned out that the cache is never invalidated", True),
         ("The root cause was a stale lock file", True),
@@ -34,9 +34,9 @@ Opened = Callable[..., Workspace]
         ("What turned out to be the root cause?", False),
     ],
 )
-def test_what_tells_a_lesson(text: str, tells: bool) -> None:
+def test_what_tells_a_lesson(text: str, expected: bool) -> None:
     """Decisions, causes and lessons teach; doings and questions do not (M4)."""
-    assert states_lesson(text) is tells
+    assert states_lesson(text) is expected
 
 
 def test_a_task_leaves_its_lessons(opened: Opened) -> None:

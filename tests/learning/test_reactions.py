@@ -108,7 +108,7 @@ def test_every_door_that_gives_context_obeys_the_rules(workspace: Workspace, doo
         )
         return done.stdout.strip()
 
-    assert "with make ship" in (told := given()) or "make lint" in told
+    assert "with make ship" in (context := given()) or "make lint" in context
     assert bool(accessed) == (door in ("injector", "layer"))  # the others are handles of their own
     rules(workspace, ("task_completed", "extract_learnings"))
     assert "make" not in given()

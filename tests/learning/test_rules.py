@@ -401,8 +401,8 @@ def test_adding_a_rule_twice_stores_it_once(opened: Opened) -> None:
     first = rules.add_rule(rule)
     assert first.id.startswith("set-lock-timeout-")
     assert rules.add_rule(rule) == first == rules.add_rule(first)
-    anew = rules.add_rule(Rule(rule.pattern, rule.action, 0.9, files=rule.files))
-    assert (anew.id, anew.confidence) == (first.id, 0.9)
+    again = rules.add_rule(Rule(rule.pattern, rule.action, 0.9, files=rule.files))
+    assert (again.id, again.confidence) == (first.id, 0.9)
 
 
 def test_the_seeds_loop_adds_what_was_learned_again(opened: Opened) -> None:

@@ -69,7 +69,7 @@ def change(workspace: Workspace, name: str, text: str) -> None:
     workspace.store.put(item.replace(content=text), expected=item.sha256)
 
 
-def standing(workspace: Workspace, name: str) -> tuple[str, str, str]:
+def status_of(workspace: Workspace, name: str) -> tuple[str, str, str]:
     """What it says, its status and trust."""
     item = workspace.store.find(name)
     return item.content, item.status, item.trust
@@ -110,7 +110,7 @@ def test_what_comes_back_is_a_proposal_beside_ones_own(
 
     done = taken(platform, export(shop, tmp_path / "shop.jsonl"))
     assert list(done.values()) == ["stored"]
-    assert standing(platform, "migrations") == ("Only roll forward.", "accepted", "human")
+    assert status_of(platform, "migrations") == ("Only roll forward.", "accepted", "human")
 
 
 def test_no_local_edit_is_overwritten(platform: Workspace, shop: Workspace, file: Path) -> None:
@@ -120,9 +120,9 @@ def test_no_local_edit_is_overwritten(platform: Workspace, shop: Workspace, file
     change(platform, "migrations", "Theirs.")
     change(platform, "times-utc", "Columns hold UTC, always.")
     assert taken(shop, export(platform, file)) == {"times-utc": "updated", "migrations": "kept"}
-    assert standing(shop, "migrations")[0] == "Ours."
+    assert status_of(shop, "migrations")[0] == "Ours."
     assert taken(shop, file, replace=True)["migrations"] == "updated"
-    assert standing(shop, "migrations") == ("Theirs.", "proposed", "tool")
+    assert status_of(shop, "migrations") == ("Theirs.", "proposed", "tool")
 
 
 def test_what_changed_there_is_proposed_again(platform: Workspace, shop: Workspace, file: Path) -> None:
@@ -133,8 +133,8 @@ def test_what_changed_there_is_proposed_again(platform: Workspace, shop: Workspa
     change(platform, "migrations", "Theirs.")
     change(platform, "times-utc", "Columns hold UTC, always.")
     assert set(taken(shop, export(platform, file)).values()) == {"updated"}
-    assert standing(shop, "migrations") == ("Theirs.", "proposed", "tool")
-    assert standing(shop, "times-utc")[1] == "retired"
+    assert status_of(shop, "migrations") == ("Theirs.", "proposed", "tool")
+    assert status_of(shop, "times-utc")[1] == "retired"
 
 
 def test_one_team_does_not_change_what_came_from_another(
@@ -196,7 +196,7 @@ def test_a_decision_keeps_the_edit_of_the_same_moment(platform: Workspace, monke
 
     monkeypatch.setattr(platform.store, "batch", edited_first)
     platform.sources.agreements.decide(["idea"], "accepted")
-    assert standing(platform, "idea") == ("Soon.", "accepted", "human")
+    assert status_of(platform, "idea") == ("Soon.", "accepted", "human")
     stored = platform.store.get("idea")
     assert stored is not None
     assert stored.data == {"accepted": "2025-02-03"}

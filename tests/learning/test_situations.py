@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import situations as labelled
-from kit.corpus import chance_of
+from kit.corpus import seeded
 from memfs.intake.episode_item import item_of
 from memfs.learning.situations import alike, asked, fit, means, plain_files, row_of, share_needed, words_of
 from memfs.learning.triggers import FAILURE, TriggerTable
@@ -216,23 +216,23 @@ def test_any_situation_is_compared_with_any_other(files: list[str], context: str
 @pytest.mark.parametrize("threshold", [0.9, 0.7, 0.5, 0.36])
 def test_nothing_that_is_alike_is_overlooked(threshold: float) -> None:
     """The table's candidates hold every row that is alike enough, as looking at each row in turn finds them."""
-    chance = chance_of(7)
+    rng = seeded(7)
     vocabulary = [
         f"{a}{b}" for a in ("kra", "wal", "ott", "bea", "lyn", "run", "fix") for b in ("ken", "rus", "er", "x")
     ]
 
     def some(most: int) -> str:
-        return " ".join(chance.choice(vocabulary[: chance.choice((5, 12, 28))]) for _ in range(chance.randint(0, most)))
+        return " ".join(rng.choice(vocabulary[: rng.choice((5, 12, 28))]) for _ in range(rng.randint(0, most)))
 
     def files() -> str:
-        return " ".join(f"{chance.choice('ab')}/{chance.choice('cd')}/{chance.choice('efgh')}.py" for _ in range(2))
+        return " ".join(f"{rng.choice('ab')}/{rng.choice('cd')}/{rng.choice('efgh')}.py" for _ in range(2))
 
     table = TriggerTable(generic_terms)
     for number in range(300):
         table.put(episode(files() if number % 3 else "", some(7), some(7))._replace(path=f"{number}.yaml"))
     looked_for = 0
     for _ in range(60):
-        one = asked(situation(chance.choice(("", files())), some(8), "edit"))
+        one = asked(situation(rng.choice(("", files())), some(8), "edit"))
         weights = {word: table.worth(word) for word in one.words}
         every = {row.path for row in table if alike(one, row, weights, table.worth) >= threshold}
         near = table.candidates(FAILURE, one.by_name, weights, share_needed(threshold))
@@ -245,23 +245,23 @@ def test_nothing_that_is_alike_is_overlooked(threshold: float) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_no_rule_that_applies_is_overlooked(seed: int) -> None:
     """The rules that the table gives hold every one that applies."""
-    chance = chance_of(seed)
+    rng = seeded(seed)
     vocabulary = ["kraken", "walrus", "otter", "beaver", "lynx", "run", "fix", "deploy"]
     globs = ["src/a.py", "*.py", "src/**", "docs/*.md", "src/?.py", "**/b.*", "x/y/c.tar.gz", "*"]
     table = TriggerTable(generic_terms)
     for number in range(200):
         made = rule(
-            " ".join(chance.sample(vocabulary, chance.randint(0, 4))),
-            " ".join(chance.sample(globs, chance.choice((0, 0, 1, 2)))),
-            chance.choice(("", "", "bash")),
+            " ".join(rng.sample(vocabulary, rng.randint(0, 4))),
+            " ".join(rng.sample(globs, rng.choice((0, 0, 1, 2)))),
+            rng.choice(("", "", "bash")),
         )
         table.put(made._replace(path=f"{number}.yaml"))
     applying = 0
     for _ in range(60):
         named = " ".join(
-            chance.sample(["src/a.py", "/w/src/b.py", "docs/x.md", "c.tar.gz", "lib/q.rs"], chance.randint(0, 2))
+            rng.sample(["src/a.py", "/w/src/b.py", "docs/x.md", "c.tar.gz", "lib/q.rs"], rng.randint(0, 2))
         )
-        one = asked(situation(named, " ".join(chance.sample(vocabulary, 3)), chance.choice(("", "bash", "edit"))))
+        one = asked(situation(named, " ".join(rng.sample(vocabulary, 3)), rng.choice(("", "bash", "edit"))))
         every = {row.path for row in table if fit(one, row, table.worth)}
         assert every <= {row.path for row in table.applying(one.files, one.words)}
         applying += len(every)

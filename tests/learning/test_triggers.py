@@ -66,14 +66,14 @@ def failures(found: Sequence[TriggerRow]) -> list[str]:
 def test_p1_the_second_time_it_comes_to_mind(opened: OPENED) -> None:
     """A failure is found by its file and by its words, and nothing is found elsewhere (P1)."""
     workspace = opened()
-    asking = triggers(workspace)
-    assert asking.episodes(EDIT) == []
+    table = triggers(workspace)
+    assert table.episodes(EDIT) == []
     (failed,) = store(workspace, episode())
-    assert failures(asking.episodes(EDIT)) == [failed.id]
-    assert asking.episodes(EDIT)[0].similarity == 1
-    assert failures(asking.episodes(StateSnapshot.create(["src/auth.py"], "Rename a helper"))) == [failed.id]
-    assert asking.episodes(StateSnapshot.create(["src/basket.py"], "Show the total")) == []
-    assert asking.episodes(StateSnapshot.create(["src/auth.py"], "Rename a helper"), threshold=0.9) == []
+    assert failures(table.episodes(EDIT)) == [failed.id]
+    assert table.episodes(EDIT)[0].similarity == 1
+    assert failures(table.episodes(StateSnapshot.create(["src/auth.py"], "Rename a helper"))) == [failed.id]
+    assert table.episodes(StateSnapshot.create(["src/basket.py"], "Show the total")) == []
+    assert table.episodes(StateSnapshot.create(["src/auth.py"], "Rename a helper"), threshold=0.9) == []
 
 
 def test_successes_do_not_crowd_failures_out(opened: OPENED) -> None:
@@ -96,35 +96,35 @@ def test_a_file_edited_200_times_since_does_not_warn_for_ever(opened: OPENED) ->
         for number in range(200)
     ]
     store(workspace, episode(days=61), *went_well)
-    asking = triggers(workspace)
-    assert failures(asking.episodes(state)) == []
+    table = triggers(workspace)
+    assert failures(table.episodes(state)) == []
     (later,) = store(workspace, episode(days=0.1, did="Shorten the token", error="logins broke"))
-    assert failures(asking.episodes(state)) == [later.id]
+    assert failures(table.episodes(state)) == [later.id]
 
 
 def test_the_same_situation_that_goes_well_again_and_again_is_no_danger_any_more(opened: OPENED) -> None:
     """Two later successes of the very same deed leave the warning, and the third ends it."""
     workspace = opened()
     store(workspace, episode(days=30))
-    asking = triggers(workspace)
+    table = triggers(workspace)
     store(workspace, *(episode("success", 20 - number) for number in range(2)))
-    assert failures(asking.episodes(EDIT))
+    assert failures(table.episodes(EDIT))
     store(workspace, episode("success", 10))
-    assert not failures(asking.episodes(EDIT))
+    assert not failures(table.episodes(EDIT))
 
 
 def test_who_heeds_a_warning_does_not_end_it(opened: OPENED) -> None:
     """Successes after the warning count only where the same was done again nevertheless (P4)."""
     workspace = opened()
     (failed,) = store(workspace, episode(days=30))
-    asking = triggers(workspace)
+    table = triggers(workspace)
     heeded = [
         episode("success", 20 - number / 2, did="Leave it at an hour", warned=[failed.id]) for number in range(20)
     ]
     store(workspace, *heeded)
-    assert failures(asking.episodes(EDIT)) == [failed.id]
+    assert failures(table.episodes(EDIT)) == [failed.id]
     store(workspace, *(episode("success", 5 - number / 5, warned=[failed.id]) for number in range(20)))
-    assert failures(asking.episodes(EDIT)) == []
+    assert failures(table.episodes(EDIT)) == []
 
 
 def test_p7_age_takes_from_what_is_less_alike_but_never_from_a_repetition(opened: OPENED) -> None:
@@ -177,18 +177,18 @@ def test_18_what_is_vouched_for_less_replaces_nothing(opened: OPENED) -> None:
     workspace = opened()
     (failed,) = store(workspace, episode())
     workspace.store.put(MemoryItem("Ask first", "rule", id="asked", trust="human", data={"files": ["src/auth.py"]}))
-    asking = triggers(workspace)
+    table = triggers(workspace)
     names = (failed.id, "asked")
 
     (posing,) = store(workspace, episode("success", state=StateSnapshot()), trust="tool", supersedes=names)
-    assert failures(asking.episodes(EDIT)) == [failed.id]
-    assert [one.id for one in asking.rules(EDIT)] == ["asked"]
+    assert failures(table.episodes(EDIT)) == [failed.id]
+    assert [one.id for one in table.rules(EDIT)] == ["asked"]
 
     workspace.store.put(posing.replace(trust="reviewed"))
-    assert failures(asking.episodes(EDIT)) == []
-    assert [one.id for one in asking.rules(EDIT)] == ["asked"]
+    assert failures(table.episodes(EDIT)) == []
+    assert [one.id for one in table.rules(EDIT)] == ["asked"]
     workspace.store.put(workspace.store.get(posing.id).replace(trust="human"))
-    assert asking.rules(EDIT) == []
+    assert table.rules(EDIT) == []
 
 
 # -- rules --------------------------------------------------------------------------------------------------------
@@ -203,13 +203,13 @@ def test_p3_rules_are_found_by_their_situation_and_confidence(opened: OPENED) ->
     rule("by-file", files=["migrations/*.sql"], confidence=0.9)
     rule("unsure", pattern="edit database migration", confidence=0.5)
     workspace.store.put(rule("retired", files=["*.sql"], confidence=1.0).replace(status="retired"))
-    asking = triggers(workspace)
+    table = triggers(workspace)
     state = StateSnapshot.create(["migrations/0001.sql"], "Edit the migration of the database", tool="edit")
-    assert [one.id for one in asking.rules(state)] == ["by-words", "by-file"]
-    assert [one.id for one in asking.rules(state, 0.8)] == ["by-file"]
-    assert {one.id for one in asking.rules(state, 0.1)} == {"by-words", "by-file", "unsure"}
-    assert asking.rules(StateSnapshot.create([], "Write documentation")) == []
-    found = asking.load(asking.rules(state)[0])
+    assert [one.id for one in table.rules(state)] == ["by-words", "by-file"]
+    assert [one.id for one in table.rules(state, 0.8)] == ["by-file"]
+    assert {one.id for one in table.rules(state, 0.1)} == {"by-words", "by-file", "unsure"}
+    assert table.rules(StateSnapshot.create([], "Write documentation")) == []
+    found = table.load(table.rules(state)[0])
     assert found is not None
     assert found.content == "Advice by-words"
 
@@ -220,33 +220,33 @@ def test_what_a_person_changes_or_deletes_is_followed(opened: OPENED) -> None:
     workspace = opened()
     (failed,) = store(workspace, episode())
     workspace.store.flush()
-    asking = triggers(workspace)
-    assert failures(asking.episodes(EDIT)) == [failed.id]
+    table = triggers(workspace)
+    assert failures(table.episodes(EDIT)) == [failed.id]
     path = workspace.root / failed.path
     good = path.read_text()
     path.write_text(good.replace("src/auth.py", "src/session.py").replace("stay logged in", "pay by invoice"))
     moved = StateSnapshot.create(["src/session.py"], "Rename a helper")
-    assert asking.episodes(EDIT) == []
-    assert failures(asking.episodes(moved)) == [failed.id]
+    assert table.episodes(EDIT) == []
+    assert failures(table.episodes(moved)) == [failed.id]
     path.write_text(good.replace("outcome: failure", "outcome: recovered"))
-    assert (asking.episodes(EDIT), asking.count()) == ([], 0)
+    assert (table.episodes(EDIT), table.count()) == ([], 0)
     path.write_text(good)
-    assert failures(asking.episodes(EDIT)) == [failed.id]
+    assert failures(table.episodes(EDIT)) == [failed.id]
     path.unlink()
-    assert (asking.episodes(EDIT), asking.count(), asking.rows()) == ([], 0, [])
+    assert (table.episodes(EDIT), table.count(), table.rows()) == ([], 0, [])
 
 
 def test_a_match_is_never_told_with_what_its_file_no_longer_says(opened: OPENED) -> None:
     """An edit between question and answer: the item is not given, rather than what it said before."""
     workspace = opened()
     (failed,) = store(workspace, episode())
-    asking = triggers(workspace)
-    (found, *_) = asking.episodes(EDIT)
+    table = triggers(workspace)
+    (found, *_) = table.episodes(EDIT)
     path = workspace.root / failed.path
     path.write_text(path.read_text().replace("test_expiry failed", "something else"))
-    assert asking.load(found) is None
-    (found, *_) = asking.episodes(EDIT)
-    item = asking.load(found)
+    assert table.load(found) is None
+    (found, *_) = table.episodes(EDIT)
+    item = table.load(found)
     assert item is not None
     assert "something else" in item.content
 
@@ -273,16 +273,16 @@ def test_a_new_process_reads_no_file_that_it_knows(opened: OPENED, tmp_path: Pat
     first = opened(index__engine="sqlite")
     items = store(first, *(episode(error=f"error {number}") for number in range(5)))
     first.store.put(MemoryItem("Lunch with the customer", "episodic", id="lunch"))
-    asking = triggers(first)
-    assert asking.count() == 5
+    table = triggers(first)
+    assert table.count() == 5
     first.close()
     path = tmp_path / "workspace" / items[0].path
     path.write_text(path.read_text().replace("error 0", "error 10"))
     second = opened(tmp_path / "workspace", index__engine="sqlite")
-    asking = triggers(second)
+    table = triggers(second)
     with patch.object(module, "row_of", side_effect=module.row_of) as made:
-        assert asking.count() == 5
-        assert len(asking.episodes(EDIT, limit=9)) == 5
+        assert table.count() == 5
+        assert len(table.episodes(EDIT, limit=9)) == 5
     assert made.call_count == 1
 
 
@@ -293,14 +293,14 @@ def test_no_fact_is_asked_of_what_is_neither_episode_nor_rule(opened: OPENED) ->
     lunch = workspace.store.put(MemoryItem("Lunch with the customer", "episodic", id="lunch"))
     workspace.store.reindex()
     assert triggers(workspace).count() == 5
-    asking = triggers(workspace)
+    table = triggers(workspace)
     with patch.object(module, "unpacked", side_effect=module.unpacked) as taken:
-        assert asking.count() == 5
+        assert table.count() == 5
     assert taken.call_count == 5
     workspace.store.put(item_of(episode(error="error 5")).replace(id=lunch.id, path=lunch.path))
-    assert asking.count() == 6
+    assert table.count() == 6
     workspace.store.reindex()
-    assert asking.count() == 6
+    assert table.count() == 6
     assert triggers(workspace).count() == 6
 
 
@@ -311,8 +311,8 @@ def test_a_cache_that_cannot_be_had_costs_time_and_nothing_else(opened: OPENED, 
     place = catalog_of(workspace)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(b"garbage" * 500)
-    asking = triggers(workspace)
-    assert asking.count() == 1
+    table = triggers(workspace)
+    assert table.count() == 1
     place.unlink(missing_ok=True)
     place.mkdir()
     again = triggers(workspace)
@@ -326,9 +326,9 @@ def test_folders_and_times_of_any_kind_are_taken(opened: OPENED, tmp_path: Path)
     (failed,) = store(workspace, replace(episode(), timestamp=last), expires=last)
     folder = (workspace.root / failed.path).parent
     folder.rename(folder.with_name(os.fsdecode(b"caf\xe9")))
-    asking = triggers(workspace)
-    assert failures(asking.episodes(EDIT)) == [failed.id]
-    assert asking.episodes(EDIT)[0].timestamp.year == 9999
+    table = triggers(workspace)
+    assert failures(table.episodes(EDIT)) == [failed.id]
+    assert table.episodes(EDIT)[0].timestamp.year == 9999
     workspace.close()
     again = triggers(opened(tmp_path / "workspace", index__engine="sqlite"))
     with patch.object(module, "row_of", side_effect=AssertionError):
@@ -339,38 +339,38 @@ def test_a_table_that_could_not_be_made_whole_is_not_used(opened: OPENED) -> Non
     """Anyone who was interrupted while the table was made finds everything with the next question."""
     workspace = opened()
     (failed,) = store(workspace, episode())
-    asking = triggers(workspace)
+    table = triggers(workspace)
     with patch.object(module, "row_of", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
-        asking.episodes(EDIT)
-    assert failures(asking.episodes(EDIT)) == [failed.id]
+        table.episodes(EDIT)
+    assert failures(table.episodes(EDIT)) == [failed.id]
 
 
 def test_threads_ask_and_record_at_once(opened: OPENED) -> None:
     """Nothing that a thread recorded is missing from its next question, and no question fails."""
     workspace = opened()
-    asking = triggers(workspace)
+    table = triggers(workspace)
 
     def work(number: int) -> list[bool]:
         found = []
         for turn in range(6):
             state = StateSnapshot.create([f"src/part{number}.py"], f"Turn {turn}")
             (item,) = store(workspace, episode(state=state, did=f"step {turn}", error=f"error {turn}"))
-            found.append(item.id in failures(asking.episodes(state, limit=20)))
+            found.append(item.id in failures(table.episodes(state, limit=20)))
         return found
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(work, range(4))) == [[True] * 6] * 4
-    assert asking.count() == 24
+    assert table.count() == 24
 
 
 def test_rows_are_what_analysis_needs(opened: OPENED) -> None:
     """Outcome, tool, files, words, error, time and warnings of each episode, the oldest first; no file is read."""
     workspace = opened()
     store(workspace, episode(days=3, warned=["some-id"]), episode("success", 5))
-    asking = triggers(workspace)
-    asking.count()
+    table = triggers(workspace)
+    table.count()
     with patch.object(type(workspace.store), "load", side_effect=AssertionError):
-        first, second = asking.rows("episode")
+        first, second = table.rows("episode")
     assert (first.outcome, second.outcome) == ("success", "failure")
     assert (second.tool, second.files, second.error, second.warned) == (
         "edit",
@@ -381,7 +381,7 @@ def test_rows_are_what_analysis_needs(opened: OPENED) -> None:
     assert second.timestamp == NOW - timedelta(days=3)
     assert "login" not in second.words
     assert "week" in second.words
-    assert asking.rows("rule") == []
+    assert table.rows("rule") == []
 
 
 def test_erasing_an_item_takes_the_cache_with_it(opened: OPENED) -> None:

@@ -175,10 +175,10 @@ class StoreMachine(RuleBasedStateMachine):
         if self._git("merge-base", "--is-ancestor", "first", f"HEAD~{steps}").returncode:
             return
         assert self._git("reset", "-q", "--hard", f"HEAD~{steps}").returncode == 0
-        self.held = self._told_by_git("HEAD")
+        self.held = self._read_from_git("HEAD")
         self._settle()
 
-    def _told_by_git(self, revision: str) -> dict[str, Value]:
+    def _read_from_git(self, revision: str) -> dict[str, Value]:
         """What a revision holds, read without memfs's store."""
         rows = self._git("ls-tree", "-r", "-z", "--name-only", revision, "ContextMemory/memories").stdout
         held = {}
@@ -269,7 +269,7 @@ class StoreMachine(RuleBasedStateMachine):
     def everything_is_in_git(self) -> None:
         """After a commit: git's tree, a process that just began, and the dictionary agree; nothing is left over."""
         self._settle()
-        assert self._told_by_git("HEAD") == self.held
+        assert self._read_from_git("HEAD") == self.held
         assert self._git("status", "--porcelain").stdout == ""
         with self._open() as fresh:
             assert self._found(fresh) == self.held

@@ -187,7 +187,7 @@ TABLE = {
 }  # fmt: skip
 
 
-def told(question: str) -> str:
+def times_named(question: str) -> str:
     """What times a question names, in short."""
     times = times_in(question, TODAY)
     if times is None:
@@ -210,7 +210,7 @@ def told(question: str) -> str:
 )
 def test_a_question_names_its_times_in_its_language(question: str, expected: str) -> None:
     """Each question names the window beside it, whatever language it is in."""
-    assert told(question) == expected
+    assert times_named(question) == expected
 
 
 def test_every_language_of_times_is_tested() -> None:

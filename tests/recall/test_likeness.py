@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from memfs.recall.similarity import SAME, TextShape, alike, likeness, normalised
 
 LONG = "The deployment to production runs every Friday evening after the tests of the release branch have passed"
-SAME_SAID = [
+PARAPHRASES = [
     ("Decided to use PostgreSQL for transactions", "We decided to use postgresql for our transactions."),
     ("Users prefer dark mode", "The user prefers dark-mode!"),
     ("The parser fails on empty input", "Fix: the parser fails on empty input"),
     (LONG, LONG.replace("every", "each").replace("have passed", "pass")),
     ("数据库使用PostgreSQL", "数据库使用PostgreSQL。"),
 ]
-OTHER_SAID = [
+DIFFERENT = [
     ("The timeout is 30 seconds", "The timeout is 60 seconds"),
     ("We use Redis for sessions", "We do not use Redis for sessions"),
     ("I like tea", "I like coffee"),
@@ -40,13 +40,13 @@ OTHER_SAID = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), SAME_SAID)
+@pytest.mark.parametrize(("one", "other"), PARAPHRASES)
 def test_what_says_the_same_is_the_same(one: str, other: str) -> None:
     """Case, punctuation, word forms and small words do not make another memory (C4)."""
     assert SAME <= likeness(one, other) == likeness(other, one) <= 1
 
 
-@pytest.mark.parametrize(("one", "other"), OTHER_SAID)
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_what_says_something_else_is_not_the_same(one: str, other: str) -> None:
     """A number, a name, a denial or an order makes another memory, however long the rest (C4)."""
     assert likeness(one, other) == likeness(other, one) < SAME
@@ -76,7 +76,7 @@ def test_a_long_text_is_compared_quickly_by_its_ends() -> None:
     assert alike(TextShape(words), TextShape("aoaoa"), SAME) == 0 < likeness(words, "aoaoa ooo") < 0.001
 
 
-TEXTS = st.text(alphabet="ab AB1.-'", max_size=40) | st.sampled_from([text for pair in SAME_SAID for text in pair])
+TEXTS = st.text(alphabet="ab AB1.-'", max_size=40) | st.sampled_from([text for pair in PARAPHRASES for text in pair])
 
 
 @settings(max_examples=60)

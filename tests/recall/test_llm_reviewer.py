@@ -166,11 +166,11 @@ def test_scores_that_do_not_fit_the_items_do_not_count(scores: Any) -> None:
         reviewer.score_relevance_all([DRAFT, DRAFT], "database")
 
 
-@pytest.mark.parametrize(("reason", "told"), [(None, "no reason"), ("", "no reason"), (7, "no reason")])
-def test_a_score_without_a_reason_says_so(reason: Any, told: str) -> None:
+@pytest.mark.parametrize(("reason", "expected"), [(None, "no reason"), ("", "no reason"), (7, "no reason")])
+def test_a_score_without_a_reason_says_so(reason: Any, expected: str) -> None:
     """A score counts even where the model does not say why."""
     reviewer, _ = judging(score=7, reason=reason)
-    assert told in reviewer.score_storage(DRAFT).reason
+    assert expected in reviewer.score_storage(DRAFT).reason
 
 
 def test_a_reason_is_one_short_harmless_line() -> None:
@@ -240,6 +240,6 @@ def test_a_model_that_fails_changes_no_answer(opened: Callable[..., Workspace]) 
     wanted = [hit.item.id for hit in workspace.recaller.search("which database?").hits]
     workspace.close()
     with ModelServer(ModelReply(status=400)) as server:
-        asking = opened(workspace.root, review__endpoint=server.url, review__model="small")
-        assert [hit.item.id for hit in asking.recaller.search("which database?").hits] == wanted
+        reader = opened(workspace.root, review__endpoint=server.url, review__model="small")
+        assert [hit.item.id for hit in reader.recaller.search("which database?").hits] == wanted
     assert server.asked

@@ -20,15 +20,15 @@ from memfs.search.vectors import VectorTable
 
 Opened = Callable[..., Workspace]
 CONTEXT = "ContextMemory/configuration/memory_context.yaml"
-SENSES = (("automobile", "car", "vehicle"), ("violin", "fiddle"), ("soup", "broth"))
+SYNONYMS = (("automobile", "car", "vehicle"), ("violin", "fiddle"), ("soup", "broth"))
 
 
-class Senses:
+class SynonymEmbedder:
     """Understands a handful of words; a stand-in for a model."""
 
     def __init__(self) -> None:
-        self.name = "senses"
-        self.dimensions = len(SENSES) + 1
+        self.name = "synonyms"
+        self.dimensions = len(SYNONYMS) + 1
         self.weight = 0.6
         self.least = 0.3
         self.light = False
@@ -45,23 +45,23 @@ class Senses:
         return [self._one(text.lower()) for text in texts]
 
     def _one(self, text: str) -> Vector:
-        vector = [float(any(word in text for word in words)) for words in SENSES]
+        vector = [float(any(word in text for word in words)) for words in SYNONYMS]
         return embedders.unit([*vector, 0.2])
 
 
 @pytest.fixture
-def senses(monkeypatch: pytest.MonkeyPatch) -> Senses:
-    """The one embedder of the test, as ``embedding_model: senses``."""
-    made = Senses()
-    monkeypatch.setattr(embedders, "LOCAL", {"senses": lambda: made, "hashing": embedders.HashingEmbedder})
+def embedder(monkeypatch: pytest.MonkeyPatch) -> SynonymEmbedder:
+    """The one embedder of the test, as ``embedding_model: synonyms``."""
+    made = SynonymEmbedder()
+    monkeypatch.setattr(embedders, "LOCAL", {"synonyms": lambda: made, "hashing": embedders.HashingEmbedder})
     return made
 
 
 @pytest.fixture
-def workspace(opened: Opened, senses: Senses) -> Workspace:
+def workspace(opened: Opened, embedder: SynonymEmbedder) -> Workspace:
     """A workspace that is searched by meaning too."""
     made = opened()
-    choose(made, "vector_db", "senses")
+    choose(made, "vector_db", "synonyms")
     return made
 
 
@@ -82,12 +82,12 @@ def put(workspace: Workspace, **contents: str) -> None:
 def found(workspace: Workspace, query: Query | str) -> list[str]:
     """The ids of the hits, once every item has its vector."""
     meaning = workspace.meaning.current()
-    if meaning is not None and meaning.embeddings.problem == "" and not senses_fail(meaning):
+    if meaning is not None and meaning.embeddings.problem == "" and not embedder_fails(meaning):
         meaning.embeddings.catch_up()
     return [hit.item.id for hit in workspace.recaller.search(query).hits]
 
 
-def senses_fail(meaning: VectorSearch) -> bool:
+def embedder_fails(meaning: VectorSearch) -> bool:
     """Whether the embedder of the test is to fail."""
     return getattr(meaning.embeddings.embedder, "fails", None) is not None
 
@@ -112,10 +112,10 @@ def embeddings_of(workspace: Workspace) -> Embeddings:
 
 
 @pytest.mark.parametrize("engine", ["memory", "whoosh", "sqlite"])
-def test_what_shares_no_word_is_found_by_its_meaning(opened: Opened, senses: Senses, engine: str) -> None:
+def test_what_shares_no_word_is_found_by_its_meaning(opened: Opened, embedder: SynonymEmbedder, engine: str) -> None:
     """With every engine, folded or fresh, and the reasons tell it (M5)."""
     workspace = opened(index__engine=engine)
-    choose(workspace, "vector_db", "senses")
+    choose(workspace, "vector_db", "synonyms")
     put(workspace, motor="A car needs oil", string="Fiddle strings break", filler="Nothing of either")
     if engine != "memory":
         workspace.store.fold()
@@ -127,7 +127,9 @@ def test_what_shares_no_word_is_found_by_its_meaning(opened: Opened, senses: Sen
 
 
 @pytest.mark.parametrize("engine", ["memory", "whoosh", "sqlite"])
-def test_where_meaning_is_searched_words_used_alike_are_too(opened: Opened, senses: Senses, engine: str) -> None:
+def test_where_meaning_is_searched_words_used_alike_are_too(
+    opened: Opened, embedder: SynonymEmbedder, engine: str
+) -> None:
     """By every engine, also where no vector is near; without a model only words that are shared count."""
     workspace = opened(index__engine=engine)
     put(workspace, film="A film about a fiddle", soup="A bowl of soup")
@@ -136,13 +138,15 @@ def test_where_meaning_is_searched_words_used_alike_are_too(opened: Opened, sens
     assert found(workspace, "movie") == []
     choose(workspace, "vector_db", "hashing")
     assert found(workspace, "movie") == []
-    choose(workspace, "vector_db", "senses")
+    choose(workspace, "vector_db", "synonyms")
     assert found(workspace, "movie") == ["film"]
 
 
-def test_a_model_that_counts_little_moves_little_of_what_words_found(workspace: Workspace, senses: Senses) -> None:
+def test_a_model_that_counts_little_moves_little_of_what_words_found(
+    workspace: Workspace, embedder: SynonymEmbedder
+) -> None:
     """An item with the words gains or loses half the model's weight of its text score at most; one without is found."""
-    senses.weight = 0.2
+    embedder.weight = 0.2
     put(workspace, one="repair the automobile", two="repair the roof", three="repair it", motor="A car needs oil")
     assert found(workspace, "repair automobile")[0] == "one"
     reasons = {hit.item.id: hit.reasons for hit in workspace.recaller.search("repair automobile").hits}
@@ -152,15 +156,15 @@ def test_a_model_that_counts_little_moves_little_of_what_words_found(workspace: 
         assert 0 < abs(reasons[name]["meaning"]) <= 0.1 * words + 1e-9
 
 
-def test_meaning_counts_more_where_a_talk_is_the_question(workspace: Workspace, senses: Senses) -> None:
+def test_meaning_counts_more_where_a_talk_is_the_question(workspace: Workspace, embedder: SynonymEmbedder) -> None:
     """Of its many words few are what it is about; a light model is asked for each turn."""
-    senses.weight, senses.light = 0.2, True
+    embedder.weight, embedder.light = 0.2, True
     put(workspace, one="repair the automobile", two="repair the roof", three="repair it")
     talk = "Ann: repair a violin\nAssistant: repair it?\nAnn: my automobile"
     embeddings_of(workspace).catch_up()
     hits = workspace.recaller.search(talk).hits
     assert any(abs(hit.reasons["meaning"]) > 0.1 * (hit.reasons["text"] - hit.reasons["meaning"]) for hit in hits)
-    assert senses.asked[-3:] == ["Ann: repair a violin\n", "Assistant: repair it?\n", "Ann: my automobile"]
+    assert embedder.asked[-3:] == ["Ann: repair a violin\n", "Assistant: repair it?\n", "Ann: my automobile"]
 
 
 def test_words_and_meaning_together_decide(workspace: Workspace) -> None:
@@ -169,16 +173,16 @@ def test_words_and_meaning_together_decide(workspace: Workspace) -> None:
     assert found(workspace, "repair my vehicle") == ["one", "more", "other"]
 
 
-def test_an_answer_says_that_vectors_are_lacking(workspace: Workspace, senses: Senses) -> None:
+def test_an_answer_says_that_vectors_are_lacking(workspace: Workspace, embedder: SynonymEmbedder) -> None:
     """The first question after a new memory finds it by its meaning, or says that it is partial and why (M5)."""
     put(workspace, a="A car")
     assert found(workspace, "automobile") == ["a"]
     put(workspace, b="A vehicle")
-    senses.gate.clear()
+    embedder.gate.clear()
     answer = workspace.recaller.search("automobile")
     assert answer.partial
     assert "no vector yet" in answer.cut
-    senses.gate.set()
+    embedder.gate.set()
     embeddings_of(workspace)
     answer = workspace.recaller.search("automobile")
     assert ([hit.item.id for hit in answer.hits], answer.partial) == (["a", "b"], False)
@@ -186,20 +190,20 @@ def test_an_answer_says_that_vectors_are_lacking(workspace: Workspace, senses: S
 
 def test_an_embedder_of_ones_own_is_registered_by_name(opened: Opened) -> None:
     """What is registered is what ``embedding_model`` names; a built-in name, or what makes nothing, is refused (M5)."""
-    register_embedder("test-senses", Senses)
+    register_embedder("test-synonyms", SynonymEmbedder)
     workspace = opened()
-    choose(workspace, "vector_db", "test-senses")
+    choose(workspace, "vector_db", "test-synonyms")
     put(workspace, a="The car would not start")
     meaning = workspace.meaning.wanted()
     assert meaning is not None
     meaning.embeddings.catch_up()
     assert [hit.item.id for hit in workspace.recaller.search("automobile").hits] == ["a"]
-    for name, make in (("hashing", Senses), ("mine", None), (" ", Senses)):
+    for name, make in (("hashing", SynonymEmbedder), ("mine", None), (" ", SynonymEmbedder)):
         with pytest.raises(SettingInvalid, match="embedding_model"):
             register_embedder(name, make)  # type: ignore[arg-type]
 
 
-def test_candidates_of_a_pattern_are_looked_for_by_meaning(workspace: Workspace, senses: Senses) -> None:
+def test_candidates_of_a_pattern_are_looked_for_by_meaning(workspace: Workspace, embedder: SynonymEmbedder) -> None:
     """What means nearly the same, from 0.8 on, is compared with a new memory, too (M5)."""
     put(workspace, a="car in the yard", b="soup in the yard", c="a vehicle")
     meaning = workspace.meaning.wanted()
@@ -207,12 +211,12 @@ def test_candidates_of_a_pattern_are_looked_for_by_meaning(workspace: Workspace,
     meaning.embeddings.catch_up()
     new = MemoryItem("automobile at the gate", "knowledge", id="d")
     assert meaning.like(new, 10) == ["a", "c"]
-    senses.asked.clear()
+    embedder.asked.clear()
     workspace.patterns.learn(new)
-    assert senses.asked == ["automobile at the gate"]
+    assert embedder.asked == ["automobile at the gate"]
 
 
-def test_a_process_that_answers_once_embeds_no_item(workspace: Workspace, senses: Senses) -> None:
+def test_a_process_that_answers_once_embeds_no_item(workspace: Workspace, embedder: SynonymEmbedder) -> None:
     """It asks for the question's vector where items have some, and compares items by those that are kept (D3)."""
     put(workspace, a="A car", b="A vehicle")
     once = EmbeddingIndex(
@@ -222,19 +226,19 @@ def test_a_process_that_answers_once_embeds_no_item(workspace: Workspace, senses
     query = Query(text="automobile")
     workspace.store.follow()
     once.prepare([query])
-    assert (senses.asked, once.knows(query), once.behind()) == ([], False, True)
+    assert (embedder.asked, once.knows(query), once.behind()) == ([], False, True)
     assert once.like(MemoryItem("automobile", id="a"), 10) == []
     meaning_of(workspace).embeddings.catch_up()
-    senses.asked.clear()
+    embedder.asked.clear()
     once.prepare([query])
-    assert (senses.asked, once.knows(query), once.behind()) == (["automobile"], True, False)
+    assert (embedder.asked, once.knows(query), once.behind()) == (["automobile"], True, False)
     assert once.like(workspace.store.find("a"), 10) == ["b"]
-    assert senses.asked == ["automobile"]
+    assert embedder.asked == ["automobile"]
 
 
-def test_a_command_embeds_a_few_new_items_with_a_light_model(workspace: Workspace, senses: Senses) -> None:
+def test_a_command_embeds_a_few_new_items_with_a_light_model(workspace: Workspace, embedder: SynonymEmbedder) -> None:
     """So that what was remembered a moment ago is found by its meaning without a resident; many are left to others."""
-    senses.light = True
+    embedder.light = True
     put(workspace, a="A car", b="A soup")
     workspace.store.follow()
 
@@ -246,10 +250,10 @@ def test_a_command_embeds_a_few_new_items_with_a_light_model(workspace: Workspac
         return made
 
     first = command()
-    assert ({*senses.asked}, first.behind()) == ({"A car", "A soup", "automobile"}, False)
-    senses.asked.clear()
+    assert ({*embedder.asked}, first.behind()) == ({"A car", "A soup", "automobile"}, False)
+    embedder.asked.clear()
     assert not command().behind()
-    assert senses.asked == ["automobile"]
+    assert embedder.asked == ["automobile"]
     put(workspace, **{f"many{number}": f"Violin {number}" for number in range(40)})
     workspace.store.follow()
     assert command().behind()
@@ -299,7 +303,7 @@ def test_neighbours_in_a_talk_lend_of_their_meaning(workspace: Workspace) -> Non
     assert shares["l0"] > shares["l1"] > shares["x0"]
 
 
-def test_several_questions_are_embedded_at_once(workspace: Workspace, senses: Senses) -> None:
+def test_several_questions_are_embedded_at_once(workspace: Workspace, embedder: SynonymEmbedder) -> None:
     """And a question that is asked again is not embedded again (M5)."""
     put(workspace, one="A car", two="A fiddle")
     embeddings_of(workspace).catch_up()
@@ -308,18 +312,20 @@ def test_several_questions_are_embedded_at_once(workspace: Workspace, senses: Se
         "automobile": ["one"],
         "violin": ["two"],
     }
-    before = len(senses.asked)
+    before = len(embedder.asked)
     assert found(workspace, "automobile") == ["one"]
-    assert len(senses.asked) == before
+    assert len(embedder.asked) == before
 
 
 @pytest.mark.parametrize(
     "error", [EndpointFailed("no answer"), RuntimeError("out of memory")], ids=["its own", "foreign"]
 )
-def test_words_alone_decide_while_the_embedder_fails(workspace: Workspace, senses: Senses, error: Exception) -> None:
+def test_words_alone_decide_while_the_embedder_fails(
+    workspace: Workspace, embedder: SynonymEmbedder, error: Exception
+) -> None:
     """The answer comes all the same, and the problem is named once (M5)."""
     put(workspace, one="A red car", two="A red automobile")
-    senses.fails = error
+    embedder.fails = error
     assert found(workspace, "automobile") == ["two"]
     assert found(workspace, "automobile") == ["two"]
     failed = [problem for problem in workspace.store.problems() if problem.code == "EndpointFailed"]
@@ -327,25 +333,27 @@ def test_words_alone_decide_while_the_embedder_fails(workspace: Workspace, sense
     assert str(error.args[0]) in failed[0].message
     with pytest.raises(EndpointFailed):
         embeddings_of(workspace).catch_up()
-    senses.fails = None
+    embedder.fails = None
     assert embeddings_of(workspace).catch_up() == 2
     assert embeddings_of(workspace).problem == ""
 
 
-def test_recall_does_not_wait_for_a_slow_embedder_of_items(workspace: Workspace, senses: Senses) -> None:
+def test_recall_does_not_wait_for_a_slow_embedder_of_items(workspace: Workspace, embedder: SynonymEmbedder) -> None:
     """It uses what is there, and the rest is made meanwhile (M5)."""
     put(workspace, one="A car")
     assert found(workspace, "automobile") == ["one"]
     put(workspace, two="A vehicle", three="one more automobile")
-    senses.gate.clear()
+    embedder.gate.clear()
     assert at_once(workspace, "automobile") == ["three", "one"]
     assert meaning_of(workspace).embeddings.status().running
-    senses.gate.set()
+    embedder.gate.set()
     assert embeddings_of(workspace).status().embedded == 3
     assert at_once(workspace, "automobile") == ["three", "one", "two"]
 
 
-def test_vectors_outlive_the_process_and_unchanged_texts(opened: Opened, workspace: Workspace, senses: Senses) -> None:
+def test_vectors_outlive_the_process_and_unchanged_texts(
+    opened: Opened, workspace: Workspace, embedder: SynonymEmbedder
+) -> None:
     """Only texts that were never embedded are embedded, whatever else of the item changes (M5)."""
     put(workspace, one="A car", two="A fiddle")
     assert embeddings_of(workspace).catch_up() == 2
@@ -355,18 +363,18 @@ def test_vectors_outlive_the_process_and_unchanged_texts(opened: Opened, workspa
     assert item is not None
     again.store.put(item.replace(importance=2.0))
     put(again, three="A car")
-    before = list(senses.asked)
+    before = list(embedder.asked)
     assert embeddings_of(again).catch_up() == 0
-    assert senses.asked == before
+    assert embedder.asked == before
     assert found(again, "automobile") == ["one", "three"]
 
 
-def test_an_interrupted_embedding_goes_on_where_it_stopped(workspace: Workspace, senses: Senses) -> None:
+def test_an_interrupted_embedding_goes_on_where_it_stopped(workspace: Workspace, embedder: SynonymEmbedder) -> None:
     """Each batch is kept at once (M5)."""
     put(workspace, **{f"n{number}": f"car {number}" for number in range(40)})
     embeddings = meaning_of(workspace).embeddings
     seen: list[tuple[int, int]] = []
-    original, batches = senses.embed, [0]
+    original, batches = embedder.embed, [0]
 
     def third_fails(texts: Sequence[str]) -> Sequence[Vector]:
         batches[0] += 1
@@ -374,7 +382,7 @@ def test_an_interrupted_embedding_goes_on_where_it_stopped(workspace: Workspace,
             raise EndpointFailed("the line is cut")
         return original(texts)
 
-    senses.embed = third_fails  # type: ignore[method-assign]
+    embedder.embed = third_fails  # type: ignore[method-assign]
     with pytest.raises(EndpointFailed):
         embeddings.catch_up()
     assert embeddings.status().embedded == 32
@@ -383,7 +391,7 @@ def test_an_interrupted_embedding_goes_on_where_it_stopped(workspace: Workspace,
     assert embeddings.status().embedded == 40
 
 
-def test_the_model_may_change_while_the_workspace_is_open(workspace: Workspace, senses: Senses) -> None:
+def test_the_model_may_change_while_the_workspace_is_open(workspace: Workspace, embedder: SynonymEmbedder) -> None:
     """The next recall uses the new one; the old one's vectors stay for a while; off is off (M5)."""
     put(workspace, one="A car", two="postgresql tuning")
     assert found(workspace, "automobile") == ["one"]
@@ -391,12 +399,12 @@ def test_the_model_may_change_while_the_workspace_is_open(workspace: Workspace, 
     assert found(workspace, "automobile") == []
     assert found(workspace, "postgersql tunign")[:1] == ["two"]
     assert embeddings_of(workspace).status().model == "hashing-512"
-    choose(workspace, "file_based", "senses")
+    choose(workspace, "file_based", "synonyms")
     assert workspace.meaning.current() is None
-    choose(workspace, "vector_db", "senses")
-    senses.asked.clear()
+    choose(workspace, "vector_db", "synonyms")
+    embedder.asked.clear()
     assert found(workspace, "automobile") == ["one"]
-    assert senses.asked == ["automobile"]
+    assert embedder.asked == ["automobile"]
 
 
 def test_an_unknown_embedder_is_named_and_words_decide(workspace: Workspace) -> None:
@@ -444,9 +452,9 @@ def test_the_text_of_an_item_is_what_it_says() -> None:
     assert whole(MemoryItem("", title="Title")) == "Title"
 
 
-def test_a_problem_behind_the_scenes_does_not_end_the_process(workspace: Workspace, senses: Senses) -> None:
+def test_a_problem_behind_the_scenes_does_not_end_the_process(workspace: Workspace, embedder: SynonymEmbedder) -> None:
     """It is reported among the store's problems, and tried again later (M5)."""
-    senses.fails = EndpointFailed("asleep")
+    embedder.fails = EndpointFailed("asleep")
     put(workspace, one="An automobile")
     embeddings = meaning_of(workspace).embeddings
     embeddings.keep_up(5)
@@ -478,9 +486,9 @@ def test_a_service_finds_by_meaning_where_the_context_names_one(
     from kit.model_server import ModelServer, Request, embeddings_reply
 
     monkeypatch.setenv("MEMFS_EMBEDDING_KEY", "k-123")
-    senses = Senses()
+    embedder = SynonymEmbedder()
     settings = {"index.engine": "memory", "history.commit": "manual"}
-    with ModelServer(lambda asked: embeddings_reply(senses.embed(asked.body["input"]))) as server:
+    with ModelServer(lambda asked: embeddings_reply(embedder.embed(asked.body["input"]))) as server:
         memory = {"storage_type": "vector_db", "embedding_model": "some-model", "embedding_endpoint": server.url}
         with open_workspace(tmp_path / "w", create=True, watch=False, settings=settings, memory=memory) as workspace:
             put(workspace, one="A car", two="A fiddle")
@@ -493,7 +501,7 @@ def test_a_service_finds_by_meaning_where_the_context_names_one(
         assert "EndpointFailed" in [problem.code for problem in workspace.store.problems()]
 
 
-def test_two_processes_may_embed_at_once(opened: Opened, workspace: Workspace, senses: Senses) -> None:
+def test_two_processes_may_embed_at_once(opened: Opened, workspace: Workspace, embedder: SynonymEmbedder) -> None:
     """Neither waits for the other for long, and every item has its vector in the end (M5)."""
     put(workspace, **{f"n{number}": f"car {number}" for number in range(40)})
     other = opened(workspace.root)
@@ -509,23 +517,23 @@ def test_two_processes_may_embed_at_once(opened: Opened, workspace: Workspace, s
         thread.join()
     assert 40 <= sum(made) <= 80
     for one in (workspace, other):
-        standing = meaning_of(one).embeddings.status()
-        assert (standing.embedded, standing.items) == (40, 40)
+        status = meaning_of(one).embeddings.status()
+        assert (status.embedded, status.items) == (40, 40)
         assert len(at_once(one, "automobile")) == 10
 
 
 def test_threads_that_ask_first_share_one_embedder(
-    workspace: Workspace, senses: Senses, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, embedder: SynonymEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of threads that ask at once none makes an embedder of its own, whose thread and file nobody would close (M5)."""
     made: list[None] = []
 
-    def slowly() -> Senses:
+    def slowly() -> SynonymEmbedder:
         made.append(None)
         time.sleep(0.05)
-        return senses
+        return embedder
 
-    monkeypatch.setitem(embedders.LOCAL, "senses", slowly)
+    monkeypatch.setitem(embedders.LOCAL, "synonyms", slowly)
     meaning, begin = workspace.meaning, threading.Barrier(4)
     got: list[VectorSearch | None] = []
 

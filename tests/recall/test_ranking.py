@@ -93,10 +93,10 @@ def test_reasons_tell_every_factor_that_matters_as_it_counted() -> None:
     query = Query(text="apple", context={"project": "shop"})
     ranking = Ranking(query, {**PRESETS["learning"], "context": 2.0}, NOW)
     one = ranking.completed([match(type="pattern", context={"project": "shop"})], {"a": Use(3, NOW)})[0]
-    told = ranking.reasons(one)
-    assert told == pytest.approx({"text": 1.0, "context": 2.25, "access": 1 + log1p(3) / 10, "pattern": 1.3})
+    reasons = ranking.reasons(one)
+    assert reasons == pytest.approx({"text": 1.0, "context": 2.25, "access": 1 + log1p(3) / 10, "pattern": 1.3})
     product = 1.0
-    for factor in told.values():
+    for factor in reasons.values():
         product *= factor
     assert ranking.ranked([one])[0].score == pytest.approx(product)
 

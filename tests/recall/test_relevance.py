@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kit.patience import LONG, hear_out
+from kit.patience import LONG, without_patience
 from memfs import MemoryItem, Origin, Query, Workspace
 from memfs.model import Hit
 from memfs.model.time import utc_now
@@ -275,7 +275,7 @@ def test_whoever_gives_no_answer_is_left_out_and_named() -> None:
 def test_a_late_reviewer_does_not_hold_up_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is not done in time is named, and what the others said counts (C3)."""
     stuck, model = Stuck(), Model("tea")
-    hear_out(monkeypatch, "stuck")
+    without_patience(monkeypatch, "stuck")
     judged = Relevance([stuck, model], 30).judged(hits("coffee", "green tea"), "tea", seconds=0.2)
     stuck.go.set()
     assert ids(judged.hits) == ["a1", "a0"]

@@ -122,18 +122,18 @@ class Security:
 
     def score_storage(self, item: MemoryItem) -> Score:
         keywords = ("auth", "password", "token", "encryption", "vulnerability")
-        told = any(word in item.content.lower() for word in keywords)
-        return Score(5.0 + 3.0 * told, "security relevance by keywords")
+        matched = any(word in item.content.lower() for word in keywords)
+        return Score(5.0 + 3.0 * matched, "security relevance by keywords")
 
 
 def test_the_seeds_security_reviewer_joins_by_registration() -> None:
     """A fourth reviewer scores 5.0, and 3.0 more on its keywords, and counts in the mean (C5)."""
     register_reviewer("security", Security)
     review = Review(reviewers_named([*STORAGE_REVIEWERS, "security"]))
-    told = review.storage(MemoryItem("Rotated the token of the deploy user"))
+    result = review.storage(MemoryItem("Rotated the token of the deploy user"))
     other = review.storage(MemoryItem("Renamed the deploy user"))
-    assert (told.agent_scores["security"], other.agent_scores["security"]) == (8.0, 5.0)
-    assert told.consensus_score == pytest.approx(sum(told.agent_scores.values()) / 4)
+    assert (result.agent_scores["security"], other.agent_scores["security"]) == (8.0, 5.0)
+    assert result.consensus_score == pytest.approx(sum(result.agent_scores.values()) / 4)
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from kit.patience import LONG, hear_out, until
+from kit.patience import LONG, until, without_patience
 from memfs.errors import SettingInvalid
 from memfs.model import MemoryItem
 from memfs.recall.review import Review
@@ -92,7 +92,7 @@ def test_one_that_fails_is_left_out_and_named() -> None:
 
 def test_one_that_is_late_is_left_out_and_named(never: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer comes within the limit, without the late one (C3)."""
-    hear_out(monkeypatch, "slow")
+    without_patience(monkeypatch, "slow")
     verdict = Review([Judge("slow", never.wait), Judge("a", lambda: Score(7))], seconds=0.1).storage(ITEM)
     assert verdict.agent_scores == {"a": 7.0}
     assert verdict.absent == {"slow": "it gave no answer within 0.1 s"}
@@ -116,7 +116,7 @@ def test_one_that_answers_late_is_asked_again(never: threading.Event) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "score", "told"),
+    ("answer", "score", "reason"),
     [
         (Score(10, " a  reason\n"), 10.0, ""),
         ((3, "why"), 3.0, ""),
@@ -129,11 +129,11 @@ def test_one_that_answers_late_is_asked_again(never: threading.Event) -> None:
         ("9", None, "its answer is no score: '9'"),
     ],
 )
-def test_what_counts_as_a_score(answer: object, score: float | None, told: str) -> None:
+def test_what_counts_as_a_score(answer: object, score: float | None, reason: str) -> None:
     """A number on the scale counts, with or without a reason; anything else leaves its reviewer out."""
     verdict = Review([Judge("a", lambda: answer)]).storage(ITEM)
     assert verdict.agent_scores == ({} if score is None else {"a": score})
-    assert verdict.absent == ({"a": told} if told else {})
+    assert verdict.absent == ({"a": reason} if reason else {})
     assert verdict.consensus_score == (score or 0.0)
 
 
@@ -146,17 +146,17 @@ def test_relevance_is_the_mean_of_all_that_judge_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scores", "told"),
+    ("scores", "reason"),
     [
         ([Score(1)], "it did not give one score for each of 2 memories"),
         (None, "it did not give one score for each of 2 memories"),
         ([Score(1), Score(2)], "its score 2 is not from 0 to 1"),
     ],
 )
-def test_a_model_that_answers_wrongly_is_left_out(scores: object, told: str) -> None:
+def test_a_model_that_answers_wrongly_is_left_out(scores: object, reason: str) -> None:
     """Too few scores, none, or one off the scale: the others' word stands, and it is named."""
     result = Review([Model(scores), Judge("a", lambda: Score(0.5))]).relevance_result([ITEM, ITEM], "q")
-    assert (result.scores, result.absent) == ((0.5, 0.5), {"model": told})
+    assert (result.scores, result.absent) == ((0.5, 0.5), {"model": reason})
 
 
 def test_nobody_to_ask_gives_zero() -> None:

@@ -28,7 +28,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 WORDS = {"violin": 1.0, "gut": 3.0}, TermStatistics(passages=9, average_length=3.0, frequencies={"violin": 2, "gut": 2})
 
 
-def said(name: str, similarity: float, sequence: int | None, session: str = "s", **more: object) -> Candidate:
+def candidate_at(name: str, similarity: float, sequence: int | None, session: str = "s", **more: object) -> Candidate:
     """A candidate with a place in a talk."""
     fields = {"type": "conversation", "time": micros(NOW), "path": f"{name}.yaml", "session": session, **more}
     return Candidate(id=name, similarity=similarity, sequence=sequence, **fields)  # type: ignore[arg-type]
@@ -41,12 +41,12 @@ def nobody(places: object) -> list[Candidate]:
 
 def test_neighbours_lend_most_to_the_one_after() -> None:
     """The item after a match gains the most, those around it less, those further away nothing."""
-    beside = {number: said(f"n{number}", 0.0, number) for number in range(10)}
+    beside = {number: candidate_at(f"n{number}", 0.0, number) for number in range(10)}
 
     def look_up(places: object) -> list[Candidate]:
         return [beside[place] for _, place in places]  # type: ignore[attr-defined]
 
-    together = with_neighbours([said("hit", 2.0, 5)], look_up)
+    together = with_neighbours([candidate_at("hit", 2.0, 5)], look_up)
     gained = {one.sequence: shares.neighbours for one, shares in together}
     assert gained == {5: 0.0, **{5 + step: share * 2.0 for step, share in LENT.items()}}
     assert max(LENT, key=lambda step: LENT[step]) == 1
@@ -54,7 +54,7 @@ def test_neighbours_lend_most_to_the_one_after() -> None:
 
 def test_a_session_lends_to_its_items_in_proportion_to_its_best() -> None:
     """Each further match of a session counts less; another session's items gain nothing from it."""
-    found = [said("a", 3.0, 1), said("b", 2.0, 50), said("c", 1.0, 1, session="other")]
+    found = [candidate_at("a", 3.0, 1), candidate_at("b", 2.0, 50), candidate_at("c", 1.0, 1, session="other")]
     shares = {one.id: share.session for one, share in with_neighbours(found, nobody)}
     assert shares["a"] == shares["b"] == pytest.approx(SESSION_SHARE * (3.0 + 0.6 * 2.0))
     assert shares["c"] == pytest.approx(SESSION_SHARE * 1.0)
@@ -62,7 +62,7 @@ def test_a_session_lends_to_its_items_in_proportion_to_its_best() -> None:
 
 def test_an_answer_of_an_assistant_lends_to_what_was_asked() -> None:
     """In a transcript the person's words before an assistant's matching answer gain half of its score."""
-    found = [said("answer", 2.0, 2, role="assistant"), said("asked", 1.0, 1, role="user")]
+    found = [candidate_at("answer", 2.0, 2, role="assistant"), candidate_at("asked", 1.0, 1, role="user")]
     shares = {one.id: share.neighbours for one, share in with_neighbours(found, nobody)}
     assert shares["asked"] == pytest.approx(LENT_BY_ANSWER * 2.0)
 
@@ -73,7 +73,7 @@ def test_items_without_a_place_gain_nothing() -> None:
     def never(places: object) -> list[Candidate]:
         raise AssertionError("nothing stands beside")
 
-    together = with_neighbours([said("a", 3.0, None), said("b", 2.0, None)], never)
+    together = with_neighbours([candidate_at("a", 3.0, None), candidate_at("b", 2.0, None)], never)
     assert [(share.neighbours, share.session) for _, share in together] == [(0.0, 0.0), (0.0, 0.0)]
 
 
@@ -97,7 +97,7 @@ def test_each_factor_says_what_it_is_for(
     question: str, candidate: dict[str, object], factor: str, larger: bool | None
 ) -> None:
     """A factor raises, lowers, or leaves the score; where it leaves it, the explanation does not name it."""
-    one = said("one", 1.0, candidate.pop("sequence", 1), **candidate)  # type: ignore[arg-type]
+    one = candidate_at("one", 1.0, candidate.pop("sequence", 1), **candidate)  # type: ignore[arg-type]
     ranking = Ranking(Query(text=question), PRESETS["default"], NOW)
     points, reasons = ranking.ranked([RankCandidate(one)])[0].score, ranking.reasons(RankCandidate(one))
     assert (factor in reasons) == (larger is not None)
@@ -140,11 +140,11 @@ def test_the_first_question_after_a_talk_came_is_answered_as_the_next_one(opened
 def test_a_turn_counts_for_what_is_said_within_four_turns_of_it() -> None:
     """All of a question is said around one of two turns with the same word; what is out of a talk counts fully."""
     found = [
-        said("both", 1.0, 4, held=frozenset({"violin"})),
-        said("other", 1.0, 8, held=frozenset({"gut"})),
-        said("alone", 1.0, 4, session="t", held=frozenset({"violin"})),
-        said("far", 1.0, 40, session="t"),
-        said("fact", 1.0, None, session=""),
+        candidate_at("both", 1.0, 4, held=frozenset({"violin"})),
+        candidate_at("other", 1.0, 8, held=frozenset({"gut"})),
+        candidate_at("alone", 1.0, 4, session="t", held=frozenset({"violin"})),
+        candidate_at("far", 1.0, 40, session="t"),
+        candidate_at("fact", 1.0, None, session=""),
     ]
     covered = {row.candidate.id: row.covered for row in with_coverage([RankCandidate(one) for one in found], WORDS)}
     assert covered["both"] == covered["other"] == covered["fact"] == 1.0
@@ -155,8 +155,8 @@ def test_a_turn_counts_for_what_is_said_within_four_turns_of_it() -> None:
 def test_a_talk_with_an_assistant_is_covered_alike() -> None:
     """Its turns are long and say the question again: what is said around a turn tells nothing."""
     found = [
-        said("a", 1.0, 1, held=frozenset({"violin"})),
-        said("b", 1.0, 9, role="assistant", held=frozenset({"gut"})),
+        candidate_at("a", 1.0, 1, held=frozenset({"violin"})),
+        candidate_at("b", 1.0, 9, role="assistant", held=frozenset({"gut"})),
     ]
     assert [row.covered for row in with_coverage([RankCandidate(one) for one in found], WORDS)] == [1.0, 1.0]
 

@@ -28,8 +28,8 @@ MOST, LEAST = 1.5, 0.66
 
 def row(way: str, *ids: str, at: float = 0, agent: str = "scout", session: str = "s", **more: Any) -> AccessRecord:
     """A line of the record, so many minutes after noon."""
-    told = AccessRecord(NOON + timedelta(minutes=at), way, "mcp", agent, session, ids)
-    return told._replace(**more)
+    record = AccessRecord(NOON + timedelta(minutes=at), way, "mcp", agent, session, ids)
+    return record._replace(**more)
 
 
 def answers(number: int, opened: str, agent: str = "scout", beside: str = "other") -> Iterator[AccessRecord]:
@@ -57,7 +57,7 @@ def test_nothing_is_learned_or_noted_unless_it_is_asked_for(opened: Opened) -> N
 
 # -- what counts as use -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("told", "mark"),
+    ("rows", "mark"),
     [
         ([row("read", "b", at=1)], 1),
         ([row("read", "b", at=61)], 0),
@@ -73,10 +73,10 @@ def test_nothing_is_learned_or_noted_unless_it_is_asked_for(opened: Opened) -> N
         ([row("helped", "z", at=1)], 0),
     ],
 )
-def test_what_happens_to_a_hit_tells_whether_it_was_used(told: Sequence[AccessRecord], mark: int) -> None:
+def test_what_happens_to_a_hit_tells_whether_it_was_used(rows: Sequence[AccessRecord], mark: int) -> None:
     """It was, if the same agent opened it within an hour, or somebody corrected or praised it within a day."""
     before = row("recall", "c", "d"), row("helped", "c"), row("helped", "d")
-    found = learned([*before, row("recall", "a", "b"), *told])
+    found = learned([*before, row("recall", "a", "b"), *rows])
     assert found.answers == 1 + abs(mark)
     moved = found.items.get("b", 0.0) - found.items.get("a", 0.0)
     assert (moved > 0) - (moved < 0) == mark
@@ -133,18 +133,18 @@ def test_the_score_that_was_learned_from_counts_without_what_was_learned() -> No
 
 names = st.sampled_from(["a", "b", "c"])
 values = st.floats(allow_nan=True, allow_infinity=True) | st.floats(-2, 2)
-told = st.dictionaries(
+factors = st.dictionaries(
     st.sampled_from(["score", "text", "neighbours", "session", "when", "recency", "learned"]), values
 )
 lines = st.builds(
     lambda way, ids, reasons: row(way, *ids, reasons=reasons),
     st.sampled_from(["recall", "read", HELPED, REFUSED]),
     st.lists(names, min_size=1, max_size=3, unique=True),
-    st.dictionaries(names, told),
+    st.dictionaries(names, factors),
 )
 
 
-@given(st.lists(lines, max_size=20), names, told)
+@given(st.lists(lines, max_size=20), names, factors)
 def test_no_record_leads_out_of_the_bounds(rows: list[AccessRecord], name: str, reasons: Mapping[str, float]) -> None:
     """Whatever stands in a record, and whatever makes a score, it is changed by a half more or a third less at most."""
     assert LEAST < learned(rows).factor(name, reasons) < MOST

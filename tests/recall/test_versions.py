@@ -197,9 +197,9 @@ def test_why_not_says_of_what_it_is_an_earlier_version(opened: Opened) -> None:
     old, new = item("old", "The limit is 5 requests"), item("new", "The limit is 9 requests", NEW)
     query = Query(text="limit requests", deduplicate=True)
     asked(workspace, "limit", old, new)
-    told = workspace.why_not("old", query)
-    assert (told.reason, told.repeats) == ("version", "new")
-    assert told.explanation == "it is an earlier version of the hit new"
+    answer = workspace.why_not("old", query)
+    assert (answer.reason, answer.repeats) == ("version", "new")
+    assert answer.explanation == "it is an earlier version of the hit new"
 
 
 @pytest.mark.parametrize("question", ["limit 5 requests", "limit 9 requests"])
@@ -211,8 +211,8 @@ def test_what_repeats_an_earlier_version_is_one_too(opened: Opened, question: st
         workspace, question, item("a", text), item("b", f"{text}!"), item("new", "The limit is 9 requests", NEW)
     )
     assert list(shown(answer)) == ["new"]
-    told = {name: workspace.why_not(name, answer.query) for name in ("a", "b")}
-    assert {(one.reason, one.repeats) for one in told.values()} == {("version", "new")}
+    reasons = {name: workspace.why_not(name, answer.query) for name in ("a", "b")}
+    assert {(one.reason, one.repeats) for one in reasons.values()} == {("version", "new")}
     assert set(answer.duplicates.values()) <= {"new"}
 
 

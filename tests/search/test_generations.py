@@ -122,8 +122,8 @@ def test_a_process_killed_while_folding_loses_nothing_it_had_folded(
             except subprocess.TimeoutExpired:
                 process.kill()
             process.wait()
-            said = [int(line) for line in lines.read().split()]
-        done = max([done + 1, *said])
+            numbers = [int(line) for line in lines.read().split()]
+        done = max([done + 1, *numbers])
         index = opened()
         assert len(index.base_stamps()) >= done
         assert len(ids(index)) == len(index.base_stamps())

@@ -208,20 +208,20 @@ def test_removing_what_was_only_fresh_leaves_no_trace(opened: Opened) -> None:
 @pytest.mark.parametrize("name", ["none", "type and dates", "all of two tags", "folder", "everything at once"])
 def test_base_and_overlay_together_find_what_brute_force_finds(opened: Opened, name: str) -> None:
     """Whatever part of a random history lies in base and overlay, hits and listings are those of the files."""
-    chance = random.Random(9)
+    rng = random.Random(9)
     index = opened()
     truth: dict[str, MemoryItem] = {}
     for step in range(8):
-        for fresh in chance.sample(corpus(150, step), k=25):
+        for fresh in rng.sample(corpus(150, step), k=25):
             truth = {path: one for path, one in truth.items() if one.id != fresh.id}
             index.update(pairs(fresh), [entry for entry in index.stamps() if entry.endswith(f"/{fresh.id}.yaml")])
             truth[fresh.path] = fresh
-        for path in chance.sample(sorted(truth), k=3):
+        for path in rng.sample(sorted(truth), k=3):
             del truth[path]
             index.update([], [path])
         if step % 4 == 2:
             assert index.fold()
-        text = " ".join(chance.choices(WORDS, k=2))
+        text = " ".join(rng.choices(WORDS, k=2))
         query = Query(text=text, limit=1000, **FILTERS[name])  # type: ignore[arg-type]
         assert {hit.id for hit in index.search(query)} == {key for key, _ in brute_force(truth.values(), query)}
         listing = Query(limit=20, **FILTERS[name])  # type: ignore[arg-type]
@@ -264,7 +264,7 @@ def test_stamps_vouch_without_being_made(opened: Opened) -> None:
 
 def test_a_view_of_the_stamps_stays_as_it_was(opened: Opened) -> None:
     """What ``stamps()`` gave says what it said, in every way of asking, while items come, change, move and go."""
-    chance = random.Random(4)
+    rng = random.Random(4)
     index = opened()
     index.rebuild(pairs(*[item(f"item-{number}", "alpha") for number in range(8)]))
     index.update(pairs(item("fresh", "alpha")), [item("item-7").path])
@@ -273,8 +273,8 @@ def test_a_view_of_the_stamps_stays_as_it_was(opened: Opened) -> None:
     for step in range(120):
         view = index.stamps()
         views = [*views[-3:], (view, dict(view.items()))]
-        name = chance.choice(names)
-        if chance.random() < 0.4:
+        name = rng.choice(names)
+        if rng.random() < 0.4:
             index.update([], [item(name).path])
         else:
             index.update(pairs(item(name, "beta"), checked=NOW + step))
@@ -460,18 +460,18 @@ class TestStored:
         """A child forked during a fold shares the lock's open file; the next fold need not wait for its end."""
         index = opened()
         index.update(pairs(item("one", "alpha")))
-        told, tell = os.pipe()
+        reading, writing = os.pipe()
         with index._generations.lock() as held:
             assert held
             child = os.fork()
             if child == 0:
-                os.close(tell)
-                os.read(told, 1)
+                os.close(writing)
+                os.read(reading, 1)
                 os._exit(0)
         assert index.fold()
-        os.close(tell)
+        os.close(writing)
         os.waitpid(child, 0)
-        os.close(told)
+        os.close(reading)
 
     def test_reload_keeps_a_later_removal(self, opened: Opened) -> None:
         """A path this process saw vanish stays hidden although another process's base still has it."""
@@ -633,16 +633,16 @@ class TestStored:
         shutil.rmtree(folder)
         index.fold()
         for _ in range(2):
-            told: list[bool] = []
+            answers: list[bool] = []
 
-            def search(told: list[bool] = told) -> None:
+            def search(answers: list[bool] = answers) -> None:
                 with contextlib.suppress(IndexUnavailable):
-                    told.append(len(ids(index, "alpha")) == 1)
+                    answers.append(len(ids(index, "alpha")) == 1)
 
             thread = threading.Thread(target=search)
             thread.start()
             thread.join()
-            assert told == []
+            assert answers == []
         with pytest.raises(IndexUnavailable):
             index.search(Query(text="alpha"))
         index.update(pairs(item("one", "alpha")))
@@ -668,7 +668,7 @@ class TestStored:
     @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
     def test_row_28_damage_inside_the_files_is_never_an_answer(self, opened: Opened, folder: Path) -> None:
         """Bytes that change between the check and the search make the same error, whatever they break."""
-        chance = random.Random(5)
+        rng = random.Random(5)
         index = opened()
         index.rebuild(pairs(*corpus(30)))
         index.close()
@@ -681,7 +681,7 @@ class TestStored:
             stamps = index.base_stamps()
             for path in (folder / "gen-1" / "engine").iterdir():
                 data = bytearray(path.read_bytes())
-                for place in chance.choices(range(len(data)), k=40):
+                for place in rng.choices(range(len(data)), k=40):
                     data[place] = 0
                 path.write_bytes(bytes(data))
             with contextlib.suppress(IndexUnavailable):

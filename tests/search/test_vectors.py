@@ -97,17 +97,17 @@ def test_a_vector_that_does_not_fit_is_refused(store: VectorStore) -> None:
 
 def test_it_finds_what_looking_at_every_vector_finds(store: VectorStore) -> None:
     """Through additions, changes and removals in any order (M5)."""
-    chance = random.Random(4)
+    rng = random.Random(4)
     known: dict[str, list[float]] = {}
     for step in range(300):
-        key = f"k{chance.randrange(180)}"
-        if chance.random() < 0.3:
+        key = f"k{rng.randrange(180)}"
+        if rng.random() < 0.3:
             assert store.delete(key) == (known.pop(key, None) is not None)
         else:
-            known[key] = [chance.gauss(0, 1) for _ in range(8)]
+            known[key] = [rng.gauss(0, 1) for _ in range(8)]
             store.store(key, known[key])
         if step % 60 == 59:
-            asked = [chance.gauss(0, 1) for _ in range(8)]
+            asked = [rng.gauss(0, 1) for _ in range(8)]
             expected = sorted(
                 (-sum(a * b for a, b in zip(asked, one, strict=True)) / size(asked) / size(one), key)
                 for key, one in known.items()
@@ -125,9 +125,9 @@ def brief_store(vectors: Mapping[str, list[float]]) -> VectorStore:
 
 def test_a_brief_store_finds_nearly_what_the_other_finds(store: VectorStore) -> None:
     """Among so many that most are passed over by their signs, after changes and removals, and but for some."""
-    chance = random.Random(7)
-    middles = [[chance.gauss(0, 1) for _ in range(64)] for _ in range(40)]
-    known = {f"k{place}": [m + chance.gauss(0, 1) for m in middles[place % 40]] for place in range(1_500)}
+    rng = random.Random(7)
+    middles = [[rng.gauss(0, 1) for _ in range(64)] for _ in range(40)]
+    known = {f"k{place}": [m + rng.gauss(0, 1) for m in middles[place % 40]] for place in range(1_500)}
     brief = brief_store(known)
     for place in range(0, 1_500, 50):
         brief.delete(f"k{place}")

@@ -21,15 +21,17 @@ def _event(name: str, minutes: float = 0, **fields: Any) -> SessionEvent:
     return SessionEvent(name, session="s1", moment=moment, cwd="/w", fields=fields)
 
 
-def _heard(*events: SessionEvent, notes: SessionNotes | None = None, warned: tuple[str, ...] = ()) -> ExtractedMemories:
+def _extracted(
+    *events: SessionEvent, notes: SessionNotes | None = None, warned: tuple[str, ...] = ()
+) -> ExtractedMemories:
     waiting = [PendingEvent(event, f"{number:016}", number + 1) for number, event in enumerate(events)]
     return extract_memories(waiting, notes or SessionNotes(), Path("/w"), lambda _: warned)
 
 
 def _todo_write(now: dict[str, str], before: dict[str, str], minutes: float = 0) -> SessionEvent:
     old, new = ([{"content": text, "status": stage} for text, stage in rows.items()] for rows in (before, now))
-    told = {"oldTodos": old, "newTodos": new}
-    return _event("PostToolUse", minutes, tool_name="TodoWrite", tool_input={"todos": new}, tool_response=told)
+    response = {"oldTodos": old, "newTodos": new}
+    return _event("PostToolUse", minutes, tool_name="TodoWrite", tool_input={"todos": new}, tool_response=response)
 
 
 def test_a_todo_that_was_completed_before_is_not_completed_again() -> None:
@@ -76,11 +78,11 @@ def test_a_todo_in_progress_keeps_when_it_began() -> None:
 
 def test_a_task_says_what_else_was_reported_and_by_whom() -> None:
     """TaskCompleted's description and teammate are in the memory (C6)."""
-    told = {"task_id": "3", "task_subject": "Tag the release", "task_description": "As v2.0, signed"}
-    [item] = _heard(_event("TaskCompleted", teammate_name="shipper\nx", **told)).done.values()
+    task = {"task_id": "3", "task_subject": "Tag the release", "task_description": "As v2.0, signed"}
+    [item] = _extracted(_event("TaskCompleted", teammate_name="shipper\nx", **task)).done.values()
     assert item.content == "Tag the release\nAs v2.0, signed"
     assert item.origin.agent == "shipper x"
-    [plain] = _heard(_event("TaskCompleted", **{**told, "task_description": "tag the  release"})).done.values()
+    [plain] = _extracted(_event("TaskCompleted", **{**task, "task_description": "tag the  release"})).done.values()
     assert (plain.content, plain.origin.agent) == ("Tag the release", "claude-code")
 
 
@@ -88,9 +90,11 @@ def test_two_prompts_of_one_turn_are_two() -> None:
     """``prompt_id`` goes with all events until the next prompt is answered: another text is another prompt (C6)."""
     first, second = ("Why is the export of large files slow?", "And which of the importers reads it again?")
     ids = {"prompt_id": "0ae70ddd"}
-    told = _heard(*(_event("UserPromptSubmit", 0.05 * n, prompt=text, **ids) for n, text in enumerate((first, second))))
-    assert sorted(item.content for item in told.items.values()) == sorted((first, second))
-    twice = _heard(*(_event("UserPromptSubmit", 0.05 * n, prompt=first, **ids) for n in range(2)))
+    extracted = _extracted(
+        *(_event("UserPromptSubmit", 0.05 * n, prompt=text, **ids) for n, text in enumerate((first, second)))
+    )
+    assert sorted(item.content for item in extracted.items.values()) == sorted((first, second))
+    twice = _extracted(*(_event("UserPromptSubmit", 0.05 * n, prompt=first, **ids) for n in range(2)))
     assert len(twice.items) == 1
 
 
@@ -128,15 +132,15 @@ def test_what_a_person_stopped_after_a_failure_is_no_success() -> None:
     """A step that failed and was then stopped or forbidden has not been shown to work (P4)."""
     failed = _bash("make deploy", 0, "Exit code 2\nno such region")
     stopped = _bash("make deploy", 1, "The user doesn't want to proceed with this tool use.")
-    assert [one.outcome.value for one in _heard(failed, stopped).episodes] == ["failure"]
-    assert _heard(stopped, warned=("rule-1",)).episodes == []
-    assert [one.outcome.value for one in _heard(failed, _bash("make deploy", 1)).episodes] == ["failure", "success"]
+    assert [one.outcome.value for one in _extracted(failed, stopped).episodes] == ["failure"]
+    assert _extracted(stopped, warned=("rule-1",)).episodes == []
+    assert [one.outcome.value for one in _extracted(failed, _bash("make deploy", 1)).episodes] == ["failure", "success"]
 
 
 def test_a_failure_that_changes_is_reported_again() -> None:
     """The same thing that fails in another way teaches something else; in the same way it does not (P4)."""
     errors = ("Exit code 1\nno such file", "Exit code 1\nno such file", "Exit code 1\npermission denied")
-    found = _heard(*(_bash("make", number, error) for number, error in enumerate(errors))).episodes
+    found = _extracted(*(_bash("make", number, error) for number, error in enumerate(errors))).episodes
     assert [one.error_message.splitlines()[-1] for one in found] == ["no such file", "permission denied"]
 
 
@@ -144,7 +148,7 @@ def test_a_session_gives_a_bounded_number_of_episodes() -> None:
     """An agent that fails all day fills no memory (C6)."""
     notes = SessionNotes()
     for begin in (0, 60):
-        _heard(
+        _extracted(
             *(_bash(f"make target-{begin + n}", begin + n, f"Exit code 2\nerror {n}") for n in range(60)), notes=notes
         )
     assert notes.episodes == 100
@@ -155,43 +159,43 @@ def test_the_steps_of_a_task_are_few_and_each_once() -> None:
     commands = [f"make part-{number}" for number in range(15)]
     steps = [_bash(command, number) for number, command in enumerate([*commands, commands[-1]])]
     done = [_event("TaskCompleted", 30 + n, task_id=str(n), task_subject=f"Build all of it {n}") for n in range(2)]
-    first, second = _heard(*steps, *done).done.values()
+    first, second = _extracted(*steps, *done).done.values()
     assert first.content.split("\n")[1:] == ["Steps:", *(f"{n}. make part-{n + 2}" for n in range(1, 13))]
     assert second.content == "Build all of it 1"
 
 
 def test_two_subagents_may_say_the_same_at_once() -> None:
     """What is said twice is said by one agent: another's same words are its own (C6)."""
-    said = "The root cause was a missing await in `auth.py`."
+    message = "The root cause was a missing await in `auth.py`."
     notes = SessionNotes()
     for agent in ("reviewer", "tester", "tester"):
-        _heard(_event("SubagentStop", agent_type=agent, last_assistant_message=said), notes=notes)
+        _extracted(_event("SubagentStop", agent_type=agent, last_assistant_message=message), notes=notes)
     assert len(notes.seen) == 2
 
 
 def test_a_session_that_goes_on_has_not_ended() -> None:
     """Who resumes an ended session works on: the next drain must not consolidate it (C7)."""
     notes = SessionNotes()
-    _heard(_event("SessionEnd", reason="other"), notes=notes)
+    _extracted(_event("SessionEnd", reason="other"), notes=notes)
     assert notes.ended
-    _heard(_event("UserPromptSubmit", 5, prompt="Where is the retry logic of the uploader?"), notes=notes)
+    _extracted(_event("UserPromptSubmit", 5, prompt="Where is the retry logic of the uploader?"), notes=notes)
     assert not notes.ended
 
 
 def test_another_programs_prompt_corrects_nobody() -> None:
     """What the SDK sends (source sdk) is remembered with trust agent, and is no wish of a person (P4)."""
     text = "Always use tabs for indentation. Why does the retry test fail?"
-    told = _heard(_event("UserPromptSubmit", prompt=text, source="sdk"))
-    assert told.corrections == []
-    assert [item.trust for item in told.items.values()] == ["agent"]
-    assert len(_heard(_event("UserPromptSubmit", prompt=text, source="user")).corrections) == 1
+    extracted = _extracted(_event("UserPromptSubmit", prompt=text, source="sdk"))
+    assert extracted.corrections == []
+    assert [item.trust for item in extracted.items.values()] == ["agent"]
+    assert len(_extracted(_event("UserPromptSubmit", prompt=text, source="user")).corrections) == 1
 
 
 def test_a_long_prompt_is_meant_where_it_says_so() -> None:
     """Of a long message the intention is the sentences that tell it, and their words give the priority (C6)."""
     plan = "We need to rotate the signing keys."
     text = f"This is urgent. {'The parser is slow and reads each file twice. ' * 12}{plan} {'It is all in Go. ' * 10}"
-    items = _heard(_event("UserPromptSubmit", prompt=text)).items.values()
+    items = _extracted(_event("UserPromptSubmit", prompt=text)).items.values()
     [meant] = [item for item in items if item.type == "prospective"]
     assert (meant.content, meant.metadata["priority"]) == (plan, "medium")
 
@@ -199,7 +203,7 @@ def test_a_long_prompt_is_meant_where_it_says_so() -> None:
 @pytest.mark.parametrize("prompt", ["I plan to split the worker", "We are planning to drop Python 3.10 support"])
 def test_a_plan_is_meant(prompt: str) -> None:
     """``plan to`` is one of the words of the seed (C6)."""
-    kinds = sorted(item.type for item in _heard(_event("UserPromptSubmit", prompt=prompt)).items.values())
+    kinds = sorted(item.type for item in _extracted(_event("UserPromptSubmit", prompt=prompt)).items.values())
     assert kinds == ["prospective", "working"]
 
 

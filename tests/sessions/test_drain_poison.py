@@ -22,7 +22,7 @@ SECRET = "sk-ant-api03-" + "Zx9" * 31 + "AA"
 DECIDED = "We decided to use PostgreSQL for the ledger because it has transactions."
 
 
-def tell(workspace: Workspace, event: str, session: str = "s1", **fields: Any) -> None:
+def spool_event(workspace: Workspace, event: str, session: str = "s1", **fields: Any) -> None:
     """Keep an event, as a hook does."""
     Spool(workspace.repository.state).append(bounded(SessionEvent(event, session, fields=fields)))
 
@@ -41,14 +41,14 @@ def holding(workspace: Workspace, text: str) -> list[Path]:
 def test_a_secret_that_would_name_a_file_holds_nothing_up(opened: Opener) -> None:
     """An episode's id follows from what was done; a key in a command is not in it, and nothing waits for ever."""
     workspace = opened()
-    tell(
+    spool_event(
         workspace,
         "PostToolUseFailure",
         tool_name="Bash",
         tool_input={"command": f"deploy {SECRET}"},
         error="Exit code 2",
     )
-    tell(workspace, "Stop", last_assistant_message=DECIDED)
+    spool_event(workspace, "Stop", last_assistant_message=DECIDED)
     done = Drain(workspace).run()
     assert (done.events, done.left) == (2, 0)
     assert DECIDED in contents(workspace, "episodic")
@@ -60,11 +60,11 @@ def test_the_notes_of_a_session_hold_no_secret(opened: Opener) -> None:
     workspace = opened()
     answer = {"task": {"id": "1", "subject": f"Rotate {SECRET} today"}}
     given = {"subject": f"Rotate {SECRET} today"}
-    tell(workspace, "PostToolUse", tool_name="TaskCreate", tool_input=given, tool_response=answer)
-    tell(workspace, "PostToolUse", tool_name="TaskUpdate", tool_input={"taskId": "1", "status": "in_progress"})
+    spool_event(workspace, "PostToolUse", tool_name="TaskCreate", tool_input=given, tool_response=answer)
+    spool_event(workspace, "PostToolUse", tool_name="TaskUpdate", tool_input={"taskId": "1", "status": "in_progress"})
     assert Drain(workspace).run().left == 0
     assert holding(workspace, SECRET) == []
-    tell(workspace, "PostToolUse", tool_name="TaskUpdate", tool_input={"taskId": "1", "status": "completed"})
+    spool_event(workspace, "PostToolUse", tool_name="TaskUpdate", tool_input={"taskId": "1", "status": "completed"})
     Drain(workspace).run()
     assert len(contents(workspace, "procedural")) == 1
     assert holding(workspace, SECRET) == []
@@ -73,7 +73,7 @@ def test_the_notes_of_a_session_hold_no_secret(opened: Opener) -> None:
 def test_what_a_killed_drain_left_is_removed(opened: Opener) -> None:
     """A rest of the spool that was being written when a drain was killed may hold what is refused since."""
     workspace = opened()
-    tell(workspace, "Stop", last_assistant_message=DECIDED)
+    spool_event(workspace, "Stop", last_assistant_message=DECIDED)
     ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
     ended.wait()
     rest = Spool(workspace.repository.state).folder / f".s1.jsonl.{ended.pid}.tmp"
@@ -88,10 +88,12 @@ def test_one_unfit_event_is_taken_out_and_the_others_are_stored(
 ) -> None:
     """What cannot be stored is dropped at once, and no session waits behind it."""
     workspace = opened()
-    tell(workspace, "Stop", last_assistant_message=DECIDED)
-    tell(workspace, "TaskCompleted", task_subject=f"Unfit {secret}")
-    tell(workspace, "Stop", last_assistant_message="We decided to use Redis for the queue because it is fast.")
-    tell(workspace, "Stop", "s2", last_assistant_message="We decided to use Kafka for the log because it keeps order.")
+    spool_event(workspace, "Stop", last_assistant_message=DECIDED)
+    spool_event(workspace, "TaskCompleted", task_subject=f"Unfit {secret}")
+    spool_event(workspace, "Stop", last_assistant_message="We decided to use Redis for the queue because it is fast.")
+    spool_event(
+        workspace, "Stop", "s2", last_assistant_message="We decided to use Kafka for the log because it keeps order."
+    )
     whole = extract.completed
 
     def refusing(event: SessionEvent, notes: Any) -> Any:
@@ -112,6 +114,8 @@ def test_one_name_for_two_uses_of_a_tool_hides_neither(opened: Opener) -> None:
     workspace = opened()
     for name in ("lint", "build"):
         given = {"command": f"make {name}"}
-        tell(workspace, "PostToolUseFailure", tool_name="Bash", tool_input=given, error="Exit code 2", tool_use_id="t1")
+        spool_event(
+            workspace, "PostToolUseFailure", tool_name="Bash", tool_input=given, error="Exit code 2", tool_use_id="t1"
+        )
     Drain(workspace).run()
     assert len(contents(workspace, "episodic")) == 2

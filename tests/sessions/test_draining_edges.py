@@ -23,7 +23,7 @@ from memfs.workspace import Workspace
 Opener = Callable[..., Workspace]
 
 
-def _tell(workspace: Workspace, name: str, session: str = "s1", *, ago: float = 0, **fields: Any) -> None:
+def _spool_event(workspace: Workspace, name: str, session: str = "s1", *, ago: float = 0, **fields: Any) -> None:
     moment = format_time(datetime.now(UTC) - timedelta(hours=ago))
     Spool(workspace.repository.state).append(SessionEvent(name, session, moment, str(workspace.root), fields=fields))
 
@@ -35,7 +35,9 @@ def _kept(workspace: Workspace, kind: str) -> list[MemoryItem]:
 def test_a_silent_session_is_ended_by_another_that_starts(opened: Opener) -> None:
     """C7: its own drain does not end it, however late; a start ends it though all it told was taken long before."""
     workspace = opened()
-    _tell(workspace, "UserPromptSubmit", "dead", ago=13, prompt="Where is the migration of the orders described?")
+    _spool_event(
+        workspace, "UserPromptSubmit", "dead", ago=13, prompt="Where is the migration of the orders described?"
+    )
     done = Drain(workspace).run("dead")
     assert (done.events, done.consolidated) == (1, ())
     assert Drain(workspace).run("dead").consolidated == ()
@@ -48,7 +50,7 @@ def test_a_silent_session_is_ended_by_another_that_starts(opened: Opener) -> Non
 def test_what_was_taken_and_not_removed_is_not_taken_again(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """C6: killed between the notes and the removal, the next drain only removes."""
     workspace = opened()
-    _tell(workspace, "UserPromptSubmit", prompt="Which of the two queues is drained first?")
+    _spool_event(workspace, "UserPromptSubmit", prompt="Which of the two queues is drained first?")
     real = append_log.take_away
 
     def killed(*_: Any) -> None:
@@ -58,7 +60,7 @@ def test_what_was_taken_and_not_removed_is_not_taken_again(opened: Opener, monke
     with pytest.raises(KeyboardInterrupt):
         Drain(workspace).run("s1")
     monkeypatch.setattr(append_log, "take_away", real)
-    _tell(workspace, "UserPromptSubmit", prompt="And which of them is drained last?")
+    _spool_event(workspace, "UserPromptSubmit", prompt="And which of them is drained last?")
     assert Drain(workspace).run("s1").events == 1
     assert len(_kept(workspace, "working")) == 2
 
@@ -66,7 +68,7 @@ def test_what_was_taken_and_not_removed_is_not_taken_again(opened: Opener, monke
 def test_a_workspace_that_is_busy_costs_no_try(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """C6: what could not be stored for a lock or the disk waits, however often; only what kills drains is dropped."""
     workspace = opened()
-    _tell(workspace, "UserPromptSubmit", prompt="Which of the two queues is drained first?")
+    _spool_event(workspace, "UserPromptSubmit", prompt="Which of the two queues is drained first?")
 
     def busy(*_: Any) -> Any:
         raise LockTimeout("the store is busy", path="elsewhere", hint="wait")
@@ -86,7 +88,7 @@ def test_a_task_closes_what_was_meant_in_its_project_only(opened: Opener) -> Non
         text = "TODO: renew the certificate"
         workspace.store.put(MemoryItem(text, "prospective", id=name, context={"project": name}, status="pending"))
     workspace.store.put(MemoryItem("TODO: renew the certificate", "prospective", id="here", status="pending"))
-    _tell(workspace, "TaskCompleted", task_id="1", task_subject="Renew the certificate")
+    _spool_event(workspace, "TaskCompleted", task_id="1", task_subject="Renew the certificate")
     Drain(workspace).run("s1")
     assert {one.id for one in pending(workspace)} == {"shop", "blog"}
 
@@ -96,11 +98,11 @@ def test_a_report_closes_only_what_was_meant_before_it(opened: Opener) -> None:
     """C6: what somebody means after the agent has answered is still to be done."""
     workspace = opened()
     report = "I've added rate limiting to the login endpoint, five tries a minute."
-    _tell(workspace, "Stop", ago=2, last_assistant_message=report)
-    _tell(workspace, "UserPromptSubmit", ago=1, prompt="We need to add rate limiting to the login endpoint")
+    _spool_event(workspace, "Stop", ago=2, last_assistant_message=report)
+    _spool_event(workspace, "UserPromptSubmit", ago=1, prompt="We need to add rate limiting to the login endpoint")
     Drain(workspace).run("s1")
     assert len(pending(workspace)) == 1
-    _tell(workspace, "Stop", last_assistant_message=report)
+    _spool_event(workspace, "Stop", last_assistant_message=report)
     Drain(workspace).run("s1")
     assert pending(workspace) == ()
 
@@ -109,14 +111,14 @@ def test_a_report_closes_only_what_was_meant_before_it(opened: Opener) -> None:
 def test_the_same_intention_heard_twice_does_not_open_what_is_done(opened: Opener) -> None:
     """C6: an intention that was carried out is opened by who means it again, not by its own event."""
     workspace = opened()
-    _tell(workspace, "UserPromptSubmit", ago=3, prompt="Please, we need to pin the version of numpy")
+    _spool_event(workspace, "UserPromptSubmit", ago=3, prompt="Please, we need to pin the version of numpy")
     Drain(workspace).run("s1")
     [item] = _kept(workspace, "prospective")
     workspace.store.put(item.replace(status="done"), expected=item.sha256)
     moment = item.timestamp
     assert moment is not None
-    told = {"prompt": "Please, we need to pin the version of numpy"}
-    again = SessionEvent("UserPromptSubmit", "s1", format_time(moment), str(workspace.root), fields=told)
+    fields = {"prompt": "Please, we need to pin the version of numpy"}
+    again = SessionEvent("UserPromptSubmit", "s1", format_time(moment), str(workspace.root), fields=fields)
     spool = Spool(workspace.repository.state)
     (spool.folder / f"{file_name('s1')}{SUFFIX}").unlink()
     spool.append(again)
@@ -128,7 +130,9 @@ def test_a_step_with_a_secret_costs_the_steps_and_not_the_task(opened: Opener) -
     """C6: what a person typed in a task's steps may be refused; the task itself is remembered."""
     workspace = opened()
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    _tell(workspace, "TaskCompleted", task_id="1", task_subject="Reach the registry", steps=[f"export KEY={secret}"])
+    _spool_event(
+        workspace, "TaskCompleted", task_id="1", task_subject="Reach the registry", steps=[f"export KEY={secret}"]
+    )
     done = Drain(workspace).run("s1")
     assert [item.content for item in _kept(workspace, "procedural")] == ["Reach the registry"]
     assert any("github-token" in sentence for sentence in done.refused)
@@ -137,24 +141,24 @@ def test_a_step_with_a_secret_costs_the_steps_and_not_the_task(opened: Opener) -
 def test_those_who_learn_hear_of_what_a_session_told(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """M4, P4: a memory, an episode and a task each raise their occasion, a prompt none."""
     workspace = opened()
-    heard: list[str] = []
-    monkeypatch.setattr(workspace.behaviours, "fire", lambda name, *_: heard.append(name))
-    _tell(workspace, "UserPromptSubmit", prompt="Which of the two queues is drained first?")
+    fired: list[str] = []
+    monkeypatch.setattr(workspace.behaviours, "fire", lambda name, *_: fired.append(name))
+    _spool_event(workspace, "UserPromptSubmit", prompt="Which of the two queues is drained first?")
     Drain(workspace).run("s1")
-    assert heard == []
-    _tell(workspace, "TaskCompleted", task_id="1", task_subject="Fix the export")
-    _tell(
+    assert fired == []
+    _spool_event(workspace, "TaskCompleted", task_id="1", task_subject="Fix the export")
+    _spool_event(
         workspace, "PostToolUseFailure", tool_name="Bash", tool_input={"command": "make"}, error="Exit code 2\nno rule"
     )
     Drain(workspace).run("s1")
-    assert {"memory_stored", "episode_recorded", "task_completed"} <= set(heard)
+    assert {"memory_stored", "episode_recorded", "task_completed"} <= set(fired)
 
 
 @pytest.mark.usefixtures("private_memory")
 def test_an_edit_at_the_same_moment_is_kept(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """faults row 45: what a person saves between the look and the write is not written over: it is looked at again."""
     workspace = opened()
-    _tell(workspace, "UserPromptSubmit", prompt="We need to write a guide for the plugin interface")
+    _spool_event(workspace, "UserPromptSubmit", prompt="We need to write a guide for the plugin interface")
     Drain(workspace).run("s1")
     [item] = _kept(workspace, "prospective")
     path, real, edits = workspace.root / item.path, extract.mark_done, [1]
@@ -166,7 +170,7 @@ def test_an_edit_at_the_same_moment_is_kept(opened: Opener, monkeypatch: pytest.
         return real(known, by)
 
     monkeypatch.setattr(extract, "mark_done", edited)
-    _tell(workspace, "TaskCompleted", task_id="1", task_subject="Write guide for plugin interface")
+    _spool_event(workspace, "TaskCompleted", task_id="1", task_subject="Write guide for plugin interface")
     Drain(workspace).run("s1")
     workspace.store.refresh()
     [after] = _kept(workspace, "prospective")
@@ -177,8 +181,8 @@ def test_a_correction_with_a_secret_ends_no_drain(opened: Opener) -> None:
     """faults row 19: it is refused, named by its rule, and what else was said is remembered."""
     workspace = opened()
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    _tell(workspace, "UserPromptSubmit", prompt=f"Always use {secret} as the token.")
-    _tell(workspace, "UserPromptSubmit", prompt="Which of the two queues is drained first?")
+    _spool_event(workspace, "UserPromptSubmit", prompt=f"Always use {secret} as the token.")
+    _spool_event(workspace, "UserPromptSubmit", prompt="Which of the two queues is drained first?")
     done = Drain(workspace).run("s1")
     assert [sentence.partition(":")[0] for sentence in done.refused] == ["a correction was not stored"]
     assert "github-token" in done.refused[0]
@@ -189,10 +193,10 @@ def test_an_event_that_is_heard_again_counts_no_second_time(opened: Opener) -> N
     """C6: a task is done twice where two events say so, not where one is taken twice."""
     workspace = opened()
     spool = Spool(workspace.repository.state)
-    told = {"task_id": "1", "task_subject": "Fix the export"}
+    fields = {"task_id": "1", "task_subject": "Fix the export"}
     moment = format_time(datetime.now(UTC) - timedelta(hours=1))
     for later in (moment, moment, format_time(datetime.now(UTC))):
-        spool.append(SessionEvent("TaskCompleted", "s1", later, str(workspace.root), fields=told))
+        spool.append(SessionEvent("TaskCompleted", "s1", later, str(workspace.root), fields=fields))
         Drain(workspace).run("s1")
         (spool.folder / f"{file_name('s1')}{SUFFIX}").unlink()  # as after a resume, or somebody's broom
     [item] = _kept(workspace, "procedural")
@@ -203,8 +207,8 @@ def test_a_task_that_two_events_name_otherwise_is_one(opened: Opener) -> None:
     """C6: TaskUpdate and TaskCompleted tell of one task by its id, whatever each calls it."""
     workspace = opened()
     given = {"taskId": "4", "status": "completed", "subject": "Fix export"}
-    _tell(workspace, "PostToolUse", tool_name="TaskUpdate", tool_input=given, tool_response={"success": True})
-    _tell(workspace, "TaskCompleted", task_id="4", task_subject="Fix the export of large files")
+    _spool_event(workspace, "PostToolUse", tool_name="TaskUpdate", tool_input=given, tool_response={"success": True})
+    _spool_event(workspace, "TaskCompleted", task_id="4", task_subject="Fix the export of large files")
     Drain(workspace).run("s1")
     assert [item.content for item in _kept(workspace, "procedural")] == ["Fix export"]
 

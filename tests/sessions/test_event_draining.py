@@ -37,24 +37,26 @@ class Session:
         self.workspace, self.name, self.clock = workspace, name, _BEGAN
         self.spool = Spool(workspace.repository.state)
 
-    def tell(self, event: str, minutes: float = 1, **fields: Any) -> SessionEvent:
+    def send(self, event: str, minutes: float = 1, **fields: Any) -> SessionEvent:
         self.clock += timedelta(minutes=minutes)
-        told = bounded(SessionEvent(event, self.name, format_time(self.clock), str(self.workspace.root), fields=fields))
-        self.spool.append(told)
-        return told
+        event_record = bounded(
+            SessionEvent(event, self.name, format_time(self.clock), str(self.workspace.root), fields=fields)
+        )
+        self.spool.append(event_record)
+        return event_record
 
     def prompt(self, text: str, **fields: Any) -> None:
-        self.tell("UserPromptSubmit", prompt=text, **fields)
+        self.send("UserPromptSubmit", prompt=text, **fields)
 
     def todos(self, *rows: tuple[str, str], minutes: float = 1, **fields: Any) -> None:
         listed = [{"content": text, "status": stage, "activeForm": text} for text, stage in rows]
-        self.tell("PostToolUse", minutes, tool_name="TodoWrite", tool_input={"todos": listed}, **fields)
+        self.send("PostToolUse", minutes, tool_name="TodoWrite", tool_input={"todos": listed}, **fields)
 
     def bash(self, command: str, error: str = "") -> SessionEvent:
         given = {"tool_name": "Bash", "tool_input": {"command": command}}
         if error:
-            return self.tell("PostToolUseFailure", error=error, **given)
-        return self.tell("PostToolUse", tool_response={"stdout": "", "stderr": "", "interrupted": False}, **given)
+            return self.send("PostToolUseFailure", error=error, **given)
+        return self.send("PostToolUse", tool_response={"stdout": "", "stderr": "", "interrupted": False}, **given)
 
     def drain(self) -> DrainResult:
         return Drain(self.workspace).run(self.name)
@@ -134,7 +136,7 @@ def test_a_correction_becomes_a_preference_of_the_person(opened: Opener) -> None
 def test_an_event_told_by_two_hooks_is_heard_once(opened: Opener) -> None:
     """A program that runs the hooks of two settings files tells each event twice."""
     session = Session(opened())
-    event = session.tell("UserPromptSubmit", prompt="Why is the import of large files so slow?")
+    event = session.send("UserPromptSubmit", prompt="Why is the import of large files so slow?")
     session.spool.append(event)
     session.drain()
     assert len(session.items("working")) == 1
@@ -154,8 +156,8 @@ def test_where_others_read_what_quotes_a_person_is_suggested(opened: Opener) -> 
     session.prompt("remember: deploys need two people")
     session.prompt("The exporter lives in services/export.")
     session.drain()
-    session.tell("Stop", last_assistant_message=f"We decided to wait, as you said: {plan[:-1]} if at all.")
-    session.tell("Stop", last_assistant_message="We decided to round totals half to even.")
+    session.send("Stop", last_assistant_message=f"We decided to wait, as you said: {plan[:-1]} if at all.")
+    session.send("Stop", last_assistant_message="We decided to round totals half to even.")
     session.drain()
     assert session.items("prospective") == session.items("semantic") == []
     assert [item.content for item in session.items("episodic")] == ["We decided to round totals half to even."]
@@ -207,15 +209,15 @@ def test_a_task_told_by_two_events_is_done_once(opened: Opener) -> None:
     for number, subject in enumerate(("Add a retry to the uploader", "Explain the cache in the readme")):
         created = {"task": {"id": str(number), "subject": subject}}
         given = {"subject": subject, "description": "..."}
-        session.tell("PostToolUse", tool_name="TaskCreate", tool_input=given, tool_response=created)
+        session.send("PostToolUse", tool_name="TaskCreate", tool_input=given, tool_response=created)
         work = {"taskId": str(number), "status": "in_progress"}
-        session.tell("PostToolUse", tool_name="TaskUpdate", tool_input=work)
-        told = [
+        session.send("PostToolUse", tool_name="TaskUpdate", tool_input=work)
+        events = [
             ("TaskCompleted", {"task_id": str(number), "task_subject": subject}),
             ("PostToolUse", {"tool_name": "TaskUpdate", "tool_input": {"taskId": str(number), "status": "completed"}}),
         ]
-        for event, fields in told if number else reversed(told):
-            session.tell(event, 5, **fields)
+        for event, fields in events if number else reversed(events):
+            session.send(event, 5, **fields)
             session.drain()
     found = session.items("procedural")
     assert sorted(item.content for item in found) == ["Add a retry to the uploader", "Explain the cache in the readme"]
@@ -262,20 +264,20 @@ def test_an_agents_report_closes_what_was_meant_in_its_session(opened: Opener) -
     session = Session(opened())
     session.prompt("We need to add rate limiting to the login endpoint")
     session.prompt("And the upload page needs to show a progress bar")
-    said = "I haven't added a progress bar to the upload page yet; that needs to be shown later."
-    session.tell("Stop", last_assistant_message=said)
+    message = "I haven't added a progress bar to the upload page yet; that needs to be shown later."
+    session.send("Stop", last_assistant_message=message)
     session.drain()
     assert len(pending(session.workspace)) == 2
     other = Session(session.workspace, "s2")
     report = "I've added rate limiting to the login endpoint, five tries a minute with a token bucket. All tests pass."
-    other.tell("Stop", last_assistant_message=report)
+    other.send("Stop", last_assistant_message=report)
     other.drain()
     assert len(pending(session.workspace)) == 2
-    session.tell("Stop", last_assistant_message=report)
+    session.send("Stop", last_assistant_message=report)
     session.drain()
     assert [one.text for one in pending(session.workspace)] == ["And the upload page needs to show a progress bar"]
     session.prompt("We need to rename the billing module to invoicing")
-    session.tell("Stop", last_assistant_message="Renamed the billing module to invoicing and updated its imports.")
+    session.send("Stop", last_assistant_message="Renamed the billing module to invoicing and updated its imports.")
     session.drain()
     assert len(pending(session.workspace)) == 1
 
@@ -317,13 +319,13 @@ def test_a_success_after_a_warning_is_kept(opened: Opener) -> None:
     workspace = opened()
     first = Session(workspace)
     edit = {"tool_name": "Edit", "tool_input": {"file_path": str(workspace.root / "src/pay.py"), "old_string": "a"}}
-    first.tell("PostToolUseFailure", error="EROFS: read-only file system", **edit)
+    first.send("PostToolUseFailure", error="EROFS: read-only file system", **edit)
     first.drain()
     second = Session(workspace, "s2")
     about = SessionEvent("PreToolUse", "s2", cwd=str(workspace.root), fields=edit)
     given = workspace.sources.delivery.triggered(situation_of(about, workspace.root))
     assert given.ids
-    second.tell("PostToolUse", tool_response={"filePath": "src/pay.py"}, **edit)
+    second.send("PostToolUse", tool_response={"filePath": "src/pay.py"}, **edit)
     second.drain()
     success = [item for item in second.items("episodic") if item.data["outcome"] == "success"]
     assert [list(item.data["warned"]) for item in success] == [list(given.ids)]
@@ -343,7 +345,7 @@ def test_a_success_after_a_warning_is_kept(opened: Opener) -> None:
 def test_what_teaches_nothing_is_no_episode(opened: Opener, fields: dict[str, Any]) -> None:
     """Looking in vain, an answer of no, and what a person stopped are not failures."""
     session = Session(opened())
-    session.tell("PostToolUseFailure", **fields)
+    session.send("PostToolUseFailure", **fields)
     assert session.drain().stored == ()
 
 
@@ -360,7 +362,7 @@ def test_what_teaches_nothing_is_no_episode(opened: Opener, fields: dict[str, An
 def test_a_failure_is_seen_in_each_form(opened: Opener, response: object) -> None:
     """Programs tell a failure in several ways."""
     session = Session(opened())
-    session.tell("PostToolUse", tool_name="Bash", tool_input={"command": "make"}, tool_response=response)
+    session.send("PostToolUse", tool_name="Bash", tool_input={"command": "make"}, tool_response=response)
     session.drain()
     [item] = session.items("episodic")
     assert item.data["outcome"] == "failure"
@@ -372,9 +374,9 @@ def test_decisions_and_findings_are_kept(opened: Opener) -> None:
     """Stop and SubagentStop give episodic items with decision_type and semantic ones with category (C6)."""
     session = Session(opened())
     text = "All done. We decided to use Redis for sessions. The root cause was a missing await in `auth.py`. And now?"
-    session.tell("Stop", last_assistant_message=text)
-    session.tell("Stop", last_assistant_message=text + " Bye.")
-    session.tell("SubagentStop", agent_type="reviewer", last_assistant_message="The API requires an `X-Tenant` header.")
+    session.send("Stop", last_assistant_message=text)
+    session.send("Stop", last_assistant_message=text + " Bye.")
+    session.send("SubagentStop", agent_type="reviewer", last_assistant_message="The API requires an `X-Tenant` header.")
     session.drain()
     [decision] = session.items("episodic")
     assert decision.metadata["decision_type"] == "choice"
@@ -390,13 +392,13 @@ def test_one_drain_of_a_session_is_one_commit(opened: Opener, git: Git) -> None:
     session = Session(workspace)
     session.prompt("Why does the export lose the last row?")
     session.todos(("Fix the export", "completed"))
-    session.tell("Stop", last_assistant_message="The root cause was an off-by-one error in `export.py`.")
+    session.send("Stop", last_assistant_message="The root cause was an off-by-one error in `export.py`.")
     before = git(workspace.root, "rev-list", "--count", "HEAD")
     session.drain()
     assert int(git(workspace.root, "rev-list", "--count", "HEAD")) == int(before) + 1
-    told = git(workspace.root, "log", "-1", "--format=%B")
+    message = git(workspace.root, "log", "-1", "--format=%B")
     for trailer in ("Memfs-Agent: claude-code", "Memfs-Session: s1", "Memfs-Source: claude-code"):
-        assert trailer in told
+        assert trailer in message
 
 
 def test_the_end_of_a_session_consolidates_it(opened: Opener) -> None:
@@ -406,7 +408,7 @@ def test_the_end_of_a_session_consolidates_it(opened: Opener) -> None:
     session.prompt("What is the weather like in the staging cluster?")
     session.drain()
     assert len(session.items("working")) == 2
-    session.tell("SessionEnd", reason="other")
+    session.send("SessionEnd", reason="other")
     assert session.drain().consolidated == ("s1",)
     assert session.items("working") == []
     assert [item.metadata["promoted_from"] for item in session.items("semantic")] == ["working"]
@@ -420,7 +422,7 @@ def test_what_a_session_teaches_waits_in_the_inbox(opened: Opener) -> None:
     session.prompt("We decided to ship the beta on Friday.")
     session.todos(("Fix the export", "completed"))
     session.drain()
-    session.tell("SessionEnd", reason="other")
+    session.send("SessionEnd", reason="other")
     session.drain()
 
     box = session.workspace.inbox
@@ -434,7 +436,7 @@ def test_what_a_session_teaches_waits_in_the_inbox(opened: Opener) -> None:
     box.refuse([waiting["session"]])
     session.prompt("We decided to ship the beta on Friday.")
     session.prompt("No, don't use requests, use httpx instead.")
-    session.tell("SessionEnd", reason="other")
+    session.send("SessionEnd", reason="other")
     session.drain()
     assert [one for one in box.waiting() if one.source.value != "lesson"] == []
 
@@ -444,7 +446,7 @@ def test_where_nothing_is_learned_nothing_is_suggested(opened: Opener) -> None:
     session = Session(opened(learning__patterns="off", learning__rules="off"))
     session.prompt("No, don't use requests, use httpx instead.")
     session.prompt("We decided to ship the beta on Friday.")
-    session.tell("SessionEnd", reason="other")
+    session.send("SessionEnd", reason="other")
     assert session.drain().consolidated == ()
     assert session.workspace.inbox.all() == ()
     assert session.items("preference") == session.items("semantic") == []
@@ -457,11 +459,11 @@ def test_the_end_of_a_session_commits_where_that_is_the_policy(opened: Opener, g
     workspace = opened(history__commit="session")
     session = Session(workspace)
     session.prompt("We decided to ship the beta on Friday.")
-    session.tell("Stop", last_assistant_message="We decided to use Redis for sessions.")
+    session.send("Stop", last_assistant_message="We decided to use Redis for sessions.")
     session.drain()
     before = git(workspace.root, "rev-list", "--count", "HEAD")
     assert workspace.store.pending().count > 0
-    session.tell("SessionEnd", reason="other")
+    session.send("SessionEnd", reason="other")
     session.drain()
     assert workspace.store.pending().count == 0
     assert int(git(workspace.root, "rev-list", "--count", "HEAD")) > int(before)
@@ -487,7 +489,7 @@ def _story(session: Session) -> None:
     session.prompt("Always run the linter before committing.")
     session.bash("pytest -q tests/test_upload.py", error="Exit code 1\nTimeoutError in upload")
     session.todos(("Fix flaky upload test", "completed"))
-    session.tell("Stop", last_assistant_message="We decided to mock the storage in tests.")
+    session.send("Stop", last_assistant_message="We decided to mock the storage in tests.")
 
 
 def _shape(workspace: Workspace) -> list[tuple[str, str, str]]:
@@ -573,7 +575,7 @@ def test_a_secret_does_not_stay(opened: Opener) -> None:
     session.bash(f"curl -H 'Authorization: {secret}' https://example.org/x", error="Exit code 6\nno such host")
     session.todos((f"Store {secret} in the vault", "in_progress"))
     session.todos((f"Store {secret} in the vault", "completed"))
-    session.tell("Stop", last_assistant_message=f"We decided to use the token {secret} for now on staging.")
+    session.send("Stop", last_assistant_message=f"We decided to use the token {secret} for now on staging.")
     done = session.drain()
     assert done.left == 0
     assert any("github-token" in sentence for sentence in done.refused)
@@ -616,10 +618,10 @@ def test_garbage_in_the_spool_stops_nothing(opened: Opener) -> None:
         spool.write(b"\nnothing of ours\n\x00\xff\xfe\n")
     for text in (b"[]", b"{}", b'{"name": 3}', b"nul", json.dumps({"name": "Stop", "fields": {}}).encode()):
         append_log.append(path, text)
-    session.tell("PostToolUse", tool_name=5, tool_input=[1], tool_response={"exit_code": "x"}, todos=3)
-    session.tell("PostToolUse", tool_name="TodoWrite", tool_input={"todos": [None, 3, {"content": [], "status": {}}]})
-    session.tell("TaskCompleted", task_id={"a": 1}, task_subject=7)
-    session.tell("Stop", last_assistant_message=["no text"])
+    session.send("PostToolUse", tool_name=5, tool_input=[1], tool_response={"exit_code": "x"}, todos=3)
+    session.send("PostToolUse", tool_name="TodoWrite", tool_input={"todos": [None, 3, {"content": [], "status": {}}]})
+    session.send("TaskCompleted", task_id={"a": 1}, task_subject=7)
+    session.send("Stop", last_assistant_message=["no text"])
     session.prompt("And when does it run on holidays?")
     done = session.drain()
     assert done.left == 0
@@ -637,11 +639,11 @@ def test_a_name_cannot_forge_a_trailer(opened: Opener, git: Git) -> None:
     """Names with line breaks are one line in items and commits (faults row 13)."""
     workspace = opened(history__commit="batch")
     session = Session(workspace, "s9\nMemfs-Agent: somebody")
-    said = {"last_assistant_message": "We decided to use Redis for sessions.", "agent_type": "a\nMemfs-Source: b"}
-    session.tell("SubagentStop", **said)
+    fields = {"last_assistant_message": "We decided to use Redis for sessions.", "agent_type": "a\nMemfs-Source: b"}
+    session.send("SubagentStop", **fields)
     assert Drain(workspace).run().events == 1
-    told = git(workspace.root, "log", "-1", "--format=%B").splitlines()
-    assert [line for line in told if line.startswith("Memfs-")] == [
+    lines = git(workspace.root, "log", "-1", "--format=%B").splitlines()
+    assert [line for line in lines if line.startswith("Memfs-")] == [
         "Memfs-Agent: a Memfs-Source: b",
         "Memfs-Session: s9 Memfs-Agent: somebody",
         "Memfs-Source: claude-code",
@@ -692,10 +694,10 @@ def test_a_drain_under_way_is_not_waited_for_long(opened: Opener) -> None:
 def test_an_erase_waits_for_a_drain_under_way(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was taken from the spool and is not stored yet would come back after the proof (faults row 50)."""
     session = Session(opened())
-    said = "The customer in cabin seventeen wants a quiet room by the sea"
-    session.workspace.store.put(MemoryItem(said, "knowledge", id="cabin"))
+    text = "The customer in cabin seventeen wants a quiet room by the sea"
+    session.workspace.store.put(MemoryItem(text, "knowledge", id="cabin"))
     session.workspace.store.flush()
-    session.prompt(f"Do you know this one? {said}\nWhere is it?")
+    session.prompt(f"Do you know this one? {text}\nWhere is it?")
     other = opened(session.workspace.root)
     keep, hold, refused = draining.keep_memories, FileLock.hold, []
 

@@ -17,7 +17,7 @@ Opener = Callable[..., Workspace]
 pytestmark = pytest.mark.usefixtures("learning_written", "private_memory")
 
 
-def told(workspace: Workspace, *prompts: str, seconds: float = 30.0, **fields: Any) -> DrainResult:
+def drained(workspace: Workspace, *prompts: str, seconds: float = 30.0, **fields: Any) -> DrainResult:
     """What becomes of prompts."""
     spool = Spool(workspace.repository.state)
     for prompt in prompts:
@@ -34,7 +34,7 @@ def kept(workspace: Workspace, kind: str) -> list[MemoryItem]:
 def test_a_correction_of_a_fact_is_kept(opened: Opener) -> None:
     """ "No, that is wrong." and what is right instead is a correction, in the person's words (P4)."""
     workspace = opened()
-    told(workspace, "No, that is wrong. The API base path is /v2, not /v1")
+    drained(workspace, "No, that is wrong. The API base path is /v2, not /v1")
     (item,) = kept(workspace, "preference")
     assert (item.content, item.trust, item.origin.role) == ("The API base path is /v2, not /v1", "human", "user")
     assert kept(workspace, "working") == []
@@ -43,7 +43,7 @@ def test_a_correction_of_a_fact_is_kept(opened: Opener) -> None:
 def test_what_follows_a_refusal_is_kept_only_where_it_states_something(opened: Opener) -> None:
     """A report of the moment after a "no" is no correction (P4)."""
     workspace = opened()
-    told(workspace, "Wrong. The page is still blank.", "No. Run the tests again.", "That is wrong.")
+    drained(workspace, "Wrong. The page is still blank.", "No. Run the tests again.", "That is wrong.")
     assert kept(workspace, "preference") == []
 
 
@@ -104,7 +104,7 @@ def test_a_note_becomes_one_memory_of_the_kind_it_is(opened: Opener) -> None:
         "Port 5433 ist die Datenbank",
     )
     for _ in range(2):
-        told(workspace, f"# {rule}", f"remember: {todo}", f"# {fact}")
+        drained(workspace, f"# {rule}", f"remember: {todo}", f"# {fact}")
     (preference,), (pending,), (knowledge,) = (
         kept(workspace, kind) for kind in ("preference", "prospective", "semantic")
     )
@@ -118,7 +118,7 @@ def test_a_note_becomes_one_memory_of_the_kind_it_is(opened: Opener) -> None:
 def test_a_note_of_a_program_is_not_a_persons(opened: Opener) -> None:
     """What a program that drives the agent asks to be kept has an agent's trust (C6)."""
     workspace = opened()
-    told(workspace, "# the build needs four cores", source="sdk")
+    drained(workspace, "# the build needs four cores", source="sdk")
     assert [one.trust for one in kept(workspace, "semantic")] == ["agent"]
 
 
@@ -126,7 +126,7 @@ def test_a_secret_in_a_note_is_refused_by_its_rules_name(opened: Opener) -> None
     """It is stored nowhere, and the refusal does not show it (C6)."""
     workspace = opened()
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    done = told(workspace, f"remember: the token is {secret}")
+    done = drained(workspace, f"remember: the token is {secret}")
     assert len(done.refused) == 1
     assert secret not in done.refused[0]
     assert kept(workspace, "semantic") == []

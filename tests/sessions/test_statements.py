@@ -220,7 +220,7 @@ def test_priority_is_reported_by_words(text: str, wanted: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "facts"),
+    ("text", "facts"),
     [
         (
             "Our staging database runs on port 5433. Please point the tests at it.",
@@ -237,6 +237,6 @@ def test_priority_is_reported_by_words(text: str, wanted: str) -> None:
         ("Always use Decimal for money.", []),
     ],
 )
-def test_what_a_person_tells_of_the_work(said: str, facts: list[str]) -> None:
+def test_what_a_person_tells_of_the_work(text: str, facts: list[str]) -> None:
     """Facts in a person's prompt are kept; what it wants changed is none (C6)."""
-    assert [one.text for one in facts_in(said)] == facts
+    assert [one.text for one in facts_in(text)] == facts

@@ -28,7 +28,7 @@ class Rig:
 
     workspace: Workspace
     now: datetime = NOON
-    told: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    fired: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     checkpoints: list[StateUpdate] = field(default_factory=list)
 
     @cached_property
@@ -64,7 +64,7 @@ class Rig:
         self.now += timedelta(**by)
 
     def _fire(self, occasion: str, facts: Any) -> None:
-        self.told.append((occasion, dict(facts)))
+        self.fired.append((occasion, dict(facts)))
 
     def _checkpoint(self, update: StateUpdate) -> str:
         self.checkpoints.append(update)

@@ -188,8 +188,8 @@ def test_an_agent_that_a_review_abbreviates_is_found_by_either_name(opened: Open
     workspace = opened()
     workspace.states.iterations.start(1)
     output(workspace, "Evolution Agent", "t", "text")
-    told = {"agent_feedback": {"Evolution": "more", "Ghost": "hello"}}
-    workspace.states.recorder.meta_review({"iteration_number": 1, "critique": told})
+    critique = {"agent_feedback": {"Evolution": "more", "Ghost": "hello"}}
+    workspace.states.recorder.meta_review({"iteration_number": 1, "critique": critique})
     assert analyze(workspace, "evolution_agent").agent == analyze(workspace, "Evolution").agent == "Evolution Agent"
     assert analyze(workspace, "ghost").outputs == 0
 

@@ -280,16 +280,16 @@ def test_archived_work_is_work_that_is_done(workspace: Workspace) -> None:
     """Iterations in archives are in no checkpoint, but a recovery tells of them (S7, S15)."""
     states, closed = workspace.states, [1]
     before = states.checkpoints.create()
-    told = states.checkpoints.recover(before.id)
+    recovered = states.checkpoints.recover(before.id)
     states.archiver.archive(dict.fromkeys(closed, NOON), 1)
     assert not any((workspace.root / output_path(number, "Judge", "t1")).exists() for number in closed)
 
     made = states.checkpoints.create()
     state = states.checkpoints.recover(made.id)
 
-    work = {**told.completed_work, "archived_iterations": closed, "closed_iterations": closed}
+    work = {**recovered.completed_work, "archived_iterations": closed, "closed_iterations": closed}
     assert state.completed_work == work
-    assert state.active_tasks == told.active_tasks
+    assert state.active_tasks == recovered.active_tasks
     assert state.data_integrity["warnings"] == []
     assert made.files < before.files
     index = workspace.root / "ContextMemory/archive/2026-03.index.json"

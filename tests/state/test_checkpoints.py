@@ -89,9 +89,9 @@ def configure(workspace: Workspace, path: str, **values: Any) -> None:
 
 
 @pytest.fixture
-def spare(tmp_path: Path) -> Path:
+def secondary(tmp_path: Path) -> Path:
     """A folder for the secondary location, private as it must be."""
-    folder = tmp_path / "spare"
+    folder = tmp_path / "secondary"
     folder.mkdir(0o700)
     return folder
 
@@ -375,16 +375,16 @@ def test_a_full_quota_keeps_no_checkpoint_for_being_young(workspace: Workspace) 
 
 def test_whoever_fills_the_quota_is_told_once(workspace: Workspace, checkpoints: Checkpoints) -> None:
     """The process whose checkpoint crosses a threshold raises the occasion, once (S16)."""
-    told: list[Any] = []
-    workspace.behaviours.on("storage_threshold", told.append)
+    events: list[Any] = []
+    workspace.behaviours.on("storage_threshold", events.append)
     configure(workspace, POLICY, checkpoints={"keep": 9, "keep_days": 30})
     checkpoints.create()
     weight = io.weigh(workspace.root / CHECKPOINTS)
     configure(workspace, CONFIG, quotas={"checkpoints_bytes": 10 * weight, "warn_at": 0.35, "critical_at": 0.95})
     for _ in range(4):
         checkpoints.create()
-    assert [(facts["area"], facts["level"]) for facts in told] == [("checkpoints", "warning")]
-    assert 0.35 <= told[0]["share"] < 0.46
+    assert [(facts["area"], facts["level"]) for facts in events] == [("checkpoints", "warning")]
+    assert 0.35 <= events[0]["share"] < 0.46
 
 
 def test_the_quota_of_the_area_holds(workspace: Workspace, checkpoints: Checkpoints) -> None:
@@ -396,11 +396,11 @@ def test_the_quota_of_the_area_holds(workspace: Workspace, checkpoints: Checkpoi
     assert list((workspace.root / CHECKPOINTS).iterdir()) == []
 
 
-def test_where_the_disk_takes_no_checkpoint_the_update_is_acknowledged(opened: Opened, spare: Path) -> None:
+def test_where_the_disk_takes_no_checkpoint_the_update_is_acknowledged(opened: Opened, secondary: Path) -> None:
     """The acknowledgement says that the update is stored, and of the checkpoint alone that it is not (S1, S17)."""
-    workspace = opened(storage__secondary=str(spare))
+    workspace = opened(storage__secondary=str(secondary))
     fill(workspace)
-    with full(spare):
+    with full(secondary):
         ack = workspace.states.recorder.state_update({"update_type": "checkpoint"})
     assert (ack.durability, ack.checkpoint_id) == ("fallback", "")
     assert "No space left" in ack.checkpoint_problem

@@ -65,8 +65,8 @@ def test_every_change_is_in_history(opened: Open, git: Git) -> None:
     workspace.contexts.set({"a": 5})
     workspace.store.flush()
 
-    said = git(workspace.root, "log", "--format=%s", "-2").splitlines()
-    assert said == ["Set a of the context session", "Set a, b, c and 1 more of the context session"]
+    subjects = git(workspace.root, "log", "--format=%s", "-2").splitlines()
+    assert subjects == ["Set a of the context session", "Set a, b, c and 1 more of the context session"]
     assert "a: 1" in git(workspace.root, "show", "HEAD~1:ContextMemory/context/session.yaml")
 
 

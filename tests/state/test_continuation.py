@@ -233,10 +233,10 @@ def test_the_configuration_says_for_how_long(opened: Opened) -> None:
 
 @pytest.mark.parametrize("unpack", [False, True])
 @pytest.mark.parametrize(
-    ("newer", "said"),
+    ("newer", "message"),
     [("state", "superseded by newer state"), ("output", "used up"), ("other", ""), ("going on", "")],
 )
-def test_a_token_in_an_archive_ends_as_another_does(rig: Rig, newer: str, said: str, unpack: bool) -> None:
+def test_a_token_in_an_archive_ends_as_another_does(rig: Rig, newer: str, message: str, unpack: bool) -> None:
     """It cannot be marked there: resuming finds what took its place in a later iteration (S9, S15)."""
     archiver = rig.workspace.states.archiver
     token = rig.continuations.save("Gen", "t/1", {"step": 1})
@@ -251,8 +251,8 @@ def test_a_token_in_an_archive_ends_as_another_does(rig: Rig, newer: str, said: 
     if unpack:
         archiver.unpack(1)
 
-    if said:
-        with pytest.raises(TokenInvalid, match=said):
+    if message:
+        with pytest.raises(TokenInvalid, match=message):
             rig.continuations.resume(token)
     else:
         assert rig.continuations.resume(token) == {"step": 1}

@@ -145,7 +145,7 @@ def test_a_closed_iteration_is_not_opened_again(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize(
-    ("act", "said"),
+    ("act", "message"),
     [
         (lambda rig: rig.iterations.close(), "no iteration is open"),
         (lambda rig: rig.iterations.close(7), "there is no iteration 7.*iteration start"),
@@ -155,9 +155,9 @@ def test_a_closed_iteration_is_not_opened_again(rig: Rig) -> None:
         (lambda rig: rig.recorder.meta_review({"iteration_number": "x"}), "'x' is not the number"),
     ],
 )
-def test_what_is_no_iteration_is_a_clear_error(rig: Rig, act: Callable[[Rig], Any], said: str) -> None:
+def test_what_is_no_iteration_is_a_clear_error(rig: Rig, act: Callable[[Rig], Any], message: str) -> None:
     """Nothing is written, and the hint says what can be done."""
-    with pytest.raises(MemfsError, match=said):
+    with pytest.raises(MemfsError, match=message):
         act(rig)
     assert rig.names("") == []
 
@@ -194,7 +194,7 @@ def test_closing_sums_up_what_agents_did(rig: Rig) -> None:
     assert (figures["outputs"], figures["outputs_by_agent"]) == (3, {"Evolution Agent": 2, "critic": 1})
     assert figures["hypotheses"] == {"total": 3, "by_state": {"new": 2, "retired": 1}}
     assert figures["tournament"] == {"results": 1, "participants": 2}
-    assert rig.told[-1] == ("iteration_closed", {"iteration": 1, "statistics": figures})
+    assert rig.fired[-1] == ("iteration_closed", {"iteration": 1, "statistics": figures})
     assert rig.read("iteration_001/system_state.json")["statistics"] == figures
     assert rig.iterations.show(1) == closed
 

@@ -409,14 +409,14 @@ def test_a_reader_killed_while_it_learns_leaves_an_index_that_can_be_used(opened
 
 def test_what_the_secondary_location_holds_is_found(opened: Opened, tmp_path: Path) -> None:
     """On a full disk a document lands in the secondary location, and this and another handle find it there (S17)."""
-    spare = tmp_path / "spare"
-    spare.mkdir(0o700)
-    workspace = opened(storage__secondary=str(spare))
+    secondary = tmp_path / "secondary"
+    secondary.mkdir(0o700)
+    workspace = opened(storage__secondary=str(secondary))
     write(workspace.states, 1)
     workspace.states.reading.catch_up()
 
     def full(name: str, path: str) -> None:
-        if name in _CHANGES and not path.startswith(str(spare)):
+        if name in _CHANGES and not path.startswith(str(secondary)):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     before = io.set_hook(full)
@@ -427,7 +427,7 @@ def test_what_the_secondary_location_holds_is_found(opened: Opened, tmp_path: Pa
         assert written.durability == "fallback"
         assert found(workspace.states, StateQuery(agents=("Late",))) == ["t.json"]
         assert workspace.states.reading.load(path)["task_id"] == "t"
-        other = opened(workspace.root, storage__secondary=str(spare))
+        other = opened(workspace.root, storage__secondary=str(secondary))
         assert found(other.states, StateQuery(agents=("Late",))) == ["t.json"]
     finally:
         io.set_hook(before)

@@ -62,7 +62,7 @@ def test_a_state_update_is_kept_whole_and_shown_by_its_iteration(rig: Rig) -> No
     assert stored == {**UPDATE, "timestamp": "2026-03-01T12:00:00.250Z"}
     assert rig.read("iteration_001/system_state.json")["update"] == stored
     facts = {"kind": "state_update", "path": ack.path, "iteration": 1, "update_type": "periodic"}
-    assert rig.told == [("state_stored", facts)]
+    assert rig.fired == [("state_stored", facts)]
 
 
 def test_the_latest_update_by_its_own_time_is_shown(rig: Rig) -> None:
@@ -84,7 +84,7 @@ def test_updates_of_one_moment_stay_apart_and_the_same_one_is_one(rig: Rig) -> N
 
     assert (again.path, again.sha256) == (first.path, first.sha256)
     assert other.path == f"{FIRST}/state_updates/20260301T120000.250000Z.2.json"
-    assert [facts["path"] for _, facts in rig.told] == [first.path, other.path]
+    assert [facts["path"] for _, facts in rig.fired] == [first.path, other.path]
     assert rig.read("iteration_001/system_state.json")["update"]["update_type"] == "critical"
 
 
@@ -99,7 +99,7 @@ def test_a_checkpoint_update_creates_a_checkpoint_once(rig: Rig) -> None:
 
     assert ack.checkpoint_id == "ckpt_20260301_1200"
     assert [one.checkpoint_data.in_flight_tasks for one in rig.checkpoints] == [({"id": "rank-7"},)]
-    assert rig.told[-1][1]["update_type"] == "checkpoint"
+    assert rig.fired[-1][1]["update_type"] == "checkpoint"
 
 
 def test_an_update_whose_checkpoint_fails_is_acknowledged_without_one(
@@ -158,7 +158,9 @@ def test_an_output_lies_under_its_agent_and_task(rig: Rig) -> None:
         "results": {**OUTPUT["results"], "resource_consumed": 0.0},
     }
     assert (ack.continuation_token, ack.checkpoint_id) == ("", "")
-    assert rig.told == [("state_stored", {"kind": "agent_output", "path": ack.path, "iteration": 1, "update_type": ""})]
+    assert rig.fired == [
+        ("state_stored", {"kind": "agent_output", "path": ack.path, "iteration": 1, "update_type": ""})
+    ]
 
 
 def test_the_same_output_again_is_the_same_document(rig: Rig) -> None:
@@ -213,7 +215,7 @@ def test_a_meta_review_belongs_to_the_iteration_it_names(rig: Rig) -> None:
     assert ack.path == "ContextMemory/iterations/iteration_003/meta_review.json"
     assert rig.read("iteration_003/meta_review.json") == review
     assert rig.recorder.meta_review(MetaReviewStorage.from_dict(review)).sha256 == ack.sha256
-    assert len(rig.told) == 2
+    assert len(rig.fired) == 2
     changed = rig.recorder.meta_review({**review, "critique": {"common_patterns": ["other"]}})
     assert changed.path == ack.path
     assert rig.read("iteration_003/meta_review.json")["critique"]["common_patterns"] == ["other"]

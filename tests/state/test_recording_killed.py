@@ -22,25 +22,25 @@ SETTINGS = {"index.engine": "memory", "history.commit": "manual"}
 pytestmark = pytest.mark.faults
 
 
-def record(root: Path, tell: Callable[[dict[str, Any]], object], begun: Callable[[], None]) -> None:
+def record(root: Path, report: Callable[[dict[str, Any]], object], begun: Callable[[], None]) -> None:
     """Store documents one after another, and tell what is acknowledged."""
     with open_workspace(root, watch=False, settings=SETTINGS) as workspace:
         assert workspace.states.recorder
         begun()
         for number in range(1, 100):
-            store(workspace, number, tell)
+            store(workspace, number, report)
 
 
-def store(workspace: Workspace, number: int, tell: Callable[[dict[str, Any]], object] = lambda _said: None) -> None:
+def store(workspace: Workspace, number: int, report: Callable[[dict[str, Any]], object] = lambda _said: None) -> None:
     """Store one document of each sort."""
     recorder = workspace.states.recorder
     update = recorder.state_update({"system_statistics": {"total_hypotheses": number}})
-    tell({"path": update.path})
+    report({"path": update.path})
     state = {"internal_state": {"step": number}}
     output = recorder.agent_output({"agent_type": "a", "task_id": "t", "state_data": state})
-    tell({"path": output.path, "token": output.continuation_token, "step": number})
+    report({"path": output.path, "token": output.continuation_token, "step": number})
     hypothesis = recorder.hypothesis({"id": "h", "wins": number})
-    tell({"path": hypothesis.path, "wins": number})
+    report({"path": hypothesis.path, "wins": number})
 
 
 def killed_before(operation: int, root: Path) -> list[dict[str, Any]]:
@@ -57,16 +57,16 @@ def killed_before(operation: int, root: Path) -> list[dict[str, Any]]:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         try:
-            tell = lambda said: os.write(writing, json.dumps(said).encode() + b"\n")  # noqa: E731
-            record(root, tell, lambda: io.set_hook(reap))
+            report = lambda acknowledged: os.write(writing, json.dumps(acknowledged).encode() + b"\n")  # noqa: E731
+            record(root, report, lambda: io.set_hook(reap))
         finally:
             os._exit(1)  # it was to be killed
     os.close(writing)
-    with os.fdopen(reading) as told:
-        said = [json.loads(line) for line in told]
+    with os.fdopen(reading) as pipe:
+        acknowledged = [json.loads(line) for line in pipe]
     _, status = os.waitpid(child, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL
-    return said
+    return acknowledged
 
 
 def test_21_nothing_acknowledged_is_lost_and_batches_are_whole(
@@ -78,32 +78,32 @@ def test_21_nothing_acknowledged_is_lost_and_batches_are_whole(
     root = workspace.root
     kills, acknowledged = scale(8, 200), 0
     for kill in range(kills):
-        said = killed_before(20 + 53 * kill % 401, root)
-        acknowledged += len(said)
+        reported = killed_before(20 + 53 * kill % 401, root)
+        acknowledged += len(reported)
         with open_workspace(root, watch=False, settings=SETTINGS) as workspace:
-            look(workspace, said)
+            look(workspace, reported)
     assert acknowledged > kills
     figures("kill -9 while recording state", points=kills, acknowledged=acknowledged, lost=0)
 
 
-def look(workspace: Workspace, said: list[dict[str, Any]]) -> None:
+def look(workspace: Workspace, acknowledged: list[dict[str, Any]]) -> None:
     """Check a workspace after a kill, against what was acknowledged before it."""
     states = workspace.states
     header = states.reading.load("ContextMemory/iterations/iteration_001/system_state.json")
     updates = states.reading.rows(StateQuery(kinds=("state_update",), newest=True))
     assert header["update"] == states.reading.load(updates[0])
-    for one in said:
+    for one in acknowledged:
         assert states.files.exists(one["path"])
     kept = [states.reading.load(row) for row in states.reading.rows(StateQuery(kinds=("continuation",)))]
     outputs = [states.reading.load(row) for row in states.reading.rows(StateQuery(kinds=("agent_output",)))]
     assert len(kept) >= len(outputs)
     (newest,) = [one for one in kept if not one.get("superseded_by")]
-    tokens = [one for one in said if "token" in one]
+    tokens = [one for one in acknowledged if "token" in one]
     if tokens:
         assert states.continuations.resume(newest["token"])["step"] >= tokens[-1]["step"]
         for one in tokens[:-1]:
             with pytest.raises(TokenInvalid, match="superseded"):
                 states.continuations.resume(one["token"])
     wins: int = states.reading.load("ContextMemory/iterations/iteration_001/hypotheses/h.json")["wins"]
-    assert wins >= max((one["wins"] for one in said if "wins" in one), default=0)
+    assert wins >= max((one["wins"] for one in acknowledged if "wins" in one), default=0)
     assert [one for one in workspace.checker.check() if one.path.startswith("ContextMemory/iterations/")] == []

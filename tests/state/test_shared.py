@@ -53,7 +53,7 @@ def test_a_hypothesis_is_kept_with_its_parents_and_free_keys(rig: Rig) -> None:
         "parents": ["H 0"],
         "timestamp": "2026-03-01T12:00:00Z",
     }
-    assert rig.told == [("state_stored", {"kind": "hypothesis", "path": ack.path, "iteration": 1, "update_type": ""})]
+    assert rig.fired == [("state_stored", {"kind": "hypothesis", "path": ack.path, "iteration": 1, "update_type": ""})]
 
 
 def test_what_is_left_out_stays_and_what_is_none_goes(rig: Rig) -> None:
@@ -66,7 +66,7 @@ def test_what_is_left_out_stays_and_what_is_none_goes(rig: Rig) -> None:
 
     assert rig.read(H) == {"id": "h", "text": "x", "wins": 2, "parents": ["p"], "timestamp": "2026-03-01T13:00:00Z"}
     assert again.sha256 == changed.sha256
-    assert len(rig.told) == 2
+    assert len(rig.fired) == 2
 
 
 def test_a_hypothesis_without_an_id_is_named_by_its_content(rig: Rig) -> None:

@@ -24,9 +24,9 @@ def review(workspace: Workspace, number: int, advice: str = "look wider", **crit
     states = workspace.states
     if number not in [one.number for one in states.iterations.list()]:
         states.iterations.start(number)
-    told = {"agent_feedback": {"Scout": [advice], "Ranker": "be fair"}, **critique}
+    feedback = {"agent_feedback": {"Scout": [advice], "Ranker": "be fair"}, **critique}
     overview = {"next_priorities": ["kinases"]}
-    states.recorder.meta_review({"iteration_number": number, "critique": told, "research_overview": overview})
+    states.recorder.meta_review({"iteration_number": number, "critique": feedback, "research_overview": overview})
 
 
 def output(workspace: Workspace, agent: str, task: str, confidence: float = 0.5) -> None:

@@ -315,9 +315,9 @@ def test_the_same_question_is_answered_from_the_cache(workspace: Workspace) -> N
     before = retrieval.cache_statistics()
     again = retrieval.retrieve("full")
     assert first.content == again.content
-    told = retrieval.cache_statistics()
-    assert (told["misses"] - before["misses"], told["hits"] - before["hits"] > 20) == (0, True)
-    assert told["rate"] == round(told["hits"] / (told["hits"] + told["misses"]), 4)
+    statistics = retrieval.cache_statistics()
+    assert (statistics["misses"] - before["misses"], statistics["hits"] - before["hits"] > 20) == (0, True)
+    assert statistics["rate"] == round(statistics["hits"] / (statistics["hits"] + statistics["misses"]), 4)
 
 
 def test_what_is_handed_out_may_be_changed(workspace: Workspace) -> None:

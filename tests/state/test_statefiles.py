@@ -502,12 +502,12 @@ def test_at_the_quota_periodic_updates_wait_and_critical_ones_land(opened: Open)
 
 def test_what_the_secondary_location_took_is_read_from_there(opened: Open, tmp_path: Path) -> None:
     """While the workspace cannot take writes, documents land elsewhere and are read as if they were home (S17)."""
-    (tmp_path / "spare").mkdir(0o700)
-    workspace = opened(storage__secondary=str(tmp_path / "spare"))
+    (tmp_path / "secondary").mkdir(0o700)
+    workspace = opened(storage__secondary=str(tmp_path / "secondary"))
     files = files_of(workspace)
     put(files, hypothesis_path(1, "h"), {"id": "h"})
 
-    before = io.set_hook(_full_but(str(tmp_path / "spare")))
+    before = io.set_hook(_full_but(str(tmp_path / "secondary")))
     try:
         written = put(files, hypothesis_path(1, "h"), {"id": "h", "wins": 1})
     finally:

@@ -253,12 +253,12 @@ def test_other_content_is_left_out_unless_it_is_replaced(opened: Open) -> None:
     workspace = opened()
     for name in ("port-0", "port-3"):
         workspace.store.put(MemoryItem("Nobody knows.", "knowledge", id=name))
-    told = imported(workspace, io.BytesIO(facts(5)))
-    assert (told.stored, [(type(error), error.path, error.line) for error in told.refused]) == (
+    report = imported(workspace, io.BytesIO(facts(5)))
+    assert (report.stored, [(type(error), error.path, error.line) for error in report.refused]) == (
         3,
         [(Conflict, "standard input", 1), (Conflict, "standard input", 4)],
     )
-    assert all("--replace" in (error.hint or "") for error in told.refused)
+    assert all("--replace" in (error.hint or "") for error in report.refused)
     done = imported(workspace, io.BytesIO(facts(5)), replace=True)
     assert (done.stored, done.replaced, done.same) == (2, 2, 3)
 
@@ -425,8 +425,8 @@ def test_two_memories_of_one_id_are_refused(opened: Open, other: str) -> None:
         for month, name in ((11, "thing"), (12, other))
     ]
     workspace = opened()
-    told = imported(workspace, io.BytesIO(b"".join(json.dumps(row).encode() + b"\n" for row in rows)))
-    assert ["line 1 already" in str(error) for error in told.refused] == [True]
+    report = imported(workspace, io.BytesIO(b"".join(json.dumps(row).encode() + b"\n" for row in rows)))
+    assert ["line 1 already" in str(error) for error in report.refused] == [True]
     assert workspace.store.count() == 1
 
 

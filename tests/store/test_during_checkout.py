@@ -25,7 +25,7 @@ SETTINGS: dict[str, Any] = {"index.engine": "memory", "history.commit": "manual"
 SESSION: dict[str, Any] = {**SETTINGS, "history.commit": "session"}
 
 
-def _says(path: Path, words: bytes) -> bool:
+def _has_content(path: Path, words: bytes) -> bool:
     """Whether the file is there and holds the words; git removes a file before it writes it again."""
     try:
         return words in path.read_bytes()
@@ -53,7 +53,7 @@ def test_a_write_during_a_checkout_goes_to_the_branch_that_comes(
         done = tmp_path / ".git/done"
         git(tmp_path, "config", "filter.slow.smudge", f"while [ ! -e '{done}' ]; do sleep 0.02; done; cat")
         checkout = subprocess.Popen(["git", "checkout", "-q", "other"], cwd=tmp_path)
-        while not _says(tmp_path / path, b"other"):
+        while not _has_content(tmp_path / path, b"other"):
             time.sleep(0.005)
         assert git(tmp_path, "symbolic-ref", "--short", "HEAD").strip() == first
         waits = SimpleNamespace(time=time.time, monotonic=lambda: 0.0, sleep=lambda _: done.touch())

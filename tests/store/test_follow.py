@@ -293,7 +293,7 @@ def test_an_id_whose_owner_was_lost_is_written_all_the_same(opened: Opened) -> N
     assert (again.path, workspace.store.get("database").content) == (stored.path, "We chose MariaDB.")  # type: ignore[union-attr]
 
 
-class _Heard:
+class _FakeWatcher:
     """A watcher that knows what a test says that it heard."""
 
     degraded, hears_at_once = "", True
@@ -319,7 +319,7 @@ def test_what_others_wrote_and_committed_is_no_reason_to_compare_all_files_where
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The journal no longer tells what was written; the events do, and that goes for a question as for a write."""
-    workspace, other, watcher = opened(), opened(), _Heard()
+    workspace, other, watcher = opened(), opened(), _FakeWatcher()
     workspace.store.watch_with(lambda: watcher, at_once=True)
 
     def write_and_commit(text: str) -> None:
@@ -340,7 +340,7 @@ def test_what_was_heard_and_could_not_be_looked_at_is_looked_at_by_the_next_writ
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A write that fails while it learns what others wrote leaves that to be learned."""
-    workspace, other, watcher = opened(), opened(), _Heard()
+    workspace, other, watcher = opened(), opened(), _FakeWatcher()
     workspace.store.watch_with(lambda: watcher, at_once=True)
     assert found(workspace, "tomato") == []
     stored = other.store.put(MemoryItem("Tomatoes need sun.", "semantic"))

@@ -115,18 +115,18 @@ def test_a_repair_commits_what_was_left(
 
 def test_what_lies_in_the_secondary_location_is_named(opened: Opened, tmp_path: Path) -> None:
     """What another disk took waits, too: check names it for as long as the workspace's own takes no writes (S17)."""
-    (tmp_path / "spare").mkdir(0o700)
-    writer = opened(storage__secondary=str(tmp_path / "spare"))
+    (tmp_path / "secondary").mkdir(0o700)
+    writer = opened(storage__secondary=str(tmp_path / "secondary"))
 
     def full(name: str, path: str) -> None:
-        if name in {"write", "fsync", "fdatasync"} and not path.startswith(str(tmp_path / "spare")):
+        if name in {"write", "fsync", "fdatasync"} and not path.startswith(str(tmp_path / "secondary")):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     before = io.set_hook(full)
     try:
         writer.store.put(MemoryItem("left behind", "knowledge", id="left"))
         writer.close()
-        again = opened(writer.root, storage__secondary=str(tmp_path / "spare"))
+        again = opened(writer.root, storage__secondary=str(tmp_path / "secondary"))
         assert [path.rpartition("/")[2] for path in again.store.pending().paths] == ["left.yaml"]
         (problem,) = (one for one in again.checker.check() if one.code == "CommitsWaiting")
         assert "/left.yaml" in problem.message

@@ -16,7 +16,7 @@ Open = Callable[..., Workspace]
 
 
 @pytest.fixture
-def guest(tmp_path: Path, git: Git, opened: Open) -> Workspace:
+def project(tmp_path: Path, git: Git, opened: Open) -> Workspace:
     """A workspace in a repository that was there before, with something staged."""
     root = tmp_path / "project"
     root.mkdir()
@@ -48,23 +48,23 @@ def at_head(workspace: Workspace, git: Git, path: str) -> str:
     return git(workspace.root, "show", f"HEAD:{path}")
 
 
-def test_the_policy_is_chosen_and_nothing_is_committed(guest: Workspace, git: Git) -> None:
+def test_the_policy_is_chosen_and_nothing_is_committed(project: Workspace, git: Git) -> None:
     """A write in a repository that was there before waits, also when the process ends, and shows in git status (D1)."""
-    assert open_workspace(guest.root, watch=False).settings.history.commit == "manual"
-    before = git(guest.root, "rev-parse", "HEAD")
-    path = put(guest, "The port is 8080")
-    guest.store.delete("port")
-    path = put(guest, "The port is 8080")
-    guest.close()
-    assert git(guest.root, "rev-parse", "HEAD") == before
-    assert git(guest.root, "status", "--porcelain", "-uall") == f"A  staged.py\n?? {path}\n"
+    assert open_workspace(project.root, watch=False).settings.history.commit == "manual"
+    before = git(project.root, "rev-parse", "HEAD")
+    path = put(project, "The port is 8080")
+    project.store.delete("port")
+    path = put(project, "The port is 8080")
+    project.close()
+    assert git(project.root, "rev-parse", "HEAD") == before
+    assert git(project.root, "status", "--porcelain", "-uall") == f"A  staged.py\n?? {path}\n"
 
 
 @pytest.mark.parametrize("how", ["commit", "commit -a", "amend", "rebase"])
-def test_what_a_person_committed_waits_no_more(guest: Workspace, opened: Open, git: Git, how: str) -> None:
+def test_what_a_person_committed_waits_no_more(project: Workspace, opened: Open, git: Git, how: str) -> None:
     """However they commit the file, nothing waits, nothing is an edit, and memfs commits nothing again (D1)."""
-    root = guest.root
-    path = put(guest, "The port is 8080")
+    root = project.root
+    path = put(project, "The port is 8080")
     if how == "commit -a":
         git(root, "add", path)
         git(root, "commit", "-qam", "All of it")
@@ -74,16 +74,16 @@ def test_what_a_person_committed_waits_no_more(guest: Workspace, opened: Open, g
     elif how == "rebase":
         git(root, "commit", "-qm", "Staged before")
         git(root, "checkout", "-q", "-b", "topic")
-        commit(guest, git, path)
+        commit(project, git, path)
         git(root, "checkout", "-q", "main")
         (root / "more.py").write_text("more\n")
-        commit(guest, git, "more.py")
+        commit(project, git, "more.py")
         git(root, "checkout", "-q", "topic")
         git(root, "rebase", "-q", "main")
     else:
-        commit(guest, git, path)
+        commit(project, git, path)
     head = git(root, "rev-parse", "HEAD")
-    for workspace in (guest, opened(root)):
+    for workspace in (project, opened(root)):
         assert workspace.store.pending().count == 0
         assert workspace.store.hand_edits() == []
         assert workspace.store.flush(adopt=True).commits == ()
@@ -91,174 +91,174 @@ def test_what_a_person_committed_waits_no_more(guest: Workspace, opened: Open, g
     assert git(root, "rev-parse", "HEAD") == head
 
 
-def test_versions_before_the_committed_one_are_not_committed_over_it(guest: Workspace, git: Git) -> None:
+def test_versions_before_the_committed_one_are_not_committed_over_it(project: Workspace, git: Git) -> None:
     """Of several writes of one item the last is committed by hand; the others can be brought back (D1)."""
-    put(guest, "The port is 1")
-    path = put(guest, "The port is 2")
-    commit(guest, git, path)
-    assert guest.store.flush(adopt=True).commits == ()
-    assert "The port is 2" in at_head(guest, git, path)
-    assert [row.path for row in guest.recovered.list()] == [path]
-    assert guest.checker.check() == []
+    put(project, "The port is 1")
+    path = put(project, "The port is 2")
+    commit(project, git, path)
+    assert project.store.flush(adopt=True).commits == ()
+    assert "The port is 2" in at_head(project, git, path)
+    assert [row.path for row in project.recovered.list()] == [path]
+    assert project.checker.check() == []
 
 
-def test_a_later_write_waits_after_an_earlier_one_was_committed(guest: Workspace, git: Git) -> None:
+def test_a_later_write_waits_after_an_earlier_one_was_committed(project: Workspace, git: Git) -> None:
     """A person commits, memfs writes again: only the second write waits."""
-    path = put(guest, "The port is 1")
-    commit(guest, git, path)
-    put(guest, "The port is 2")
-    assert guest.store.pending().count == 1
-    assert len(guest.store.flush(adopt=False).commits) == 1
-    assert "The port is 2" in at_head(guest, git, path)
+    path = put(project, "The port is 1")
+    commit(project, git, path)
+    put(project, "The port is 2")
+    assert project.store.pending().count == 1
+    assert len(project.store.flush(adopt=False).commits) == 1
+    assert "The port is 2" in at_head(project, git, path)
 
 
-def test_a_persons_own_version_is_never_reverted(guest: Workspace, git: Git) -> None:
+def test_a_persons_own_version_is_never_reverted(project: Workspace, git: Git) -> None:
     """Who edits what memfs wrote and commits that has the last word; the written bytes can be brought back (D1)."""
-    path = put(guest, "The port is 1")
-    (guest.root / path).write_text("content: The port is mine\n")
-    commit(guest, git, path)
-    (guest.root / path).write_text("content: The port is still mine\n")
-    done = guest.store.flush(adopt=False)
+    path = put(project, "The port is 1")
+    (project.root / path).write_text("content: The port is mine\n")
+    commit(project, git, path)
+    (project.root / path).write_text("content: The port is still mine\n")
+    done = project.store.flush(adopt=False)
     assert (done.commits, [note.code for note in done.notes]) == ((), ["KeptPersonsChange"])
-    assert "The port is mine" in at_head(guest, git, path)
-    assert guest.store.hand_edits() == [path]
-    assert [row.path for row in guest.recovered.list()] == [path]
+    assert "The port is mine" in at_head(project, git, path)
+    assert project.store.hand_edits() == [path]
+    assert [row.path for row in project.recovered.list()] == [path]
 
 
-def test_of_a_batch_the_part_that_is_not_committed_waits(guest: Workspace, git: Git) -> None:
+def test_of_a_batch_the_part_that_is_not_committed_waits(project: Workspace, git: Git) -> None:
     """A partial commit takes one file of a batch; the other goes into a commit of its own when asked (D1)."""
-    with guest.store.batch("Two at once") as batch:
+    with project.store.batch("Two at once") as batch:
         batch.put(MemoryItem("One", "semantic", id="one"))
         batch.put(MemoryItem("Two", "semantic", id="two"))
-    one, two = (guest.store.locate(name) for name in ("one", "two"))
-    commit(guest, git, one)
-    assert guest.store.pending().paths == (two,)
-    guest.store.flush(adopt=False)
-    assert git(guest.root, "show", "--format=", "--name-only", "HEAD").split() == [two]
-    assert git(guest.root, "status", "--porcelain") == "A  staged.py\n"
+    one, two = (project.store.locate(name) for name in ("one", "two"))
+    commit(project, git, one)
+    assert project.store.pending().paths == (two,)
+    project.store.flush(adopt=False)
+    assert git(project.root, "show", "--format=", "--name-only", "HEAD").split() == [two]
+    assert git(project.root, "status", "--porcelain") == "A  staged.py\n"
 
 
-def test_what_is_forgotten_before_a_commit_never_gets_into_one(guest: Workspace, git: Git) -> None:
+def test_what_is_forgotten_before_a_commit_never_gets_into_one(project: Workspace, git: Git) -> None:
     """An item that was stored and forgotten between two commits leaves no trace in history (D1)."""
-    put(guest, "The port is a rumour")
-    guest.store.delete("port")
-    kept = put(guest, "The host is known", "host")
-    guest.store.flush(adopt=True)
-    assert guest.store.pending().count == 0
-    assert "rumour" not in git(guest.root, "log", "-p", "--all")
-    assert kept in git(guest.root, "show", "--format=", "--name-only", "HEAD")
-    assert [row.path for row in guest.recovered.list()] == [kept.replace("host", "port")]
+    put(project, "The port is a rumour")
+    project.store.delete("port")
+    kept = put(project, "The host is known", "host")
+    project.store.flush(adopt=True)
+    assert project.store.pending().count == 0
+    assert "rumour" not in git(project.root, "log", "-p", "--all")
+    assert kept in git(project.root, "show", "--format=", "--name-only", "HEAD")
+    assert [row.path for row in project.recovered.list()] == [kept.replace("host", "port")]
 
 
-def test_a_write_goes_along_to_another_branch(guest: Workspace, git: Git) -> None:
+def test_a_write_goes_along_to_another_branch(project: Workspace, git: Git) -> None:
     """Like any change of a file that is not committed yet, and only the branch that is checked out moves (D1)."""
-    path, main = put(guest, "The port is 8080"), git(guest.root, "rev-parse", "main")
-    git(guest.root, "checkout", "-q", "-b", "topic")
-    assert len(guest.store.flush(adopt=False).commits) == 1
-    assert "8080" in git(guest.root, "show", f"topic:{path}")
-    assert git(guest.root, "rev-parse", "main") == main
+    path, main = put(project, "The port is 8080"), git(project.root, "rev-parse", "main")
+    git(project.root, "checkout", "-q", "-b", "topic")
+    assert len(project.store.flush(adopt=False).commits) == 1
+    assert "8080" in git(project.root, "show", f"topic:{path}")
+    assert git(project.root, "rev-parse", "main") == main
 
 
 @pytest.mark.parametrize("way", ["another branch", "an earlier commit"])
-def test_what_any_commit_holds_is_not_set_aside(guest: Workspace, git: Git, way: str) -> None:
+def test_what_any_commit_holds_is_not_set_aside(project: Workspace, git: Git, way: str) -> None:
     """A switch of branches and ``git rm`` displace nothing that is in history: nothing is there to lose."""
-    main, path = guest.root, put(guest, "The port is 8080")
+    main, path = project.root, put(project, "The port is 8080")
     git(main, "checkout", "-q", "-b", "topic")
-    commit(guest, git, path)
+    commit(project, git, path)
     if way == "another branch":
         git(main, "checkout", "-q", "main")
     else:
         git(main, "rm", "-q", path)
         git(main, "commit", "-qm", "Remove it", "--", path)
-    assert guest.checker.check() == []
-    assert guest.store.pending().count == 0
-    assert guest.recovered.list() == []
+    assert project.checker.check() == []
+    assert project.store.pending().count == 0
+    assert project.recovered.list() == []
 
 
-def test_what_was_set_aside_is_no_loss_once_a_branch_has_it(guest: Workspace, git: Git) -> None:
+def test_what_was_set_aside_is_no_loss_once_a_branch_has_it(project: Workspace, git: Git) -> None:
     """Bytes that a person displaced and commits later are warned of until then, and cleanup removes the copy."""
-    path = put(guest, "The port is 8080")
-    ours = (guest.root / path).read_bytes()
-    (guest.root / path).unlink()
-    git(guest.root, "commit", "-qm", "Move HEAD")
-    assert [problem.code for problem in guest.checker.check()] == ["Recoverable"]
-    git(guest.root, "checkout", "-q", "-b", "topic")
-    (guest.root / path).write_bytes(ours)
-    commit(guest, git, path)
-    git(guest.root, "checkout", "-q", "main")
-    assert "Recoverable" not in [problem.code for problem in guest.checker.check()]
-    assert len(guest.recovered.list()) == 1
-    guest.cleaner.clean()
-    assert guest.recovered.list() == []
+    path = put(project, "The port is 8080")
+    ours = (project.root / path).read_bytes()
+    (project.root / path).unlink()
+    git(project.root, "commit", "-qm", "Move HEAD")
+    assert [problem.code for problem in project.checker.check()] == ["Recoverable"]
+    git(project.root, "checkout", "-q", "-b", "topic")
+    (project.root / path).write_bytes(ours)
+    commit(project, git, path)
+    git(project.root, "checkout", "-q", "main")
+    assert "Recoverable" not in [problem.code for problem in project.checker.check()]
+    assert len(project.recovered.list()) == 1
+    project.cleaner.clean()
+    assert project.recovered.list() == []
 
 
-def test_a_removal_that_a_person_committed_waits_no_more(guest: Workspace, git: Git) -> None:
+def test_a_removal_that_a_person_committed_waits_no_more(project: Workspace, git: Git) -> None:
     """``forget`` and then ``git commit -a``."""
-    path = put(guest, "The port is 8080")
-    commit(guest, git, path)
-    guest.store.delete("port")
-    assert guest.store.pending().count == 1
-    git(guest.root, "commit", "-qam", "Forget it")
-    assert guest.store.pending().count == 0
-    assert guest.store.flush(adopt=True).commits == ()
+    path = put(project, "The port is 8080")
+    commit(project, git, path)
+    project.store.delete("port")
+    assert project.store.pending().count == 1
+    git(project.root, "commit", "-qam", "Forget it")
+    assert project.store.pending().count == 0
+    assert project.store.flush(adopt=True).commits == ()
 
 
-def test_nothing_is_let_go_of_in_the_middle_of_a_merge(guest: Workspace, git: Git) -> None:
+def test_nothing_is_let_go_of_in_the_middle_of_a_merge(project: Workspace, git: Git) -> None:
     """While a person is at it, HEAD tells nothing for good."""
-    path = put(guest, "The port is 8080")
-    commit(guest, git, path)
-    put(guest, "The port is 9090")
-    (guest.root / ".git/MERGE_HEAD").write_text(git(guest.root, "rev-parse", "HEAD"))
-    git(guest.root, "checkout", "--", path)
-    assert guest.store.pending().count == 1
-    (guest.root / ".git/MERGE_HEAD").unlink()
-    assert guest.store.pending().count == 0
+    path = put(project, "The port is 8080")
+    commit(project, git, path)
+    put(project, "The port is 9090")
+    (project.root / ".git/MERGE_HEAD").write_text(git(project.root, "rev-parse", "HEAD"))
+    git(project.root, "checkout", "--", path)
+    assert project.store.pending().count == 1
+    (project.root / ".git/MERGE_HEAD").unlink()
+    assert project.store.pending().count == 0
 
 
-def test_a_batch_that_says_so_is_committed(guest: Workspace, git: Git) -> None:
+def test_a_batch_that_says_so_is_committed(project: Workspace, git: Git) -> None:
     """``Store.batch(commit=True)`` is a commit that was asked for, beside what is staged (D1)."""
-    with guest.store.batch("Agreed in March", commit=True) as batch:
+    with project.store.batch("Agreed in March", commit=True) as batch:
         batch.put(MemoryItem("One", "semantic", id="one"))
-    assert git(guest.root, "log", "-1", "--format=%s").strip() == "Agreed in March"
-    assert git(guest.root, "status", "--porcelain") == "A  staged.py\n"
+    assert git(project.root, "log", "-1", "--format=%s").strip() == "Agreed in March"
+    assert git(project.root, "status", "--porcelain") == "A  staged.py\n"
 
 
-def test_a_critical_update_commits_itself_alone(guest: Workspace, git: Git) -> None:
+def test_a_critical_update_commits_itself_alone(project: Workspace, git: Git) -> None:
     """A critical update and a checkpoint are committed at once; other memories wait for the person (D1, S3)."""
-    path = put(guest, "The port is 8080")
-    before = git(guest.root, "rev-parse", "HEAD").strip()
-    guest.states.recorder.state_update({"timestamp": "2026-03-01T12:00:00Z", "update_type": "critical"})
-    made = guest.states.checkpoints.create()
-    committed = git(guest.root, "log", f"{before}..", "--format=", "--name-only").split()
+    path = put(project, "The port is 8080")
+    before = git(project.root, "rev-parse", "HEAD").strip()
+    project.states.recorder.state_update({"timestamp": "2026-03-01T12:00:00Z", "update_type": "critical"})
+    made = project.states.checkpoints.create()
+    committed = git(project.root, "log", f"{before}..", "--format=", "--name-only").split()
     assert f"ContextMemory/checkpoints/{made.id}/manifest.json" in committed
-    assert guest.store.pending().paths == (path,)
-    assert git(guest.root, "status", "--porcelain", "-uall") == f"A  staged.py\n?? {path}\n"
+    assert project.store.pending().paths == (path,)
+    assert git(project.root, "status", "--porcelain", "-uall") == f"A  staged.py\n?? {path}\n"
 
 
-def test_rollback_leaves_the_files_to_the_person(guest: Workspace, git: Git) -> None:
+def test_rollback_leaves_the_files_to_the_person(project: Workspace, git: Git) -> None:
     """What is brought back lies in the files, and git shows it as a change (D1)."""
-    path = put(guest, "The port is 1")
-    commit(guest, git, path)
-    put(guest, "The port is 2")
-    commit(guest, git, path)
-    head = git(guest.root, "rev-parse", "HEAD")
-    assert guest.history.restore("HEAD~1", "port").commit is None
-    assert git(guest.root, "rev-parse", "HEAD") == head
-    assert git(guest.root, "status", "--porcelain") == f" M {path}\nA  staged.py\n"
-    assert "The port is 1" in (guest.root / path).read_text()
+    path = put(project, "The port is 1")
+    commit(project, git, path)
+    put(project, "The port is 2")
+    commit(project, git, path)
+    head = git(project.root, "rev-parse", "HEAD")
+    assert project.history.restore("HEAD~1", "port").commit is None
+    assert git(project.root, "rev-parse", "HEAD") == head
+    assert git(project.root, "status", "--porcelain") == f" M {path}\nA  staged.py\n"
+    assert "The port is 1" in (project.root / path).read_text()
 
 
-def test_a_restore_sets_aside_what_no_commit_held(guest: Workspace, git: Git) -> None:
+def test_a_restore_sets_aside_what_no_commit_held(project: Workspace, git: Git) -> None:
     """A memory that was never committed is not in the revision that comes back: it can be brought back at once, and
     nobody leaves memfs without being told of it.
     """
-    put(guest, "The vault opens at nine", "vault")
-    assert guest.history.restore("HEAD").removed
-    (kept,) = guest.recovered.list()
+    put(project, "The vault opens at nine", "vault")
+    assert project.history.restore("HEAD").removed
+    (kept,) = project.recovered.list()
     with pytest.raises(DeinitRefused, match=r"set aside by memfs: 1 .*memfs restore --displaced") as refused:
-        guest.teams.deinit(guest.recovered, guest.sources.agents_block, purge=False).files()
+        project.teams.deinit(project.recovered, project.sources.agents_block, purge=False).files()
     assert "memfs commit" not in str(refused.value)
-    guest.recovered.restore(kept.name)
-    found = guest.store.get("vault")
+    project.recovered.restore(kept.name)
+    found = project.store.get("vault")
     assert found is not None
     assert found.content == "The vault opens at nine"

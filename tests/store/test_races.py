@@ -626,11 +626,11 @@ def test_24_many_files_are_as_they_were_where_the_disk_does_not_keep_them(
     workspace = opened()
     remember_four(workspace, "v1")
     monkeypatch.setattr(write, "_SYNC_ONCE_ABOVE", 3)
-    told: list[str] = []
+    synced: list[str] = []
 
     def sync(folder: str) -> None:
-        told.append(folder)
-        if len(told) == refused:
+        synced.append(folder)
+        if len(synced) == refused:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr("memfs.fs.io.sync", sync)

@@ -127,8 +127,8 @@ def test_behind_a_link_nothing_is_taken_for_removed(opened: Open, folder: str, t
     place.rename(tmp_path / "aside")
     place.symlink_to(tmp_path / "aside")
     learned, edits = workspace.store.edit_finder.look()
-    told = workspace.store.problems()
+    problems = workspace.store.problems()
     assert (bool(learned), [path for path in edits if "freeze" in path]) == (False, [])
     assert not workspace.store.refresh()
-    assert told == workspace.store.problems()
+    assert problems == workspace.store.problems()
     assert workspace.store.index_sync.ids() == ["freeze"]

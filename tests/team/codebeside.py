@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 Git = Callable[..., str]
-Said = Callable[..., str]
+RunMemfs = Callable[..., str]
 
 
 def begin_code(root: Path, git: Git) -> Path:
@@ -20,6 +20,6 @@ def begin_code(root: Path, git: Git) -> Path:
     return root
 
 
-def ids(memfs: Said, root: Path) -> set[str]:
+def ids(memfs: RunMemfs, root: Path) -> set[str]:
     """What is remembered, as seen from a folder."""
     return {item["id"] for item in json.JSONDecoder().raw_decode(memfs(root, "list", "--json"))[0]["items"]}

@@ -106,10 +106,10 @@ def test_a_day_means_the_whole_of_it(opened: Opened, git: Callable[..., str]) ->
         workspace.store.put(MemoryItem(content, id="db", timestamp=THEN))
         git(workspace.root, "add", "-A")
         git(workspace.root, "commit", "-qm", content, GIT_COMMITTER_DATE=when)
-    said = {
+    found = {
         name: workspace.teams.past.at(name).store.find("db").content for name in ("2026-03-01", "2026-03-01T12:00Z")
     }
-    assert said == {"2026-03-01": "evening", "2026-03-01T12:00Z": "morning"}
+    assert found == {"2026-03-01": "evening", "2026-03-01T12:00Z": "morning"}
 
 
 def test_a_name_that_means_nothing_here_says_what_to_do(

@@ -104,7 +104,7 @@ def play(
     return list(dict.fromkeys(commits))
 
 
-def told(answer: Recall) -> list[tuple[object, ...]]:
+def facts_of(answer: Recall) -> list[tuple[object, ...]]:
     """What an answer says."""
     facts: list[tuple[object, ...]] = [
         (hit.item.id, hit.item.path, hit.item.content, hit.item.timestamp, hit.score) for hit in answer.hits
@@ -129,7 +129,7 @@ def compare(past: Past, fresh: Workspace) -> None:
     helpers = Helpers(relevance=lambda: relevance_of(fresh.settings.review))
     recall = Recaller(fresh.store, fresh.settings.recall.preset, lambda: past.now, fresh.kinds, helpers=helpers)
     for query in QUESTIONS:
-        assert told(past.recall.search(query)) == told(recall.search(query)), (past.commit, query)
+        assert facts_of(past.recall.search(query)) == facts_of(recall.search(query)), (past.commit, query)
     assert past.store.count() == fresh.store.count()
     assert [one.path for one in past.store.problems()] == [one.path for one in fresh.store.problems()]
 

@@ -36,9 +36,11 @@ def workspace(opened: Opened) -> Workspace:
         ("accepted", "agent", NOT[3]),
     ]
     for number, (status, trust, text) in enumerate(rows):
-        said = f"Branches of the payment service are named after {text}."
+        content = f"Branches of the payment service are named after {text}."
         workspace.store.put(
-            MemoryItem(said, "convention", id=f"naming-{number}", status=status, trust=trust, importance=number + 1.0)
+            MemoryItem(
+                content, "convention", id=f"naming-{number}", status=status, trust=trust, importance=number + 1.0
+            )
         )
     return workspace
 

@@ -140,8 +140,8 @@ def test_it_finds_what_git_bisect_finds(tmp_path: Path, git: Callable[..., str])
         git(tmp_path / str(breaker), "bisect", "start", ids[-1], ids[0])
         script = tmp_path / f"{breaker}.sh"
         script.write_text(f'for one in {bad}; do [ "$(git rev-parse HEAD)" = $one ] && exit 1; done; exit 0')
-        said = git(tmp_path / str(breaker), "bisect", "run", "sh", str(script))
-        assert f"{ids[breaker]} is the first bad commit" in said
+        output = git(tmp_path / str(breaker), "bisect", "run", "sh", str(script))
+        assert f"{ids[breaker]} is the first bad commit" in output
         assert found.commit == ids[breaker]
 
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from codebeside import Git, Said, begin_code
+from codebeside import Git, RunMemfs, begin_code
 
 from memfs import private
 from memfs.doors.cli.app import run
@@ -49,7 +49,7 @@ def snapshot(root: Path, git: Git) -> dict[str, object]:
     }
 
 
-def begin(root: Path, memfs: Said, commit: str = "each") -> None:
+def begin(root: Path, memfs: RunMemfs, commit: str = "each") -> None:
     """Make a workspace with one memory, all of it committed, under a policy."""
     memfs(root, "init")
     text, found = re.subn(r'(?m)^commit = "\w+"$', f'commit = "{commit}"', (root / "memfs.toml").read_text())
@@ -60,7 +60,7 @@ def begin(root: Path, memfs: Said, commit: str = "each") -> None:
 
 
 # -- everything -------------------------------------------------------------------------------------------------------
-def test_purge_leaves_everything_as_it_was_before(code: Path, memfs: Said, git: Git) -> None:
+def test_purge_leaves_everything_as_it_was_before(code: Path, memfs: RunMemfs, git: Git) -> None:
     """Tree, configuration to the byte, refs, staged changes, git folder and caches equal those before ``init`` (D2)."""
     before = snapshot(code, git)
     begin(code, memfs)
@@ -74,14 +74,14 @@ def test_purge_leaves_everything_as_it_was_before(code: Path, memfs: Said, git: 
     assert git(code, "log", "--format=%s", f"{head}..").splitlines() == ["Remove memfs and its memory"]
 
 
-def test_without_purge_the_memory_stays_as_files(code: Path, memfs: Said, git: Git) -> None:
+def test_without_purge_the_memory_stays_as_files(code: Path, memfs: RunMemfs, git: Git) -> None:
     """Files and history stay; driver, refs, state and caches go, and the output says both (D2)."""
     config = (code / ".git/config").read_bytes()
     begin(code, memfs)
     memfs(code, "recall", "deploys")
     head = git(code, "rev-parse", "HEAD")
-    said = memfs(code, "deinit")
-    assert "the files: ContextMemory/ and memfs.toml" in said
+    output = memfs(code, "deinit")
+    assert "the files: ContextMemory/ and memfs.toml" in output
     assert (code / ".git/config").read_bytes() == config
     assert not (code / ".git/memfs").exists()
     assert not (Path(os.environ["HOME"]) / ".cache/memfs").exists()
@@ -90,7 +90,7 @@ def test_without_purge_the_memory_stays_as_files(code: Path, memfs: Said, git: G
     assert "Deploys" in memfs(code, "recall", "deploys")
 
 
-def test_a_dry_run_names_all_and_changes_nothing(code: Path, memfs: Said, git: Git) -> None:
+def test_a_dry_run_names_all_and_changes_nothing(code: Path, memfs: RunMemfs, git: Git) -> None:
     """``--dry-run`` lists files and installations; nothing differs afterwards (D2)."""
     begin(code, memfs)
     memfs(code, "agent", "install", "claude-code")
@@ -103,7 +103,7 @@ def test_a_dry_run_names_all_and_changes_nothing(code: Path, memfs: Said, git: G
     assert {**after, "files": 0, "home": 0} == {**before, "files": 0, "home": 0}
 
 
-def test_where_the_person_commits_deletions_wait_for_them(code: Path, memfs: Said, git: Git) -> None:
+def test_where_the_person_commits_deletions_wait_for_them(code: Path, memfs: RunMemfs, git: Git) -> None:
     """Under ``history.commit = "manual"`` a purge makes no commit: the deletions are in the working tree (D1)."""
     begin(code, memfs, "manual")
     head = git(code, "rev-parse", "HEAD")
@@ -114,7 +114,7 @@ def test_where_the_person_commits_deletions_wait_for_them(code: Path, memfs: Sai
     assert not (code / ".git/memfs").exists()
 
 
-def test_the_block_in_agents_md_goes_with_a_purge(code: Path, memfs: Said, git: Git) -> None:
+def test_the_block_in_agents_md_goes_with_a_purge(code: Path, memfs: RunMemfs, git: Git) -> None:
     """The block is taken out byte for byte, and the file, which memfs never commits, is named (D2)."""
     (code / "AGENTS.md").write_text("# For agents\n")
     git(code, "add", "AGENTS.md")
@@ -130,14 +130,14 @@ def test_the_block_in_agents_md_goes_with_a_purge(code: Path, memfs: Said, git: 
 
 
 # -- nothing is lost silently -----------------------------------------------------------------------------------------
-def test_what_no_commit_has_is_named_and_kept(code: Path, memfs: Said) -> None:
+def test_what_no_commit_has_is_named_and_kept(code: Path, memfs: RunMemfs) -> None:
     """An edit by hand and an invalid file refuse a purge until it is forced; without one nothing is at stake (D2)."""
     begin(code, memfs)
     (code / ITEM).parent.mkdir(parents=True)
     (code / ITEM).write_text("content: by hand\n")
     (code / ITEM).with_name("broken.yaml").write_text("content: [\n")
-    said = memfs(code, "deinit", "--purge", code=1)
-    assert all(word in said for word in (ITEM, "broken.yaml", "memfs commit", "--force"))
+    output = memfs(code, "deinit", "--purge", code=1)
+    assert all(word in output for word in (ITEM, "broken.yaml", "memfs commit", "--force"))
     assert (code / ITEM).exists()
     assert (code / ".git/memfs").exists()
     memfs(code, "deinit", "--purge", "--dry-run", code=1)
@@ -149,7 +149,7 @@ def test_what_no_commit_has_is_named_and_kept(code: Path, memfs: Said) -> None:
     assert not (code / "ContextMemory").exists()
 
 
-def test_files_that_are_not_memfss_stay(code: Path, memfs: Said) -> None:
+def test_files_that_are_not_memfss_stay(code: Path, memfs: RunMemfs) -> None:
     """A purge leaves a file that memfs does not know where it is, and says so (D2)."""
     begin(code, memfs)
     (code / "ContextMemory/README.md").write_text("about our memory\n")
@@ -158,7 +158,7 @@ def test_files_that_are_not_memfss_stay(code: Path, memfs: Said) -> None:
     assert "holds no memory" in memfs(code, "list", code=1)
 
 
-def test_contents_set_aside_are_named(code: Path, memfs: Said) -> None:
+def test_contents_set_aside_are_named(code: Path, memfs: RunMemfs) -> None:
     """Bytes that ``memfs restore --displaced`` could bring back keep a deinit from going on (D2)."""
     begin(code, memfs)
     (state,) = (path for path in (code / ".git/memfs").iterdir() if (path / "lock").exists())
@@ -169,7 +169,7 @@ def test_contents_set_aside_are_named(code: Path, memfs: Said) -> None:
     assert not (code / ".git/memfs").exists()
 
 
-def test_a_rescue_ref_that_alone_keeps_commits_is_named(code: Path, memfs: Said, git: Git) -> None:
+def test_a_rescue_ref_that_alone_keeps_commits_is_named(code: Path, memfs: RunMemfs, git: Git) -> None:
     """Commits that only a ref of memfs keeps are named before it goes (D2)."""
     begin(code, memfs)
     tree = git(code, "rev-parse", "HEAD^{tree}").strip()
@@ -181,7 +181,7 @@ def test_a_rescue_ref_that_alone_keeps_commits_is_named(code: Path, memfs: Said,
     assert git(code, "for-each-ref", "refs/memfs/") == ""
 
 
-def test_a_process_that_has_it_open_is_named(code: Path, memfs: Said) -> None:
+def test_a_process_that_has_it_open_is_named(code: Path, memfs: RunMemfs) -> None:
     """A running server or watcher of the workspace is named, with its process (D2)."""
     begin(code, memfs)
     words = [sys.executable, "-m", "memfs", "-C", str(code), "admin", "watch", "--json"]
@@ -196,7 +196,7 @@ def test_a_process_that_has_it_open_is_named(code: Path, memfs: Said) -> None:
     memfs(code, "deinit")
 
 
-def test_writes_that_wait_for_another_branch_are_named(code: Path, memfs: Said, git: Git) -> None:
+def test_writes_that_wait_for_another_branch_are_named(code: Path, memfs: RunMemfs, git: Git) -> None:
     """A write that waits for its commit to a branch that is not checked out now keeps a deinit back (D2)."""
     begin(code, memfs, "session")
     memfs(code, "remember", "Only on main", "--id", "only-on-main")
@@ -205,7 +205,7 @@ def test_writes_that_wait_for_another_branch_are_named(code: Path, memfs: Said, 
     assert (code / ".git/memfs").exists()
 
 
-def test_what_lies_beside_git_is_named(code: Path, memfs: Said) -> None:
+def test_what_lies_beside_git_is_named(code: Path, memfs: RunMemfs) -> None:
     """A checkpoint's payload, which no commit can hold, keeps a purge from going on until it is forced (D2)."""
     begin(code, memfs)
     payload = code / "ContextMemory/checkpoints/ckpt_20260101_0000/state.tar.zst"
@@ -216,7 +216,7 @@ def test_what_lies_beside_git_is_named(code: Path, memfs: Said) -> None:
     assert not (code / "ContextMemory").exists()
 
 
-def test_in_the_middle_of_a_merge_nothing_is_done(code: Path, memfs: Said, git: Git) -> None:
+def test_in_the_middle_of_a_merge_nothing_is_done(code: Path, memfs: RunMemfs, git: Git) -> None:
     """While git is busy a deinit is refused (D2)."""
     begin(code, memfs)
     (code / ".git/MERGE_HEAD").write_text(git(code, "rev-parse", "HEAD"))
@@ -225,14 +225,14 @@ def test_in_the_middle_of_a_merge_nothing_is_done(code: Path, memfs: Said, git: 
 
 
 # -- several workspaces -----------------------------------------------------------------------------------------------
-def test_another_workspace_of_the_repository_keeps_working(code: Path, memfs: Said, git: Git) -> None:
+def test_another_workspace_of_the_repository_keeps_working(code: Path, memfs: RunMemfs, git: Git) -> None:
     """Only the workspace's own state and caches go; what all share goes with the last one (D2)."""
     for name in ("one", "two"):
         (code / name).mkdir()
         begin(code / name, memfs)
         memfs(code / name, "recall", "deploys")
-    said = memfs(code / "one", "deinit", "--purge")
-    assert str(code / "two") in said
+    output = memfs(code / "one", "deinit", "--purge")
+    assert str(code / "two") in output
     assert 'merge "memfs"' in (code / ".git/config").read_text()
     assert "Deploys" in memfs(code / "two", "recall", "deploys")
     assert not (code / "one/memfs.toml").exists()
@@ -257,7 +257,7 @@ def _ends(*_: object, **__: object) -> None:
     ids=["after-the-files", "before-refs", "before-caches", "before-state"],
 )
 def test_killed_half_way_it_can_be_run_again(
-    code: Path, memfs: Said, git: Git, monkeypatch: pytest.MonkeyPatch, place: tuple[object, str]
+    code: Path, memfs: RunMemfs, git: Git, monkeypatch: pytest.MonkeyPatch, place: tuple[object, str]
 ) -> None:
     """Wherever a deinit ends early, the next one ends it (D2)."""
     begin(code, memfs)
@@ -272,17 +272,17 @@ def test_killed_half_way_it_can_be_run_again(
     assert git(code, "for-each-ref", "refs/memfs") == ""
 
 
-def test_private_memory_stays_and_is_found_again(code: Path, memfs: Said) -> None:
+def test_private_memory_stays_and_is_found_again(code: Path, memfs: RunMemfs) -> None:
     """Without being asked for it, leaving takes no private memory along, nor the key that leads to it (D2, C6)."""
     memfs(code, "init")
     place = find_place(str(code))
-    said = memfs(code, "deinit")
-    assert f"stays your private memory, 0 items in {place.root}" in said
+    output = memfs(code, "deinit")
+    assert f"stays your private memory, 0 items in {place.root}" in output
     assert [path.name for path in (code / ".git/memfs").iterdir()] == ["project"]
     assert private.find(private.project_at(code)) == place.root
 
 
-def test_private_memory_goes_on_request(code: Path, memfs: Said) -> None:
+def test_private_memory_goes_on_request(code: Path, memfs: RunMemfs) -> None:
     """``--private`` names it first, then removes it with its key (D2, C6)."""
     memfs(code, "init")
     place = find_place(str(code))
@@ -294,32 +294,32 @@ def test_private_memory_goes_on_request(code: Path, memfs: Said) -> None:
     assert not (code / ".git/memfs").exists()
 
 
-def test_private_memory_is_not_lost_without_force(code: Path, memfs: Said) -> None:
+def test_private_memory_is_not_lost_without_force(code: Path, memfs: RunMemfs) -> None:
     """Where private memory holds something, ``--private`` alone is refused and names it; ``--force`` goes on (D2)."""
     memfs(code, "init")
     place = find_place(str(code))
     memfs(place.root, "remember", "nobody else has this")
-    said = memfs(code, "deinit", "--private", code=1)
-    assert f"your private memory, 1 item in {place.root}" in said
-    assert "--force" in said
-    assert "'memfs export' there writes it out; --force" in said
+    output = memfs(code, "deinit", "--private", code=1)
+    assert f"your private memory, 1 item in {place.root}" in output
+    assert "--force" in output
+    assert "'memfs export' there writes it out; --force" in output
     assert place.root.is_dir()
     assert "memfs export" not in memfs(code, "deinit", "--private", "--force")
     assert not place.root.exists()
 
 
-def test_what_a_session_told_last_is_taken_in_first(code: Path, memfs: Said) -> None:
+def test_what_a_session_told_last_is_taken_in_first(code: Path, memfs: RunMemfs) -> None:
     """What waits since the end of a session becomes a memory or a suggestion before the workspace goes (D2)."""
     memfs(code, "init")
     with open_workspace(code, watch=False) as workspace:
-        told = {"prompt": "Remember: we always deploy on Tuesdays"}
+        fields = {"prompt": "Remember: we always deploy on Tuesdays"}
         spool = Spool(workspace.repository.state)
-        spool.append(SessionEvent("UserPromptSubmit", "s1", fields=told))
+        spool.append(SessionEvent("UserPromptSubmit", "s1", fields=fields))
         assert spool.waiting()
     assert "waits" not in memfs(code, "deinit")
 
 
-def test_backups_of_an_earlier_workspace_of_the_name_are_named(code: Path, memfs: Said) -> None:
+def test_backups_of_an_earlier_workspace_of_the_name_are_named(code: Path, memfs: RunMemfs) -> None:
     """What was backed up before memfs was taken out and put in again is named the second time, too (D2)."""
     memfs(code, "init")
     memfs(code, "remember", "kept in a backup")
@@ -330,7 +330,7 @@ def test_backups_of_an_earlier_workspace_of_the_name_are_named(code: Path, memfs
     assert Path(made["backups"][0]["path"]).name in memfs(code, "deinit", "--purge")
 
 
-def test_private_memory_that_another_clone_uses_stays(code: Path, tmp_path: Path, memfs: Said, git: Git) -> None:
+def test_private_memory_that_another_clone_uses_stays(code: Path, tmp_path: Path, memfs: RunMemfs, git: Git) -> None:
     """What a second clone reads and writes is not removed when the first one leaves (D2, C6)."""
     memfs(code, "init")
     place = find_place(str(code))

@@ -40,7 +40,7 @@ def text_of(name: str, created: int) -> str:
 class History:
     """A random history in some clones, and the words that were ever written."""
 
-    dice: random.Random
+    rng: random.Random
     every: list[Clone]
     words: int = 0
     clock: int = 0
@@ -57,7 +57,7 @@ class History:
 
     def commit(self, clone: Clone) -> None:
         """Commit everything, in the same second as the commit before or in another one."""
-        self.clock += self.dice.choice((0, 0, 1, 60))
+        self.clock += self.rng.choice((0, 0, 1, 60))
         for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
             os.environ[name] = f"{1_772_445_600 + self.clock} +0000"
         clone.git("add", "--all")
@@ -65,8 +65,8 @@ class History:
 
     def step(self, clone: Clone) -> None:
         """One to three changes and a commit, as a person or an agent makes them."""
-        for _ in range(self.dice.choice((1, 1, 2, 3))):
-            act = self.dice.choice((self.edit, self.edit, self.edit, self.move, self.forget, self.remember, self.swap))
+        for _ in range(self.rng.choice((1, 1, 2, 3))):
+            act = self.rng.choice((self.edit, self.edit, self.edit, self.move, self.forget, self.remember, self.swap))
             act(clone)
         self.commit(clone)
 
@@ -74,13 +74,15 @@ class History:
         items = self.items(clone)
         if not items:
             return
-        path = items[self.dice.choice(sorted(items))]
+        path = items[self.rng.choice(sorted(items))]
         lines = clone.read(path).splitlines()
-        said = [number for number, line in enumerate(lines[: lines.index("tags:")]) if re.match(r"title:|  \S", line)]
-        where = self.dice.choice(said)
+        editable = [
+            number for number, line in enumerate(lines[: lines.index("tags:")]) if re.match(r"title:|  \S", line)
+        ]
+        where = self.rng.choice(editable)
         lines[where] = (
             f"{lines[where]} {self.word()}"
-            if self.dice.random() < 0.5
+            if self.rng.random() < 0.5
             else re.sub(r"^(title:|  ).*", rf"\1 {self.word()}", lines[where]).replace("   ", "  ")
         )
         clone.write("\n".join(lines) + "\n", path)
@@ -90,8 +92,8 @@ class History:
         items = self.items(clone)
         if not items:
             return
-        name = self.dice.choice(sorted(items))
-        there = f"{MEMORIES}/{self.dice.choice(FOLDERS)}/{name}.yaml"
+        name = self.rng.choice(sorted(items))
+        there = f"{MEMORIES}/{self.rng.choice(FOLDERS)}/{name}.yaml"
         if there != items[name]:
             clone.write(clone.read(items[name]), there)
             (clone.root / items[name]).unlink()
@@ -100,16 +102,16 @@ class History:
     def forget(self, clone: Clone) -> None:
         items = self.items(clone)
         if items:
-            name = self.dice.choice(sorted(items))
+            name = self.rng.choice(sorted(items))
             (clone.root / items[name]).unlink()
             self.log.append(f"{clone.root.name}: forget {name}")
 
     def remember(self, clone: Clone) -> None:
         """A name out of few: two clones come to remember the same one, in the same words or in others."""
-        name = f"n{self.dice.randrange(6)}"
+        name = f"n{self.rng.randrange(6)}"
         if name not in self.items(clone):
-            path = f"{MEMORIES}/{self.dice.choice(FOLDERS[:2])}/{name}.yaml"
-            clone.write(text_of(name, self.dice.choice((0, 0, 1))), path)
+            path = f"{MEMORIES}/{self.rng.choice(FOLDERS[:2])}/{name}.yaml"
+            clone.write(text_of(name, self.rng.choice((0, 0, 1))), path)
             self.log.append(f"{clone.root.name}: remember {path}")
 
     def swap(self, clone: Clone) -> None:
@@ -208,16 +210,16 @@ def play(every: list[Clone], memfs: Memfs, seed: int, people: int) -> None:
         clone.git("reset", "--quiet", "--hard", start)
         clone.git("clean", "--quiet", "-fdx")
     first = history.every[0]
-    for _ in range(history.dice.randrange(4)):
+    for _ in range(history.rng.randrange(4)):
         history.remember(first)
     history.commit(first)
     for clone in history.every[1:]:
         clone.git("fetch", "--quiet", str(first.root), "main")
         clone.git("reset", "--quiet", "--hard", "FETCH_HEAD")
     try:
-        for _ in range(history.dice.choice((1, 1, 2))):
+        for _ in range(history.rng.choice((1, 1, 2))):
             for clone in history.every:
-                for _ in range(history.dice.choice((1, 2, 3))):
+                for _ in range(history.rng.choice((1, 2, 3))):
                     history.step(clone)
             for clone in history.every[1:]:
                 merge(first, clone, memfs)

@@ -247,10 +247,10 @@ def test_a_dry_run_writes_nothing(pair: Pair) -> None:
     change(pair.theirs, title="Theirs")
     pair.ours.store.flush()
     before, other = pair.head(pair.ours), pair.other()
-    told = pair.ours.teams.merger.merge(other, "Merge", dry_run=True)
-    assert (pair.head(pair.ours), pair.status(), told.commit) == (before, "", "")
+    planned = pair.ours.teams.merger.merge(other, "Merge", dry_run=True)
+    assert (pair.head(pair.ours), pair.status(), planned.commit) == (before, "", "")
     done = pair.ours.teams.merger.merge(other, "Merge")
-    assert (told.changed, told.conflicts) == (done.changed, done.conflicts)
+    assert (planned.changed, planned.conflicts) == (done.changed, done.conflicts)
 
 
 def test_what_is_not_memory_is_left_to_git(pair: Pair) -> None:
@@ -345,10 +345,10 @@ def test_a_merge_is_signed_by_who_makes_it(pair: Pair) -> None:
     change(pair.theirs, title="Theirs")
     with signed_by(Origin(agent="bot", session="s1")):
         pair.merge(source="branch")
-    said = pair.git(pair.ours.root, "log", "-1", "--format=%an%n%B")
-    assert "bot" in said.splitlines()[0]
-    assert "Memfs-Agent: bot" in said
-    assert "Memfs-Source: branch" in said
+    log = pair.git(pair.ours.root, "log", "-1", "--format=%an%n%B")
+    assert "bot" in log.splitlines()[0]
+    assert "Memfs-Agent: bot" in log
+    assert "Memfs-Source: branch" in log
 
 
 def test_lines_that_crossed_count_each_change_once(pair: Pair) -> None:

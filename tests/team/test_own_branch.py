@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from codebeside import Git, Said, begin_code, ids
+from codebeside import Git, RunMemfs, begin_code, ids
 
 from kit.stops import killed_before
 from memfs.fs import workspace_location
@@ -29,7 +29,7 @@ def code(tmp_path: Path, git: Git) -> Path:
 
 
 def test_four_branches_and_two_working_trees_share_one_memory(
-    code: Path, git: Git, memfs: Said, tmp_path: Path
+    code: Path, git: Git, memfs: RunMemfs, tmp_path: Path
 ) -> None:
     """What is remembered on any branch, in any working tree, is known on all, and no branch of code has it (D1)."""
     memfs(code, "init", "--own-branch")
@@ -61,7 +61,7 @@ def test_four_branches_and_two_working_trees_share_one_memory(
     ],
     ids=" ".join,
 )
-def test_no_git_command_on_code_harms_it(code: Path, git: Git, memfs: Said, words: tuple[str, ...]) -> None:
+def test_no_git_command_on_code_harms_it(code: Path, git: Git, memfs: RunMemfs, words: tuple[str, ...]) -> None:
     """Commands that empty a working tree leave every memory, committed or not, and the link is made again (D1)."""
     memfs(code, "init", "--own-branch")
     memfs(code, "remember", "A fact", "--id", "fact")
@@ -77,7 +77,7 @@ def test_no_git_command_on_code_harms_it(code: Path, git: Git, memfs: Said, word
 
 @pytest.mark.parametrize("instead", ["nothing", "folder", "file", "link"])
 def test_a_missing_or_replaced_link_forgets_nothing(
-    code: Path, git: Git, memfs: Said, tmp_path: Path, instead: str
+    code: Path, git: Git, memfs: RunMemfs, tmp_path: Path, instead: str
 ) -> None:
     """Whatever stands in the link's place, the memory is what the branch has, and none of it is committed away (D1)."""
     memfs(code, "init", "--own-branch")
@@ -116,7 +116,7 @@ def test_a_link_that_came_with_a_repository_is_no_memory(code: Path, git: Git, t
 
 
 def test_a_folder_that_claims_anothers_git_folder_is_not_led_to_its_memory(
-    code: Path, memfs: Said, tmp_path: Path
+    code: Path, memfs: RunMemfs, tmp_path: Path
 ) -> None:
     """A planted .git file that names this repository reaches no memory of it, and writes nothing there (D1)."""
     memfs(code, "init", "--own-branch")
@@ -129,7 +129,7 @@ def test_a_folder_that_claims_anothers_git_folder_is_not_led_to_its_memory(
 
 
 def test_a_repository_that_was_moved_or_copied_keeps_its_own_memory(
-    code: Path, git: Git, memfs: Said, tmp_path: Path
+    code: Path, git: Git, memfs: RunMemfs, tmp_path: Path
 ) -> None:
     """After a move everything is found; a copy writes into itself, never into what it was copied from (D1)."""
     memfs(code, "init", "--own-branch")
@@ -151,7 +151,7 @@ def test_a_repository_that_was_moved_or_copied_keeps_its_own_memory(
     assert ids(memfs, moved) == {"fact"}
 
 
-def test_gits_record_of_the_place_is_made_again(code: Path, git: Git, memfs: Said) -> None:
+def test_gits_record_of_the_place_is_made_again(code: Path, git: Git, memfs: RunMemfs) -> None:
     """With .git/worktrees removed, init registers the place again, and an edit that no commit has stays (D1)."""
     memfs(code, "init", "--own-branch")
     memfs(code, "remember", "A fact", "--id", "fact")
@@ -164,7 +164,7 @@ def test_gits_record_of_the_place_is_made_again(code: Path, git: Git, memfs: Sai
 
 
 @pytest.mark.parametrize("how", ["full", "shallow", "single"])
-def test_a_colleagues_clone_finds_the_memory(code: Path, git: Git, memfs: Said, tmp_path: Path, how: str) -> None:
+def test_a_colleagues_clone_finds_the_memory(code: Path, git: Git, memfs: RunMemfs, tmp_path: Path, how: str) -> None:
     """init in a clone takes the branch up, also a shallow or single-branch one, and syncs (D1)."""
     remote, clone = tmp_path / "remote.git", tmp_path / "clone"
     git(tmp_path, "init", "-q", "--bare", "-b", "main", str(remote))
@@ -188,7 +188,7 @@ def test_a_colleagues_clone_finds_the_memory(code: Path, git: Git, memfs: Said, 
     assert git(clone, "status", "--porcelain") == ""
 
 
-def test_it_is_refused_where_a_branch_tracks_memory(code: Path, git: Git, memfs: Said) -> None:
+def test_it_is_refused_where_a_branch_tracks_memory(code: Path, git: Git, memfs: RunMemfs) -> None:
     """Where a branch of code has ContextMemory/, the refusal names it and what to do; nothing is written (D1)."""
     git(code, "switch", "-q", "two")
     (code / LINK).mkdir()
@@ -196,29 +196,29 @@ def test_it_is_refused_where_a_branch_tracks_memory(code: Path, git: Git, memfs:
     git(code, "add", LINK)
     git(code, "commit", "-qm", "Memory among the code")
     git(code, "switch", "-q", "main")
-    said = memfs(code, "init", "--own-branch", code=1)
-    assert "two has ContextMemory/" in said
-    assert "git rm" in said
+    output = memfs(code, "init", "--own-branch", code=1)
+    assert "two has ContextMemory/" in output
+    assert "git rm" in output
     assert "context-memory" not in git(code, "branch")
     assert not os.path.lexists(code / LINK)
 
 
-def test_a_dry_run_writes_nothing(code: Path, git: Git, memfs: Said) -> None:
+def test_a_dry_run_writes_nothing(code: Path, git: Git, memfs: RunMemfs) -> None:
     """--dry-run says what would be made and makes none of it (D1)."""
     before = sorted(str(path) for path in code.rglob("*"))
     assert "Would make" in memfs(code, "init", "--own-branch", "--dry-run")
     assert sorted(str(path) for path in code.rglob("*")) == before
 
 
-def test_without_a_terminal_it_says_in_one_line_what_it_chose(code: Path, git: Git, memfs: Said) -> None:
+def test_without_a_terminal_it_says_in_one_line_what_it_chose(code: Path, git: Git, memfs: RunMemfs) -> None:
     """init asks nobody who is not there: it takes the folder among the code, and one line names the other way (D1)."""
-    said = memfs(code, "init")
-    assert len([line for line in said.splitlines() if "--own-branch" in line]) == 1
+    output = memfs(code, "init")
+    assert len([line for line in output.splitlines() if "--own-branch" in line]) == 1
     assert (code / "memfs.toml").is_file()
 
 
 def test_a_killed_init_is_completed_by_the_next(
-    code: Path, git: Git, memfs: Said, scale: Callable[[int, int], int]
+    code: Path, git: Git, memfs: RunMemfs, scale: Callable[[int, int], int]
 ) -> None:
     """Stopped at any write, init leaves no half memory that passes for one; the next completes it (D1)."""
     trial, number, killed = code.with_name("trial"), 0, True
@@ -240,7 +240,7 @@ def test_a_killed_init_is_completed_by_the_next(
     assert number > 50
 
 
-def test_deinit_takes_out_the_place_and_the_links(code: Path, git: Git, memfs: Said, tmp_path: Path) -> None:
+def test_deinit_takes_out_the_place_and_the_links(code: Path, git: Git, memfs: RunMemfs, tmp_path: Path) -> None:
     """deinit removes links and place and keeps the branch; --purge removes it, by force if unpublished (D2)."""
     before = (code / ".git/info/exclude").read_bytes() if (code / ".git/info/exclude").exists() else b""
     memfs(code, "init", "--own-branch")
@@ -248,9 +248,9 @@ def test_deinit_takes_out_the_place_and_the_links(code: Path, git: Git, memfs: S
     other = tmp_path / "other"
     git(code, "worktree", "add", "-q", str(other), "one")
     memfs(other, "list")
-    said = memfs(code, "deinit").splitlines()
-    assert f"  gone  the link {code}/ContextMemory" in said
-    assert not any(line.endswith(f" {code}") for line in said)  # nobody is to read that their code goes
+    output = memfs(code, "deinit").splitlines()
+    assert f"  gone  the link {code}/ContextMemory" in output
+    assert not any(line.endswith(f" {code}") for line in output)  # nobody is to read that their code goes
     assert not os.path.lexists(code / LINK)
     assert not os.path.lexists(other / LINK)
     assert (code / ".git/info/exclude").read_bytes() == before
@@ -268,7 +268,7 @@ def test_deinit_takes_out_the_place_and_the_links(code: Path, git: Git, memfs: S
 
 
 def test_writes_of_the_memory_that_was_among_the_code_wait_only_until_a_commit_has_them(
-    code: Path, git: Git, memfs: Said, tmp_path: Path
+    code: Path, git: Git, memfs: RunMemfs, tmp_path: Path
 ) -> None:
     """After the move to a branch of its own, deinit names what no commit holds, and nothing else (D2)."""
     memfs(code, "init")
@@ -290,7 +290,7 @@ def test_writes_of_the_memory_that_was_among_the_code_wait_only_until_a_commit_h
     assert not (code / ".git/memfs").exists()
 
 
-def test_a_memory_moves_back_to_the_code_without_a_commit_of_memfs(code: Path, git: Git, memfs: Said) -> None:
+def test_a_memory_moves_back_to_the_code_without_a_commit_of_memfs(code: Path, git: Git, memfs: RunMemfs) -> None:
     """``config history.commit manual`` counts for that very change: what is staged and the setting wait."""
     memfs(code, "init", "--own-branch")
     memfs(code, "remember", "A fact", "--id", "fact")
@@ -304,7 +304,7 @@ def test_a_memory_moves_back_to_the_code_without_a_commit_of_memfs(code: Path, g
     assert git(code, "rev-parse", "HEAD") == head
 
 
-def test_an_edit_that_no_commit_has_keeps_deinit_from_it(code: Path, git: Git, memfs: Said) -> None:
+def test_an_edit_that_no_commit_has_keeps_deinit_from_it(code: Path, git: Git, memfs: RunMemfs) -> None:
     """Files of the place that the branch does not have are named, and nothing is done (D2)."""
     memfs(code, "init", "--own-branch")
     memfs(code, "--set", "history.commit=manual", "remember", "A fact", "--id", "fact")
@@ -314,7 +314,9 @@ def test_an_edit_that_no_commit_has_keeps_deinit_from_it(code: Path, git: Git, m
     assert (place / "memfs.toml").is_file()
 
 
-def test_a_pull_request_against_it_is_reviewed_and_merged(code: Path, git: Git, memfs: Said, tmp_path: Path) -> None:
+def test_a_pull_request_against_it_is_reviewed_and_merged(
+    code: Path, git: Git, memfs: RunMemfs, tmp_path: Path
+) -> None:
     """In a working tree of a branch of the memory a convention is proposed, reported on, and merged (K8)."""
     memfs(code, "init", "--own-branch")
     memfs(code, "remember", "A fact", "--id", "fact")
@@ -334,7 +336,7 @@ def test_a_pull_request_against_it_is_reviewed_and_merged(code: Path, git: Git, 
     assert git(place, "status", "--porcelain") == ""
 
 
-def two_beginnings(code: Path, git: Git, memfs: Said, tmp_path: Path) -> Path:
+def two_beginnings(code: Path, git: Git, memfs: RunMemfs, tmp_path: Path) -> Path:
     """A second clone; in both a memory was begun before either was synced, and that of the first is published."""
     remote, clone = tmp_path / "remote.git", tmp_path / "clone"
     git(tmp_path, "init", "-q", "--bare", "-b", "main", str(remote))
@@ -351,7 +353,7 @@ def two_beginnings(code: Path, git: Git, memfs: Said, tmp_path: Path) -> Path:
 
 
 def test_two_memories_that_were_begun_apart_are_joined_by_sync(
-    code: Path, git: Git, memfs: Said, tmp_path: Path
+    code: Path, git: Git, memfs: RunMemfs, tmp_path: Path
 ) -> None:
     """Two people begin the branch before either syncs: sync joins both histories, and nothing is lost (B3, D1)."""
     clone = two_beginnings(code, git, memfs, tmp_path)
@@ -372,7 +374,7 @@ def test_two_memories_that_were_begun_apart_are_joined_by_sync(
 
 
 def test_beginnings_whose_other_files_differ_are_joined_in_the_place_of_the_memory(
-    code: Path, git: Git, memfs: Said, tmp_path: Path
+    code: Path, git: Git, memfs: RunMemfs, tmp_path: Path
 ) -> None:
     """Where what is no memory differs, sync changes nothing, and the command it names joins both there (B3, D1)."""
     clone = two_beginnings(code, git, memfs, tmp_path)
@@ -385,24 +387,24 @@ def test_beginnings_whose_other_files_differ_are_joined_in_the_place_of_the_memo
     git(place, "add", "README.md")
     git(place, "commit", "-qm", "Say what it is")
     git(place, "push", "-q", "origin", "context-memory")
-    said = memfs(clone, "sync", code=1)
+    output = memfs(clone, "sync", code=1)
     assert ids(memfs, clone) == {"from-bo", "deploys"}
-    command = next(line.strip() for line in said.splitlines() if "--allow-unrelated-histories" in line)
+    command = next(line.strip() for line in output.splitlines() if "--allow-unrelated-histories" in line)
     words = shlex.split(command.partition(" joins it")[0])
     assert words[:4] == ["git", "-C", str(clone / ".git/memfs/memory"), "merge"]
     git(Path(words[2]), *words[3:], check=False)
     (Path(words[2]) / "README.md").write_text("Ours and theirs\n")
     git(Path(words[2]), "add", "README.md")
     git(Path(words[2]), "commit", "-qm", "Join")
-    said = memfs(clone, "sync", code=1)
-    push = next(line.strip() for line in said.splitlines() if "push origin" in line)
+    output = memfs(clone, "sync", code=1)
+    push = next(line.strip() for line in output.splitlines() if "push origin" in line)
     git(clone, *shlex.split(push.partition(" publishes")[0])[1:])
     memfs(clone, "sync")
     assert ids(memfs, clone) == {"from-ada", "from-bo", "deploys"}
     assert not (clone / "README.md").exists()
 
 
-def test_what_agents_read_lies_beside_the_code(code: Path, git: Git, memfs: Said, tmp_path: Path) -> None:
+def test_what_agents_read_lies_beside_the_code(code: Path, git: Git, memfs: RunMemfs, tmp_path: Path) -> None:
     """agents-md, install and deinit write in the working tree they are called in, not in the memory (D1, K8)."""
     memfs(code, "init", "--own-branch")
     memfs(code, "team", "convention", "propose", "Columns hold UTC.", "--title", "Times are UTC", "--id", "utc")
@@ -427,7 +429,9 @@ def test_what_agents_read_lies_beside_the_code(code: Path, git: Git, memfs: Said
     assert not (other / "AGENTS.md").exists()
 
 
-def test_its_history_is_not_cut_within_a_repository_of_code(code: Path, git: Git, memfs: Said, tmp_path: Path) -> None:
+def test_its_history_is_not_cut_within_a_repository_of_code(
+    code: Path, git: Git, memfs: RunMemfs, tmp_path: Path
+) -> None:
     """A cut is refused with what to do instead, and no ref of code or memory moves (D1)."""
     memfs(code, "init", "--own-branch")
     memfs(code, "remember", "A fact", "--id", "fact")
@@ -438,7 +442,7 @@ def test_its_history_is_not_cut_within_a_repository_of_code(code: Path, git: Git
     assert ids(memfs, code) == {"fact"}
 
 
-def test_an_erase_names_the_way_that_there_is(code: Path, memfs: Said) -> None:
+def test_an_erase_names_the_way_that_there_is(code: Path, memfs: RunMemfs) -> None:
     """It is refused among the code, and points to a clone of the branch alone (A4)."""
     memfs(code, "init", "--own-branch")
     memfs(code, "remember", "a word", "--type", "knowledge", "--id", "word")

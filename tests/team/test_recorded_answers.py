@@ -166,14 +166,14 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"memfs.{module}.utc_now", lambda: NOW)
 
 
-def plain(said: str, folders: dict[str, str]) -> Any:
+def plain(output: str, folders: dict[str, str]) -> Any:
     """What a command said, without what differs from run to run: where folders lie, and the marks of a fence."""
     for folder, name in folders.items():
-        said = said.replace(folder, name)
+        output = output.replace(folder, name)
     try:
-        return json.loads(said)
+        return json.loads(output)
     except ValueError:
-        return re.sub(r"(</?memories) [0-9a-f]{16}>", r"\1>", said).splitlines()
+        return re.sub(r"(</?memories) [0-9a-f]{16}>", r"\1>", output).splitlines()
 
 
 def ask(folder: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -182,8 +182,8 @@ def ask(folder: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 
     capsys.readouterr()
     code = run(["-C", str(folder), *words])
-    said = capsys.readouterr()
-    return code, said.out or said.err
+    captured = capsys.readouterr()
+    return code, captured.out or captured.err
 
 
 @pytest.mark.usefixtures("still")
@@ -213,8 +213,8 @@ def test_answers_are_those_that_were_recorded(
     for number, words in enumerate(commands(f"mounts.team={other.root}", f"mounts.private={mine}")):
         if engine == "sqlite" and number % 3 and "--as-of" in words:
             continue  # that the past is the same with either engine is shown by test_as_of_property, too
-        code, said = ask(team.root, words, capsys)
-        found[plain(" ".join(words), folders)[0]] = [code, plain(said, folders)]
+        code, output = ask(team.root, words, capsys)
+        found[plain(" ".join(words), folders)[0]] = [code, plain(output, folders)]
     recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
     if os.environ.get("RECORD_ANSWERS"):
         if engine == "whoosh":

@@ -101,22 +101,22 @@ def test_documents_and_settings_are_reported_key_by_key(team: Team) -> None:
     team.write("ContextMemory/configuration/retention_policy.json", "{}\n")
     team.commit()
     report = team.review()
-    told = {change.path: change for change in report.documents}
-    assert told["memfs.toml"].fields == (
+    changes = {change.path: change for change in report.documents}
+    assert changes["memfs.toml"].fields == (
         FieldChange(field="review.endpoint", after="https://x.example"),
         FieldChange(field="recall.limit", after=7),
     )
-    assert told["ContextMemory/configuration/retention_policy.json"].what == "added"
+    assert changes["ContextMemory/configuration/retention_policy.json"].what == "added"
 
 
 def test_conventions_are_reported_by_their_standing(team: Team) -> None:
     """A convention that was accepted is named with owner, scope and what changed; one that came or went, too (K8)."""
-    said = {"content": "Write dates as 2026-03-01.", "data": "{owner: ada, scope: ['docs/**']}"}
-    team.item("convention/dates", status="proposed", **said)
+    fields = {"content": "Write dates as 2026-03-01.", "data": "{owner: ada, scope: ['docs/**']}"}
+    team.item("convention/dates", status="proposed", **fields)
     old = team.item("convention/old", "Log in local time.", status="retired")
     team.commit()
     team.branch()
-    team.item("convention/dates", status="accepted", **said)
+    team.item("convention/dates", status="accepted", **fields)
     team.item("convention/utc", "Log in UTC.", trust="human", supersedes="[old]")
     team.git("rm", "-q", old)
     team.commit()

@@ -74,9 +74,9 @@ def test_a_single_revision_is_the_head(team: Team, capsys: pytest.CaptureFixture
     assert run(["-C", str(team.root), "review", "main"]) == 0
     assert "other" in capsys.readouterr().out
     assert run(["-C", str(team.root), "review", "tune~1"]) == 1
-    told = capsys.readouterr().err
-    assert "all of tune~1 is in this branch already" in told
-    assert "memfs review tune~1..HEAD" in told
+    errors = capsys.readouterr().err
+    assert "all of tune~1 is in this branch already" in errors
+    assert "memfs review tune~1..HEAD" in errors
     for name in ("HEAD", "tune"):
         assert run(["-C", str(team.root), "review", name]) == 1
         assert f"{name}~1..{name}" in capsys.readouterr().err
@@ -86,8 +86,8 @@ def test_json_has_everything(team: Team, capsys: pytest.CaptureFixture[str]) -> 
     """Programs get every part of the report (B4)."""
     review = ("-C", str(team.root), "review", "main..HEAD")
     assert run([*review, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["failed"], told["items"][0]["id"]) == (False, "fresh")
+    report = json.loads(capsys.readouterr().out)
+    assert (report["failed"], report["items"][0]["id"]) == (False, "fresh")
     assert run(review) == 0
     assert capsys.readouterr().out.startswith("## Memory review of `main..HEAD`")
 
@@ -206,11 +206,11 @@ def test_a_repository_that_cannot_be_written_is_reviewed(
 
 def test_settings_that_are_broken_are_a_finding(team: Team, capsys: pytest.CaptureFixture[str]) -> None:
     """A change that breaks memfs.toml is reviewed with the default settings, and fails."""
-    for text, said in (("[recall\n", "not TOML"), ("[recall]\nlimit = 0\n", "recall.limit")):
+    for text, message in (("[recall\n", "not TOML"), ("[recall]\nlimit = 0\n", "recall.limit")):
         team.write("memfs.toml", text)
         team.commit()
         assert run(["-C", str(team.root), "review", "main..HEAD"]) == 1
         out = capsys.readouterr().out
         assert "`SettingInvalid` in `memfs.toml" in out
-        assert said in out
+        assert message in out
         assert "`fresh`" in out

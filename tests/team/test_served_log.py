@@ -140,9 +140,9 @@ def test_questions_stay_out_unless_the_settings_say_so(opened: Callable[..., Wor
     workspace.usage.flush()
     files = list((workspace.repository.state / FOLDER).iterdir())
     assert b"my eye" not in b"".join(path.read_bytes() for path in files)
-    asking = opened(workspace.root, served__questions=True)
-    asking.recaller.search("apple of my eye")
-    assert [row.question for row in asking.usage.served.find()] == ["apple of my eye", ""]
+    recording = opened(workspace.root, served__questions=True)
+    recording.recaller.search("apple of my eye")
+    assert [row.question for row in recording.usage.served.find()] == ["apple of my eye", ""]
 
 
 def test_a_repository_cannot_have_questions_kept(workspace: Workspace, opened: Callable[..., Workspace]) -> None:

@@ -64,13 +64,13 @@ def keys(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Keys:
 @pytest.fixture
 def configured(own_world: Path, keys: Keys) -> Keys:
     """The person has a key, and an agent one of its own."""
-    said(own_world, f"[memfs]\n\tsigningKey = {keys['ada']}\n")
-    said(own_world, f'[memfs "coder"]\n\tsigningKey = {keys["coder"]}\n')
-    said(own_world, f'[gpg]\n\tformat = ssh\n[gpg "ssh"]\n\tallowedSignersFile = {keys.listing()}\n')
+    configure(own_world, f"[memfs]\n\tsigningKey = {keys['ada']}\n")
+    configure(own_world, f'[memfs "coder"]\n\tsigningKey = {keys["coder"]}\n')
+    configure(own_world, f'[gpg]\n\tformat = ssh\n[gpg "ssh"]\n\tallowedSignersFile = {keys.listing()}\n')
     return keys
 
 
-def said(home: Path, text: str) -> None:
+def configure(home: Path, text: str) -> None:
     """Add to the person's git settings."""
     with (home / ".gitconfig").open("a") as file:
         file.write(text)
@@ -162,14 +162,14 @@ def test_git_settings_for_signing_are_understood(
     opened: Open, keys: Keys, own_world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who signs with git by SSH needs no second setting; a variable wins over it, an agent's own key over that."""
-    said(own_world, f"[user]\n\tsigningKey = {keys['ada']}\n")
+    configure(own_world, f"[user]\n\tsigningKey = {keys['ada']}\n")
     signing = opened(history__sign="require").repository.signing
     assert signing.key_of() is None  # without a format it names a key of OpenPGP
     assert [(one.code, "no key" in one.message) for one in signing.problems()] == [("SigningFailed", True)]
-    said(own_world, "[gpg]\n\tformat = ssh\n")
+    configure(own_world, "[gpg]\n\tformat = ssh\n")
     assert (signing.key_of(), signing.problems()) == (keys["ada"], [])
     monkeypatch.setenv("MEMFS_SIGNING_KEY", str(keys["mallory"]))
-    said(own_world, f'[memfs "{sanitised("a <coder>")}"]\n\tsigningKey = {keys["coder"]}\n')
+    configure(own_world, f'[memfs "{sanitised("a <coder>")}"]\n\tsigningKey = {keys["coder"]}\n')
     assert (signing.key_of(), signing.key_of("a <coder>")) == (keys["mallory"], keys["coder"])
     assert sshsig.sign(b"", keys["ada.pub"]).startswith(sshsig.BEGIN)  # its private half lies beside it
 
@@ -182,9 +182,9 @@ def test_a_key_that_does_not_work_loses_nothing(opened: Open, configured: Keys, 
     configured["ada"].write_bytes(b"this is no key\n")
     workspace.store.put(item("Deploys happen on Tuesdays"))
     done = workspace.store.flush(adopt=False)
-    told = [problem.code for problem in workspace.store.problems()]
+    codes = [problem.code for problem in workspace.store.problems()]
     if mode == "try":
-        assert (len(done.commits), done.waiting, told) == (1, 0, ["SigningFailed"])
+        assert (len(done.commits), done.waiting, codes) == (1, 0, ["SigningFailed"])
         assert "gpgsig" not in git(workspace.root, "cat-file", "commit", "HEAD")
         return
     assert (done.commits, done.waiting) == ((), 1)
@@ -206,7 +206,7 @@ def test_a_key_with_a_passphrase_asks_nobody(opened: Open, configured: Keys) -> 
 @pytest.mark.parametrize(("named", "reason"), [("keys/ada", "whole path"), ("/nowhere/ada", "no such key")])
 def test_a_key_is_named_by_its_whole_path(opened: Open, own_world: Path, named: str, reason: str) -> None:
     """A relative path would be another key in every clone."""
-    said(own_world, f"[memfs]\n\tsigningKey = {named}\n")
+    configure(own_world, f"[memfs]\n\tsigningKey = {named}\n")
     workspace = opened(history__sign="require")
     workspace.store.put(item("Deploys happen on Tuesdays"))
     assert reason in workspace.store.flush(adopt=False).reason
@@ -335,7 +335,7 @@ def test_times_and_revocations_count(opened: Open, configured: Keys, own_world: 
         assert by_git(workspace.root, commit) == (expected == "good")
     revoked = configured.folder / "revoked"
     revoked.write_text((configured.folder / "ada.pub").read_text())
-    said(own_world, f'[gpg "ssh"]\n\trevocationFile = {revoked}\n')
+    configure(own_world, f'[gpg "ssh"]\n\trevocationFile = {revoked}\n')
     assert verdicts(workspace.teams.signatures.verify(wanted, configured.listing())) == ["bad"]
     assert not by_git(workspace.root, commit)
 

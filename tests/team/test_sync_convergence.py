@@ -27,7 +27,7 @@ class Team:
     """Clones of one remote, and what their writers were told is stored."""
 
     root: Path
-    dice: random.Random
+    rng: random.Random
     stack: ExitStack
     clones: list[Workspace] = field(default_factory=list)
     put: set[str] = field(default_factory=set)
@@ -56,9 +56,9 @@ class Team:
 
     # -- what a writer does -----------------------------------------------------------------------------------
     def step(self) -> None:
-        clone = self.dice.choice(self.clones)
+        clone = self.rng.choice(self.clones)
         acts = (self.add, self.add, self.line, self.line, self.tag, self.tag, self.count, self.count, self.move)
-        self.dice.choice((*acts, self.by_hand, self.delete))(clone)
+        self.rng.choice((*acts, self.by_hand, self.delete))(clone)
 
     def fresh(self, word: str) -> str:
         self.number += 1
@@ -67,24 +67,24 @@ class Team:
     def any_item(self, clone: Workspace, word: str = "item") -> MemoryItem | None:
         known = sorted(path.stem for path in clone.root.glob("ContextMemory/memories/*/*/*.yaml"))
         ids = [name for name in known if name.startswith(word)]
-        return clone.store.get(self.dice.choice(ids)) if ids else None
+        return clone.store.get(self.rng.choice(ids)) if ids else None
 
     def add(self, clone: Workspace) -> None:
-        if self.dice.random() < 0.3:
+        if self.rng.random() < 0.3:
             name = self.fresh("counter")
             clone.store.put(MemoryItem(f"seen {name}", "pattern", id=name, data={"occurrences": 1}))
             self.counted[name] = 1
         else:
             name = self.fresh("item")
             text = "\n".join(f"{name} line {number}" for number in range(6))
-            clone.store.put(MemoryItem(text, self.dice.choice(TYPES), id=name))
+            clone.store.put(MemoryItem(text, self.rng.choice(TYPES), id=name))
         self.put.add(name)
 
     def line(self, clone: Workspace) -> None:
         if (item := self.any_item(clone)) is not None:
             mark = self.fresh("mark")
             lines = item.content.split("\n")
-            lines.insert(self.dice.randrange(len(lines) + 1), mark)
+            lines.insert(self.rng.randrange(len(lines) + 1), mark)
             clone.store.put(item.replace(content="\n".join(lines)))
             self.lines.setdefault(item.id, set()).add(mark)
 
@@ -96,13 +96,13 @@ class Team:
 
     def count(self, clone: Workspace) -> None:
         if (item := self.any_item(clone, "counter")) is not None:
-            by = self.dice.randint(1, 5)
+            by = self.rng.randint(1, 5)
             clone.store.put(item.replace(data={**item.data, "occurrences": item.data["occurrences"] + by}))
             self.counted[item.id] += by
 
     def move(self, clone: Workspace) -> None:
         if (item := self.any_item(clone)) is not None:
-            clone.store.put(item.replace(memory_type=self.dice.choice(TYPES)))
+            clone.store.put(item.replace(memory_type=self.rng.choice(TYPES)))
 
     def by_hand(self, clone: Workspace) -> None:
         if (item := self.any_item(clone)) is not None:
@@ -114,24 +114,24 @@ class Team:
                 self.lines.setdefault(item.id, set()).add(mark)
 
     def delete(self, clone: Workspace) -> None:
-        if (item := self.any_item(clone, self.dice.choice(("item", "counter")))) is not None:
+        if (item := self.any_item(clone, self.rng.choice(("item", "counter")))) is not None:
             clone.store.delete(item.id)
             self.deleted.add(item.id)
 
     # -- syncs ------------------------------------------------------------------------------------------------
     def sync(self) -> None:
-        kind = self.dice.random()
+        kind = self.rng.random()
         if kind < 0.25:
-            self.killed_sync(self.dice.choice(self.clones))
+            self.killed_sync(self.rng.choice(self.clones))
         elif kind < 0.5:
             with ThreadPoolExecutor(3) as threads:
-                list(threads.map(lambda clone: clone.teams.syncer.sync(edits=True), self.dice.sample(self.clones, 3)))
+                list(threads.map(lambda clone: clone.teams.syncer.sync(edits=True), self.rng.sample(self.clones, 3)))
         else:
-            self.dice.choice(self.clones).teams.syncer.sync(edits=True)
+            self.rng.choice(self.clones).teams.syncer.sync(edits=True)
 
     def killed_sync(self, clone: Workspace) -> None:
         """Another process syncs the same clone, and dies before its N-th change to the disk."""
-        left = self.dice.randint(1, 90)
+        left = self.rng.randint(1, 90)
         pid = os.fork()
         if pid == 0:
             seen = iter(range(left))

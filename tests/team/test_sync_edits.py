@@ -60,8 +60,8 @@ Published = Callable[[], set[str]]
 def test_it_refuses_and_names_the_files(ada: Path, published: Published, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is pushed; the error names the files and both ways on (D1)."""
     assert run(["-C", str(ada), "sync"]) == 1
-    said = capsys.readouterr().err
-    assert all(word in said for word in (EDITED, "--yes", "memfs commit"))
+    errors = capsys.readouterr().err
+    assert all(word in errors for word in (EDITED, "--yes", "memfs commit"))
     assert run(["-C", str(ada), "sync", "--json"]) == 1
     assert published() == {"first"}
 
@@ -113,14 +113,14 @@ def test_an_edit_that_is_left_to_the_person_is_named_and_goes_along_with_yes(
     assert f"1 edit by hand not committed: {EDITED}" in capsys.readouterr().err
     for _ in range(2):
         assert run(sync_now) == 0
-        told = capsys.readouterr().err
-        assert f"1 edit by hand not committed: {EDITED}" in told
-        assert "--yes" in told
+        errors = capsys.readouterr().err
+        assert f"1 edit by hand not committed: {EDITED}" in errors
+        assert "--yes" in errors
     assert run([*sync_now, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["edits"] == [EDITED]
     assert run([*sync_now, "--yes"]) == 0
-    said = capsys.readouterr()
-    assert ("Pushed 1 commit" in said.out, "by hand" in said.err) == (True, False)
+    captured = capsys.readouterr()
+    assert ("Pushed 1 commit" in captured.out, "by hand" in captured.err) == (True, False)
     assert published() == {"first", "second", "half-done"}
     assert git(ada, "status", "--porcelain", "-uall") == ""
 
@@ -132,9 +132,9 @@ def test_an_invalid_edit_is_named(
     """What cannot be committed is not published, and neither asked about nor passed over in silence (D1)."""
     (ada / EDITED).write_text("content: x\nttle: y\n")
     assert run(["-C", str(ada), "sync", *more]) == 0
-    told = capsys.readouterr().err
-    assert f"1 edit by hand not committed: {EDITED}" in told
-    assert "memfs check" in told
+    errors = capsys.readouterr().err
+    assert f"1 edit by hand not committed: {EDITED}" in errors
+    assert "memfs check" in errors
     assert run(["-C", str(ada), "sync", "--json", *more]) == 0
     assert json.loads(capsys.readouterr().out)["edits"] == [EDITED]
     assert published() == {"first", "second"}

@@ -372,12 +372,12 @@ def test_what_was_merged_is_named_before_the_push_is_refused(
     site.ada.store.flush()
     for dry_run in (["--dry-run"], []):
         assert run(["-C", str(site.ada.root), "sync", *dry_run]) == 1
-        told = capsys.readouterr()
-        assert ("Would merge" if dry_run else "Merged") in told.out
-        assert "ttl.yaml content: " in told.out
-        assert "lunch.yaml" in told.out
-        assert "would get files that are not memory: app.py" in told.err
-        assert "Would push" not in told.out
+        captured = capsys.readouterr()
+        assert ("Would merge" if dry_run else "Merged") in captured.out
+        assert "ttl.yaml content: " in captured.out
+        assert "lunch.yaml" in captured.out
+        assert "would get files that are not memory: app.py" in captured.err
+        assert "Would push" not in captured.out
     done = sync(site.ada, push=False)
     assert (done.joined, done.refused) == (None, None)
 
@@ -590,8 +590,8 @@ def test_a_dry_run_announces_what_it_would_push(site: Site, capsys: pytest.Captu
     assert capsys.readouterr().out.count("Would push to origin/main: what waits\n") == 1
     site.ada.store.flush()
     assert (run(asked), run([*asked, "--no-push"])) == (0, 0)
-    said = capsys.readouterr().out
-    assert said.count("Would push") == said.count("Would push to origin/main: 1 commit\n") == 1
+    output = capsys.readouterr().out
+    assert output.count("Would push") == output.count("Would push to origin/main: 1 commit\n") == 1
 
 
 def test_a_branch_is_not_made_beside_others_by_accident(site: Site) -> None:

@@ -360,9 +360,9 @@ def test_a_session_cannot_claim_to_have_been_undone(workspace: Workspace, write:
     """What a session's own commits say of undoing does not keep them from being undone (B2, faults row 41)."""
     write("a", content="old")
     write("a", BAD, content="new")
-    said = f"Tidy up\n\nMemfs-Undoes: {workspace.repository.head_commit()}"
+    message = f"Tidy up\n\nMemfs-Undoes: {workspace.repository.head_commit()}"
     with signed_by(BAD):
-        workspace.store.put(MemoryItem("n", id="n", origin=BAD), message=said)
+        workspace.store.put(MemoryItem("n", id="n", origin=BAD), message=message)
     workspace.store.flush()
     done = undo(workspace, session="bad-1")
     assert ({one.id for one in done.files}, done.already) == ({"a", "n"}, ())

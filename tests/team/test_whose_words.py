@@ -60,8 +60,8 @@ def test_an_agent_raises_no_trust_and_lowers_none_by_a_tag(workspace: Workspace)
 
 def test_a_person_may_vouch_for_new_words_of_an_agent(workspace: Workspace) -> None:
     """What is said on purpose stands: other words, their writer, and who looked through them."""
-    said = held(workspace, "deploy").replace(content="by the agent", origin=CODER, trust="reviewed")
-    assert workspace.store.put(said).trust == "reviewed"
+    vouched = held(workspace, "deploy").replace(content="by the agent", origin=CODER, trust="reviewed")
+    assert workspace.store.put(vouched).trust == "reviewed"
 
 
 def test_a_program_that_changes_words_vouches_only_where_it_says_so(workspace: Workspace) -> None:

@@ -24,7 +24,7 @@ NOW = 1_790_000_000_000_000_000
 TYPES = ("semantic", "episodic", "working")
 
 
-def chance_of(seed: int) -> random.Random:
+def seeded(seed: int) -> random.Random:
     """Chance that repeats itself: the same seed gives the same values."""
     return random.Random(seed)
 
@@ -37,36 +37,36 @@ def item(name: str, content: str = "", **fields: object) -> MemoryItem:
     return MemoryItem(content, kind, id=name, path=f"{folder}/{name}.yaml", **values)  # type: ignore[arg-type]
 
 
-def content(chance: random.Random) -> str:
+def content(rng: random.Random) -> str:
     """A few words, or now and then so many sentences that they are several passages."""
-    sentences = chance.randint(12, 40) if chance.random() < 0.1 else 1
-    return ". ".join(" ".join(chance.choices(WORDS, k=chance.randint(1, 12))) for _ in range(sentences))
+    sentences = rng.randint(12, 40) if rng.random() < 0.1 else 1
+    return ". ".join(" ".join(rng.choices(WORDS, k=rng.randint(1, 12))) for _ in range(sentences))
 
 
 def corpus(count: int, seed: int = 1) -> list[MemoryItem]:
     """Random items in which every filter has something to find; equal scores and equal times occur."""
-    chance = chance_of(seed)
+    rng = seeded(seed)
     found = []
     for number in range(count):
-        kind = chance.choice(TYPES)
+        kind = rng.choice(TYPES)
         found.append(
             item(
                 f"item-{number:05d}",
-                content(chance),
+                content(rng),
                 memory_type=kind,
-                title=" ".join(chance.choices(WORDS, k=chance.randint(0, 3))),
-                tags=tuple(chance.sample(("alpha", "beta", "gamma"), k=chance.randint(0, 3))),
-                timestamp=START + timedelta(days=chance.randint(0, 40), microseconds=chance.choice((0, 0, 1))),
+                title=" ".join(rng.choices(WORDS, k=rng.randint(0, 3))),
+                tags=tuple(rng.sample(("alpha", "beta", "gamma"), k=rng.randint(0, 3))),
+                timestamp=START + timedelta(days=rng.randint(0, 40), microseconds=rng.choice((0, 0, 1))),
                 origin=Origin(
-                    agent=chance.choice(("", "coder", "Task/7")),
-                    speaker=chance.choice(("", "Ada")),
-                    session=chance.choice(("", "s1", "s2")),
-                    phase=chance.choice(("", "expand", "refine")),
+                    agent=rng.choice(("", "coder", "Task/7")),
+                    speaker=rng.choice(("", "Ada")),
+                    session=rng.choice(("", "s1", "s2")),
+                    phase=rng.choice(("", "expand", "refine")),
                 ),
-                importance=chance.choice((0.5, 1.0, 2.5)),
-                context={"branch": chance.choice(WORDS)} if chance.random() < 0.4 else {},
-                metadata={"notes": [chance.choice(WORDS), 7]} if chance.random() < 0.4 else {},
-                folder=f"ContextMemory/memories/{kind}/{chance.choice(('2026-01', '2026-01b', 'by hand'))}",
+                importance=rng.choice((0.5, 1.0, 2.5)),
+                context={"branch": rng.choice(WORDS)} if rng.random() < 0.4 else {},
+                metadata={"notes": [rng.choice(WORDS), 7]} if rng.random() < 0.4 else {},
+                folder=f"ContextMemory/memories/{kind}/{rng.choice(('2026-01', '2026-01b', 'by hand'))}",
             )
         )
     return found

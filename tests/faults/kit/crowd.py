@@ -88,8 +88,8 @@ class Person:
         """``rough`` adds commands that throw work away."""
         self.root = root
         self.done: dict[str, int] = {}
-        self.said: list[str] = []
-        self._dice = random.Random(seed)
+        self.log: list[str] = []
+        self._rng = random.Random(seed)
         self._rough = rough
         self._number = 0
 
@@ -99,12 +99,12 @@ class Person:
         if self._rough:
             habits += [self._reset, self._stash, self._force_checkout, self._amend, self._rebase, self._merge]
             habits += [self._clean, self._detach, self._add_all, self._gc, self._new_branch]
-        self._dice.choice(habits)()
+        self._rng.choice(habits)()
 
     def _git(self, habit: str, *words: str) -> bool:
         done = subprocess.run(["git", "-C", str(self.root), *words], capture_output=True, text=True, check=False)
         self.done[habit] = self.done.get(habit, 0) + (done.returncode == 0)
-        self.said.append(f"{' '.join(words)}: {done.returncode} {done.stderr.strip()[:200]}")
+        self.log.append(f"{' '.join(words)}: {done.returncode} {done.stderr.strip()[:200]}")
         return done.returncode == 0
 
     def _note(self) -> str:
@@ -113,7 +113,7 @@ class Person:
         return f"note {self._number}"
 
     def _checkout(self) -> None:
-        self._git("checkout", "checkout", "-q", self._dice.choice(["main", "other"]))
+        self._git("checkout", "checkout", "-q", self._rng.choice(["main", "other"]))
 
     def _commit(self) -> None:
         message = self._note()
@@ -131,17 +131,17 @@ class Person:
             self._git("stash pop", "stash", "pop", "-q")
 
     def _force_checkout(self) -> None:
-        self._git("checkout -f", "checkout", "-q", "-f", self._dice.choice(["main", "other"]))
+        self._git("checkout -f", "checkout", "-q", "-f", self._rng.choice(["main", "other"]))
 
     def _amend(self) -> None:
         self._git("amend", "commit", "-q", "--amend", "-m", self._note())
 
     def _rebase(self) -> None:
-        if not self._git("rebase", "rebase", "-q", self._dice.choice(["main", "other"])):
+        if not self._git("rebase", "rebase", "-q", self._rng.choice(["main", "other"])):
             self._git("rebase --abort", "rebase", "--abort")
 
     def _merge(self) -> None:
-        if not self._git("merge", "merge", "-q", "-m", "merged", self._dice.choice(["main", "other"])):
+        if not self._git("merge", "merge", "-q", "-m", "merged", self._rng.choice(["main", "other"])):
             self._git("merge --abort", "merge", "--abort")
 
     def _clean(self) -> None:

@@ -115,55 +115,55 @@ def seeds() -> list[tuple[str, bytes]]:
     return found
 
 
-def _flip(data: bytes, dice: random.Random) -> bytes:
-    place = dice.randrange(len(data))
-    return data[:place] + bytes([data[place] ^ (1 << dice.randrange(8))]) + data[place + 1 :]
+def _flip(data: bytes, rng: random.Random) -> bytes:
+    place = rng.randrange(len(data))
+    return data[:place] + bytes([data[place] ^ (1 << rng.randrange(8))]) + data[place + 1 :]
 
 
-def _insert(data: bytes, dice: random.Random) -> bytes:
-    place = dice.randrange(len(data) + 1)
-    return data[:place] + dice.choice(_PIECES).encode("utf-8", "surrogatepass") + data[place:]
+def _insert(data: bytes, rng: random.Random) -> bytes:
+    place = rng.randrange(len(data) + 1)
+    return data[:place] + rng.choice(_PIECES).encode("utf-8", "surrogatepass") + data[place:]
 
 
-def _insert_bytes(data: bytes, dice: random.Random) -> bytes:
-    place = dice.randrange(len(data) + 1)
-    return data[:place] + dice.choice(_BYTES) + data[place:]
+def _insert_bytes(data: bytes, rng: random.Random) -> bytes:
+    place = rng.randrange(len(data) + 1)
+    return data[:place] + rng.choice(_BYTES) + data[place:]
 
 
-def _cut(data: bytes, dice: random.Random) -> bytes:
-    first, last = sorted(dice.randrange(len(data) + 1) for _ in range(2))
+def _cut(data: bytes, rng: random.Random) -> bytes:
+    first, last = sorted(rng.randrange(len(data) + 1) for _ in range(2))
     return data[:first] + data[last:]
 
 
-def _lines(data: bytes, dice: random.Random) -> bytes:
+def _lines(data: bytes, rng: random.Random) -> bytes:
     lines = data.split(b"\n")
-    first, second = dice.randrange(len(lines)), dice.randrange(len(lines))
-    way = dice.randrange(3)
+    first, second = rng.randrange(len(lines)), rng.randrange(len(lines))
+    way = rng.randrange(3)
     if way == 0:
         lines[first], lines[second] = lines[second], lines[first]
     elif way == 1:
         lines.insert(first, lines[second])
     else:
-        lines[first] = b" " * dice.randrange(9) + lines[first].lstrip()
+        lines[first] = b" " * rng.randrange(9) + lines[first].lstrip()
     return b"\n".join(lines)
 
 
-def _replace(data: bytes, dice: random.Random) -> bytes:
+def _replace(data: bytes, rng: random.Random) -> bytes:
     lines = data.split(b"\n")
-    number = dice.randrange(len(lines))
+    number = rng.randrange(len(lines))
     key, colon, _ = lines[number].partition(b": ")
     if colon:
-        lines[number] = key + colon + dice.choice(_PIECES).encode("utf-8", "surrogatepass")
+        lines[number] = key + colon + rng.choice(_PIECES).encode("utf-8", "surrogatepass")
     return b"\n".join(lines)
 
 
-def _truncate(data: bytes, dice: random.Random) -> bytes:
-    return data[: dice.randrange(len(data) + 1)]
+def _truncate(data: bytes, rng: random.Random) -> bytes:
+    return data[: rng.randrange(len(data) + 1)]
 
 
-def _recode(data: bytes, dice: random.Random) -> bytes:
+def _recode(data: bytes, rng: random.Random) -> bytes:
     text = data.decode("utf-8", "replace")
-    return text.encode(dice.choice(["utf-16", "utf-16-le", "latin-1", "utf-32", "utf-8-sig", "cp037"]), "replace")
+    return text.encode(rng.choice(["utf-16", "utf-16-le", "latin-1", "utf-32", "utf-8-sig", "cp037"]), "replace")
 
 
 _SPOILS: list[Spoil] = [
@@ -184,9 +184,9 @@ _WEIGHTS = [4, 4, 4, 1, 2, 3, 3, 4, 4, 1, 0.2]
 
 def spoiled(number: int, begin: list[tuple[str, bytes]]) -> tuple[str, bytes]:
     """The file of that number, and where it is to lie."""
-    dice = random.Random(number)
-    place, data = dice.choice(begin)
-    for spoil in dice.choices(_SPOILS, _WEIGHTS, k=dice.choice((1, 1, 1, 2, 3, 6))):
+    rng = random.Random(number)
+    place, data = rng.choice(begin)
+    for spoil in rng.choices(_SPOILS, _WEIGHTS, k=rng.choice((1, 1, 1, 2, 3, 6))):
         if data:
-            data = spoil(data, dice)
+            data = spoil(data, rng)
     return place, data

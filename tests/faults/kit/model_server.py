@@ -60,7 +60,7 @@ def embeddings_reply(vectors: Sequence[Sequence[float]]) -> ModelReply:
 
 
 class ModelServer:
-    """``with ModelServer(says({"score": 7})) as server:`` serves at ``server.url`` until the block ends.
+    """``with ModelServer(chat_reply({"score": 7})) as server:`` serves at ``server.url`` until the block ends.
 
     Attributes:
         asked: every request so far, in order.

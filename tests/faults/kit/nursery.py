@@ -79,16 +79,16 @@ class Writer:
         self._pidfd = pidfd
         self._reading = reading
         self._go = go
-        self._heard = b""
+        self._received = b""
 
     def wait_until_opened(self) -> None:
         """Wait until the workspace is open, or the writer is dead."""
-        while OPENED not in self._lines() and self._hear():
+        while OPENED not in self._lines() and self._receive():
             pass
 
     def wait_until_done(self, steps: int) -> None:
         """Wait until so many steps are acknowledged, or the writer is dead."""
-        while self._done() < steps and self._hear():
+        while self._done() < steps and self._receive():
             pass
 
     def go(self) -> None:
@@ -113,7 +113,7 @@ class Writer:
         Raises:
             AssertionError: it met an error that is not memfs's own, or was refused unexpectedly.
         """
-        while self._hear():
+        while self._receive():
             pass
         assert self.is_over(_PATIENCE_MS / 1000), f"writer {self.pid} does not end"
         for fd in (self._reading, self._pidfd, self._go):
@@ -126,13 +126,13 @@ class Writer:
     def _done(self) -> int:
         return sum(line.isdecimal() for line in self._lines())
 
-    def _hear(self) -> bool:
+    def _receive(self) -> bool:
         chunk = os.read(self._reading, 1 << 16)
-        self._heard += chunk
+        self._received += chunk
         return bool(chunk)
 
     def _lines(self) -> list[str]:
-        return self._heard.decode().split("\n")[:-1]
+        return self._received.decode().split("\n")[:-1]
 
 
 class Nursery:

@@ -44,7 +44,7 @@ def until(condition: Callable[[], object], seconds: float = LONG) -> bool:
     return True
 
 
-def hear_out(patch: pytest.MonkeyPatch, *hanging: str) -> list[float]:
+def without_patience(patch: pytest.MonkeyPatch, *hanging: str) -> list[float]:
     """Let sources and reviewers answer whenever they like, but for those that hang, which are late at once.
 
     Returns:

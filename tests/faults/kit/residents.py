@@ -16,7 +16,7 @@ from memfs.doors.resident import place
 Asked = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 NOBODY = 77
-ASKING = f"""
+CLIENT = f"""
 import os, sys
 sys.path.pop(0)
 from memfs.doors.resident import client
@@ -47,7 +47,7 @@ def ask(forked: Path, root: Path) -> Asked:
 
     def call(*words: str, alone: bool = False, cwd: Path | None = None, **given: Any) -> Any:
         env = {**os.environ, **given.pop("env", {}), **({"MEMFS_RESIDENT": "off"} if alone else {})}
-        command = [str(forked), *words] if alone else [str(forked), "-c", ASKING, *words]
+        command = [str(forked), *words] if alone else [str(forked), "-c", CLIENT, *words]
         given.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.run(command, cwd=cwd or root, env=env, capture_output=True, check=False, **given)
 

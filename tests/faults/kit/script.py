@@ -123,35 +123,35 @@ EACH_VERB: Sequence[Step] = (
 
 
 # -- making -------------------------------------------------------------------------------------------------------
-def scripted(state: State, chance: random.Random, length: int) -> list[Step]:
+def scripted(state: State, rng: random.Random, length: int) -> list[Step]:
     """Some steps that make sense one after the other, beginning with a state."""
     steps: list[Step] = []
     for number in range(length):
-        step = _one(state, chance, f"{chance.getrandbits(32):08x} step {number}")
+        step = _one(state, rng, f"{rng.getrandbits(32):08x} step {number}")
         state = after(state, [step])
         steps.append(step)
     return steps
 
 
-def _one(state: State, chance: random.Random, text: str) -> Step:
-    verb = chance.choices(
+def _one(state: State, rng: random.Random, text: str) -> Step:
+    verb = rng.choices(
         ("put", "delete", "batch", "rollback", "commit", "reindex", "maintain"), (60, 10, 12, 3, 10, 3, 0.3)
     )[0]
     if verb in ("commit", "reindex", "maintain"):
         return Step(verb, {})
     if verb == "rollback":
-        name = chance.choice(list(FIRST))
+        name = rng.choice(list(FIRST))
         return Step(verb, {name: FIRST[name]})
     if verb == "delete" and state:
-        return Step(verb, {chance.choice(list(state)): None})
-    names = chance.sample(NAMES, chance.randint(2, 5) if verb == "batch" else 1)
-    writes: dict[str, Value | None] = {name: _value(chance, f"{text} of {name}") for name in names}
+        return Step(verb, {rng.choice(list(state)): None})
+    names = rng.sample(NAMES, rng.randint(2, 5) if verb == "batch" else 1)
+    writes: dict[str, Value | None] = {name: _value(rng, f"{text} of {name}") for name in names}
     if verb == "batch" and names[0] in state:
         writes[names[0]] = None
     return Step("batch" if verb == "batch" else "put", writes)
 
 
-def _value(chance: random.Random, text: str) -> Value:
+def _value(rng: random.Random, text: str) -> Value:
     """Mostly short; now and then larger than a page, where a torn write would show."""
-    filler = " and so on" * chance.choice((0, 0, 0, 30, 3000))
-    return chance.choice(TYPES), text + filler
+    filler = " and so on" * rng.choice((0, 0, 0, 30, 3000))
+    return rng.choice(TYPES), text + filler

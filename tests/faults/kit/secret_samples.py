@@ -20,8 +20,8 @@ URL = LETTERS + "-_"
 
 def planted() -> list[tuple[str, str]]:
     """Pairs of a rule and a secret it must find, several for each."""
-    dice = random.Random(19)
-    return [(rule, make(dice)) for rule, make, times in _MAKERS for _ in range(times)] + _contexts(dice)
+    rng = random.Random(19)
+    return [(rule, make(rng)) for rule, make, times in _MAKERS for _ in range(times)] + _contexts(rng)
 
 
 def aws_key() -> str:
@@ -40,33 +40,33 @@ def row_19() -> dict[str, str]:
 
 
 def _some(alphabet: str, number: int) -> Callable[[random.Random], str]:
-    return lambda dice: "".join(dice.choice(alphabet) for _ in range(number))
+    return lambda rng: "".join(rng.choice(alphabet) for _ in range(number))
 
 
 def _after(prefix: str, alphabet: str, number: int) -> Callable[[random.Random], str]:
-    return lambda dice: prefix.replace("|", "") + _some(alphabet, number)(dice)
+    return lambda rng: prefix.replace("|", "") + _some(alphabet, number)(rng)
 
 
 def _joined(*parts: str | tuple[str, int]) -> Callable[[random.Random], str]:
-    def make(dice: random.Random) -> str:
+    def make(rng: random.Random) -> str:
         return "".join(
-            part.replace("|", "") if isinstance(part, str) else _some(part[0], part[1])(dice) for part in parts
+            part.replace("|", "") if isinstance(part, str) else _some(part[0], part[1])(rng) for part in parts
         )
 
     return make
 
 
-def _jwt(dice: random.Random) -> str:
+def _jwt(rng: random.Random) -> str:
     def part(value: object) -> str:
         return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
 
-    head, body = part({"alg": "HS256", "typ": "JWT"}), part({"sub": str(dice.randrange(10**9)), "iat": 1516239022})
-    return f"{head}.{body}.{_some(URL, 43)(dice)}"
+    head, body = part({"alg": "HS256", "typ": "JWT"}), part({"sub": str(rng.randrange(10**9)), "iat": 1516239022})
+    return f"{head}.{body}.{_some(URL, 43)(rng)}"
 
 
 def _pem(kind: str, between: str = "\n") -> Callable[[random.Random], str]:
-    def make(dice: random.Random) -> str:
-        lines = between.join(_some(BASE64, 64)(dice) for _ in range(3))
+    def make(rng: random.Random) -> str:
+        lines = between.join(_some(BASE64, 64)(rng) for _ in range(3))
         dashes = "-" * 5
         return f"{dashes}BEGIN {kind}PRIVATE KEY{dashes}{between}{lines}{between}{dashes}END {kind}PRIVATE KEY{dashes}"
 
@@ -74,7 +74,7 @@ def _pem(kind: str, between: str = "\n") -> Callable[[random.Random], str]:
 
 
 def _url(scheme: str) -> Callable[[random.Random], str]:
-    return lambda dice: f"{scheme}:" + f"//app:{_some(LETTERS, 14)(dice)}@db.example.com:5432/main"
+    return lambda rng: f"{scheme}:" + f"//app:{_some(LETTERS, 14)(rng)}@db.example.com:5432/main"
 
 
 # A bar keeps a prefix from being a prefix in this file.
@@ -154,36 +154,36 @@ _MAKERS: list[tuple[str, Callable[[random.Random], str], int]] = [
 ]
 
 
-def _contexts(dice: random.Random) -> list[tuple[str, str]]:
+def _contexts(rng: random.Random) -> list[tuple[str, str]]:
     """Secrets that only what stands around them gives away."""
     word, long = _some(LETTERS, 14), _some(LETTERS, 32)
-    credentials = base64.b64encode(f"ada:{word(dice)}".encode()).decode()
+    credentials = base64.b64encode(f"ada:{word(rng)}".encode()).decode()
     return [
-        ("assigned-secret", f'pass{""}word = "{word(dice)}"'),
-        ("assigned-secret", f"DB_PASSWORD={word(dice)}7!"),
-        ("assigned-secret", f"aws_secret_access_key = {_some(BASE64, 39)(dice)}7"),
-        ("assigned-secret", f'"client_secret": "{long(dice)}"'),
-        ("assigned-secret", f"MISTRAL_API_KEY={long(dice)}"),
-        ("assigned-secret", f"api-key: {_some(HEX, 32)(dice)}"),
-        ("assigned-secret", f"The password is {word(dice)}4&T."),
-        ("assigned-secret", f"auth_token := `{long(dice)}`"),
-        ("bearer-token", f"curl -H 'Authorization: Bearer {long(dice)}' https://api.example.com"),
+        ("assigned-secret", f'pass{""}word = "{word(rng)}"'),
+        ("assigned-secret", f"DB_PASSWORD={word(rng)}7!"),
+        ("assigned-secret", f"aws_secret_access_key = {_some(BASE64, 39)(rng)}7"),
+        ("assigned-secret", f'"client_secret": "{long(rng)}"'),
+        ("assigned-secret", f"MISTRAL_API_KEY={long(rng)}"),
+        ("assigned-secret", f"api-key: {_some(HEX, 32)(rng)}"),
+        ("assigned-secret", f"The password is {word(rng)}4&T."),
+        ("assigned-secret", f"auth_token := `{long(rng)}`"),
+        ("bearer-token", f"curl -H 'Authorization: Bearer {long(rng)}' https://api.example.com"),
         ("basic-credentials", f"Authorization: Basic {credentials}"),
-        ("password-option", f"curl -s -u ada:{word(dice)}7 https://example.com"),
-        ("password-option", f"mysql --host db --password={word(dice)}7"),
-        ("npm-token", f"//registry.npmjs.org/:_auth{''}Token={long(dice)}"),
+        ("password-option", f"curl -s -u ada:{word(rng)}7 https://example.com"),
+        ("password-option", f"mysql --host db --password={word(rng)}7"),
+        ("npm-token", f"//registry.npmjs.org/:_auth{''}Token={long(rng)}"),
         ("docker-auth", f'{{"auths": {{"ghcr.io": {{"auth": "{credentials}"}}}}}}'),
-        ("netrc-password", f"machine example.com\n  login ada\n  password {word(dice)}"),
+        ("netrc-password", f"machine example.com\n  login ada\n  password {word(rng)}"),
     ]
 
 
 def clean() -> list[str]:
     """Texts that hold no secret, however much some look like it: prose, code, URLs, names, digests."""
-    dice = random.Random(20)
-    return [*_PROSE, *_CODE, *_LINKS, *_NAMES, *_STAND_INS, *_digests(dice)]
+    rng = random.Random(20)
+    return [*_PROSE, *_CODE, *_LINKS, *_NAMES, *_STAND_INS, *_digests(rng)]
 
 
-def _digests(dice: random.Random) -> list[str]:
+def _digests(rng: random.Random) -> list[str]:
     forms = (
         "Fixed in commit {sha1}.",
         "sha256: {sha256}",
@@ -204,19 +204,19 @@ def _digests(dice: random.Random) -> list[str]:
         "the memory use-postgresql-{slug} replaces chose-mysql-{slug}",
         "cache key: {sha1}",
     )
-    return [_digest(form, dice) for form in forms for _ in range(3)]
+    return [_digest(form, rng) for form in forms for _ in range(3)]
 
 
-def _digest(form: str, dice: random.Random) -> str:
+def _digest(form: str, rng: random.Random) -> str:
     hexes = {"sha1": 40, "other": 40, "sha256": 64, "md5": 32, "span": 16}
-    values = {name: _some(HEX, number)(dice) for name, number in hexes.items()}
+    values = {name: _some(HEX, number)(rng) for name, number in hexes.items()}
     parts = (8, 4, 4, 4, 12)
     return form.format(
         **values,
-        b64=_some(BASE64, 86)(dice),
-        uuid="-".join(_some(HEX, number)(dice) for number in parts),
-        ulid="01" + _some("0123456789ABCDEFGHJKMNPQRSTVWXYZ", 24)(dice),
-        slug=_some(string.ascii_lowercase + string.digits, 6)(dice),
+        b64=_some(BASE64, 86)(rng),
+        uuid="-".join(_some(HEX, number)(rng) for number in parts),
+        ulid="01" + _some("0123456789ABCDEFGHJKMNPQRSTVWXYZ", 24)(rng),
+        slug=_some(string.ascii_lowercase + string.digits, 6)(rng),
     )
 
 

@@ -106,10 +106,10 @@ def attached(pid: int, log: Path, fault: str) -> Iterator[None]:
         words += ["-e", f"inject={fault}"]
     tracer = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     assert tracer.stderr is not None
-    said = tracer.stderr.readline()
-    if "attached" not in said:
+    line = tracer.stderr.readline()
+    if "attached" not in line:
         tracer.communicate()
-        raise OSError(said.strip())
+        raise OSError(line.strip())
     try:
         yield
     finally:
