@@ -134,7 +134,7 @@ def own_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 @pytest.fixture(autouse=True)
 def _nothing_stays_open(own_world: Path) -> Iterator[None]:
-    """Close what facades of the test left open: a watcher of one test must not stand in the way of another."""
+    """Close what facades of the test left open: a watcher of one test must not get in the way of another."""
     yield
     kept = sys.modules.get("memfs.facades.open_workspaces")
     if kept is not None:

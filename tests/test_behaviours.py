@@ -76,7 +76,7 @@ def test_an_alarm_is_logged_as_a_warning(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_facts_cannot_be_changed_by_a_reaction() -> None:
-    """One reaction cannot change what the next one is told."""
+    """One reaction cannot change what the next one gets."""
     behaviours = Behaviours()
     errors: list[Exception] = []
     behaviours = Behaviours(errors.append)

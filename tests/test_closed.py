@@ -1,4 +1,4 @@
-"""Anyone who uses a closed workspace is told so, through whichever part of it: nothing is answered, nothing changed."""
+"""Using a closed workspace is an error, through whichever part of it: nothing is answered, nothing changed."""
 
 from __future__ import annotations
 

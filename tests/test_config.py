@@ -81,7 +81,7 @@ def test_what_is_not_toml_is_refused_with_its_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["[review]\n[recall]\n[review]\n", "[recall]\nlimit = 1\nlimit = 2\n"])
 def test_what_is_written_twice_is_told_how_to_join(tmp_path: Path, text: str) -> None:
-    """Who pastes an example's ``[review]`` below the template's is told to put the lines together."""
+    """Who pastes an example's ``[review]`` below the template's gets an error that says to put the lines together."""
     with pytest.raises(SettingInvalid, match="the lines of a table stand together"):
         load(write(tmp_path, text), environ={})
 
@@ -302,7 +302,7 @@ def test_an_argument_beats_the_variable(tmp_path: Path) -> None:
 
 
 def test_the_current_folder_is_the_last_resort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With neither argument nor variable the search begins where the process stands."""
+    """With neither argument nor variable the search begins in the current folder."""
     begin(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert find_workspace(environ={}) == tmp_path

@@ -24,7 +24,7 @@ Git = Callable[..., str]
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    """A workspace of its own, which commits when it is told to."""
+    """A workspace of its own, which commits when it is asked to."""
     settings = {"history.commit": "manual"}
     with open_workspace(tmp_path / "project", create=True, watch=False, settings=settings) as opened:
         yield opened

@@ -1,4 +1,4 @@
-"""What the code may weigh: each number stands in ``ratchets.toml``, and may only fall."""
+"""What the code may weigh: each number is in ``ratchets.toml``, and may only fall."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def held(what: str, found: Iterable[str]) -> None:
 
 # -- size ---------------------------------------------------------------------------------------------------------
 def test_no_folder_grows() -> None:
-    """A folder has at most the code lines that stand for it; a hundred fewer, and the number is lowered."""
+    """A folder has at most its number of code lines; a hundred fewer, and the number is lowered."""
     found = Counter[str]()
     for module in modules().values():
         found[module.folder] += module.lines

@@ -1,4 +1,4 @@
-"""Usage: counts of recalls that survive processes, and never stand in an answer's way (M3)."""
+"""Usage: counts of recalls that survive processes, and never delay an answer (M3)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_uses_are_counted_with_the_last_time(usage: Usage) -> None:
 
 
 def test_uses_are_known_before_they_are_written(usage: Usage) -> None:
-    """Anyone who asks right after a recall is told of it, though the disk is written to in the background (M3)."""
+    """Anyone who asks right after a recall sees it counted, though the disk is written to in the background (M3)."""
     for number in range(1, 30):
         usage.touch(["a"], NOON)
         assert usage.of(["a"])["a"].count == number
@@ -336,7 +336,7 @@ def test_an_erase_takes_the_counts_along(workspace: Workspace, monkeypatch: pyte
 
 
 def test_a_repository_that_was_moved_away_is_not_made_anew(tmp_path: Path) -> None:
-    """Counts that are written after somebody moved the folder are lost, and nothing stands in its place (B5)."""
+    """Counts that are written after somebody moved the folder are lost, and nothing is made in its place (B5)."""
     state = tmp_path / "repository" / ".git" / "memfs" / "key"
     state.mkdir(parents=True)
     usage = Usage(state / FILE)

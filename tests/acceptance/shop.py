@@ -152,7 +152,7 @@ def ask(folder: Path) -> dict[str, Any]:
 
 
 def _place(coordinator: MemoryCoordinator, question: str, answer: str) -> int:
-    """Where the answer stands, 1 for the first; 0 for nowhere among ten."""
+    """The rank of the answer, 1 for the first; 0 for nowhere among ten."""
     found = [memory.content for memory in coordinator.retrieve(question, limit=10)]
     return found.index(answer) + 1 if answer in found else 0
 

@@ -38,7 +38,7 @@ class Works:
 
 @pytest.fixture(scope="module")
 def crashed(tmp_path_factory: pytest.TempPathFactory, forked_python: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a process told before it was killed in the middle of an iteration, and what the next one finds."""
+    """What a process printed before it was killed in the middle of an iteration, and what the next one finds."""
     works = Works(tmp_path_factory.mktemp("foundry"), forked_python)
     return works.run("melt", ends=-signal.SIGKILL), works.run("recover")
 
@@ -104,7 +104,7 @@ def test_feedback_of_one_iteration_is_in_the_prompts_of_the_next(memory: Context
 
 
 def test_feedback_that_changes_gets_another_version(memory: ContextMemory) -> None:
-    """Scenario 2: a corrected review is what agents are told from then on (S5)."""
+    """Scenario 2: a corrected review is what agents are given from then on (S5)."""
     memory.start_iteration(1)
     foundry.review(memory, 1, [], mixer=["stir longer"])
     first = memory.feedback_for(MIXER)
@@ -129,7 +129,7 @@ def test_an_agent_is_analysed_over_ten_iterations(memory: ContextMemory) -> None
 
 
 def test_patterns_are_followed_through_the_iterations(memory: ContextMemory) -> None:
-    """Scenario 2: the meta-reviewer is told which patterns come and which go (S10)."""
+    """Scenario 2: the meta-reviewer reads which patterns come and which go (S10)."""
     foundry.season(memory, 8)
     found = {one.name: (one.first_seen, one.last_seen, one.total) for one in memory.trends().patterns}
     assert found == {"porous castings": (1, 4, 4), "cracks": (5, 8, 4)}

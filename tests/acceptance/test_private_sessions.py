@@ -48,7 +48,7 @@ class Person:
         return self
 
     def send_event(self, event: str, session: str, **fields: Any) -> str:
-        """What the agent is told at an event; the hook may complain of nothing."""
+        """The context that the agent gets at an event; the hook may complain of nothing."""
         replies: list[str] = []
         remarks: list[str] = []
         payload = {"hook_event_name": event, "session_id": session, "cwd": str(self.clone), **fields}
@@ -60,7 +60,7 @@ class Person:
         return json.loads(replies[0])["hookSpecificOutput"]["additionalContext"] if replies and replies[0] else ""
 
     def replay(self, stream: str, cwd: Path, into: str = "") -> list[str]:
-        """Tell all events of a recorded session in a folder; return what a person typed in it."""
+        """Send all events of a recorded session in a folder; return what a person typed in it."""
         typed: list[str] = []
         for line in (STREAMS / f"{stream}.jsonl").read_text().splitlines():
             event = json.loads(line.replace("{root}", str(cwd)))
@@ -69,7 +69,7 @@ class Person:
         return typed
 
     def record_event(self, event: dict[str, Any], into: str = "") -> None:
-        """Let the hook keep an event as a program tells it, whatever it answers; it may complain of nothing."""
+        """Let the hook keep an event as a program sends it, whatever it answers; it may complain of nothing."""
         replies: list[str] = []
         remarks: list[str] = []
         Hook("", into=into, settings=SETTINGS, say=replies.append, complain=remarks.append).run(
@@ -142,7 +142,7 @@ def bytes_in(folder: Path) -> Iterator[bytes]:
 
 
 def words_in(folder: Path) -> set[str]:
-    """Which of the words that were typed stand anywhere in a folder, packed objects included."""
+    """Which of the words that were typed are anywhere in a folder, packed objects included."""
     words = (*TYPED.values(), "quokka", "wombat", "numbat", "pnpm in this")
     return {word for text in bytes_in(folder) for word in words if word.encode() in text}
 

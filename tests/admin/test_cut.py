@@ -91,7 +91,7 @@ def test_what_was_committed_before_a_date_goes_into_a_bundle_and_out_of_the_repo
     assert git(root, "log", "--format=%s %T %an %ae %ad %cd", "-4") == later
     assert git(root, "rev-list", "--count", "HEAD").strip() == "5"
     assert b"marten-2081" not in objects(root)
-    assert b"marten-2082" in objects(root), "what stood at the cut stays"
+    assert b"marten-2082" in objects(root), "what was there at the cut stays"
     git(root, "fsck", "--full", "--strict")
     assert git(root, "status", "--porcelain") == ""
     assert done.sha256 == hashlib.sha256((tmp_path / "old.bundle").read_bytes()).hexdigest()
@@ -342,7 +342,7 @@ def stopped(workspace: Workspace, export: Path) -> None:
 
 
 def test_an_interrupted_cut_is_ended_and_named_before_the_next_one(opened: Opened, git: Git, tmp_path: Path) -> None:
-    """Asked for another cut while one stands, memfs ends that one, says so, and does what was asked for (S15)."""
+    """Asked for another cut while one is under way, memfs ends that one, says so, and does what was asked for (S15)."""
     workspace = opened()
     root = aged(workspace, git)
     stopped(workspace, tmp_path / "old.bundle")

@@ -512,7 +512,7 @@ def test_a_branch_that_a_person_makes_meanwhile_is_not_lost(
     assert not in_objects(workspace.root, "marten")
 
 
-# -- what stands in its way -------------------------------------------------------------------------------------------
+# -- what keeps it from its work --------------------------------------------------------------------------------------
 def test_what_was_set_aside_damaged_goes_without_a_second_look(opened: Opened) -> None:
     """A damaged content that was set aside is removed, and the erase comes to its end."""
     workspace = opened()

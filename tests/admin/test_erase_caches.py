@@ -68,7 +68,7 @@ def test_the_cache_of_where_a_workspace_lay_before_goes(home: Workspace, opened:
 def test_the_cache_and_state_of_a_removed_working_tree_go(
     home: Workspace, opened: Opened, git: Git, tmp_path: Path
 ) -> None:
-    """Neither the cache of a working tree that a person removed nor what a session told there stays (B6)."""
+    """Neither the cache of a working tree that a person removed nor what a session reported there stays (B6)."""
     tree = tmp_path / "tree"
     git(home.root, "worktree", "add", "-q", "-b", "side", str(tree))
     there = opened(tree, index__engine="sqlite", served__questions=True)

@@ -457,7 +457,7 @@ def test_28_a_damaged_record_is_reported_and_the_others_are_saved(workspace: Wor
 
 @pytest.mark.parametrize("byte", [0, 5, 14, 16, 18, 25, 36, 38, 40, 45])
 def test_28_a_damaged_header_loses_no_record(workspace: Workspace, opened: Opened, byte: int) -> None:
-    """Wherever the first line is hit, it is told, nothing is written on top, and repair saves every record."""
+    """Wherever the first line is hit, it is reported, nothing is written on top, and repair saves every record."""
     workspace.store.put(MemoryItem("a waiting text", "semantic", id="waits"))
     journal = workspace.repository.state / "journal"
     changed = flipped(journal.read_bytes(), byte * 8)

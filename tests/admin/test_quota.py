@@ -1,4 +1,4 @@
-"""Quotas: counted before writing, told once, refused only when nothing else helps (S16)."""
+"""Quotas: counted before writing, reported once, refused only when nothing else helps (S16)."""
 
 from __future__ import annotations
 
@@ -418,7 +418,7 @@ def test_the_account_survives_its_own_form(tmp_path: Path) -> None:
 
 
 def test_the_sentence_for_people_names_share_and_level() -> None:
-    """What a person is told has area, share, bytes and level."""
+    """The message to a person has area, share, bytes and level."""
     facts = {"area": "total", "level": "warning", "used": 850, "limit": 1000, "share": 0.85}
     assert sentence(facts) == "everything memfs keeps here: 85% of the quota, 850 of 1,000 bytes (warning)"
 

@@ -85,7 +85,7 @@ def test_restore_brings_documents_back(state: Path, memfs: Memfs) -> None:
 
 
 def test_status_tells_of_checkpoints_where_there_is_state(state: Path, memfs: Memfs) -> None:
-    """The age of the last one stands in status once a state is kept (S6)."""
+    """The age of the last one is in status once a state is kept (S6)."""
     assert memfs("status", "--json").json["checkpoints"]["last"] is None
     made = memfs("state", "checkpoint", "create", "--json").json["id"]
     assert memfs("status", "--json").json["checkpoints"]["last"] == made

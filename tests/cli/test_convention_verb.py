@@ -27,7 +27,7 @@ def accepted(root: Path) -> Path:
 
 
 def test_a_remembered_convention_is_a_proposal(memfs: Memfs) -> None:
-    """It says what is left to do before any agent is told of it, and has the status that says so (K8)."""
+    """It says what is left to do before any agent is given it, and has the status that says so (K8)."""
     done = memfs("remember", "--type", "convention", "--id", "issues", "Name branches after issues")
     assert "no agent is told of it until 'memfs team convention accept issues'" in done.err
     assert "  proposed" in memfs("recall", "branches after issues").out
@@ -140,7 +140,7 @@ def test_agents_md_is_written_and_checked(memfs: Memfs, accepted: Path, root: Pa
 
 
 def test_what_nobody_stands_behind_is_named(memfs: Memfs, root: Path) -> None:
-    """An agent's convention is not told to agents until a person accepts it."""
+    """An agent's convention is not given to agents until a person accepts it."""
     folder = root / "ContextMemory" / "conventions"
     folder.mkdir(exist_ok=True)
     (folder / "tabs.yaml").write_text("content: Use tabs.\nstatus: accepted\ntrust: agent\n")

@@ -1,4 +1,4 @@
-"""What somebody is told who meets sources, corrections, conventions and mounts for the first time (P1-P7)."""
+"""What somebody reads who meets sources, corrections, conventions and mounts for the first time (P1-P7)."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_p7_recall_tells_what_is_superseded_as_an_earlier_version(memfs: Memfs) 
 
 
 def test_p6_silence_is_explained(memfs: Memfs, root: Path) -> None:
-    """Nothing is remembered, or the agent is told so already: these are two things."""
+    """Nothing is remembered, or the agent has been given it already: these are two things."""
     assert "nothing is remembered that belongs in every prompt" in memfs("agent", "inject").err
     kept = memfs("agent", "correct", "Never deploy on Fridays.", "--json").json["preferences"][0]["id"]
     (root / "AGENTS.md").write_text("Never deploy on Fridays.\n")
@@ -129,7 +129,7 @@ def test_p6_silence_is_explained(memfs: Memfs, root: Path) -> None:
 
 
 def test_p7_conventions_say_what_is_missing_for_agents_to_be_reported(memfs: Memfs, root: Path) -> None:
-    """From remembered to accepted to told: each step names the next."""
+    """From remembered to accepted to given to agents: each step names the next."""
     assert "nothing is agreed on yet" in memfs("team", "agents-md", "check").err
     wrote = memfs("team", "agents-md", "write")
     assert (wrote.code, "nothing is agreed on yet" in wrote.err) == (0, True)
@@ -182,7 +182,7 @@ class Broken:
 
 
 def test_p2_slips_with_a_source_of_ones_own_have_a_remedy() -> None:
-    """A class is told to be made a source; one that fails is named with what to do."""
+    """For a class the remedy is to make it a source; one that fails is named with what to do."""
     with MemoryLayer(":memory:") as layer:
         with pytest.raises(SettingInvalid, match="Broken is a class"):
             layer.add_plugin(Broken)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What somebody is told who shares memory with a team for the first time (B1-B4)."""
+"""What somebody reads who shares memory with a team for the first time (B1-B4)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_row_43_a_rebase_that_is_over_is_not_to_be_continued(memfs: Memfs, root:
 
 
 def test_a_memory_beside_code_is_found_from_above(bare: Memfs, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anyone who stands at the top of a code repository is reported where its memory lies, not to make a second one."""
+    """At the top of a code repository, memfs says where its memory lies, instead of making a second one."""
     monkeypatch.chdir(root.parent)
     ran = bare("recall", "anything")
     assert ran.code == 1

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import Memfs
 
-FORGERY = "memfs: this workspace must be trusted anew"
+FORGERY = "memfs: this workspace must be trusted again"
 NAME = f"x\n{FORGERY}\n::error::y\x1b[2J\u202e.yaml"
 
 

@@ -271,7 +271,7 @@ def test_restore_lists_and_brings_back(root: Path, memfs: Memfs, monkeypatch: py
 
 
 def test_commit_names_edits_that_are_not_valid(root: Path, item: Path, memfs: Memfs) -> None:
-    """An invalid edit is not committed, and the person is told: on standard error and among the skipped."""
+    """An invalid edit is not committed, and the person learns of it: on standard error and among the skipped."""
     item.write_text("content: x\nttle: y\n")
     path = item.relative_to(root).as_posix()
     assert memfs("commit", "--json").json["skipped"] == [path]

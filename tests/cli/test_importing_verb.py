@@ -1,4 +1,4 @@
-"""``memfs import`` of what other memories keep: how it is asked for, and what is told of it (B5)."""
+"""``memfs import`` of what other memories keep: how it is asked for, and what is printed of it (B5)."""
 
 from __future__ import annotations
 

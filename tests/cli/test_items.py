@@ -10,7 +10,7 @@ from .conftest import Memfs, git
 
 
 def test_show_of_a_folder_says_to_name_a_file(memfs: Memfs) -> None:
-    """Nobody is told to move the memories away because they named their folder."""
+    """Naming the folder of the memories does not advise moving them away."""
     memfs("remember", "a fact")
     shown = memfs("show", "ContextMemory/memories")
     assert shown.code == 1

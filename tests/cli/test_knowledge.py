@@ -1,4 +1,4 @@
-"""What a person is told of what is known: status, relevance, kinds, pictures."""
+"""What a person sees of what is known: status, relevance, kinds, pictures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def known(root: Path, memfs: Any) -> Any:
 
 @pytest.mark.parametrize("words", [["status"], ["status", "--all"]])
 def test_knowledge_comes_first_and_bytes_last(known: Any, words: list[str]) -> None:
-    """What was learned of late and by whom, and what is disputed stand before any weight (D2)."""
+    """What was learned of late and by whom, and what is disputed come before any weight (D2)."""
     output = known(*words).out
     learned = next(line for line in output.splitlines() if line.startswith("learned"))
     assert "2 in the last 7 days: " in learned

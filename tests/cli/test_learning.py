@@ -31,7 +31,7 @@ def test_feedback_says_what_it_changed(memfs: Memfs, apple: str) -> None:
 def test_a_signal_that_is_none_is_refused(memfs: Memfs, apple: str, words: tuple[str, ...]) -> None:
     """The command ends with 2 and says what would be right."""
     result = memfs("agent", "feedback", *words)
-    assert (result.code, len(result.err.splitlines())) == (2, 2), "the choices stand on one line"
+    assert (result.code, len(result.err.splitlines())) == (2, 2), "the choices are on one line"
     assert memfs("agent", "feedback", "nobody", "+").code == 1
     assert memfs("show", apple, "--json").json["importance"] == 1
 

@@ -82,7 +82,7 @@ def test_nothing_from_outside_forges_a_line(
 def test_only_our_own_styles_reach_a_terminal(
     colour: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A colour that stands in a name is shown as an escape beside one that memfs chose."""
+    """A colour that is in a name is shown as an escape beside one that memfs chose."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     output.print_raw(f"{output.styled('ours', fg='green')} {colour}theirs")
     assert capsys.readouterr().out == f"\x1b[32mours\x1b[0m \\u{{1B}}{colour[1:]}theirs\n"

@@ -1,4 +1,4 @@
-"""What people are told of sources, and the settings of these in ``memfs config`` (P2, P5)."""
+"""What people can see of sources, and the settings of these in ``memfs config`` (P2, P5)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_p2_a_source_without_trust_is_reported_and_not_imported(memfs: Memfs, br
 
 
 def test_p2_what_is_broken_is_named(memfs: Memfs, broken: str, root: Path) -> None:
-    """Anyone who asks is told the error without its control characters, and what is to be done."""
+    """Anyone who asks is shown the error without its control characters, and what is to be done."""
     trust.grant(root)
     ran = memfs("agent", "warn", "deploy it")
     assert "RuntimeError: out of \\u{1B}" in ran.err
@@ -56,7 +56,7 @@ def test_p2_what_is_broken_is_named(memfs: Memfs, broken: str, root: Path) -> No
 
 
 def test_p5_config_shows_the_values_of_each_source(memfs: Memfs, broken: str, root: Path) -> None:
-    """Own tables and mounts stand among the settings with their places, those of others where they count."""
+    """Own tables and mounts are among the settings with their places, those of others where they count."""
     shown = memfs("config", "--json").json["settings"]
     assert shown["memory.episodic.max_warnings"] == {"value": 3, "origin": "default"}
     assert shown["memory.triggered"]["value"] == ["semantic"]

@@ -257,7 +257,7 @@ LOG = "Nothing is said here at all, and at some length,\nso that lines fill up. 
 
 
 def test_a_long_memory_is_shown_by_the_passage_that_answers(memfs: Memfs) -> None:
-    """Of a long memory the passage with the answer is shown, with its lines; JSON has it, and where it stands."""
+    """Of a long memory the passage with the answer is shown, with its lines; JSON has it, and where it is."""
     content = f"{LOG}The staging password rotates on Fridays. {LOG}".strip()
     memfs("remember", content)
     shown = memfs("recall", "when does the password rotate").out
@@ -398,7 +398,7 @@ def test_a_question_of_common_words_finds_nothing(filled: Memfs) -> None:
 
 
 def test_more_is_said_only_where_there_is_more(filled: Memfs) -> None:
-    """The remark on --limit stands below a cut answer, not below one that happens to be as long."""
+    """The remark on --limit is below a cut answer, not below one that happens to be as long."""
     words = ("recall", "database deploy login crashed postgresql")
     assert "--limit shows more" in filled(*words, "--limit", "2").err
     assert filled(*words, "--limit", "3").err == ""

@@ -46,7 +46,7 @@ class Whole:
     """A result.
 
     Attributes:
-        item: of which two fields stand beside the others.
+        item: of which two fields are beside the others.
         inner: beside them, too.
         parts: several.
         counts: a number for each name.

@@ -253,7 +253,7 @@ def test_hidden_instructions_are_refused_unless_allowed(memfs: Memfs) -> None:
 
 
 def test_a_file_of_lines_is_imported(tmp_path: Path, root: Path, memfs: Memfs) -> None:
-    """An import stores one item a line; what a person writes by hand need not stand under origin."""
+    """An import stores one item a line; what a person writes by hand need not be under origin."""
     lines = [
         {"content": "first"},
         {"content": "second", "id": "two", "type": "rule", "tags": ["own"], "agent": "coder"},

@@ -76,7 +76,7 @@ def test_a_taken_id_names_the_way_out(memfs: Memfs) -> None:
 
 
 def test_an_unknown_reviewer_is_a_wrong_setting(memfs: Memfs) -> None:
-    """A misspelt reviewer is told with the nearest name."""
+    """A misspelt reviewer is reported with the nearest name."""
     ran = memfs("remember", "--review", DECISION, "--set", "review.reviewers=analyser")
     assert ran.code == 2
     assert "did you mean 'analyzer'?" in ran.err

@@ -116,7 +116,7 @@ def test_nothing_is_written_for_a_model_that_cannot_be_used(
 def test_a_variable_goes_before_the_file_and_is_named(
     root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who switches on what a variable switches off is told so (D3)."""
+    """Switching on what a variable switches off says so (D3)."""
     monkeypatch.setenv("MEMFS_SEMANTIC_MODEL", "off")
     ran = memfs("semantic", "on", "--model", "hashing")
     assert (ran.code, "MEMFS_SEMANTIC_MODEL goes before it" in ran.err) == (1, True)

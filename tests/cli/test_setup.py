@@ -319,7 +319,7 @@ def test_init_user_makes_a_workspace_of_ones_own(
 
 
 def test_init_takes_in_a_memory_that_lost_its_repository(root: Path, memfs: Memfs, bare: Memfs) -> None:
-    """Where .git is gone, init makes one and commits what stands there, and says so."""
+    """Where .git is gone, init makes one and commits what is there, and says so."""
     memfs("remember", "kept", "--id", "x")
     shutil.rmtree(root / ".git")
     ran = bare("init", str(root))

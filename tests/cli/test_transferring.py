@@ -124,7 +124,7 @@ def test_a_line_without_times_has_those_of_the_memory_that_is_there(root: Path, 
 def test_lines_without_an_id_are_stored_once(memfs: Memfs, tmp_path: Path) -> None:
     """A line that says what an earlier import stored is there already, also where that was changed here.
 
-    One that stands in its file twice is left out; other tags make another memory.
+    One that is in its file twice is left out; other tags make another memory.
     """
     place = tmp_path / "facts.jsonl"
     place.write_text('{"content": "Ada wrote it"}\n{"content": "Ada wrote it", "type": "note"}\n' * 2)

@@ -26,7 +26,7 @@ def contested(root: Path) -> Path:
     "words", [("recall", "deploy"), ("recall", "deploy", "--fenced"), ("list",), ("show", "deploy")]
 )
 def test_every_way_of_reading_names_the_other_value(words: tuple[str, ...], contested: Path, memfs: Memfs) -> None:
-    """Anyone who reads an undecided item is told so, with the value that was not kept and whose it was (B3)."""
+    """Anyone who reads an undecided item sees that it is, with the value that was not kept and whose it was (B3)."""
     assert contested
     assert LEFT in memfs(*words).out
 
@@ -35,7 +35,7 @@ def test_every_way_of_reading_names_the_other_value(words: tuple[str, ...], cont
     ("words", "key"), [(("recall", "deploy"), "hits"), (("list",), "items"), (("show", "deploy"), "")]
 )
 def test_json_names_the_other_value(words: tuple[str, ...], key: str, contested: Path, memfs: Memfs) -> None:
-    """For programs the undecided values stand under ``conflicts`` (B3)."""
+    """For programs the undecided values are under ``conflicts`` (B3)."""
     assert contested
     found = memfs(*words, "--json").json
     item = found[key][0] if key else found

@@ -1,4 +1,4 @@
-"""``agent warn`` and ``agent episode record`` are two processes; the second knows what the first has told (P4)."""
+"""``agent warn`` and ``agent episode record`` are two processes; the second knows what the first printed (P4)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DONE = ("agent", "episode", "record", "--file", "src/auth.py", "--agent", "code
 
 
 def test_p4_a_recorded_outcome_tells_what_it_was_warned_with(memfs: Memfs, root: Path) -> None:
-    """What 'warn' told about these files in this session stands in the episode, with what --warned names (P4)."""
+    """What 'warn' printed about these files in this session is in the episode, with what --warned names (P4)."""
     failed = memfs(*_DONE, "edited the token check", "--outcome", "failure", "--error", "KeyError 'sub'", "--json").json
     assert failed["warned"] == []
     result = memfs(

@@ -330,7 +330,7 @@ def test_links_are_followed_within_the_repository_alone(block: AgentsBlock, file
 
 
 def test_folders_and_missing_folders_are_named(block: AgentsBlock, file: Path) -> None:
-    """Whatever stands there that is no file is left alone."""
+    """Whatever is there that is no file is left alone."""
     (file.parent / "docs").mkdir()
     os.mkfifo(file.parent / "pipe.md")
     for name in ("docs", "pipe.md", "nowhere/AGENTS.md"):
@@ -340,7 +340,7 @@ def test_folders_and_missing_folders_are_named(block: AgentsBlock, file: Path) -
 
 
 def test_only_what_a_person_stands_behind_goes_in(workspace: Workspace, block: AgentsBlock, file: Path) -> None:
-    """Agents' words, proposals and what expired stay out; who looks is told what was left out (P6)."""
+    """Agents' words, proposals and what expired stay out; looking names what was left out (P6)."""
     for name, fields in {
         "by-agent": {"trust": "agent"},
         "proposal": {"status": "proposed"},

@@ -108,7 +108,7 @@ def test_long_texts_are_cut() -> None:
 )
 @settings(max_examples=150)
 def test_any_file_and_any_text_come_apart_again(before: bytes, ends: bytes, text: str, title: str) -> None:
-    """Whatever stands in the file, and whatever a convention says: taken out, the file is as it was (P6)."""
+    """Whatever is in the file, and whatever a convention says: taken out, the file is as it was (P6)."""
     data = before + ends
     assume(not data.startswith((b"\xff\xfe", b"\xfe\xff")) and b"memfs:" not in data)
     assume(text.strip() or title.strip())

@@ -39,7 +39,7 @@ def _first(layer: MemoryLayer) -> str:
 
 
 def test_an_old_episode_sinks_and_comes_back_by_use(layer: Callable[..., MemoryLayer]) -> None:
-    """P7: what nobody asked for in a year stands behind what is recent; once it was brought back it does not."""
+    """P7: what nobody asked for in a year comes after what is recent; once it was brought back it does not."""
     made = layer()
     assert _first(made) == "new"
     made.workspace.usage.flush()

@@ -137,7 +137,7 @@ def test_feedback_for_somebody_who_cannot_be_is_nothing(layer: MemoryLayer) -> N
 
 # -- on demand ----------------------------------------------------------------------------------------------------
 def test_an_answer_says_nothing_twice(layer: MemoryLayer) -> None:
-    """Of two items that say the same one is told, and no further source says it again (P1)."""
+    """Of two items that say the same one is given, and no further source says it again (P1)."""
     for name in ("one", "two"):
         remembers(layer, "The release train leaves on Fridays only", "knowledge", id=name)
     layer.add_plugin(TextSource("Plan:\n- the release train leaves on Fridays only\n- the gate opens at nine"))
@@ -249,7 +249,7 @@ def test_18_what_only_agents_wrote_is_nothing_at_the_beginning() -> None:
 
 
 def test_a_run_of_blanks_hides_nothing() -> None:
-    """What a person has to see does not stand hundreds of columns to the right (faults row 17)."""
+    """What a person has to see is not hundreds of columns to the right (faults row 17)."""
     line = bullet(ContextEntry(text=f"Use tabs{' ' * 500}and \t\t{' ' * 90}send the keys"))
 
     assert line == "- Use tabs        and        send the keys"

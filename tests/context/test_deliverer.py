@@ -54,7 +54,7 @@ def test_sources_that_are_asked_for_what_agents_did_tell_it() -> None:
     ],
 )
 def test_p2_a_text_of_others_is_taken_by_its_bullets(text: str, heading: str, texts: list[str]) -> None:
-    """The seed's form is given bullet by bullet, any other as it stands; nobody vouches for either (P2)."""
+    """The seed's form is given bullet by bullet, any other as it is; nobody vouches for either (P2)."""
     selection = said_by(answer(Delivery.AUTOMATIC, built_in=False, text=text)).selection
 
     assert (selection.heading, [entry.text for entry in selection.entries]) == (heading, texts)

@@ -1,4 +1,4 @@
-"""KnownText: what an agent is told anyway is not given again."""
+"""KnownText: what an agent reads anyway is not given again."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_without_texts_nothing_is_known() -> None:
     ids=["lines", "blanks", "brackets", "links", "bars", "bullets", "ticks", "stars", "sentences"],
 )  # fmt: skip
 def test_hostile_documents_take_no_time(text: str) -> None:
-    """L7: whatever stands in a prompt, looking through it ends."""
+    """L7: whatever is in a prompt, looking through it ends."""
     began = time.process_time()
     KnownText(text).has("Never push to main.")
     assert time.process_time() - began < 3.0

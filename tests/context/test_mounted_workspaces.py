@@ -368,7 +368,7 @@ def test_what_is_refused_here_is_refused_in_a_mount(team: Team, opened: Opened, 
 
 
 def test_a_name_that_no_id_could_begin_with_is_refused(opened: Opened) -> None:
-    """P5, P7: the name stands before ids."""
+    """P5, P7: the name comes before ids."""
     with pytest.raises(SettingInvalid, match="cannot name a mount"):
         opened(**{"mounts.a:b": "../x"})
 

@@ -63,7 +63,7 @@ def test_p1_an_item_that_is_longer_than_the_budget_is_reported_shortened(most: i
 
 
 def test_p1_a_shortened_item_is_reported_from_the_sentence_that_answers() -> None:
-    """What has no room whole is quoted from what was asked for, and says that something stands before it (P1)."""
+    """What has no room whole is quoted from what was asked for, and says that something comes before it (P1)."""
     log = "Then log the pressure. " * 300
     with MemoryLayer(":memory:") as layer:
         layer.workspace.store.put(MemoryItem(f"{log}The zeppelin's codename is kestrel. {log}", id="zeppelin"))

@@ -25,7 +25,7 @@ LIMIT = 0.15
 
 @dataclass
 class Source:
-    """A source of others that does as it is told."""
+    """A source of others that behaves as the test says."""
 
     name: str = "foreign"
     act: Callable[[StateSnapshot], Any] = lambda _: "its context"

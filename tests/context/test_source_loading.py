@@ -380,7 +380,7 @@ class Useful(Base):
 def test_p2_hostile_sources_break_neither_the_agent_nor_the_others(
     opened: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a source does, an agent gets what the others say, in time, and a person is told (P2)."""
+    """Whatever a source does, an agent gets what the others say, in time, and it is reported (P2)."""
     (tmp_path / "hostile_sources.py").write_text(HOSTILE)
     monkeypatch.syspath_prepend(tmp_path)
     named = [f"hostile_sources:{one}" for one in ("Hanging", "Leaving", "Injecting", "Useful")]

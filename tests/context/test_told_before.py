@@ -1,4 +1,4 @@
-"""What an agent was told before, and how much it is told at once."""
+"""What an agent was given before, and how much it is given at once."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ STATE = StateSnapshot.create(["./src/auth.py"], "edited the token check", agent=
 
 
 class Clock:
-    """A clock that stands until it is moved."""
+    """A clock that is stopped until it is moved."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -166,7 +166,7 @@ def test_processes_write_at_once_and_nothing_recent_is_lost(tmp_path: Path) -> N
 
 
 def test_what_another_process_says_late_does_not_undo_what_is_newer(tmp_path: Path) -> None:
-    """Lines of several processes stand in the log in whatever order they came to it (P4)."""
+    """Lines of several processes are in the log in whatever order they came to it (P4)."""
     late, clock = Clock(), Clock()
     late.now -= timedelta(minutes=5)
     known = warned(tmp_path, clock)

@@ -107,7 +107,7 @@ class TestWordLlamaEmbedder(EmbedderContract):
         assert cosine(car, same) > cosine(car, other) + 0.1
 
     def test_words_are_cut_as_the_published_tokenizer_cuts_them(self, embedder: Embedder) -> None:
-        """In whatever script, also where single bytes stand for a letter that has no piece."""
+        """In whatever script, also where single bytes represent a letter that has no piece."""
         tokenizers = pytest.importorskip("tokenizers")
         assert isinstance(embedder, WordLlamaEmbedder)
         known = tokenizers.Tokenizer.from_file(str(embedder._folder / _PIECES))

@@ -69,7 +69,7 @@ def test_python_blocks_run(code: str, memfs_on_path: Path, forked_python: Path, 
 
 
 def test_python_blocks_are_typed(tmp_path: Path) -> None:
-    """Every Python block of every page passes mypy as strictly as memfs itself; one may name the file it stands in."""
+    """Every Python block of every page passes mypy as strictly as memfs itself; one may name the file it is in."""
     root = Path(__file__).resolve().parents[2]
     pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
     names = []

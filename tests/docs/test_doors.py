@@ -24,7 +24,7 @@ Read = Callable[[str], str]
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_transcript_of_a_page_is_what_happens(name: str, page: Read, folder: Path) -> None:
-    """Every command and statement on the page prints what stands below it, in an empty repository (B5)."""
+    """Every command and statement on the page prints what is below it, in an empty repository (B5)."""
     if name in NEEDS and find_spec(NEEDS[name]) is None:
         pytest.skip(f"{NEEDS[name]} is not installed")
     wrong = replay(page(f"docs/doors/{name}"), folder)

@@ -128,7 +128,7 @@ def test_a_copy_in_git_passes_check_and_answers(example: Path) -> None:
 
 
 def test_it_warns_and_injects(example: Path) -> None:
-    """An agent at the files of a past failure is told of it and of the rule, and of what people wish (P1)."""
+    """An agent at the files of a past failure is reminded of it and of the rule, and of what people wish (P1)."""
     state = StateSnapshot.create(
         files=["src/waybill/carriers/kestrel/codes.py"], context="add an unknown status code of a carrier"
     )
@@ -172,7 +172,7 @@ def test_a_thread_goes_on_where_it_stopped(example: Path) -> None:
 def test_what_a_merge_left_open_is_reported_and_can_be_decided(
     example: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An item carries the value that a merge did not keep; every reader is told, and somebody decides (K7, B3)."""
+    """An item carries the value that a merge did not keep; every reader sees it, and somebody decides (K7, B3)."""
     name = Path(example_states.DISPUTED).stem
     assert run(["-C", str(example), "recall", "how often is Kestrel asked for scans"]) == 0
     shown = capsys.readouterr().out

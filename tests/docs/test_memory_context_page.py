@@ -28,7 +28,7 @@ def names(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def test_every_key_and_every_default_is_on_the_page(page: Read) -> None:
-    """Keys of the schema, and the defaults of the value, stand there (M4)."""
+    """Keys of the schema, and the defaults of the value, are there (M4)."""
     text = page(PAGE)
     defaults = MemoryConfig()
     schema = json.loads(schema_text("memory_context"))
@@ -43,7 +43,7 @@ def test_every_key_and_every_default_is_on_the_page(page: Read) -> None:
 
 
 def test_every_rule_is_on_the_page(page: Read) -> None:
-    """Each trigger stands beside the action that fits it (M4)."""
+    """Each trigger is beside the action that fits it (M4)."""
     rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| `(\w+)` \|", page(PAGE), re.MULTILINE)
 
     assert {(Trigger(trigger), BehaviorAction(action)) for trigger, action in rows} == {

@@ -34,14 +34,14 @@ def error_names() -> list[str]:
 
 
 def rows(text: str, heading: str) -> dict[str, list[str]]:
-    """The rows of the first table below a line that begins with ``heading``, by what stands in their first cell."""
+    """The rows of the first table below a line that begins with ``heading``, by what is in their first cell."""
     table = text[text.index(heading) :].partition("|---")[2].partition("\n\n")[0]
     cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()[1:]]
     return {row[0].strip("` "): row[1:] for row in cells}
 
 
 def section(text: str, title: str) -> str:
-    """What stands below a heading of any level, up to the next heading of that level or above."""
+    """What is below a heading of any level, up to the next heading of that level or above."""
     begin = re.search(rf"^(#+) {re.escape(title)}\n", text, re.MULTILINE)
     assert begin, f"no heading {title!r}"
     rest = text[begin.end() :]
@@ -72,7 +72,7 @@ def test_every_error_is_in_the_table(page: Read) -> None:
     ],
 )
 def test_every_method_people_call_is_described(owner: str, heading: str, page: Read) -> None:
-    """Public methods of the parts of a workspace stand on the page; the machinery's own are named here."""
+    """Public methods of the parts of a workspace are on the page; the machinery's own are named here."""
     module, _, name = owner.partition(":")
     part = getattr(__import__(f"memfs.{module}", fromlist=[name]), name)
     inner = {
@@ -90,7 +90,7 @@ def test_every_method_people_call_is_described(owner: str, heading: str, page: R
 
 # -- cli.md -------------------------------------------------------------------------------------------------------
 def test_the_page_of_the_command_line_is_current(page: Read) -> None:
-    """What verbs take and print stands on the page as the verbs themselves say it."""
+    """What verbs take and print is on the page as the verbs themselves declare it."""
     for name, made in (("docs/cli.md", reference.page), ("docs/json.md", reference.json_page)):
         assert made(page(name)) == page(name), "run: python docs/reference.py"
 
@@ -103,7 +103,7 @@ def test_notes_on_a_verb_that_is_gone_are_not_lost(page: Read) -> None:
 
 
 def test_global_options_are_described_once(page: Read) -> None:
-    """Options of the command itself stand above the verbs."""
+    """Options of the command itself come before the verbs."""
     options = {written for option in cli.params for written in option.opts if written.startswith("--")} - {"--help"}
     assert [option for option in sorted(options) if option not in section(page("docs/cli.md"), "For all verbs")] == []
 
@@ -165,7 +165,7 @@ def test_settings_are_the_present_ones(page: Read) -> None:
 
 
 def test_personal_settings_are_listed(page: Read) -> None:
-    """Settings that a repository's file may not loosen stand in the section that says so."""
+    """Settings that a repository's file may not loosen are in the section that says so."""
     described = section(page("docs/settings.md"), "What a repository may not decide")
     assert set(re.findall(r"^- `(\S+)`$", described, re.MULTILINE)) == {
         key for key, spec in SPECS.items() if spec.personal

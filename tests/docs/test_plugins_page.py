@@ -35,7 +35,7 @@ def test_the_source_of_the_page_runs_and_keeps_the_contract(
 
 
 def test_the_bounds_of_the_page_are_those_of_the_code(page: Read) -> None:
-    """Limits and names stand on the page as they are."""
+    """Limits and names are on the page as they are."""
     text = page("docs/plugins.md")
     assert f'entry-points."{ENTRY_POINTS}"' in text
     assert f"{MOST_LETTERS:,} letters" in text

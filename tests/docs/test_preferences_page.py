@@ -24,7 +24,7 @@ def test_the_program_prints_what_the_page_says(page: Read, capsys: pytest.Captur
 
 
 def test_sources_headings_and_files_are_the_present_ones(page: Read) -> None:
-    """Each built-in source, its heading, and each file that is known anyway stands on the page."""
+    """Each built-in source, its heading, and each file that is known anyway is on the page."""
     text = page("docs/preferences.md")
     rows = re.findall(r"^\| `(\w+)` \| (\w+)", text, re.M)
     assert dict(rows) == dict(BUILT_IN_SOURCES)

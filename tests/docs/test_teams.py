@@ -18,7 +18,7 @@ Read = Callable[[str], str]
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_transcript_of_a_teams_page_is_what_happens(name: str, page: Read, folder: Path) -> None:
-    """Every command and statement on the page prints what stands below it, in an empty repository (K8)."""
+    """Every command and statement on the page prints what is below it, in an empty repository (K8)."""
     wrong = replay(page(f"docs/teams/{name}"), folder)
     assert not wrong, "\n".join([f"docs/teams/{name} says otherwise:", *wrong])
 

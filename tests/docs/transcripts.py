@@ -30,11 +30,11 @@ blocks, answers = sys.stdin, sys.stdout
 sys.stdin, sys.stdout = io.StringIO(), sys.stderr
 names, flags = {"__name__": "__main__"}, doctest.ELLIPSIS
 for line in blocks:
-    told = []
+    printed = []
     test = doctest.DocTestParser().get_doctest(json.loads(line), names, "transcript", None, 0)
     test.globs = names
-    doctest.DocTestRunner(verbose=False, optionflags=flags).run(test, out=told.append, clear_globs=False)
-    answers.write(json.dumps("".join(told)) + "\\n")
+    doctest.DocTestRunner(verbose=False, optionflags=flags).run(test, out=printed.append, clear_globs=False)
+    answers.write(json.dumps("".join(printed)) + "\\n")
     answers.flush()
 """
 
@@ -48,7 +48,7 @@ class Step:
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
-    """The transcripts of a page, in order: ``console`` or ``pycon``, and what stands in the block."""
+    """The transcripts of a page, in order: ``console`` or ``pycon``, and what is in the block."""
     return [(found[1], found[2]) for found in _BLOCK.finditer(text)]
 
 

@@ -73,7 +73,7 @@ def test_without_the_sdk_the_door_says_what_to_install(monkeypatch: pytest.Monke
 
 
 def test_a_full_disk_is_reported_and_changes_nothing(tmp_path: Path) -> None:
-    """Faults: where the disk takes no more, the model is told so, and the file is as it was."""
+    """Faults: where the disk takes no more, the model gets an error, and the file is as it was."""
     with MemfsMemoryTool(tmp_path) as tool:
         tool.call({"command": "create", "path": "/memories/a.md", "file_text": "one\n"})
 
@@ -248,7 +248,7 @@ def test_encoded_paths_and_links_are_plain_names(call: Call, workspace: Workspac
 def test_parameters_that_are_missing_or_odd_are_named(
     name: str, rest: dict[str, Any], message: str, call: Call
 ) -> None:
-    """B5: models leave parameters out; they are told which."""
+    """B5: models leave parameters out; the error names which."""
     assert message in refusal(call, name, **rest)
 
 
@@ -265,7 +265,7 @@ def test_as_many_lines_as_the_sdk_shows_and_no_more(call: Call) -> None:
 def test_who_is_quicker_keeps_the_destination(
     call: Call, tool: MemfsMemoryTool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B5: another makes the destination while a file moves there: both files stay, and the model is told why."""
+    """B5: another makes the destination while a file moves there: both files stay, and the error says why."""
     call("create", path="/memories/a.md", file_text="mine")
     move = MemfsMemoryTool._move
 
@@ -359,7 +359,7 @@ tool.close()
 
 
 def test_two_processes_lose_no_edit(tmp_path: Path, scale: Callable[[int, int], int], forked_python: Path) -> None:
-    """B5: edits of one file by two processes at once are all there; of two that create a file one is told."""
+    """B5: edits of one file by two processes at once are all there; of two that create a file one gets an error."""
     with MemfsMemoryTool(tmp_path) as tool:
         tool.call({"command": "create", "path": "/memories/log.md", "file_text": ""})
     count = scale(4, 40)

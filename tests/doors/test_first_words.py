@@ -101,7 +101,7 @@ def test_a_long_session_costs_an_entry_little() -> None:
 
 
 def test_a_refused_secret_asks_nothing_of_a_model_that_it_cannot_do(opened: Callable[..., Workspace]) -> None:
-    """S1: Claude is told to leave it out, not by which option a person lets it in."""
+    """S1: Claude is asked to leave it out, not by which option a person lets it in."""
     anthropic = pytest.importorskip("memfs.doors.anthropic")
     from anthropic.lib.tools import ToolError
 
@@ -192,7 +192,7 @@ def test_a_task_that_is_done_does_not_sound_like_one_to_do(opened: Callable[...,
 
 
 def test_the_commands_that_the_skill_teaches_are_there() -> None:
-    """C6: a model types them as they stand."""
+    """C6: a model types them word for word."""
     page = (ROOT / "plugins/claude-code/skills/memory/SKILL.md").read_text()
     taught = [shlex.split(line[2:]) for line in page.split("\n") if line.startswith("$ memfs ")]
     assert len(taught) > 5

@@ -1,4 +1,4 @@
-"""The hook door: what a program is told at each event, and in which form."""
+"""The hook door: what a program gets at each event, and in which form."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_what_the_prompt_says_itself_is_left_out(program: Program) -> None:
 
 
 def test_settings_bound_or_end_what_comes_with_a_prompt(program: Program) -> None:
-    """P1: agents that may not ask are told nothing, and a person can have less or nothing."""
+    """P1: agents that may not ask are given nothing, and a person can have less or nothing."""
     prompt = "which region do deploys go to?"
     for settings in ({"memory.on_demand": False}, {"hooks.prompt_items": 0}, {"hooks.prompt_tokens": 0}):
         assert program.send_event("UserPromptSubmit", prompt=prompt, settings=settings) == ""
@@ -329,7 +329,7 @@ def test_garbage_is_passed_over(program: Program, data: bytes, monkeypatch: pyte
 def test_a_full_disk_costs_the_event_and_not_the_answer(
     program: Program, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C6: what cannot be kept is said, and the agent is told what is known all the same."""
+    """C6: what cannot be kept is reported, and the agent is given what is known all the same."""
 
     def full(name: str, path: str) -> None:
         if "/spool/" in path and name in ("write", "open", "mkdir"):
@@ -394,7 +394,7 @@ def test_a_remark_is_one_line_whatever_it_tells(workspace: Workspace, monkeypatc
 
 
 def test_a_hook_names_what_a_merge_left_open(workspace: Workspace) -> None:
-    """With a prompt and at the start of a session, the other value of what is given stands behind it (B3)."""
+    """With a prompt and at the start of a session, the other value of what is given comes after it (B3)."""
     conflict = RecordedConflict(field="content", kept="Deploys go to Graz.", lost="Deploys go to Linz.", by="bo")
     workspace.store.put(MemoryItem("Deploys go to Graz.", memory_type="knowledge", id="region", conflicts=(conflict,)))
     wish = RecordedConflict(field="content", kept="Always use tabs", lost="Always use spaces", by="bo")

@@ -162,7 +162,7 @@ def test_a_long_memory_comes_by_the_passage_that_fits(workspace: Workspace, send
 
 # -- before a step ------------------------------------------------------------------------------------------------
 def test_one_hint_comes_before_a_step(workspace: Workspace, send_event: SendEvent) -> None:
-    """C6: of two warnings one is told, and no prompt of the session repeats it."""
+    """C6: of two warnings one is given, and no prompt of the session repeats it."""
     _failed(workspace, "npm run migrate", "relation zeppelins does not exist")
     _failed(workspace, "npm run migrate", "column altitude is missing")
     step = {"tool_name": "Bash", "tool_input": {"command": "npm run migrate"}}
@@ -221,7 +221,7 @@ def test_trouble_of_any_sort_is_a_remark(
 
 
 def test_a_hook_without_its_script_finds_memfs_and_not_what_lies_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    """C6: the command that an agent is told does not import from the folder it is called in."""
+    """C6: the command that an agent is given does not import from the folder it is called in."""
     monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr("memfs.doors.claude_code.installer.os.access", lambda *_: False)
     assert answer.command().endswith(" -P -m memfs")

@@ -1,4 +1,4 @@
-"""What hooks note for one another: what a session was told, and what went wrong."""
+"""What hooks note for one another: what a session was given, and what went wrong."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_what_was_reported_is_known_to_the_next_process(tmp_path: Path) -> None:
 
 
 def test_without_a_session_nothing_is_remembered(tmp_path: Path) -> None:
-    """C6: a program that names no session is told every time."""
+    """C6: a program that names no session is given everything every time."""
     assert Response(tmp_path, "").claim(["a"]) == Response(tmp_path, "").claim(["a"]) == {"a"}
     assert not (tmp_path / FOLDER).exists()
 

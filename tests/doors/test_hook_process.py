@@ -186,7 +186,7 @@ def test_a_workspace_may_be_named(workspace: Workspace, tmp_path: Path, forked: 
 
 
 def test_what_went_wrong_is_reported_by_status_and_check(workspace: Workspace, hook: Run, forked: Path) -> None:
-    """C6: a hook may not speak, so a person is told where they look."""
+    """C6: a hook may not speak, so a person finds it where they look."""
     (workspace.root / "memfs.toml").write_text("[recall]\nlimt = 3\n")
     done = hook("UserPromptSubmit", payload=event(workspace, "UserPromptSubmit", prompt="where do deploys go?"))
     assert (done.returncode, done.stdout) == (0, b"")

@@ -23,7 +23,7 @@ SETTINGS = {"index.engine": "memory", "history.commit": "batch"}
 
 
 def stream(name: str, root: Path) -> Iterator[dict[str, Any]]:
-    """The events of a recorded session, as its program told them."""
+    """The events of a recorded session, as its program sent them."""
     for line in (STREAMS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
         yield json.loads(line.replace("{root}", str(root)))
 

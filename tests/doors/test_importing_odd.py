@@ -1,4 +1,4 @@
-"""Whatever stands in another memory's files, an import names it or takes it in, and never fails over it (B5)."""
+"""Whatever is in another memory's files, an import names it or takes it in, and never fails over it (B5)."""
 
 from __future__ import annotations
 

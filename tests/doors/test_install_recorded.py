@@ -1,4 +1,4 @@
-"""What Claude Code 2.1 told in three sessions, as it told it, heard by the hooks that install puts in.
+"""What Claude Code 2.1 sent in three sessions, word for word, to the hooks that install puts in.
 
 The first session wishes, plans, fails and decides; the second only goes on with it and compacts it; the third asks.
 """

@@ -75,7 +75,7 @@ def test_what_install_puts_in_uninstall_takes_out(settings: dict[str, Any]) -> N
 @settings(max_examples=25)
 @given(written())
 def test_another_place_of_memfs_is_written_over_the_old(settings: dict[str, Any]) -> None:
-    """C6: installed again from elsewhere, each handler is renewed where it stands; uninstall is as exact."""
+    """C6: installed again from elsewhere, each handler is renewed in its place; uninstall is as exact."""
     after = installer.with_hooks(installer.with_hooks(settings, GROUPS), ELSEWHERE)
     assert [one["command"] for _, one in handlers_in(after)] == ["/opt/py/bin/python"] * len(GROUPS)
     assert installer.with_hooks(after, {}) == settings
@@ -109,7 +109,7 @@ def test_a_handler_of_ours_among_theirs_goes_alone() -> None:
 
 
 def test_what_an_older_version_listened_to_is_put_right() -> None:
-    """C6: another matcher, a retired event, a handler that stands twice: each is put right in its place."""
+    """C6: another matcher, a retired event, a handler that is there twice: each is put right in its place."""
     ours = GROUPS["PreToolUse"]["hooks"][0]
     old = {
         "PreToolUse": [{"matcher": "Bash", "hooks": [ours]}, {"matcher": "Read", "hooks": [THEIRS]}],

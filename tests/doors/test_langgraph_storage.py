@@ -245,7 +245,7 @@ def test_a_full_disk_keeps_what_was_there(saver: MemfsSaver) -> None:
 
 # -- people -------------------------------------------------------------------------------------------------------
 def test_a_person_may_correct_a_value(saver: MemfsSaver) -> None:
-    """An edit by hand counts at once; a broken one is told, and the last good version is read (B5)."""
+    """An edit by hand counts at once; a broken one is reported, and the last good version is read (B5)."""
     config = put(saver, CONFIG, topic="tpyo")
     saver.workspace.store.flush()
     path = file_of(saver, config)

@@ -143,7 +143,7 @@ def test_labels_in_raw_operations_are_checked_too(store: MemfsStore) -> None:
 
 
 def test_what_is_read_in_a_batch_is_from_before_it_and_the_last_put_counts(store: MemfsStore) -> None:
-    """B5: results stand in the order of the operations; of several puts of one key the last is stored."""
+    """B5: results come in the order of the operations; of several puts of one key the last is stored."""
     store.put(("a",), "k", {"n": 0})
     got = store.batch(
         [PutOp(("a",), "k", {"n": 1}), GetOp(("a",), "k"), PutOp(("a",), "k", {"n": 2}), GetOp(("b",), "k")]

@@ -107,7 +107,7 @@ def test_connecting_opens_nothing(opened: Opened, mode: str) -> None:
 
 
 def test_a_workspace_that_cannot_be_opened_is_reported_by_each_call(tmp_path: Path) -> None:
-    """With invalid settings a client connects all the same, is told what is wrong, and goes on once it is mended."""
+    """With invalid settings a client connects all the same, reads what is wrong, and goes on once it is mended."""
     root = tmp_path / "project"
     open_workspace(root, create=True, watch=False).close()
     settings = (root / "memfs.toml").read_text()
@@ -130,7 +130,7 @@ def test_a_workspace_that_cannot_be_opened_is_reported_by_each_call(tmp_path: Pa
 def test_without_a_workspace_the_persons_own_is_used(
     tmp_path: Path, own_world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server started outside of any workspace keeps what it is told in the person's own (B5)."""
+    """A server started outside of any workspace stores memories in the person's own (B5)."""
     monkeypatch.chdir(tmp_path)
     server = build_server()
 
@@ -302,7 +302,7 @@ def test_arguments_are_taken_where_they_can_only_mean_one_thing() -> None:
 
 
 def test_errors_tell_nothing_of_the_machine() -> None:
-    """Folders outside the workspace are left out of what a client is told, addresses are not (B5)."""
+    """Folders outside the workspace are left out of what a client gets, addresses are not (B5)."""
     message = error_text(
         StorageIO("/home/ada/.cache/memfs/x.db: full", path="/srv/work/a.yaml", hint="see ~/x/y"), "/srv/work"
     )
@@ -470,7 +470,7 @@ def test_a_server_that_only_reads_changes_no_file(opened: Opened) -> None:
 
 @pytest.mark.parametrize("read_only", [False, True])
 def test_an_agent_is_told_its_feedback(opened: Opened, read_only: bool) -> None:
-    """What the last meta-review says to the agent is told and recorded as told; a server that only reads leaves both
+    """What the last meta-review says to the agent is given and recorded as given; a server that only reads leaves both
     (B5, S5)."""
     workspace = opened()
     with ContextMemory(workspace=workspace) as states:

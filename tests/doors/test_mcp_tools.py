@@ -61,7 +61,7 @@ def using(
     return server
 
 
-# -- what a client is told ------------------------------------------------------------------------------------------
+# -- what a client is given -----------------------------------------------------------------------------------------
 def test_the_tools_are_few_and_short(opened: Opened) -> None:
     """Twelve tools with valid schemas, titles and hints, all together fewer than 2,500 tokens (B5)."""
 
@@ -357,7 +357,7 @@ def test_an_agent_proposes_a_convention(opened: Opened) -> None:
 
 
 def test_a_long_memory_is_reported_by_its_passage(opened: Opened) -> None:
-    """The budget of an answer is spent on passages; where they stand is said, and memory_get reads on from there."""
+    """The budget of an answer is spent on passages; where they are is said, and memory_get reads on from there."""
     workspace = opened()
     log = "Then the pressure is logged by whoever is on duty. " * 200
     for name in ("Ada", "Ben", "Cid"):
@@ -429,9 +429,9 @@ def test_feedback_counts(opened: Opened) -> None:
     using(workspace, work)
 
 
-# -- being told -----------------------------------------------------------------------------------------------------
+# -- unasked --------------------------------------------------------------------------------------------------------
 def test_the_start_is_reported_and_what_a_step_brings_to_mind(opened: Opened) -> None:
-    """Preferences and what is to be done are told at the start; before a step what its like taught (B5, P6)."""
+    """Preferences and what is to be done are given at the start; before a step what its like taught (B5, P6)."""
     workspace = opened()
     workspace.sources.preferences.record("Always use tabs")
     workspace.store.put(MemoryItem("Write the changelog", "prospective", id="changelog", status="pending"))

@@ -390,7 +390,7 @@ def message(text: str) -> Any:
 
 
 def test_the_sdk_runs_an_agent_with_it(opened: Open) -> None:
-    """A second run, with a handle of its own, is told what was said and done in the first, tools included (B5)."""
+    """A second run, with a handle of its own, gets what was said and done in the first, tools included (B5)."""
 
     @function_tool
     def weather(city: str) -> str:

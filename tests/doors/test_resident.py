@@ -189,7 +189,7 @@ def test_what_is_asked_of_a_person_stays_with_the_command() -> None:
 def test_a_command_goes_on_by_itself_where_nobody_greets(
     forked: Path, root: Path, resident: int, number: int, ask: Asked
 ) -> None:
-    """The resident was killed, or stands still; it does nothing for those who did not wait."""
+    """The resident was killed, or hangs; it does nothing for those who did not wait."""
     os.kill(resident, number)
     env = {**os.environ, "MEMFS_RESIDENT": "20"}
     done = subprocess.run([str(forked), "show", "staging"], cwd=root, env=env, capture_output=True, check=False)
@@ -273,7 +273,7 @@ def test_two_that_start_at_once_make_one(forked: Path, root: Path) -> None:
 
 
 def test_one_that_is_about_to_come_up_can_be_ended(root: Path) -> None:
-    """Anyone who stops it right after it was begun is not told that there is none, and none comes up later."""
+    """Anyone who stops it right after it was begun does not read that there is none, and none comes up later."""
     place.begin(root)
     assert place.stop(root)
     assert not place.resident_of(root)
@@ -687,7 +687,7 @@ def test_what_a_resident_does_ahead_is_no_use_of_a_memory(ask: Asked, root: Path
 
 
 def test_a_hook_is_answered_by_a_resident(forked: Path, ask: Asked, root: Path, resident: int) -> None:
-    """What an agent's program is told is the same, and so is what is kept."""
+    """What an agent's program gets is the same, and so is what is kept."""
     for words in (["hook", "UserPromptSubmit", "--into=repository"], ["hook", "PreToolUse"], ["hook", "Nonsense"]):
         payload = {"cwd": str(root), "hook_event_name": words[1], "prompt": "when is staging rebuilt"}
         alone, served = (

@@ -51,7 +51,7 @@ def coordinator(tmp_path: Path) -> Iterator[MemoryCoordinator]:
 
 
 class TimeWeightedRetrieval:
-    """The sample of seed 003, as it stands there."""
+    """The sample of seed 003, word for word."""
 
     def __init__(self, coordinator: MemoryCoordinator) -> None:
         self.coordinator = coordinator
@@ -201,7 +201,7 @@ def test_the_first_and_last_days_there_are_can_be_given(edge: datetime) -> None:
 
 
 def test_state_is_asked_in_local_time(tmp_path: Path) -> None:
-    """What a supervisor told at a local time is found in a local range, and a token expires at one (S1, S3, S9)."""
+    """What a supervisor stored at a local time is found in a local range, and a token expires at one (S1, S3, S9)."""
     with ContextMemory(tmp_path / "m") as memory:
         memory.store_state_update(StateUpdate(update_type="periodic", timestamp=datetime.now()))
         span = (datetime.now() - timedelta(hours=1), datetime.now() + timedelta(hours=1))

@@ -148,7 +148,7 @@ def test_18_injected_memory_cannot_end_its_quotation(layer: MemoryLayer) -> None
 
 
 def test_p6_what_the_prompt_says_is_not_said_again(layer: MemoryLayer) -> None:
-    """What stands in the prompt, CLAUDE.md or AGENTS.md is left out (P6)."""
+    """What is in the prompt, CLAUDE.md or AGENTS.md is left out (P6)."""
     remembers(layer, "Use tabs for indentation")
     remembers(layer, "Squash every merge before it lands")
     remembers(layer, "Prefer pathlib over os.path")

@@ -240,5 +240,5 @@ def test_a_config_that_is_wrong_is_refused(
     """A name or value that a memory context may not have is reported when the facade is made."""
     with pytest.raises(error, match=message) as caught:
         Facade(tmp_path / "W", config=config)
-    assert (caught.value.path, caught.value.line) == (None, None)  # it stands in no file
+    assert (caught.value.path, caught.value.line) == (None, None)  # it is in no file
     assert not (tmp_path / "W").exists()

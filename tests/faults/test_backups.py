@@ -106,7 +106,7 @@ def test_21_a_backup_stopped_at_any_operation_is_whole_or_not_there(
 def test_24_25_a_backup_on_a_failing_disk_is_an_error_or_whole(
     workspace: Workspace, tmp_path: Path, code: int, scale: Scale
 ) -> None:
-    """When any one operation fails, the caller is told or the backup is whole, and no temporary file stays."""
+    """When any one operation fails, it raises or the backup is whole, and no temporary file stays."""
     numbers = points(backing_up(workspace, tmp_path / "count"), scale(35, 1))
     numbers = some(numbers, scale, int(code == errno.EIO))
     refused = 0

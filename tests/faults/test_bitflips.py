@@ -1,4 +1,4 @@
-"""One bit turned over in each sort of file (faults row 28): never wrong bytes, never a foreign error, always told.
+"""One bit turned over in each sort of file (faults row 28): never wrong bytes, never a foreign error, always reported.
 
 The texts that were written are the oracle. Whatever is flipped, every answer holds only those, or says that something
 is missing; what memfs relies on is reported or made again.
@@ -105,7 +105,7 @@ def assert_right(workspace: Workspace, missing: int = 0) -> None:
 
 # -- items --------------------------------------------------------------------------------------------------------
 def flip_items(root: Path, count: int, chooser: random.Random) -> int:
-    """Rot in one item after the other, each found, told and repaired; how many were tried."""
+    """Rot in one item after the other, each found, reported and repaired; how many were tried."""
     with opened(root) as workspace:
         assert_right(workspace)
         for _ in range(count):
@@ -161,7 +161,7 @@ def test_a_flip_with_a_trace_is_an_edit(root: Path, scale: Scale, figures: Figur
 
 # -- the journal --------------------------------------------------------------------------------------------------
 def flip_journal(root: Path, count: int, chooser: random.Random) -> int:
-    """Flip bits of the journal; how many were told of by the check."""
+    """Flip bits of the journal; how many the check reported."""
     with opened(root) as workspace:
         journal = workspace.repository.state / "journal"
     whole = journal.read_bytes()
@@ -438,7 +438,7 @@ def _all(data: bytes, part: bytes) -> Iterator[int]:
 
 
 def test_a_journal_of_noise_is_an_error_of_ours(root: Path) -> None:
-    """Whatever stands in the journal's place is reported, never obeyed."""
+    """Whatever is in the journal's place is reported, never obeyed."""
     with opened(root) as workspace:
         journal = workspace.repository.state / "journal"
     for noise in (b"", b"\n", b"\x00" * 500, b"memfs-journal 1\n", b"memfs-journal 1 x y z\n", bytes(range(256)) * 4):

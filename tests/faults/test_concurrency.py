@@ -123,7 +123,7 @@ def test_46_writers_of_one_item_get_one_winner_a_version(opened: Opened, scale: 
 
 
 def test_46_64_creators_of_one_id_make_it_once(opened: Opened, scale: Scale) -> None:
-    """Create-only writes of one id: one is made, 63 are told that it exists, and the file is the winner's (row 46)."""
+    """Create-only writes of one id: one is made, 63 fail because it exists, and the file is the winner's (row 46)."""
     ids = scale(2, 25)
     workspace = opened()
     lines, wrong = Crowd(workspace.root, "create", 64, ids).ended()
@@ -139,7 +139,7 @@ def test_46_64_creators_of_one_id_make_it_once(opened: Opened, scale: Scale) -> 
 
 # -- broken on purpose: the checks above must notice --------------------------------------------------------------
 def won_twice(lines: list[list[str]]) -> bool:
-    """Whether two writers were told that they replaced one version."""
+    """Whether two writers both replaced one version, as they believe."""
     return max(Counter(words[1] for words in lines if words[0] == "won").values(), default=0) > 1
 
 

@@ -121,7 +121,7 @@ def test_47_the_lock_of_a_killed_holder_is_taken_over_at_once(tmp_path: Path, fi
 
 
 def test_47_a_stopped_holder_is_named_and_keeps_its_lock(tmp_path: Path) -> None:
-    """SIGSTOP: anyone who waits is told who holds it, where, for how long, and that it is stopped (faults row 47)."""
+    """SIGSTOP: the error of who waits names who holds it, where, since when, and that it is stopped (faults row 47)."""
     path = tmp_path / "lock"
     with holder(path) as (process, _):
         process.send_signal(signal.SIGSTOP)

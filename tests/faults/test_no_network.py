@@ -15,7 +15,7 @@ pytestmark = pytest.mark.faults
 SCRIPT = """
 import os, sys
 opened = []
-ALLOWED = ("socket.gethostname",)  # a name for messages, told by the kernel
+ALLOWED = ("socket.gethostname",)  # a name for messages, from the kernel
 
 def note(event, _):
     if event.startswith("socket.") and event not in ALLOWED:

@@ -56,7 +56,7 @@ def everything(*places: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def longest_line(secret: str) -> bytes:
-    """What of a secret can be searched for: its longest line, as it stands in files and in objects."""
+    """What of a secret can be searched for: its longest line, as it is in files and in objects."""
     return max(secret.split("\n"), key=len).strip().encode()
 
 
@@ -134,7 +134,7 @@ DOORS: dict[str, Door] = {
 def test_19_every_door_of_the_library_refuses_a_secret(
     door: str, workspace: Workspace, own_world: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """``SecretDetected`` names the rule; nothing anywhere holds the value, and what was there stands (row 19)."""
+    """``SecretDetected`` names the rule; nothing anywhere holds the value, and what was there stays (row 19)."""
     before = workspace.history.log()
     messages = ""
     with caplog.at_level(logging.DEBUG):
@@ -338,7 +338,7 @@ def test_19_other_errors_of_such_a_file_do_not_quote_it(workspace: Workspace) ->
 
 # -- letting one stay ---------------------------------------------------------------------------------------------
 def test_19_a_reason_lets_it_through_every_door_and_is_recorded(workspace: Workspace) -> None:
-    """The reason stands in the item and in the commit; later writes of the item need no other (B6)."""
+    """The reason is in the item and in the commit; later writes of the item need no other (B6)."""
     key = secret_samples.aws_key()
     stored = workspace.store.put(MemoryItem(f"Amazon shows {key}", id="shown"), allow_secret="Amazon's own example")
     assert stored.metadata == {"secret_allowed": "Amazon's own example"}

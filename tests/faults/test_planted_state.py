@@ -143,7 +143,7 @@ def test_41_a_planted_journal_writes_nothing_but_memory(opened: Opened, root: Pa
 def test_41_a_strange_record_is_damage_and_nothing_else(
     opened: Opened, root: Path, outside: Path, changed: dict[str, Any]
 ) -> None:
-    """Whatever stands in a record whose checksum is right, nothing foreign is raised and nothing leads out."""
+    """Whatever is in a record whose checksum is right, nothing foreign is raised and nothing leads out."""
     before, tree = everything(outside), outside_content(root)
     record = planted.operation("ContextMemory/memories/knowledge/y.yaml", b"content: planted\n", **changed)
     planted.journal(root, [record])

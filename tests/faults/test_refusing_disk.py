@@ -56,7 +56,7 @@ def beginning(tmp_path: Path) -> Iterator[Beginning]:
 
 
 def attempt(workspace: Workspace, step: Step) -> MemfsError | None:
-    """Do a step; return what the caller is told if it is refused."""
+    """Do a step; return the error if it is refused."""
     try:
         carry_out(workspace, step)
     except MemfsError as error:

@@ -306,7 +306,7 @@ while True:
     data = link.recv(1 << 16)
     print(data)
 """
-"""Somebody else who greets as a resident does, and says what was told to them."""
+"""Somebody else who greets as a resident does, and prints what was sent to them."""
 
 
 def _listen_as_nobody(planted: Path) -> subprocess.Popen[bytes]:
@@ -319,7 +319,7 @@ def _listen_as_nobody(planted: Path) -> subprocess.Popen[bytes]:
     return listening
 
 
-# -- what it stands on ----------------------------------------------------------------------------------------------
+# -- what it relies on ----------------------------------------------------------------------------------------------
 def test_it_leaves_when_its_workspace_is_moved(ask: Asked, root: Path, resident: int) -> None:
     """A folder of the same name is another workspace."""
     root.rename(root.with_name("moved"))
@@ -482,7 +482,7 @@ main()
 
 @pytest.mark.parametrize("times", ["1", "2"])
 def test_ctrl_c_ends_a_command_and_its_child(times: str, forked: Path, root: Path, resident: int, ask: Asked) -> None:
-    """It is handed on; a child that stands still is killed by the second. Nothing is stored, and nobody complains."""
+    """It is handed on; a child that hangs is killed by the second. Nothing is stored, and nobody complains."""
     words = [str(forked), "-c", _INTERRUPTED, times, "remember", "never stored", "--id", "never"]
     done = subprocess.run(words, cwd=root, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=LONG)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")

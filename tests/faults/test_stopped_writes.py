@@ -201,9 +201,9 @@ class Stage:
         return fault, [self.act.after] if done else [self.act.before, self.act.after]
 
     def refused_at(self, number: int, error: int) -> tuple[Fault, bool]:
-        """Act, with one operation refused; return the fault, and whether the caller was told.
+        """Act, with one operation refused; return the fault, and whether it raised.
 
-        Anyone who is told tries again, in the same process, and it works.
+        If it raised, the caller tries again, in the same process, and it works.
         """
         root = self._beginning.fresh()
         with self.act.open(root) as workspace:
@@ -223,7 +223,7 @@ class Stage:
     def verify(self, possible: list[State], closely: bool) -> None:
         """Reopen as a person would next: one of the states that are possible, whole, and with nothing lying about."""
         root = self._beginning.root
-        with mock.patch.object(io, "is_running", return_value=False):  # to whoever looks, the stopped process is dead
+        with mock.patch.object(io, "is_running", return_value=False):  # to others, the stopped process is dead
             found = aftermath.look(root).state
         assert found in possible, aftermath.lost(found, possible)
         if closely:
@@ -281,7 +281,7 @@ def test_21_stopped_at_any_operation_leaves_old_or_new(
 def test_24_25_26_refused_at_any_operation_is_a_typed_error_or_done(
     staged: Callable[[str], Stage], name: str, scale: Callable[[int, int], int], figures: Callable[..., None]
 ) -> None:
-    """When the disk refuses any one operation the caller is told and nothing changed, or all is done (rows 24-26)."""
+    """When the disk refuses any one operation it raises and nothing changed, or all is done (rows 24-26)."""
     stage = staged(name)
     total = len(stage.operations(opening=False))
     raised = tried = 0

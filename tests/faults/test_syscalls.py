@@ -116,7 +116,7 @@ def test_22_killed_at_every_system_call(
 def test_24_25_26_every_system_call_fails(
     bench: Callable[[str], Bench], name: str, scale: Callable[[int, int], int], figures: Callable[..., None]
 ) -> None:
-    """Each call refused: told and nothing changed, or done; never acknowledged and lost (faults rows 24-26)."""
+    """Each call refused: an error and nothing changed, or done; never acknowledged and lost (faults rows 24-26)."""
     made = bench(name)
     points = made.points()
     every = scale(READING_CALLS_EVERY, 1)
@@ -159,7 +159,7 @@ def retried(calls: Sequence[Call]) -> list[str]:
 
 
 def test_24_a_failed_fsync_that_is_not_believed_is_caught(bench: Callable[[str], Bench]) -> None:
-    """A variant that swallows the disk's errors acknowledges what it was told is not durable."""
+    """A variant that swallows the disk's errors acknowledges what is not durable."""
     made = bench("update")
     for number, call in made.points():
         if call.name in ("fsync", "fdatasync"):

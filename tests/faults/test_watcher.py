@@ -378,7 +378,7 @@ SAVES = [by_sed, by_vim, by_rename_from_outside, in_place, by_mmap, by_hardlink,
 
 @contextlib.contextmanager
 def counted_updates(workspace: Workspace, path: str) -> Iterator[list[str]]:
-    """What the index is told of one file, as ``+`` and ``-``."""
+    """The updates of one file that the index gets, as ``+`` and ``-``."""
     updates: list[str] = []
     index = workspace.parts.index
     update = index.update

@@ -103,7 +103,7 @@ def test_m4_the_base_context_is_found_by_the_name_that_extends_uses() -> None:
 
 
 def test_m4_the_seeds_own_file_is_valid() -> None:
-    """The file of seed 002 passes as it stands."""
+    """The file of seed 002 passes as it is."""
     text = (
         "metadata:\n  type: memory\n  name: Workspace Memory\n\nintent_context:\n  business_goal: Capture\n"
         "  extends: ../../../universal/memory-base\n\npolymorphic_config:\n  memory_config:\n"
@@ -119,7 +119,7 @@ def test_m4_the_seeds_own_file_is_valid() -> None:
 
 
 def test_p5_the_toml_template_and_schema_agree_with_the_settings() -> None:
-    """Every setting stands in the template, uncommented it is valid, and schema and settings have one default."""
+    """Every setting is in the template, uncommented it is valid, and schema and settings have one default."""
     text = template_text("memfs.toml")
     shown = tomllib.loads(re.sub(r"^#([a-z_]+ = )", r"\1", text, flags=re.MULTILINE))
     schema = json.loads(schema_text("memfs_toml"))

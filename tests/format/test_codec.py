@@ -142,7 +142,7 @@ def test_errors_lists_all_of_a_file_by_line() -> None:
 
 @pytest.mark.parametrize("typed", ["no", "010", "1:30", "1e3", "2024-01-01", "y", "0b1", "12e10"])
 def test_row_6_text_is_kept_exactly_as_typed(typed: str) -> None:
-    """What YAML 1.1 would turn into something else is the text that stands there."""
+    """What YAML 1.1 would turn into something else is the text that is there."""
     item = read(f"title: {typed}\ntags: [{typed}]\nmetadata: {{{typed}: {typed}}}\n")
 
     assert (item.title, item.tags, item.metadata) == (typed, (typed,), {typed: typed})

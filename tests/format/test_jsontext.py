@@ -155,12 +155,12 @@ def test_a_document_is_written_as_the_standard_library_writes_it(indent: int | s
 
 @pytest.mark.parametrize("value", [[float("nan")], {"a": [1, {"b": float("inf")}]}])
 def test_what_is_no_number_is_in_no_document(value: Any) -> None:
-    """NaN and infinity are refused wherever they stand (S18)."""
+    """NaN and infinity are refused wherever they are (S18)."""
     with pytest.raises(ValueError, match="not JSON compliant"):
         json_text.document(value)
 
 
 def test_text_full_of_brackets_is_not_taken_for_depth() -> None:
-    """Only collections count as nesting, not what stands in quotes."""
+    """Only collections count as nesting, not what is in quotes."""
     text = json.dumps({f"k{n}": "[[[{{{,,,:::" for n in range(200)} | {"list": [[n] for n in range(100)]})
     assert len(json_text.load(text)) == 201

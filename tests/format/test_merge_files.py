@@ -259,7 +259,7 @@ def test_k4_a_full_item_is_joined_with_a_shorter_record_or_none(room: int, recor
 
 
 def test_k4_no_item_drowns_in_records() -> None:
-    """More than 64 conflicts leave 63, and one that stands for the rest."""
+    """More than 64 conflicts leave 63, and one for the rest."""
     base, ours, theirs = (
         "title: a\nmetadata:\n" + "".join(f"  k{n}: {side}{n}\n" for n in range(100)) for side in ("b", "o", "t")
     )

@@ -89,7 +89,7 @@ def test_k4_independent_edits_are_all_in_the_result(base: bytes, mine: dict[str,
     """Fields that one side changed have its value, fields that nobody changed the old one: the model is a mapping."""
     yours = {name: value for name, value in yours.items() if name not in mine}
     for one, other in ((mine, yours), (yours, mine)):
-        if "content" in one:  # whoever vouches for an item does so for its words (decision 0043)
+        if "content" in one:  # a person who vouches for an item does so for its words (decision 0043)
             other.pop("trust", None)
     ours, theirs = edited(base, mine), edited(base, yours)
 
@@ -133,7 +133,7 @@ def test_k4_nothing_that_both_have_disappears(base: bytes, ours: bytes, theirs: 
 
 @given(base=files(), ours=files(), theirs=files())
 def test_k4_nothing_that_one_side_wrote_is_lost_unsaid(base: bytes, ours: bytes, theirs: bytes) -> None:
-    """A text that a side alone changed stands in the result, or in a conflict's record within the item."""
+    """A text that one side alone changed is in the result, or in a conflict's record within the item."""
     joined = MERGER.merge(PATH, base, ours, theirs)
     values_of(joined)
     begun, after = parse(base, PATH).mapping, json.dumps(parse(joined.data or b"", PATH).mapping)

@@ -18,7 +18,7 @@ lines = st.lists(st.sampled_from("abcdef"), max_size=9)
 
 
 def test_k4_independent_changes_of_a_file_are_both_in_it() -> None:
-    """Lines that one side changed are taken from it; markers stand where both did."""
+    """Lines that one side changed are taken from it; markers are put where both did."""
     base = b"one\ntwo\nthree\nfour\n"
 
     clean = merge_lines(base, b"ONE\ntwo\nthree\nfour\n", b"one\ntwo\nthree\nFOUR")

@@ -80,7 +80,7 @@ def test_k4_a_conflict_is_settled_either_way(clash: FieldConflict, written: str,
 
 
 def test_k4_an_edit_since_settles_a_conflict_by_itself() -> None:
-    """What stands no longer cannot be replaced by what was not kept."""
+    """What is no longer there cannot be replaced by what was not kept."""
     item = item_of(FieldConflict(field="title", kept="a", lost="b"), "title: a\n").replace(title="c")
 
     assert not stands(item, item.conflicts[0])

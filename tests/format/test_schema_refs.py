@@ -185,7 +185,7 @@ def test_an_accepted_schema_works_in_full() -> None:
 
 
 def test_siblings_of_a_reference_count_too() -> None:
-    """What stands beside ``$ref`` is checked as well as what it names."""
+    """What is beside ``$ref`` is checked as well as what it names."""
     body = {
         "properties": {"a": {"$ref": "#/$defs/x", "maxLength": 3}},
         "$defs": {"x": {"maxLength": 5, "minLength": 2}},

@@ -99,7 +99,7 @@ def test_a_secret_is_found_wherever_a_value_stands(before: str) -> None:
 
 @pytest.mark.parametrize("number", range(len(PLANTED)))
 def test_the_error_names_rule_and_line_and_never_the_value(number: int) -> None:
-    """Not even six characters in a row of a secret stand in its error (faults row 19)."""
+    """Not even six characters in a row of a secret are in its error (faults row 19)."""
     rule, secret = PLANTED[number]
     with pytest.raises(SecretDetected) as caught:
         secrets.refuse_item(MemoryItem(f"one\ntwo\n{secret}\nfour"))

@@ -57,7 +57,7 @@ def change(before: str, order: Any = item_fields.ORDER, **changes: Any) -> str:
 
 
 def swap(old: str, new: str, text: str = BEFORE) -> str:
-    """The text with one passage replaced, which must stand there once."""
+    """The text with one passage replaced, which must be there once."""
     assert text.count(old) == 1
     return text.replace(old, new)
 

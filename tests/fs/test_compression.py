@@ -73,7 +73,7 @@ def test_a_bomb_is_never_unpacked() -> None:
 
 @pytest.mark.parametrize("extended", [b"9" * 30 + b" path=a\n", b"1" * 65_000], ids=["huge length", "digits"])
 def test_an_extended_header_is_refused_at_once(extended: bytes) -> None:
-    """Whatever stands in the header of a tar, it is damage, and costs no time."""
+    """Whatever is in the header of a tar, it is damage, and costs no time."""
     info = tarfile.TarInfo("././@PaxHeader")
     info.type, info.size = tarfile.XHDTYPE, len(extended)
     before = info.tobuf(tarfile.USTAR_FORMAT) + extended + bytes(-len(extended) % 512)

@@ -130,7 +130,7 @@ def test_a_forked_child_neither_keeps_nor_ends_the_lock(tmp_path: Path) -> None:
     with FileLock(path).hold("parent"):
         leaving = FileLock(path).hold("child")
         child = os.fork()
-        if child == 0:  # it lives on with the descriptor until it is told to end
+        if child == 0:  # it lives on with the descriptor until it is asked to end
             os.close(go_out)
             os.read(gone_in, 1)
             os._exit(0)

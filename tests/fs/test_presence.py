@@ -64,7 +64,7 @@ def test_a_forked_child_neither_keeps_nor_takes_the_note(tmp_path: Path) -> None
 
 
 def test_a_note_that_is_not_renewed_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that stands still, or ran on another machine, does not count as watching a minute later."""
+    """A process that is stopped, or ran on another machine, does not count as watching a minute later."""
     note = Presence(tmp_path / "notes")
     note.say("")
     later = time.time() + 61

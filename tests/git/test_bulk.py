@@ -1,4 +1,4 @@
-"""Many blobs are read at once, and what is missing or is none is told."""
+"""Many blobs are read at once, and what is missing or is none is reported."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_our_processes_run_in_the_state_folder(world, many):
 
 
 def test_what_a_failing_git_says_is_its_reason_alone(world):
-    """No advice about the settings that memfs gives it stands before that."""
+    """No advice about the settings that memfs gives it comes before that."""
     with pytest.raises(GitFailed) as caught:
         world.repository.git.run("rev-list", "HEAD", "nothing")
     assert "nothing" in str(caught.value)
@@ -130,7 +130,7 @@ def test_what_a_failing_git_says_is_its_reason_alone(world):
 
 
 def test_a_git_that_does_not_answer_is_ended(world, monkeypatch, tmp_path):
-    """After the time limit the process is ended and the caller told."""
+    """After the time limit the process is ended and the caller gets an error."""
     slow = tmp_path / "git"
     slow.write_text("#!/bin/sh\nsleep 600\n")
     slow.chmod(0o755)

@@ -451,7 +451,7 @@ def test_objects_of_another_kind_are_unavailable(world):
     for ask in (repository.read_tree, repository.root):
         with pytest.raises(HistoryUnavailable, match="is a blob"):
             ask(blob)
-    whole, large = b"100644 name\0" + b"1" * 20, 2_000_000  # as large as makes whoever looks at it again and again hang
+    whole, large = b"100644 name\0" + b"1" * 20, 2_000_000  # so large that looking at it again and again hangs
     for data in (b"100644 name", b"100644 name\0", b"\xff x\0" + b"1" * 20, whole + b"x" * large, b"a " * large):
         with pytest.raises(HistoryUnavailable):
             objects.parse_tree(data)

@@ -15,7 +15,7 @@ Opened = Callable[..., Workspace]
 
 
 def convention(name: str, text: str = "", **fields: object) -> MemoryItem:
-    """One that is agreed on, unless told otherwise."""
+    """One that is agreed on, by default."""
     return MemoryItem(text or f"About {name}.", "convention", id=name, **{"status": "accepted", **fields})  # type: ignore[arg-type]
 
 
@@ -86,7 +86,7 @@ def test_accepted_conventions_hold_for_the_files_in_their_scope(workspace: Works
 
 
 def test_a_persons_edit_counts_at_once(workspace: Workspace) -> None:
-    """What stands in the file is what holds, no matter who wrote it; an unreadable file holds nothing."""
+    """What is in the file is what holds, no matter who wrote it; an unreadable file holds nothing."""
     path = workspace.root / workspace.store.locate("logs")
     path.write_text(path.read_text().replace("About logs.", "Log ids alone."))
     (workspace.root / workspace.store.locate("times")).write_text("status: [\n")

@@ -25,7 +25,7 @@ def test_a_longer_text_gets_its_first_sentence_as_title() -> None:
 
 
 def test_keywords_go_into_metadata() -> None:
-    """What a text mentions stands in fields that can be searched (C3)."""
+    """What a text mentions is in fields that can be searched (C3)."""
     metadata = extract(MemoryItem(LONG)).metadata
     assert "lovelace" in metadata["keywords"]
     assert len(metadata["keywords"]) == 5

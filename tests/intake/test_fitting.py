@@ -107,5 +107,5 @@ def test_what_has_to_do_with_a_message_is_found(fitting: Callable[[str], Any]) -
 
 
 def test_other_matters_and_small_talk_bring_up_nothing(fitting: Callable[[str], Any]) -> None:
-    """C6: nothing is told that only shares everyday words with a message."""
+    """C6: nothing is given that only shares everyday words with a message."""
     assert {message: fitting(message) for message in OTHERWISE if fitting(message)} == {}

@@ -44,7 +44,7 @@ def ask(opened: Callable[..., Workspace]) -> Callable[[str], set[str]]:
 
 
 def test_a_tag_says_what_an_item_is_about(ask: Callable[[str], set[str]]) -> None:
-    """C6: a word that stands in an item's tags alone brings it up."""
+    """C6: a word that is in an item's tags alone brings it up."""
     assert ask("what about Kestrel?") == {"tagged"}
 
 

@@ -79,7 +79,7 @@ def test_the_threshold_is_a_setting(opened: Opened) -> None:
 
 
 def test_reviewers_are_a_setting(opened: Opened) -> None:
-    """``review.reviewers`` names who judges; a name that is none is told when the intake is first used (C3)."""
+    """``review.reviewers`` names who judges; a name that is none is reported when the intake is first used (C3)."""
     one = opened(review__reviewers="analyzer")
     review = one.intake.store(MemoryItem(DECISION)).review
     assert review is not None

@@ -26,7 +26,7 @@ def workspace(opened: Opened) -> Workspace:
 
 
 def holding(workspace: Workspace) -> list[str]:
-    """The conventions that agents are told of."""
+    """The conventions that agents are given."""
     return [one.id for one in workspace.sources.conventions.holding()]
 
 

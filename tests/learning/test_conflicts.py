@@ -1,4 +1,4 @@
-"""Conflicts: contradictions are brought before a person, and the decision stands in the items (seed 004, P7)."""
+"""Conflicts: contradictions are brought before a person, and the decision is in the items (seed 004, P7)."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_expired_and_unreadable_ones_are_passed_over(workspace: Workspace) -> No
 
 
 def test_a_fresh_process_knows_the_decision(workspace: Workspace) -> None:
-    """It stands in the files: a clone, or another user, is not asked either."""
+    """It is in the files: a clone, or another user, is not asked either."""
     workspace.conflicts.resolve("five", "nine", keep="both")
     with open_workspace(workspace.root, watch=False) as other:
         assert [one.ids for one in other.conflicts.list(scan=True)] == []
@@ -229,7 +229,7 @@ def test_a_fresh_process_knows_the_decision(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize(("one", "other"), OPPOSED)
 def test_a_scan_compares_whatever_could_contradict(one: str, other: str) -> None:
-    """Two texts that contradict each other have a trace in common, whatever stands around them (P7)."""
+    """Two texts that contradict each other have a trace in common, whatever is around them (P7)."""
     assert traces(one) & traces(f"Something else first. {other}. And more.")
     assert not traces("Kestrel sends local times.") & traces("The moon is far away.")
 

@@ -137,7 +137,7 @@ def test_use_is_folded_into_importance(workspace: Workspace) -> None:
 
 
 def test_what_is_known_is_brought_up_to_date(workspace: Workspace) -> None:
-    """A decision that stands in lasting memory already is not stored a second time; its scope decides (C7)."""
+    """A decision that is in lasting memory already is not stored a second time; its scope decides (C7)."""
     text = "We decided to use PostgreSQL"
     known = workspace.store.put(MemoryItem(text + ".", "semantic", tags=("old",)))
     other = workspace.store.put(MemoryItem(text, "semantic", context={"project": "else"}))

@@ -32,7 +32,7 @@ def test_labelled_sentences_are_told_apart() -> None:
 
 
 def test_the_sentences_of_a_message_are_taken_as_they_are_written() -> None:
-    """P4: a correction is kept in the person's own words, and what stands beside it is not."""
+    """P4: a correction is kept in the person's own words, and what is beside it is not."""
     message = (
         "Thanks, the parser works now!  But **don't** use `assert` for input, please. Can you also fix the docs?\n"
         "- Always add a test first.\n"

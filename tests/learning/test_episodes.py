@@ -139,7 +139,7 @@ def test_a_token_longer_than_any_is_replaced_whole() -> None:
 
 
 def test_a_key_that_is_cut_leaves_no_half_behind() -> None:
-    """What is left out of a long error is looked through first, so that no part of a key stands at an edge."""
+    """What is left out of a long error is looked through first, so that no part of a key is left at an edge."""
     key = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEpAIBAAKCAQEA7b9Xq2kLm0\n" * 60 + "-----END RSA PRIVATE KEY-----\n"
     text = clean_text("begin\n" + "x " * 600 + key + "y " * 600 + "\nend", MOST_ERROR)
     assert "7b9Xq2kLm0" not in text

@@ -31,7 +31,7 @@ LOCKED = "LockNotAvailable: canceling statement due to lock timeout"
 
 
 def row(number: int, outcome: str = "failure", **values: Any) -> TriggerRow:
-    """An episode: a migration that failed, each in a task of its own, six hours apart, unless told otherwise."""
+    """An episode: a migration that failed, each in a task of its own, six hours apart, by default."""
     context = values.pop("context", "change the orders table in a migration")
     error = values.pop("error", LOCKED if outcome != "success" else "")
     did = values.setdefault("did", "altered the table")

@@ -46,7 +46,7 @@ def test_feedback_changes_the_order_of_the_next_answer(opened: Opened) -> None:
 
 
 def test_feedback_is_a_commit_with_its_reason(opened: Opened, git: Git) -> None:
-    """The signal and why stand in the history, and nothing but the importance changes in the file (M3)."""
+    """The signal and why are in the history, and nothing but the importance changes in the file (M3)."""
     workspace = opened(history__commit="each")
     put = workspace.store.put(MemoryItem("the apple harvest", id="a", tags=("x",)))
     given = workspace.feedback.give("a", False, "it misled\nus")

@@ -226,7 +226,7 @@ def test_a_rule_that_no_longer_holds_is_withdrawn(opened: Opened) -> None:
 
 
 def test_what_is_repeated_changes_no_other_file(opened: Opened) -> None:
-    """Links that are worked out stand in the new item alone, never in one that is there (D1)."""
+    """Links that are worked out are in the new item alone, never in one that is there (D1)."""
     workspace = opened()
     drafts = [MemoryItem(f"The API base path is /v{number}", "knowledge", trust="agent") for number in (1, 2, 3)]
     first, second = (workspace.intake.store(draft, review=False) for draft in drafts[:2])

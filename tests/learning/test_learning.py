@@ -47,7 +47,7 @@ def workspace(opened: Opened) -> Workspace:
 
 
 def test_a_pattern_is_found_in_the_background(workspace: Workspace) -> None:
-    """Three similar memories, and a pattern stands in its own item, found by recall (M2, AC-011-2)."""
+    """Three similar memories, and a pattern has its own item, found by recall (M2, AC-011-2)."""
     facts: list[Any] = []
     workspace.behaviours.on("pattern_detected", facts.append)
 

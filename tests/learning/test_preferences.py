@@ -80,7 +80,7 @@ def test_what_is_said_again_later_counts_as_said_then(opened: Open) -> None:
 
 
 def test_what_is_said_again_while_somebody_edits_it_is_kept(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P4: anyone who repeats a wish is not told of another's edit; the edit stays."""
+    """P4: repeating a wish is no conflict with another's edit; the edit stays."""
     workspace = opened()
     (first,) = preferences(workspace).record("Always use uv, never pip.")
     put = workspace.store.put
@@ -156,7 +156,7 @@ def test_an_id_taken_by_other_words_is_left_alone(opened: Open) -> None:
 
 # -- bringing back ------------------------------------------------------------------------------------------------
 def test_what_fits_the_context_comes_first_then_the_important_then_the_new(opened: Open) -> None:
-    """P3: an agent is told first what concerns its work."""
+    """P3: an agent is given first what concerns its work."""
     workspace = opened()
     for item in (
         wish("Write commit messages in the imperative.", importance=5.0),

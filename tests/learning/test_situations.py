@@ -201,7 +201,7 @@ def test_p3_rules_apply_by_files_words_and_tool() -> None:
 @settings(max_examples=60)
 @given(st.lists(st.text(max_size=30), max_size=4), st.text(max_size=80), st.text(max_size=8), st.text(max_size=60))
 def test_any_situation_is_compared_with_any_other(files: list[str], context: str, tool: str, did: str) -> None:
-    """Whatever stands in them, a likeness is a share, and a situation in words is wholly like itself."""
+    """Whatever is in them, a likeness is a share, and a situation in words is wholly like itself."""
     state = StateSnapshot.create(files, context, tool=tool)
     row = episode("", "", tool=tool)._replace(
         files=plain_files(state.files), words=words_of(context), deeds=words_of(did), context=context, did=did

@@ -47,7 +47,7 @@ def store(workspace: Workspace, *episodes: Episode, **fields: object) -> list[Me
 
 
 def triggers(workspace: Workspace, now: datetime = NOW) -> Triggers:
-    """A table of its own, with a clock that stands still."""
+    """A table of its own, with a clock that is stopped."""
     return Triggers(workspace.store, lambda: now)
 
 

@@ -1,4 +1,4 @@
-"""What stands in an item's body is read as what it is, whatever somebody wrote there."""
+"""What is in an item's body is read as what it is, whatever somebody wrote there."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_several_matches_in_one_result_count_each() -> None:
 
 
 def test_ratings_are_taken_from_the_result_or_from_its_participants() -> None:
-    """Ratings stand beside the participants or within them; what is no number is none."""
+    """Ratings are beside the participants or within them; what is no number is none."""
     assert matches({"participants": [{"id": "x", "rating": 1190}], "ratings": {"y": 1210, "z": "high"}}) == (
         TournamentMatch(("x", "y"), (), {"x": 1190, "y": 1210}),
     )

@@ -142,7 +142,7 @@ def test_whole_lines_are_replaced_as_splices_would() -> None:
 
 
 def assert_untouched(before: str, after: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Each field that did not change stands as it stood; comments outside changed fields are all there."""
+    """Each field that did not change is as it was; comments outside changed fields are all there."""
     root = yaml_text.tree(before)
     for entry in root.entries:
         if entry.key in new and same(old[entry.key], new[entry.key]) and entry.value.style != "block":

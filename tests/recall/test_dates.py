@@ -305,7 +305,7 @@ def test_a_day_at_the_end_of_all_time_ends_no_question(workspace: Workspace, day
 
 
 def test_of_many_numbers_the_last_one_counts() -> None:
-    """Numbers are read however many there are, and the one that stands beside the unit is meant."""
+    """Numbers are read however many there are, and the one beside the unit is meant."""
     found = times_in(f"What was it {'7 ' * 40}2 weeks ago?", TODAY)
     assert found is not None
     assert [(one.first, one.last) for one in found.days] == [(-18, -10)]
@@ -397,7 +397,7 @@ def test_every_language_of_times_has_questions_of_a_time_alone() -> None:
 
 @pytest.mark.parametrize("question", [row for rows in BARE.values() for row in rows], ids=lambda text: text[:40])
 def test_a_question_of_a_time_alone_brings_what_was_then(fixes: Workspace, question: str) -> None:
-    """Where nothing but words about the asking stands beside a time, the memories of that time are the answer."""
+    """Where nothing but words about the asking is beside a time, the memories of that time are the answer."""
     recall = Recaller(fixes.store, "default", lambda: SUNDAY, fixes.kinds)
     answer = recall.search(question)
     assert [hit.item.id for hit in answer.hits] == ["deploy"]

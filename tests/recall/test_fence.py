@@ -17,7 +17,7 @@ def item(content: str, **fields: object) -> MemoryItem:
 
 
 def test_18_text_of_a_tool_is_marked_untrusted_and_named() -> None:
-    """Id, type, origin and trust stand with each item; what a tool said is marked (faults row 18)."""
+    """Id, type, origin and trust are with each item; what a tool said is marked (faults row 18)."""
     text = fence([item(IGNORE, trust="tool", origin=Origin(tool="browser", session="s1"))])
     assert "| id: x\n" in text
     assert "| trust: tool (UNTRUSTED" in text

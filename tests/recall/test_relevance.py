@@ -67,7 +67,7 @@ def ids(found: Sequence[Hit]) -> list[str]:
 
 
 def test_phrases_are_pairs_of_telling_words() -> None:
-    """What is said of anything, and what stands in another order, makes no phrase; case and signs do not matter."""
+    """What is said of anything, and what is in another order, makes no phrase; case and signs do not matter."""
     assert TextSigns.of("What did we say about the Sprint planning of May?", talk=False).phrases == (
         " sprint planning ",
     )

@@ -17,7 +17,7 @@ ITEM = MemoryItem("A text to judge")
 
 
 class Judge:
-    """A reviewer that does what it is told."""
+    """A reviewer that behaves as the test says."""
 
     def __init__(self, name: str, say: Callable[[], object]) -> None:
         self.name = name
@@ -64,7 +64,7 @@ def raising(error: BaseException) -> Callable[[], object]:
 
 
 def test_the_consensus_is_the_mean_of_those_that_answered() -> None:
-    """Scores and reasons stand by name, in order (C3)."""
+    """Scores and reasons are kept by name, in order (C3)."""
     verdict = Review([Judge("b", lambda: Score(8, "good")), Judge("a", lambda: Score(5, "meh"))]).storage(ITEM)
     assert verdict.consensus_score == 6.5
     assert list(verdict.agent_scores.items()) == [("b", 8.0), ("a", 5.0)]
@@ -154,7 +154,7 @@ def test_relevance_is_the_mean_of_all_that_judge_it() -> None:
     ],
 )
 def test_a_model_that_answers_wrongly_is_left_out(scores: object, reason: str) -> None:
-    """Too few scores, none, or one off the scale: the others' word stands, and it is named."""
+    """Too few scores, none, or one off the scale: the others' scores count, and it is named."""
     result = Review([Model(scores), Judge("a", lambda: Score(0.5))]).relevance_result([ITEM, ITEM], "q")
     assert (result.scores, result.absent) == ((0.5, 0.5), {"model": reason})
 
@@ -198,7 +198,7 @@ def test_the_built_in_ones_take_no_thread() -> None:
 
 
 class Reader:
-    """A reviewer that reads drafts as it is told."""
+    """A reviewer that reads drafts as the test says."""
 
     def __init__(self, name: str, read: Callable[[MemoryItem], object]) -> None:
         self.name = name

@@ -35,7 +35,7 @@ def candidate_at(name: str, similarity: float, sequence: int | None, session: st
 
 
 def nobody(places: object) -> list[Candidate]:
-    """No other item stands there."""
+    """No other item is there."""
     return []
 
 
@@ -71,7 +71,7 @@ def test_items_without_a_place_gain_nothing() -> None:
     """Where nothing has a place in a talk nobody is asked for, and every score is the text's own."""
 
     def never(places: object) -> list[Candidate]:
-        raise AssertionError("nothing stands beside")
+        raise AssertionError("nothing is beside it")
 
     together = with_neighbours([candidate_at("a", 3.0, None), candidate_at("b", 2.0, None)], never)
     assert [(share.neighbours, share.session) for _, share in together] == [(0.0, 0.0), (0.0, 0.0)]

@@ -89,7 +89,7 @@ def test_what_came_before_the_answer_says_nothing_of_it() -> None:
 
 # -- what is learned ----------------------------------------------------------------------------------------------
 def test_a_factor_counts_for_more_where_what_was_used_has_it() -> None:
-    """Where the answer is mostly beside the words of the question, what stands beside them gains."""
+    """Where the answer is mostly beside the words of the question, what is beside them gains."""
     found = learned(answers(40, "used"))
     assert found.weights["neighbours"] > 0.1
     assert found.factor("new", BESIDE) > found.factor("new", PLAIN) == 1.0
@@ -146,7 +146,7 @@ lines = st.builds(
 
 @given(st.lists(lines, max_size=20), names, factors)
 def test_no_record_leads_out_of_the_bounds(rows: list[AccessRecord], name: str, reasons: Mapping[str, float]) -> None:
-    """Whatever stands in a record, and whatever makes a score, it is changed by a half more or a third less at most."""
+    """Whatever is in a record, and whatever makes a score, it is changed by a half more or a third less at most."""
     assert LEAST < learned(rows).factor(name, reasons) < MOST
 
 
@@ -212,7 +212,7 @@ def test_switched_off_the_order_is_what_it_was(workspace: Workspace, opened: Ope
 
 
 def test_feedback_and_corrections_are_no_handing_out(workspace: Workspace) -> None:
-    """They stand in the record, for learning alone: who was given what is reported as before."""
+    """They are in the record, for learning alone: who was given what is reported as before."""
     tool(workspace, "memory_search", query="staging server", limit=3)
     tool(workspace, "memory_feedback", id="server-00", helpful=True)
     tool(workspace, "memory_feedback", id="server-01", helpful=False)

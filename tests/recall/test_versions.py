@@ -1,4 +1,4 @@
-"""Versions of a fact: the newest is the hit, and the earlier ones stand beneath it."""
+"""Versions of a fact: the newest is the hit, and the earlier ones are listed beneath it."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_the_newest_version_takes_the_best_place_and_shows_the_earlier_ones(open
 
 
 def test_earlier_versions_take_no_place(opened: Opened) -> None:
-    """The newest version is found below the last place, and another hit comes where an earlier one stood."""
+    """The newest version is found below the last place, and another hit comes where an earlier one was."""
     rest = [item(f"other-{number}", f"deploy window {number * 'x'}") for number in range(1, 4)]
     answer = asked(
         opened(),
@@ -239,7 +239,7 @@ def test_questions_about_the_past_are_known() -> None:
     ["which port does this orders service listen on", "which port may the orders service listen on first and last"],
 )
 def test_ordinary_words_are_no_question_about_the_past(opened: Opened, question: str) -> None:
-    """Words that may stand in a time, but name none here, leave the newest version alone as the hit."""
+    """Words that may be part of a time, but name none here, leave the newest version alone as the hit."""
     old = item("old", "The orders service port is 5000")
     new = item("new", "The orders service port is 6000", NEW)
     answer = asked(opened(), question, old, new)

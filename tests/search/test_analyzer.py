@@ -204,7 +204,7 @@ def test_the_richest_sentence_holds_most_of_what_is_asked() -> None:
     ],
 )
 def test_an_inflected_word_is_found_in_its_language(code: str, text: str, asked: str) -> None:
-    """A question shares a term with a text in its language whose words stand in another form."""
+    """A question shares a term with a text in its language whose words have another form."""
     assert code in analyzer.languages(text) + tuple(map(analyzer.language_of, text.lower().split()))
     ((held, _),) = weighted_terms(MemoryItem(content=text))
     assert weights_above_half(asked) & set(held) - {*text.lower().split()}

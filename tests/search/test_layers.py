@@ -329,7 +329,7 @@ def test_threads_update_search_and_fold_at_once(opened: Opened) -> None:
     def guarded(work: Callable[[], None]) -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 (told to the main thread)
+        except BaseException as error:  # noqa: BLE001 (reported to the main thread)
             failures.append(error)
 
     def write(number: int) -> None:
@@ -517,7 +517,7 @@ class TestStored:
         assert index.fold()
 
     def test_a_reader_two_generations_behind_goes_on(self, opened: Opened) -> None:
-        """A process whose generation is gone takes up the newest, and is told that files may have changed since."""
+        """A process whose generation is gone takes up the newest, and knows that files may have changed since."""
         behind, writer = opened(), opened()
         writer.rebuild(pairs(item("one", "alpha")))
         behind.base_stamps()
@@ -530,7 +530,7 @@ class TestStored:
         assert set(ids(behind, "alpha")) == {"one", "two", "three", "four"}
 
     def test_a_generation_with_another_content_is_not_believed(self, opened: Opened) -> None:
-        """A file that changed back is not what a generation says that was made in between: who meets it is told."""
+        """A file that changed back is not what a generation says that was made in between: it is reported."""
         behind, writer = opened(), opened()
         writer.rebuild(pairs(item("one", "alpha")))
         behind.base_stamps()

@@ -48,7 +48,7 @@ def test_in_a_transcript_the_last_turn_weighs_most() -> None:
 
 
 def test_persons_are_those_who_have_names() -> None:
-    """What else speaks, or stands before a colon, is nobody whom a memory is about."""
+    """What else speaks, or comes before a colon, is nobody whom a memory is about."""
     assert persons("Ann Lee: violin\nAssistant: cello\nUser: trumpet") == {"ann", "lee"}
     assert not persons("Error: violin\nError: cello")
 

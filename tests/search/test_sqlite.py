@@ -18,7 +18,7 @@ from memfs.search.sqlite import SqliteIndex
 
 
 def test_what_is_added_bit_by_bit_is_found_as_what_is_added_at_once(tmp_path: Path) -> None:
-    """Segments that were joined, and those that stand beside others, say the same, also of what was replaced."""
+    """Segments that were joined, and those beside others, say the same, also of what was replaced."""
     items = corpus(400)
     whole, parts = SqliteIndex(tmp_path / "whole"), SqliteIndex(tmp_path / "parts")
     for name, index, sizes in (("whole", whole, [400]), ("parts", parts, [300, 5, 40, 30, 20, 5])):

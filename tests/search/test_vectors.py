@@ -42,7 +42,7 @@ def near(store: VectorStore, asked: list[float], limit: int = 10, threshold: flo
 
 
 def test_the_nearest_are_found(store: VectorStore) -> None:
-    """By cosine, whatever the length; from 0.7 on unless told otherwise; ties by id (M5)."""
+    """By cosine, whatever the length; from 0.7 on unless asked otherwise; ties by id (M5)."""
     assert store.search([1, 0], 5) == []
     for key, vector in {"b": [2.0, 0.0], "a": [5.0, 0.0], "c": [3.0, 4.0], "d": [0.0, 1.0], "z": [0.0, 0.0]}.items():
         store.store(key, vector)

@@ -155,7 +155,7 @@ def test_a_session_gives_a_bounded_number_of_episodes() -> None:
 
 
 def test_the_steps_of_a_task_are_few_and_each_once() -> None:
-    """A procedure lists the latest steps, each once, and those of one task are not told of the next (C6)."""
+    """A procedure lists the latest steps, each once, and those of one task are not attributed to the next (C6)."""
     commands = [f"make part-{number}" for number in range(15)]
     steps = [_bash(command, number) for number, command in enumerate([*commands, commands[-1]])]
     done = [_event("TaskCompleted", 30 + n, task_id=str(n), task_subject=f"Build all of it {n}") for n in range(2)]

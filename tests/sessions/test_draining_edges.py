@@ -33,7 +33,7 @@ def _kept(workspace: Workspace, kind: str) -> list[MemoryItem]:
 
 
 def test_a_silent_session_is_ended_by_another_that_starts(opened: Opener) -> None:
-    """C7: its own drain does not end it, however late; a start ends it though all it told was taken long before."""
+    """C7: its own drain does not end it, however late; a start ends it though all its events were taken long before."""
     workspace = opened()
     _spool_event(
         workspace, "UserPromptSubmit", "dead", ago=13, prompt="Where is the migration of the orders described?"
@@ -223,7 +223,7 @@ def test_a_task_that_two_events_name_otherwise_is_one(opened: Opener) -> None:
     ],
 )
 def test_a_task_carries_out_what_says_nearly_the_same(did: str, meant: str, closes: bool) -> None:
-    """C6: most words of each stand in the other; a task that is much more, or much less, is another."""
+    """C6: most words of each are in the other; a task that is much more, or much less, is another."""
     task = MemoryItem(did, "procedural", id="t")
     assert bool(extract.completed_intentions(task, [MemoryItem(meant, "prospective", id="p")])) is closes
 

@@ -1,4 +1,4 @@
-"""A backlog of what sessions told: nobody waits for all of it, and none of it is lost (C6)."""
+"""A backlog of events: nobody waits for all of it, and none of it is lost (C6)."""
 
 from __future__ import annotations
 

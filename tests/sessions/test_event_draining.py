@@ -1,4 +1,4 @@
-"""Draining: what sessions told becomes memories once, whatever is killed, and secrets do not stay (C6, C7)."""
+"""Draining: events of sessions become memories once, whatever is killed, and secrets do not stay (C6, C7)."""
 
 from __future__ import annotations
 
@@ -387,7 +387,7 @@ def test_decisions_and_findings_are_kept(opened: Opener) -> None:
 
 
 def test_one_drain_of_a_session_is_one_commit(opened: Opener, git: Git) -> None:
-    """All that a session told becomes one commit with its agent, session and source in the trailers."""
+    """All that a session reported becomes one commit with its agent, session and source in the trailers."""
     workspace = opened(history__commit="batch")
     session = Session(workspace)
     session.prompt("Why does the export lose the last row?")
@@ -651,7 +651,7 @@ def test_a_name_cannot_forge_a_trailer(opened: Opener, git: Git) -> None:
 
 
 def test_garbage_in_the_notes_begins_anew(opened: Opener) -> None:
-    """Notes that somebody damaged cost what they told, and nothing else."""
+    """Notes that somebody damaged cost what they held, and nothing else."""
     session = Session(opened())
     session.prompt("Which port does the metrics endpoint use?")
     session.spool.folder.joinpath(f"s1{SUFFIX}").write_text('{"todos": 3, "upto": "x", "done": {"a": []}, "no": 1}')
@@ -682,7 +682,7 @@ def test_an_event_that_never_succeeds_is_dropped(opened: Opener, monkeypatch: py
 
 
 def test_a_drain_under_way_is_not_waited_for_long(opened: Opener) -> None:
-    """Who comes while another process drains is told how much waits, and stops nobody."""
+    """Anyone who comes while another process drains gets how much waits, and stops nobody."""
     session = Session(opened())
     session.prompt("Which of the brokers is used in production?")
     lock = FileLock(session.spool.folder / append_log.LOCK)

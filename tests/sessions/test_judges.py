@@ -85,7 +85,7 @@ NO_NOTES = [
 
 @pytest.mark.parametrize(("message", "wanted"), NOTES.items())
 def test_a_note_is_kept_whole_in_any_language(message: str, wanted: str) -> None:
-    """``remember:`` and ``#`` at the beginning of a message ask for it to be kept as it stands (C6)."""
+    """``remember:`` and ``#`` at the beginning of a message ask for it to be kept as it is (C6)."""
     assert note(message) == wanted
 
 

@@ -207,7 +207,7 @@ def test_a_template_of_gits_carries_no_memory(shop: Path, tmp_path: Path, git: G
 
 
 def test_a_project_in_the_place_of_another_shows_nothing_of_it(shop: Path, tmp_path: Path, git: Git) -> None:
-    """Whatever stands where a repository stood is a project of its own; the old one is known where it went (C6)."""
+    """Whatever is where a repository was is a project of its own; the old one is known where it went (C6)."""
     folder = made(shop)
     shop.rename(tmp_path / "aside")
     shop.mkdir()
@@ -330,7 +330,7 @@ def test_a_git_file_that_leads_elsewhere_gives_nothing_away(shop: Path, tmp_path
 
 @pytest.mark.parametrize("key", ["../../../etc", "shop", "", "a" * 500, "shop-UPPERCASEUPPERCA", "\n\n"])
 def test_a_key_that_leads_nowhere_is_none(shop: Path, key: str) -> None:
-    """What stands in the git folder is no path; what no memfs wrote there is replaced (C6)."""
+    """What is in the git folder is no path; what no memfs wrote there is replaced (C6)."""
     (shop / ".git" / "memfs").mkdir()
     (shop / ".git" / "memfs" / "project").write_text(key)
     assert memory_of(shop) is None
@@ -372,7 +372,7 @@ def test_other_origins_have_others() -> None:
     assert len({normalised(address) for address in addresses}) == len(addresses)
 
 
-# -- made once, by whoever, killed anywhere -----------------------------------------------------------------------
+# -- made once, by any process, killed anywhere -------------------------------------------------------------------
 def test_two_processes_at_once_make_one(shop: Path, forked: Path) -> None:
     """The first events of a session come from several processes at once: they agree on one memory (C6)."""
     code = "import sys; from memfs.sessions.spool import find_place; print(find_place(sys.argv[1], {}).root)"

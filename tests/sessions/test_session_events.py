@@ -90,7 +90,7 @@ def test_a_long_prompt_keeps_beginning_and_end() -> None:
 @settings(max_examples=60)
 @given(st.dictionaries(st.text(max_size=12), _VALUES, max_size=6), st.text(max_size=12))
 def test_fields_of_any_sort_survive(fields: dict[str, Any], session: str) -> None:
-    """Whatever stands in a field, the event can be kept and read again."""
+    """Whatever is in a field, the event can be kept and read again."""
     event = bounded(SessionEvent("Stop", session=session.encode("utf-8", "replace").decode(), fields=fields))
     again = decoded(encoded(event))
     assert again == event

@@ -1,4 +1,4 @@
-"""The recording parts of one workspace with a clock that the test sets, and with what they told."""
+"""The recording parts of one workspace with a clock that the test sets, and with the occasions they raised."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Rig:
 
     Attributes:
         now: what the clock says.
-        told: the occasions that were raised, with their facts.
+        fired: the occasions that were raised, with their facts.
         checkpoints: the updates for which a checkpoint was asked for.
     """
 

@@ -183,7 +183,7 @@ def test_nothing_is_written_where_there_is_nothing(opened: Opened) -> None:
 
 
 def test_a_full_disk_keeps_no_iteration_open(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Aggregates that cannot be written are noted and made later: the close itself stands (S12)."""
+    """Aggregates that cannot be written are noted and made later: the close itself is done (S12)."""
     workspace = opened()
     work(workspace.states, 1, close=False)
     real = workspace.states.files.write

@@ -217,11 +217,11 @@ def test_an_unpacked_iteration_is_archived_again(opened: Opened) -> None:
     workspace.states.archiver.unpack(1)
     changed = next(path for path in paths if path.endswith("task-0.json"))
     values = json.loads((workspace.root / changed).read_text())
-    values["results"]["primary_output"] = "ranked anew"
-    workspace.states.files.write([DocumentChange(changed, values)], "Rank anew")
+    values["results"]["primary_output"] = "ranked again"
+    workspace.states.files.write([DocumentChange(changed, values)], "Rank again")
     done = archive(workspace, 1)
     assert (done.archives, done.documents, done.removed) == (("2020-03_2",), 4, 4)
-    assert b"ranked anew" in workspace.states.archives.read(changed)
+    assert b"ranked again" in workspace.states.archives.read(changed)
     assert workspace.states.archives.period_of(changed) == "2020-03_2"
     assert workspace.states.archives.period_of(paths[-1]) == "2020-03_2"
 

@@ -111,7 +111,7 @@ def checkpoints(workspace: Workspace) -> Checkpoints:
 
 
 def at(workspace: Workspace, moment: datetime) -> Checkpoints:
-    """Checkpoints whose clock stands still."""
+    """Checkpoints whose clock is stopped."""
     states, parts = workspace.states, replace(workspace.parts, clock=lambda: moment)
     return Checkpoints(workspace.store, parts, states.reading)
 
@@ -364,7 +364,7 @@ def test_an_invalid_policy_removes_nothing(workspace: Workspace, checkpoints: Ch
 
 
 def test_a_full_quota_keeps_no_checkpoint_for_being_young(workspace: Workspace) -> None:
-    """Where checkpoints_bytes is full, those beyond keep give way to the new one, however young they are (S16)."""
+    """Where checkpoints_bytes is full, those beyond keep are removed for the new one, however young they are (S16)."""
     configure(workspace, POLICY, checkpoints={"keep": 2, "keep_days": 30})
     ids = [at(workspace, NOON + timedelta(minutes=minute)).create().id for minute in range(3)]
     configure(workspace, CONFIG, quotas={"checkpoints_bytes": io.weigh(workspace.root / CHECKPOINTS) + 100})
@@ -419,7 +419,7 @@ def test_one_is_made_by_the_interval(workspace: Workspace) -> None:
 
 
 def test_a_missed_update_and_damage_are_reported(workspace: Workspace) -> None:
-    """standing tells the age of the last checkpoint, those that cannot be used, and a late update (S6, S16)."""
+    """``standing`` has the age of the last checkpoint, those that cannot be used, and a late update (S6, S16)."""
     early = NOON + timedelta(hours=1, minutes=5)
     assert at(workspace, early).status().update_late == 0
     late = at(workspace, NOON + timedelta(hours=2))
@@ -468,7 +468,7 @@ def test_one_flipped_bit_is_found_wherever_it_is(workspace: Workspace, checkpoin
     "harm", ["shorter", "longer", "empty", "gone", "folder", "link", "another"], ids=lambda harm: harm
 )
 def test_a_harmed_payload_is_rejected(workspace: Workspace, checkpoints: Checkpoints, harm: str) -> None:
-    """Whatever stands in the payload's place, the checkpoint before is taken and the reason told (S7)."""
+    """Whatever is in the payload's place, the checkpoint before is taken and the reason given (S7)."""
     good = at(workspace, NOON).create()
     made = checkpoints.create()
     path = workspace.root / CHECKPOINTS / made.id / PAYLOAD

@@ -33,12 +33,12 @@ def test_a_column_is_named_by_the_keys_down_to_its_value() -> None:
     ],
 )
 def test_a_cell_is_text_or_json(value: Any, written: str) -> None:
-    """What is no text, and what a spreadsheet would run as a formula, stands as JSON (S19)."""
+    """What is no text, and what a spreadsheet would run as a formula, is written as JSON (S19)."""
     assert cell(value) == written
 
 
 def test_columns_stand_in_the_order_in_which_they_come() -> None:
-    """A document's keys stand as it has them, new ones of later documents behind; beyond the limit there is none."""
+    """A document's keys come as it has them, new ones of later documents behind; beyond the limit there is none."""
     columns: dict[str, bool] = {}
     for row in ({"b": 1, "d": 2}, {"a": "x", "b": 1.5, "c": 1, "d": "two"}, {"d": 1, "e": None, "f": 1}):
         learn_columns(columns, row.items(), most=5)

@@ -12,7 +12,7 @@ PARTS = {"agent_specific": ["look wider"], "general": ["test more"], "priorities
 
 
 def test_the_built_in_template_says_everything() -> None:
-    """Agent, iteration, version and each part stand in it, quoted (S5)."""
+    """Agent, iteration, version and each part are in it, quoted (S5)."""
     text = render(GIVEN, PARTS)
     assert text.startswith("Feedback for Scout from the meta-review of iteration 3, version 3-ab.")
     assert NOTICE in text

@@ -170,7 +170,7 @@ def test_fields_that_only_one_changed_are_joined(two: tuple[Rig, Rig]) -> None:
 def test_a_contradiction_keeps_the_last_writers_value_and_is_recorded(
     two: tuple[Rig, Rig], git: Callable[..., str]
 ) -> None:
-    """The other value is in the record and, with its whole document, in history; the writer is told (issue 5)."""
+    """The other value is in the record and, with its whole document, in history; the writer gets a report (issue 5)."""
     first, second = two
     first.recorder.hypothesis({"id": "h", "agent": "gen", "state": "new", "rating": 1})
     base = second.read(H)

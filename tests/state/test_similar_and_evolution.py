@@ -159,7 +159,7 @@ def test_ancestors_and_descendants_are_followed_over_iterations(opened: Opened) 
 
 
 def test_versions_of_a_hypothesis_are_reported_in_order(opened: Opened) -> None:
-    """What stands in several iterations is one hypothesis with several versions, oldest first (S10)."""
+    """What is in several iterations is one hypothesis with several versions, oldest first (S10)."""
     states = opened().states
     for iteration, rating in ((2, 1210), (1, 1200), (11, 1250)):
         hypothesis(states, iteration, "Idea/7", rating=rating, note="free")
@@ -235,7 +235,7 @@ def test_a_circle_of_parents_ends(opened: Opened) -> None:
 
 
 def test_a_parent_that_is_not_stored_is_named_as_such(opened: Opened) -> None:
-    """A name that only stands among parents is an ancestor nobody knows; its descendants are found."""
+    """A name that is only among parents is an ancestor nobody knows; its descendants are found."""
     states = opened().states
     hypothesis(states, 1, "child", "lost")
     (ancestor,) = hypothesis_history(states.reading, "child").ancestors

@@ -51,7 +51,7 @@ def scout(workspace: Workspace, **options: Any) -> AgentFeedback:
 
 
 def test_a_mistyped_name_is_reported_from_one_that_nothing_is_said_to(workspace: Workspace) -> None:
-    """Who asks for a name that is nearly another one is told which; a new agent is not (S5)."""
+    """A name that is nearly another one gets a remark that names it; a new agent is not (S5)."""
     workspace.states.recorder.meta_review({"iteration_number": 2, "critique": {"agent_feedback": {"Scout": ["look"]}}})
     assert "did you mean 'Scout'?" in workspace.states.feedback.for_agent("Scuot").remarks[-1]
     assert "did you mean" not in workspace.states.feedback.for_agent("Librarian").remarks[-1]
@@ -171,7 +171,7 @@ def test_a_name_of_any_kind_is_recorded(workspace: Workspace) -> None:
 
 
 def test_a_full_disk_keeps_no_feedback_back(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The agent is told, and a remark says that it could not be recorded (S5)."""
+    """The agent gets its feedback, and a remark says that it could not be recorded (S5)."""
 
     def full(*_: Any, **__: Any) -> None:
         raise StorageFull("no room", path=RECORD)
@@ -184,7 +184,7 @@ def test_a_full_disk_keeps_no_feedback_back(workspace: Workspace, monkeypatch: p
 
 
 def test_an_unreadable_review_falls_back_to_the_one_before(workspace: Workspace) -> None:
-    """An agent is better told what was said before than nothing, and a remark names the file (S5)."""
+    """An agent is better given what was said before than nothing, and a remark names the file (S5)."""
     path = workspace.root / "ContextMemory/iterations/iteration_002/meta_review.json"
     path.write_text("{ half")
     given = scout(workspace)
@@ -234,14 +234,14 @@ def test_a_spoilt_record_is_left_out(workspace: Workspace) -> None:
 
 
 def test_a_record_survives_in_another_handle(workspace: Workspace, opened: Opened) -> None:
-    """Another process sees that the agent was told already (S5)."""
+    """Another process sees that the agent has it already (S5)."""
     first = scout(workspace)
     other = opened(Path(workspace.root))
     assert scout(other) == first
 
 
 def test_what_is_given_while_the_newest_iteration_is_archived_is_said_not_to_be_recorded(workspace: Workspace) -> None:
-    """The agent is told all the same; the record comes with the next iteration (S5, S15)."""
+    """The agent gets it all the same; the record comes with the next iteration (S5, S15)."""
     states = workspace.states
     closed = states.iterations.close(2).closed
     assert closed is not None

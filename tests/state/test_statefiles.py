@@ -124,7 +124,7 @@ def test_hypotheses_and_results_may_have_further_keys(opened: Open) -> None:
 
 
 def test_only_what_was_expected_is_replaced(opened: Open) -> None:
-    """A writer that read an older version, or expected none, is told the present one (S5)."""
+    """A writer that read an older version, or expected none, gets the present one in the error (S5)."""
     files = files_of(opened())
     path = hypothesis_path(1, "h")
     first = put(files, path, {"id": "h"}, expected="")
@@ -328,7 +328,7 @@ def test_a_document_that_never_was_valid_is_an_error(opened: Open) -> None:
     ],
 )
 def test_garbage_is_a_problem_of_its_file_alone(opened: Open, data: bytes) -> None:
-    """Whatever stands in a file, the error names path and remedy, and the other documents are served (S18)."""
+    """Whatever is in a file, the error names path and remedy, and the other documents are served (S18)."""
     workspace = opened()
     files = files_of(workspace)
     put(files, hypothesis_path(1, "good"), {"id": "good"})

@@ -208,7 +208,7 @@ def test_what_has_no_column_stands_in_the_last_one(opened: Open, monkeypatch: py
 
 
 def test_parquet_columns_are_typed(opened: Open) -> None:
-    """Numbers and text have columns of their type; the whole document stands beside them as JSON (S19)."""
+    """Numbers and text have columns of their type; the whole document is beside them as JSON (S19)."""
     pq = pytest.importorskip("pyarrow.parquet")
     workspace = opened()
     fill(workspace)

@@ -25,7 +25,7 @@ def subjects(workspace: Workspace) -> list[str]:
 
 
 def test_a_commit_says_the_text(workspace: Workspace) -> None:
-    """What was remembered, changed and forgotten stands in the subject, and why (D2)."""
+    """What was remembered, changed and forgotten is in the subject, and why (D2)."""
     stored = workspace.store.put(MemoryItem("We chose PostgreSQL for transactions"))
     assert subjects(workspace)[0] == "Remember: We chose PostgreSQL for transactions"
     stored = workspace.store.put(stored.replace(content="We chose SQLite"))

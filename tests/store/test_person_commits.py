@@ -250,7 +250,7 @@ def test_rollback_leaves_the_files_to_the_person(project: Workspace, git: Git) -
 
 def test_a_restore_sets_aside_what_no_commit_held(project: Workspace, git: Git) -> None:
     """A memory that was never committed is not in the revision that comes back: it can be brought back at once, and
-    nobody leaves memfs without being told of it.
+    nobody leaves memfs without reading of it.
     """
     put(project, "The vault opens at nine", "vault")
     assert project.history.restore("HEAD").removed

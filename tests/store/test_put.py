@@ -89,7 +89,7 @@ def test_create_only_refuses_a_taken_id_whatever_its_case_and_folder(opened: Ope
 
 
 def test_46_of_many_creators_exactly_one_wins(opened: Opened, tmp_path: Path) -> None:
-    """Sixteen threads that create one id: one succeeds, the others are told (faults row 46)."""
+    """Sixteen threads that create one id: one succeeds, the others get an error (faults row 46)."""
     workspace = opened()
     outcomes: list[str] = []
 

@@ -119,7 +119,7 @@ def test_a_write_taken_back_by_hand_is_let_go_of(opened: Open) -> None:
 
 @pytest.mark.parametrize("folder", ["", "memories", "memories/semantic"])
 def test_behind_a_link_nothing_is_taken_for_removed(opened: Open, folder: str, tmp_path: Path) -> None:
-    """A folder in whose place a link stands hides its files: no index forgets them, and no edit by hand tells so."""
+    """A link in a folder's place hides its files: no index forgets them, and it is no edit by hand."""
     workspace = opened()
     workspace.store.put(MemoryItem("Deploys are frozen.", "semantic", id="freeze"))
     workspace.store.flush()

@@ -314,7 +314,7 @@ def test_a_journal_that_cannot_be_looked_at_spills(opened: Opened, secondary_dir
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ESTALE])
 def test_an_unreachable_place_stops_no_write_at_home(opened: Opened, secondary_dir: Path, number: int) -> None:
-    """A secondary location that nobody can enter is told of, and the workspace goes on taking writes (S17)."""
+    """A secondary location that nobody can enter is reported, and the workspace goes on taking writes (S17)."""
     workspace = opened(storage__secondary=str(secondary_dir))
     with failing(frozenset({"stat", "open", "mkdir"}), secondary_dir, number):
         assert workspace.store.put(item("first", "text")).durability == "file"

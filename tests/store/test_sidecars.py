@@ -162,7 +162,7 @@ def test_a_reference_that_memfs_did_not_write_leads_nowhere(opened: Open, refere
 
 
 def test_what_cannot_be_taken_out_is_named(opened: Open) -> None:
-    """Where the schema wants a list of tasks, no reference may stand: the error names the field."""
+    """Where the schema wants a list of tasks, no reference may be: the error names the field."""
     workspace = opened()
     tasks = [f"task {number}" for number in range(2_000)]
     update = {

@@ -40,7 +40,7 @@ def blame(workspace: Workspace, field: str = "", revision: str = "HEAD") -> dict
 
 
 def test_each_field_names_its_commit_agent_session_door_and_tool(workspace: Workspace) -> None:
-    """By field, dotted; of a list each element stands for itself (B2)."""
+    """By field, dotted; of a list each element counts by itself (B2)."""
     first = put(workspace, title="A title", tags=("old",), metadata={"of": {"a": 1, "b": 2}})
     second = put(
         workspace,
@@ -157,7 +157,7 @@ def test_in_a_commit_of_several_the_item_says_whose_it_is(workspace: Workspace) 
 
 
 def test_a_writer_who_is_named_by_nobody_stays_unnamed(workspace: Workspace) -> None:
-    """A tool is told of what its own agent wrote; the item's agent did not write what a batch of others did (B2)."""
+    """A tool is named for what its own agent wrote; the item's agent did not write what a batch of others did (B2)."""
     put(workspace, SCOUT)
     put(workspace, ADA, tags=("edited",))
     with workspace.store.batch("Tag all", source="import") as batch:

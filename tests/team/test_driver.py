@@ -255,7 +255,7 @@ def test_the_workspace_is_where_its_folder_begins(path: str, root: str, inside: 
 
 
 def test_giving_up_ends_lines(tmp_path: Path) -> None:
-    """Markers stand on lines of their own, also where a version does not end its last line."""
+    """Markers are on lines of their own, also where a version does not end its last line."""
     for name, text in (("ours", "a"), ("theirs", "b")):
         (tmp_path / name).write_text(text)
     assert give_up(tmp_path / "ours", tmp_path / "theirs", ITEM, "why").code == 1

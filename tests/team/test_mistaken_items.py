@@ -33,12 +33,12 @@ def forget_and_remember(clone: Clone, text: str = OTHER_TEXT) -> None:
 
 
 def is_parted(clone: Clone, text: str = OTHER_TEXT) -> bool:
-    """Whether the new item is as it was written, and the forgotten one stands with the edit, for a decision."""
+    """Whether the new item is as it was written, and the forgotten one is there with the edit, for a decision."""
     kept = clone.read()
     return clone.read(OTHER) == text and "on Fridays" in kept and "lost: deleted" in kept
 
 
-@pytest.mark.parametrize("text", [OTHER_TEXT, TWIN_TEXT], ids=["told by created", "told by the commits"])
+@pytest.mark.parametrize("text", [OTHER_TEXT, TWIN_TEXT], ids=["known by created", "known by the commits"])
 def test_both_ways_of_a_merge_part_them(joining: Two, memfs: Memfs, text: str) -> None:
     """What one side changed of a forgotten item never comes into another one; both ways give the same."""
     ada, bo = joining

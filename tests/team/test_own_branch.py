@@ -79,7 +79,7 @@ def test_no_git_command_on_code_harms_it(code: Path, git: Git, memfs: RunMemfs, 
 def test_a_missing_or_replaced_link_forgets_nothing(
     code: Path, git: Git, memfs: RunMemfs, tmp_path: Path, instead: str
 ) -> None:
-    """Whatever stands in the link's place, the memory is what the branch has, and none of it is committed away (D1)."""
+    """Whatever is in the link's place, the memory is what the branch has, and none of it is committed away (D1)."""
     memfs(code, "init", "--own-branch")
     memfs(code, "remember", "A fact", "--id", "fact")
     before = git(code, "rev-parse", "context-memory")

@@ -161,7 +161,7 @@ def commands(beside: str, own: str) -> Iterator[tuple[str, ...]]:
 
 @pytest.fixture
 def still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time stands still, so that scores do."""
+    """The time is fixed, so that scores are."""
     for module in ("workspace", "model.query", "git.repository"):
         monkeypatch.setattr(f"memfs.{module}.utc_now", lambda: NOW)
 

@@ -299,7 +299,7 @@ def test_a_decision_made_during_a_merge_is_part_of_its_commit(joining: Two, memf
 
 
 def test_one_field_after_the_other(clones: Two, memfs: Memfs) -> None:
-    """Each field is decided for itself: kept as it stands, or the other value taken; one commit each (B3)."""
+    """Each field is decided for itself: kept as it is, or the other value taken; one commit each (B3)."""
     ada, _ = clones
     contested(
         ada,

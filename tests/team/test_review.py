@@ -268,7 +268,7 @@ def test_a_kind_file_that_is_broken_is_one_finding(team: Team) -> None:
 
 # -- where it runs ------------------------------------------------------------------------------------------------
 def test_a_shallow_clone_says_what_it_needs(team: Team, tmp_path: Path) -> None:
-    """A clone without the common beginning is told so, with the remedy for workflows."""
+    """A clone without the common beginning gets an error that says so, with the remedy for workflows."""
     team.branch()
     for number in range(3):
         team.item(f"semantic/n{number}", f"Fact {number}.")

@@ -44,7 +44,7 @@ def path_of_memfs(forked: Path, tmp_path: Path) -> str:
 
 
 def test_exit_codes_are_for_programs(team: Team, capsys: pytest.CaptureFixture[str]) -> None:
-    """0 where nothing stands against it, 1 for errors, 1 for warnings only with --strict, 2 for what means nothing."""
+    """0 where nothing is found, 1 for errors, 1 for warnings only with --strict, 2 for what means nothing."""
     review = ("-C", str(team.root), "review")
     assert run([*review, "main..HEAD"]) == 0
     assert "Nothing stands against it" in capsys.readouterr().out
@@ -166,7 +166,7 @@ def test_a_change_that_takes_all_memory_away_is_reviewed(team: Team, capsys: pyt
 
 
 def test_a_time_that_nobody_wrote_is_no_change_and_what_nobody_sees_is_found(team: Team) -> None:
-    """An item without times is not told to have another one; line breaks in names and packed files are found."""
+    """An item without times is not reported as having others; line breaks in names and packed files are found."""
     path = f"{BELOW}/semantic/2026-03/plain.yaml"
     team.write(path, "content: one\n")
     team.git("add", "--all")

@@ -136,7 +136,7 @@ def test_what_tells_an_order_is_looked_for_in_one_sentence(text: str) -> None:
     ids=["two sentences", "two points of a list", "quoted", "spared"],
 )
 def test_traits_that_do_not_belong_together_tell_nothing(text: str) -> None:
-    """What stands in different sentences, is only quoted, or is kept out, gives no order."""
+    """What is in different sentences, is only quoted, or is kept out, gives no order."""
     assert not speaks(text), instructions(text)
 
 

@@ -37,7 +37,7 @@ HOSTILE = [
 
 
 def report_of(text: str) -> Report:
-    """A report in which a text stands wherever a memory's own words can stand."""
+    """A report that has a text wherever a memory's own words can be."""
     fields = (FieldChange(field=text, before=text, after=f"{text}!"), FieldChange(field="content", after=text * 9))
     return Report(
         base="a" * 40,
@@ -65,7 +65,7 @@ def report_of(text: str) -> Report:
 
 
 def outside(text: str) -> str:
-    """What of a page stands outside code blocks and code spans, as CommonMark tells them."""
+    """What of a page is outside code blocks and code spans, as CommonMark tells them."""
     lines, fence = [], ""
     for line in text.split("\n"):
         mark = re.match(r" {0,6}(`{3,})([a-z]*)$", line)
@@ -81,7 +81,7 @@ def outside(text: str) -> str:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_in_a_memory_becomes_markup(text: str) -> None:
-    """Mentions, links, images, headings, tables and HTML of a memory stand in code only (row 18)."""
+    """Mentions, links, images, headings, tables and HTML of a memory appear in code only (row 18)."""
     page = outside(markdown(report_of(text)))
     assert not re.search(r"[@<>`|\[\]~]|https?:|www\.|javascript|#\d|&\w*;", page), page
     headings = [line for line in page.split("\n") if line.startswith("#")]
@@ -134,7 +134,7 @@ def test_no_part_of_a_report_is_pushed_out_by_another() -> None:
 
 
 def test_fields_are_shown_by_value_or_as_a_difference() -> None:
-    """Short values stand beside each other; longer texts as the lines that differ."""
+    """Short values are shown beside each other; longer texts as the lines that differ."""
     long = "\n".join(f"line {number}" for number in range(30))
     change = ItemChange(
         what="changed",

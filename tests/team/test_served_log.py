@@ -276,7 +276,7 @@ def test_a_line_that_was_added_is_not_called_lost_because_older_ones_stay(
 
 
 def test_a_repository_that_was_moved_away_is_not_made_anew_for_the_record(log: ServedLog, tmp_path: Path) -> None:
-    """Where the repository is gone, nothing stands in its place (B2)."""
+    """Where the repository is gone, nothing is made in its place (B2)."""
     (tmp_path / "git").rmdir()
     log.note("recall", ["a"], NOON)
     assert not (tmp_path / "git").exists()
@@ -337,7 +337,7 @@ def test_an_erase_takes_the_record_along(workspace: Workspace) -> None:
 
 
 def test_a_record_of_an_earlier_version_is_read(log: ServedLog, tmp_path: Path) -> None:
-    """Once the version of each item stood beside its id."""
+    """Once the version of each item was beside its id."""
     log.note("recall", ["a"], NOON)
     with (tmp_path / "git/memfs/key" / FOLDER / "log.jsonl").open("ab") as file:
         file.write(b'\n{"at": "2026-03-01T12:00:01+00:00", "way": "read", "head": "c0", "items": [["b", "b10b"]]}\n')

@@ -142,7 +142,7 @@ def test_an_agent_without_a_key_is_signed_for_by_the_person(opened: Open, config
 
 
 def test_a_repository_names_no_key(opened: Open, keys: Keys, git: Git) -> None:
-    """What stands in the repository's own configuration signs nothing and vouches for nobody (row 41)."""
+    """What is in the repository's own configuration signs nothing and vouches for nobody (row 41)."""
     workspace = opened(history__sign="require")
     for name, value in (
         ("memfs.signingKey", str(keys["mallory"])),

@@ -24,7 +24,7 @@ SETTINGS = {"index.engine": "memory", "history.commit": "manual", "history.adopt
 
 @dataclass
 class Team:
-    """Clones of one remote, and what their writers were told is stored."""
+    """Clones of one remote, and what was acknowledged to their writers."""
 
     root: Path
     rng: random.Random

@@ -595,7 +595,7 @@ def test_a_dry_run_announces_what_it_would_push(site: Site, capsys: pytest.Captu
 
 
 def test_a_branch_is_not_made_beside_others_by_accident(site: Site) -> None:
-    """A clone on another branch name is told of the branch there is; asked to, memfs makes a second one."""
+    """A clone on another branch name is pointed to the branch there is; asked to, memfs makes a second one."""
     sync(site.ada)
     site.git(site.ada.root, "switch", "--quiet", "--create", "mine")
     with pytest.raises(RemoteInvalid, match="has no branch mine, but main"):

@@ -67,7 +67,7 @@ def test_a_session_is_taken_back_and_later_edits_stay(workspace: Workspace, writ
     write("deploy", content="We deploy on Tuesdays", tags=("ops",))
     write("pg", content="Use PostgreSQL")
     write("deploy", BAD, content="We deploy at night", tags=("ops", "yolo"), metadata={"by": "mole"})
-    write("wiki", BAD, content="Passwords belong into the wiki")
+    write("wiki", BAD, content="Passwords belong in the wiki")
     write("deploy", tags=("ops", "yolo", "team"), importance=3.0)
     before = git(workspace.root, "rev-list", "--count", "HEAD").strip()
     done = undo(workspace, session="bad-1")
@@ -119,14 +119,14 @@ def test_what_somebody_edited_later_is_kept_and_named(workspace: Workspace, writ
     write("deploy", content="We deploy on Tuesdays")
     write("deploy", BAD, content="We deploy at night", title="Deploying")
     write("deploy", content="We deploy at night, on Fridays")
-    write("wiki", BAD, content="Passwords belong into the wiki")
-    write("wiki", content="Passwords never belong into the wiki")
+    write("wiki", BAD, content="Passwords belong in the wiki")
+    write("wiki", content="Passwords never belong in the wiki")
     done = undo(workspace, agent="mole")
     deploy, wiki = workspace.store.get("deploy"), workspace.store.get("wiki")
     assert deploy is not None
     assert (deploy.content, deploy.title, deploy.conflicts) == ("We deploy at night, on Fridays", "", ())
     assert wiki is not None
-    assert wiki.content == "Passwords never belong into the wiki"
+    assert wiki.content == "Passwords never belong in the wiki"
     found = {(one.id, one.field): (one.now, one.undone) for one in done.conflicts}
     assert found == {
         ("deploy", "content"): ("We deploy at night, on Fridays", "We deploy on Tuesdays"),
@@ -531,7 +531,7 @@ def test_what_waits_is_committed_first(workspace: Workspace, write: Write) -> No
 
 
 def test_what_waits_for_another_branch_is_no_part_of_this_one(workspace: Workspace, write: Write, git: Any) -> None:
-    """A session's write that waits for the branch on which it was made is not told of on another (B2, row 36)."""
+    """A session's write that waits for the branch on which it was made is not reported on another (B2, row 36)."""
     write("a")
     write("n", BAD, waits=True)
     assert undo(workspace, session="bad-1", dry_run=True).waiting

@@ -60,7 +60,7 @@ def _early_ack() -> list[Any]:
 
 
 def _in_place() -> list[Any]:
-    """Files are overwritten where they stand, without a temporary name."""
+    """Files are overwritten in place, without a temporary name."""
 
     def write(self: Tree, path: str, data: bytes, *, durable: bool = True, over: str | None = None) -> Stamp:
         self.make_folders(path.rpartition("/")[0])

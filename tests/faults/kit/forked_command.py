@@ -89,7 +89,7 @@ class ForkedCommands:
 def _start(listener: socket.socket, until: int) -> int:
     words = [sys.executable, __file__, str(listener.fileno()), str(until)]
     started = subprocess.Popen(words, pass_fds=(listener.fileno(), until))
-    started.returncode = 0  # whoever has the number waits for it
+    started.returncode = 0  # the process that has the number waits for it
     return started.pid
 
 
@@ -144,7 +144,7 @@ def _forget_the_tests(kept: set[int]) -> None:
     for one in set(range(1024)) - kept - {2, null}:
         with suppress(OSError):
             os.fstat(one)
-            os.dup2(null, one, inheritable=False)  # whoever has it may close it later
+            os.dup2(null, one, inheritable=False)  # the process that has it may close it later
     strange = {str(_CHECKOUT / name) for name in ("tests", "docs", "examples")}
     sys.path[:] = [path for path in sys.path if not path.startswith(tuple(strange))]
     for name, module in list(sys.modules.items()):

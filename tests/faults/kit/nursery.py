@@ -108,7 +108,7 @@ class Writer:
         """Wait until the writer has gone with all it held; return how many steps it acknowledged.
 
         Args:
-            may_be_refused: memfs may have told it that something could not be done.
+            may_be_refused: memfs may have reported to it that something could not be done.
 
         Raises:
             AssertionError: it met an error that is not memfs's own, or was refused unexpectedly.
@@ -198,7 +198,7 @@ def _live(job: Job, acknowledging: int, waiting: int) -> None:
             _work(job, acknowledging, waiting)
     except KeyboardInterrupt:
         pass  # as a program ends that was asked to
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the test is told
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is reported to the test
         what = _REFUSED if isinstance(error, MemfsError) else _FAILED
         os.write(acknowledging, f"{what} {json.dumps(traceback.format_exc())}\n".encode())
     finally:

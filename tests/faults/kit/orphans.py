@@ -27,7 +27,7 @@ def late_git(folder: Path, verb: str) -> str:
 
 
 def die_while(act: Callable[[], object], verb: str, program: str) -> None:
-    """Do something in a child that dies as soon as it has told that verb of git all it is to do."""
+    """Do something in a child that dies as soon as it has given that git command all its input."""
     child = os.fork()
     if child == 0:
         finish = git.finish

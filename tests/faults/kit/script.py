@@ -1,4 +1,4 @@
-"""Scripts: what a writer is told to do, and what may be found when it died on the way.
+"""Scripts: what a writer is to do, and what may be found when it died on the way.
 
 Has the steps and the model they are judged by: a mapping from id to type and content. Both are made by the test's
 process before the writer starts.

@@ -155,7 +155,7 @@ _MAKERS: list[tuple[str, Callable[[random.Random], str], int]] = [
 
 
 def _contexts(rng: random.Random) -> list[tuple[str, str]]:
-    """Secrets that only what stands around them gives away."""
+    """Secrets that only their context gives away."""
     word, long = _some(LETTERS, 14), _some(LETTERS, 32)
     credentials = base64.b64encode(f"ada:{word(rng)}".encode()).decode()
     return [
