@@ -203,7 +203,7 @@ def test_modules_are_one_idea_and_say_which(limit: int) -> None:
     assert (long, silent) == ([], [])
 
 
-def test_broad_handlers_stand_only_around_foreign_code() -> None:
+def test_broad_handlers_are_only_around_foreign_code() -> None:
     """``except Exception`` would hide our own faults."""
     wrong = [f"{name}:{line}" for name, facts in modules().items() if name not in CATCHERS for line in facts.handlers]
     assert wrong == []
@@ -241,7 +241,7 @@ READERS_OF_VARIABLES = {
 }
 
 
-def test_the_names_of_configuration_stand_in_one_module() -> None:
+def test_the_names_of_configuration_are_in_one_module() -> None:
     """No other module than ``config_names`` spells a file of configuration or a variable of memfs's own."""
     wrong = []
     for name, source in sources().items():

@@ -34,7 +34,7 @@ def test_without_a_file_every_setting_has_its_default(tmp_path: Path) -> None:
 
 
 def test_argument_beats_variable_beats_file_beats_default(tmp_path: Path) -> None:
-    """Precedence is argument, MEMFS_* variable, file, default, and each value's origin tells which won."""
+    """Precedence is argument, MEMFS_* variable, file, default, and each value's origin says which won."""
     root = write(tmp_path, '[index]\nengine = "memory"\n\n[recall]\nlimit = 5\n\n[history]\nadopt = "auto"\n')
     environ = {"MEMFS_INDEX_ENGINE": "sqlite", "MEMFS_RECALL_LIMIT": "7"}
     settings = load(root, arguments={"index.engine": "whoosh"}, environ=environ)
@@ -80,8 +80,8 @@ def test_what_is_not_toml_is_refused_with_its_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[review]\n[recall]\n[review]\n", "[recall]\nlimit = 1\nlimit = 2\n"])
-def test_what_is_written_twice_is_told_how_to_join(tmp_path: Path, text: str) -> None:
-    """Who pastes an example's ``[review]`` below the template's gets an error that says to put the lines together."""
+def test_a_table_written_twice_gets_an_error_that_says_how_to_join(tmp_path: Path, text: str) -> None:
+    """An example's ``[review]`` pasted below the template's is an error that says to put the lines together."""
     with pytest.raises(SettingInvalid, match="the lines of a table stand together"):
         load(write(tmp_path, text), environ={})
 
@@ -185,7 +185,7 @@ def test_an_unknown_argument_is_refused(tmp_path: Path) -> None:
 
 
 def test_get_names_the_nearest_key() -> None:
-    """Asking for an unknown key tells which one was probably meant."""
+    """Asking for an unknown key names the one that was probably meant."""
     with pytest.raises(SettingInvalid) as caught:
         Settings().get("index.engines")
     assert caught.value.hint == "did you mean 'index.engine'?"

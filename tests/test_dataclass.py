@@ -158,7 +158,7 @@ def test_a_class_inherits_fields(decorated: Decorator) -> None:
     assert [each.name for each in dataclasses.fields(town)][-1] == "people"
 
 
-def test_metadata_is_told_of_either_decorator() -> None:
+def test_metadata_is_kept_by_either_decorator() -> None:
     """The names of the fields are in order, each with what was given to it; another class has none."""
     ours, theirs = both(**FROZEN)
     assert metadata_of(ours) == metadata_of(theirs)

@@ -96,7 +96,7 @@ def test_no_texts_need_no_request(serving: Serving, endpoint_to: EndpointTo) -> 
     assert server.asked == []
 
 
-def test_a_service_that_knows_no_schemas_is_spoken_to_as_it_understands(
+def test_a_service_without_schemas_gets_a_request_that_it_understands(
     serving: Serving, endpoint_to: EndpointTo
 ) -> None:
     """What a service refuses is left out step by step, and not tried again in the next call."""

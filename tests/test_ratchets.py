@@ -187,7 +187,7 @@ def test_classes_are_named_by_nouns() -> None:
     held("verb_form_classes", (f"{name}.{one}" for name, one in rows if is_verb_form(one)))
 
 
-def test_a_class_name_stands_once() -> None:
+def test_a_class_name_is_used_once() -> None:
     """A public class is found by its name alone."""
     places: dict[str, list[str]] = defaultdict(list)
     for name, module in modules().items():

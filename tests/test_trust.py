@@ -154,7 +154,7 @@ def test_a_folder_of_somebody_else_is_refused(root: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_a_damaged_list_trusts_nothing_and_is_kept(root: Path, text: str) -> None:
-    """A list that cannot be read is an error for who writes it, and no trust for who asks."""
+    """A list that cannot be read is an error for a writer, and no trust for a reader."""
     trust.grant(root)
     trust.list_path().write_text(text)
     assert not trust.is_trusted(root)

@@ -122,7 +122,7 @@ def test_a_forked_child_counts_for_itself(usage: Usage, path: Path) -> None:
 
 
 def test_forgotten_ids_leave_no_bytes(usage: Usage, path: Path) -> None:
-    """A forgotten id is gone from the file itself: an id can tell what its item was about (B6)."""
+    """A forgotten id is gone from the file itself: an id can reveal what its item was about (B6)."""
     usage.touch(["secret-project-aurora", "b"], NOON)
     usage.forget(["secret-project-aurora"])
     assert usage.all().keys() == {"b"}
@@ -146,7 +146,7 @@ def test_without_a_file_there_are_no_uses(usage: Usage, path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"this is no database", b"SQLite format 3\0" + b"\xff" * 5000, b""], ids=["text", "broken", "empty"]
 )
-def test_a_damaged_file_is_begun_anew(usage: Usage, path: Path, content: bytes) -> None:
+def test_a_damaged_file_is_started_over(usage: Usage, path: Path, content: bytes) -> None:
     """Damage costs counts, never an answer, and the file is kept beside."""
     path.parent.mkdir()
     path.write_bytes(content)
@@ -335,7 +335,7 @@ def test_an_erase_takes_the_counts_along(workspace: Workspace, monkeypatch: pyte
     assert workspace.usage.all().keys() == {"b"}
 
 
-def test_a_repository_that_was_moved_away_is_not_made_anew(tmp_path: Path) -> None:
+def test_a_repository_that_was_moved_away_is_not_made_again(tmp_path: Path) -> None:
     """Counts that are written after somebody moved the folder are lost, and nothing is made in its place (B5)."""
     state = tmp_path / "repository" / ".git" / "memfs" / "key"
     state.mkdir(parents=True)

@@ -115,7 +115,7 @@ def test_44_a_library_that_cannot_be_stopped_holds_up_nobody(tmp_path: Path, mon
     observer.join()
 
 
-def test_checkouts_and_new_heads_are_told_to_the_listener(tmp_path: Path, git: Git) -> None:
+def test_checkouts_and_new_heads_are_reported_to_the_listener(tmp_path: Path, git: Git) -> None:
     """``memfs watch`` reports files and a moved HEAD."""
     rounds: list[NoticedChange] = []
     with open_workspace(tmp_path / "w", create=True, watch=False, settings=SETTINGS) as workspace:
@@ -146,7 +146,7 @@ def test_a_rested_hand_edit_is_committed_where_the_policy_says_so(tmp_path: Path
             assert git(resident.root, "status", "--porcelain") == ""
 
 
-def test_watching_starts_with_the_first_recall_unless_told_otherwise(tmp_path: Path) -> None:
+def test_watching_starts_with_the_first_recall_by_default(tmp_path: Path) -> None:
     """A process that never asks pays nothing."""
     with open_workspace(tmp_path / "w", create=True, settings=SETTINGS) as workspace:
         workspace.store.put(MemoryItem("x", "knowledge"))

@@ -67,7 +67,7 @@ def test_a_history_that_cannot_be_taken_is_left_out_and_prunes_nothing(
 def test_an_unrestorable_history_is_noticed_and_the_files_can_be_had(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The proof sees what git wrote wrong; without it a restore does, and tells how ``tar`` gives the files."""
+    """The proof sees what git wrote wrong; without it a restore does, and says how ``tar`` gives the files."""
     write = backup.write_bundle
 
     def rotten(repository: Any, history: Any, fd: int, path: str) -> None:

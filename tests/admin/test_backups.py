@@ -127,7 +127,7 @@ def test_backups_made_elsewhere_are_remembered(workspace: Workspace, tmp_path: P
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"origin": 5}', '{"origin": "00000000", "last": {"at": "never"}}'])
-def test_a_damaged_record_is_begun_anew(workspace: Workspace, tmp_path: Path, text: str) -> None:
+def test_a_damaged_record_is_started_over(workspace: Workspace, tmp_path: Path, text: str) -> None:
     """Which backup was the last is reported again after the next one; nothing fails for want of the record."""
     workspace.backups.make(tmp_path / "place")
     (workspace.repository.state / "backups.json").write_text(text)
@@ -396,7 +396,7 @@ def _made_elsewhere(workspace: Workspace, folder: Path) -> Path:
 
 
 # -- schedule -----------------------------------------------------------------------------------------------------
-def test_a_backup_that_is_due_is_made_by_whoever_wrote_and_closes(opened: Open, tmp_path: Path) -> None:
+def test_a_backup_that_is_due_is_made_when_a_writer_closes(opened: Open, tmp_path: Path) -> None:
     """With an interval, closing after a write makes the backup; closing again soon, or without a write, makes none."""
     settings = {"backup__interval_hours": 24, "backup__targets": [str(tmp_path / "place")]}
     first = opened(**settings)

@@ -88,7 +88,7 @@ def test_without_a_file_the_defaults_hold(tree: Tree) -> None:
     assert load_memory_context(tree) == MemoryConfig()
 
 
-def test_the_seeds_file_counts_as_it_stands(tree: Tree) -> None:
+def test_the_seeds_file_counts_as_it_is(tree: Tree) -> None:
     """Every value of seed 002's own file is read, and its base found by its name (M4)."""
     main(tree, SEED)
 
@@ -294,7 +294,7 @@ def test_a_service_counts_only_where_the_workspace_is_trusted(opened: Callable[.
     assert trust.status_of(workspace.root).problems()[0].code == "Untrusted"
 
 
-def test_a_context_without_metadata_is_told_what_to_write(opened: Callable[..., Workspace]) -> None:
+def test_a_context_without_metadata_gets_an_error_that_says_what_to_write(opened: Callable[..., Workspace]) -> None:
     """The remedy names the keys that are needed inside, too, so that following it is enough (M4)."""
     workspace = opened()
     file = workspace.root / FOLDER / "memory_context.yaml"

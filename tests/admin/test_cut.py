@@ -228,9 +228,7 @@ def test_an_export_that_would_be_lost_or_replace_something_is_refused(
     assert (tmp_path / "there").read_text() == "mine"
 
 
-def test_a_linked_working_tree_or_a_merge_that_goes_on_stands_in_the_way(
-    opened: Opened, git: Git, tmp_path: Path
-) -> None:
+def test_a_linked_working_tree_or_a_merge_under_way_prevents_it(opened: Opened, git: Git, tmp_path: Path) -> None:
     """Nothing is exported or changed while others work on the history (S15)."""
     workspace = opened()
     root = aged(workspace, git)

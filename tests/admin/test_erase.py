@@ -465,7 +465,7 @@ def test_50_the_git_of_a_killed_process_ends_first(
     assert workspace.eraser.erase("gate").proof.hits == ()
 
 
-def test_commits_wait_while_an_interrupted_erase_stands_and_opening_ends_it(
+def test_commits_wait_while_an_erase_is_interrupted_and_opening_ends_it(
     opened: Opened, git: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is committed on top of a history that is about to be replaced; the next opening finishes and says so."""
@@ -584,7 +584,7 @@ def a_large_file(path: Path) -> None:
 
 
 @pytest.mark.parametrize("stand", [a_folder, a_link, a_large_file])
-def test_what_stands_at_a_former_path_and_is_no_version_stays(
+def test_what_is_at_a_former_path_and_is_no_version_stays(
     opened: Opened, git: Git, stand: Callable[[Path], None]
 ) -> None:
     """A folder, a link or a file too large for an item does not keep an erase from its end, and is left alone."""

@@ -107,7 +107,7 @@ def test_partial_concerns_only_questions_that_the_file_could_answer(workspace: W
 
 @pytest.mark.parametrize("how", ["in place", "replaced", "same size and time", "touched"])
 def test_a_persons_edit_is_never_taken_for_rot(workspace: Workspace, how: str) -> None:
-    """Whatever way a person changes a file, a time of change, a size or an inode tells (faults row 45)."""
+    """Whatever way a person changes a file, a time of change, a size or an inode shows it (faults row 45)."""
     path = path_of(workspace)
     vouch(workspace, path)
     full = workspace.root / path
@@ -490,7 +490,7 @@ def test_a_damaged_set_aside_content_is_reported_and_harms_no_other(workspace: W
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "whoosh"])
-def test_a_damaged_index_is_made_anew(opened: Opened, engine: str) -> None:
+def test_a_damaged_index_is_rebuilt(opened: Opened, engine: str) -> None:
     """The index vouches for itself; a damaged one is not used, and recall is right all the same."""
     first = opened(index__engine=engine)
     first.store.put(MemoryItem(TEXT, "semantic", id="cat"))

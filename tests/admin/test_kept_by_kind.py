@@ -89,7 +89,7 @@ def test_each_reason_is_reported(talk: Workspace, git: Git) -> None:
     assert [one for one in both if one not in message] == [], message
 
 
-def test_it_goes_by_itself_only_where_somebody_said_so(talk: Workspace) -> None:
+def test_it_goes_by_itself_only_where_somebody_asked_for_it(talk: Workspace) -> None:
     """Anyone who writes takes along what the policy names, and leaves what only a built-in kind says (S15, D1)."""
     later(talk, 400)
     talk.quota.maintain()

@@ -68,7 +68,7 @@ def fill_in_a_batch(workspace: Workspace, number: int) -> None:
 
 
 def record_events(workspace: Workspace) -> list[Mapping[str, Any]]:
-    """What ``storage_threshold`` tells from now on."""
+    """The facts of each ``storage_threshold`` from now on."""
     events: list[Mapping[str, Any]] = []
     workspace.behaviours.on("storage_threshold", events.append)
     return events
@@ -193,7 +193,7 @@ def test_bringing_back_an_earlier_state_passes_a_full_quota(workspace: Workspace
     assert workspace.store.get("old") is not None
 
 
-def test_hovering_about_a_threshold_tells_it_once(workspace: Workspace) -> None:
+def test_hovering_about_a_threshold_reports_it_once(workspace: Workspace) -> None:
     """Use that falls a little below a threshold and rises again is one crossing; well below and back is another."""
     events = record_events(workspace)
     put(workspace, "base", 15_500)
@@ -207,7 +207,7 @@ def test_hovering_about_a_threshold_tells_it_once(workspace: Workspace) -> None:
     assert [facts["level"] for facts in events] == ["warning", "warning"]
 
 
-def test_two_handles_count_together_and_tell_once(workspace: Workspace, opened: Open) -> None:
+def test_two_handles_count_together_and_report_once(workspace: Workspace, opened: Open) -> None:
     """What one handle wrote, another counts; a crossing is reported by one of them only."""
     other = opened(workspace.root)
     events = [record_events(workspace), record_events(other)]
@@ -266,7 +266,7 @@ def test_edits_by_hand_are_counted_by_measuring(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"garbage", b"[1]", None])
-def test_a_damaged_account_is_made_anew(workspace: Workspace, damage: bytes | None) -> None:
+def test_a_damaged_account_is_made_again(workspace: Workspace, damage: bytes | None) -> None:
     """The account is derived: torn, foreign or gone, it is measured again and nothing is let through by it."""
     put(workspace, "one", 15_000)
     ledger = workspace.repository.state / "ledger"
@@ -430,7 +430,7 @@ def test_the_sentence_for_people_names_share_and_level() -> None:
         {"levels": {"items": "enormous"}}, {"levels": [1]}, {"at": "now"}, {"refused": {"items": "then"}},
     ],
 )  # fmt: skip
-def test_an_account_of_wrong_types_is_made_anew(workspace: Workspace, facts: Mapping[str, Any]) -> None:
+def test_an_account_of_wrong_types_is_made_again(workspace: Workspace, facts: Mapping[str, Any]) -> None:
     """A ledger whose values are not what they should be never breaks a write (faults row 2)."""
     text = json.dumps(facts).encode()
     (workspace.repository.state / "ledger").write_bytes(text)
@@ -441,7 +441,7 @@ def test_an_account_of_wrong_types_is_made_anew(workspace: Workspace, facts: Map
 def test_a_measurement_that_the_disk_refuses_breaks_no_write(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """EIO while the areas are weighed reaches neither the write nor who looks (faults row 24)."""
+    """EIO while the areas are weighed reaches neither the write nor a reader (faults row 24)."""
 
     def refused(path: Any) -> Any:
         raise OSError(5, "Input/output error", path)

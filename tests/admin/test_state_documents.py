@@ -50,7 +50,7 @@ def put(workspace: Workspace, path: str, values: dict[str, Any]) -> None:
 
 
 def rot(workspace: Workspace, path: str) -> None:
-    """Change one byte of a file as a disk does: no fact about the file tells of it."""
+    """Change one byte of a file as a disk does: no fact about the file shows it."""
     place = workspace.root / path
     data = bytearray(place.read_bytes())
     at = data.index(b"mill")
@@ -85,7 +85,7 @@ def test_rot_is_found_isolated_and_repaired(opened: Open, committed: bool) -> No
 
 
 def test_after_a_full_check_the_index_vouches_for_documents(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written a moment ago has a stamp too young to tell rot; a full check gives it a better one (S18)."""
+    """What was written a moment ago has a stamp too young to detect rot; a full check gives it a better one (S18)."""
     workspace = opened()
     put(workspace, PATH, VALUES)
     with closing(StateIndex(workspace.parts.index.folder)) as index:

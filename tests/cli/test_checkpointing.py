@@ -55,8 +55,8 @@ def test_create_list_verify_and_recover(state: Path, memfs: Memfs) -> None:
     assert recovered["completed_work"]["completed_since"] == [{"task_id": "t9"}]
 
 
-def test_a_damaged_newest_one_is_told(state: Path, memfs: Memfs) -> None:
-    """A check ends with 1 and the reason; recover takes the one before and tells which it rejected (S7)."""
+def test_a_damaged_newest_one_is_reported(state: Path, memfs: Memfs) -> None:
+    """A check ends with 1 and the reason; recover takes the one before and names those it rejected (S7)."""
     good = memfs("state", "checkpoint", "create", "--json").json["id"]
     bad = memfs("state", "checkpoint", "create", "--json").json["id"]
     payload = state / CHECKPOINTS / bad / PAYLOAD
@@ -84,7 +84,7 @@ def test_restore_brings_documents_back(state: Path, memfs: Memfs) -> None:
     assert (state / OUTPUT).exists()
 
 
-def test_status_tells_of_checkpoints_where_there_is_state(state: Path, memfs: Memfs) -> None:
+def test_status_has_checkpoints_where_there_is_state(state: Path, memfs: Memfs) -> None:
     """The age of the last one is in status once a state is kept (S6)."""
     assert memfs("status", "--json").json["checkpoints"]["last"] is None
     made = memfs("state", "checkpoint", "create", "--json").json["id"]

@@ -139,7 +139,7 @@ def test_agents_md_is_written_and_checked(memfs: Memfs, accepted: Path, root: Pa
     assert memfs("team", "agents-md", "check", "--force").code == 2
 
 
-def test_what_nobody_stands_behind_is_named(memfs: Memfs, root: Path) -> None:
+def test_what_nobody_vouches_for_is_named(memfs: Memfs, root: Path) -> None:
     """An agent's convention is not given to agents until a person accepts it."""
     folder = root / "ContextMemory" / "conventions"
     folder.mkdir(exist_ok=True)

@@ -103,7 +103,7 @@ def test_p4_a_slip_in_warned_and_a_secret_are_reported(memfs: Memfs) -> None:
     assert memfs("agent", "episode", "record", "y", "--outcome", "success", "--warned", "team:rule").err == ""
 
 
-def test_p7_recall_tells_what_is_superseded_as_an_earlier_version(memfs: Memfs) -> None:
+def test_p7_recall_gives_what_is_superseded_as_an_earlier_version(memfs: Memfs) -> None:
     """Beneath what replaced it; alone, and as its own hit with --no-dedupe, it is marked."""
     for name, seconds in (("t30", 30), ("t60", 60)):
         memfs("remember", f"The timeout of the gateway is {seconds} seconds", "--id", name)
@@ -156,7 +156,7 @@ def test_p7_a_mount_that_does_not_count_is_reported_by_recall(memfs: Memfs, root
     assert "what is mounted is only read" in memfs("forget", "team:pool").err
 
 
-def test_init_is_told_in_few_lines(bare: Memfs, tmp_path: Path) -> None:
+def test_init_prints_few_lines(bare: Memfs, tmp_path: Path) -> None:
     """What was written and what was chosen are seen at one glance (D1)."""
     assert len(bare("init", str(tmp_path / "W")).out.splitlines()) < 9
 

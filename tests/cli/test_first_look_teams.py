@@ -19,7 +19,7 @@ def server(tmp_path: Path, root: Path) -> Path:
     return server
 
 
-def test_b3_the_first_push_tells_how_others_join(memfs: Memfs, bare: Memfs, server: Path, tmp_path: Path) -> None:
+def test_b3_the_first_push_says_how_others_join(memfs: Memfs, bare: Memfs, server: Path, tmp_path: Path) -> None:
     """The server's HEAD names another branch than the memory's: a plain clone of it is empty."""
     memfs("remember", "Deploys happen on Tuesdays", "--id", "deploys")
     ran = memfs("sync")

@@ -43,7 +43,7 @@ def claude(root: Path, own_world: Path) -> Path:
     return folder
 
 
-def test_what_it_is_need_not_be_said(memory: Path, memfs: Memfs, root: Path) -> None:
+def test_the_format_need_not_be_named(memory: Path, memfs: Memfs, root: Path) -> None:
     """A folder is recognised, its memories are stored and found, and the second time nothing is (B5)."""
     done = memfs("import", str(memory))
     assert (done.code, done.out) == (0, f"Imported 2 memories (2 knowledge) from claude-code, {memory}\n")
@@ -164,7 +164,7 @@ def test_what_cannot_be_imported_says_why(
     assert memfs("list").out == ""
 
 
-def test_what_is_wrong_with_every_line_is_said_once(memfs: Memfs, root: Path) -> None:
+def test_what_is_wrong_with_every_line_is_reported_once(memfs: Memfs, root: Path) -> None:
     """A text that is no export is refused with the remedy once, however many lines it has (X1)."""
     (root / "notes.txt").write_text("".join(f"{number} words of a text\n" for number in range(1, 31)))
     done = memfs("import", str(root / "notes.txt"))

@@ -165,7 +165,7 @@ def test_a_memory_context_asks_for_what_is_learned(memfs: Memfs, root: Path) -> 
     assert memfs("inbox", "--json", "--set", "learning.patterns=suggest").json["count"] == 1
 
 
-def test_nothing_is_said_to_be_written_where_it_is_suggested(memfs: Memfs, root: Path) -> None:
+def test_nothing_is_reported_as_written_where_it_is_suggested(memfs: Memfs, root: Path) -> None:
     """The first look at many memories suggests what it finds, says no more, and counts all of them (D1)."""
     lines = [json.dumps({"content": f"service {number} listens on port 80{number}"}) for number in range(120)]
     (root / "many.jsonl").write_text("\n".join(lines))

@@ -216,7 +216,7 @@ def test_a_change_of_private_memory_names_the_command_for_it(memfs: Memfs, verb:
     assert f'memfs -C "$(memfs status --private)" {verb} lamp' in refused.err
 
 
-def test_an_unknown_revision_is_said_to_be_one(memfs: Memfs) -> None:
+def test_an_unknown_revision_is_reported_as_one(memfs: Memfs) -> None:
     """What can only be a revision is not taken for an id, and no commit for a memory that waits is said of that."""
     assert "there is no revision 'HEAD~99'" in memfs("diff", "HEAD~99").err
     memfs("config", "history.commit", "manual")

@@ -37,7 +37,7 @@ def test_an_iteration_is_started_shown_closed_and_listed(memfs: Memfs, root: Pat
     assert [line.split()[:2] for line in listed.out.splitlines()] == [["1", "closed"], ["2", "open"]]
 
 
-def test_what_cannot_be_done_is_said(memfs: Memfs) -> None:
+def test_what_cannot_be_done_is_reported(memfs: Memfs) -> None:
     """With the remedy and the usual exit codes."""
     for words, message in (
         (("show",), "there is no iteration yet"),

@@ -59,7 +59,7 @@ def test_restore_says_what_it_needs(root: Path, memfs: Memfs, bare: Memfs, tmp_p
     assert memfs("admin", "backup", "create", "--to", "").code == 2
 
 
-def test_status_tells_the_age_of_the_last_backup(memfs: Memfs, tmp_path: Path) -> None:
+def test_status_has_the_age_of_the_last_backup(memfs: Memfs, tmp_path: Path) -> None:
     """none yet, then how old and where; overdue with an interval that has passed (S21)."""
     assert memfs("status", "--json").json["backup"]["last"] is None
     assert "none yet" in memfs("status", "--all").out
@@ -75,7 +75,7 @@ def test_status_tells_the_age_of_the_last_backup(memfs: Memfs, tmp_path: Path) -
     assert "ago" in memfs("status", "--all").out
 
 
-def test_status_tells_how_quotas_stand_and_a_full_one_refuses(root: Path, memfs: Memfs) -> None:
+def test_status_shows_quotas_and_a_full_one_refuses(root: Path, memfs: Memfs) -> None:
     """Share and level of each quota in status; a crossing on standard error; then a refusal with the way out (S16)."""
     config = root / "ContextMemory/configuration/system_config.json"
     config.write_text(json.dumps({"quotas": {"items_bytes": 4000}}))

@@ -17,7 +17,7 @@ def apple(memfs: Memfs) -> str:
 
 
 def test_feedback_says_what_it_changed(memfs: Memfs, apple: str) -> None:
-    """Both outputs tell the importance before and after, and the commit that holds it (M3)."""
+    """Both outputs have the importance before and after, and the commit that holds it (M3)."""
     found = memfs("agent", "feedback", apple, "+", "--reason", "it helped", "--json")
     assert found.code == 0
     assert found.json["importance"] == 1.45
@@ -69,7 +69,7 @@ def test_prune_without_anything_due(memfs: Memfs, apple: str) -> None:
 
 
 def test_uses_are_shown_and_counted_by_recall_alone(memfs: Memfs, apple: str) -> None:
-    """``show``, ``list`` and ``stats`` tell how an item was used; only a recall counts (M3)."""
+    """``show``, ``list`` and ``stats`` show how an item was used; only a recall counts (M3)."""
     fresh = {"access_count": 0, "last_accessed": None, "relevance_score": 1.0}
     assert memfs("show", apple, "--json").json["usage"] == fresh
     for _ in range(2):

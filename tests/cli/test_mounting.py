@@ -41,7 +41,7 @@ def test_recall_marks_what_a_mount_holds(both: Callable[..., Ran]) -> None:
     assert "| mount: team\n" in both("recall", "billing", "--fenced").out
 
 
-def test_a_mount_that_is_gone_is_told_and_the_answer_partial(both: Callable[..., Ran], root: Path) -> None:
+def test_a_mount_that_is_gone_is_reported_and_the_answer_partial(both: Callable[..., Ran], root: Path) -> None:
     """P7: the rest answers; a note says why and what to do."""
     shutil.rmtree(root.parent / "T")
     ran = both("recall", "billing")

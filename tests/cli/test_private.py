@@ -66,7 +66,7 @@ def test_sharing_again_replaces_what_others_edited_on_request(memfs: Memfs, clon
 
 
 def test_a_fresh_clone_is_offered_the_memory_of_another(memfs: Memfs, clones: tuple[Path, Path]) -> None:
-    """Who sets a clone up hears of it; nothing is joined before somebody says so, and then nothing is lost (C6)."""
+    """Setting a clone up says so; nothing is joined before somebody says so, and then nothing is lost (C6)."""
     first, second = map(str, clones)
     folder = find_place(first, {}).root
     assert f"another clone has a private memory: {first}" in memfs("-C", second, "init").err

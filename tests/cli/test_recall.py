@@ -50,7 +50,7 @@ def test_a_dash_reads_the_question_from_standard_input(filled: Memfs) -> None:
     assert filled("recall", "-", "database", stdin="").code == 2
 
 
-def test_explain_tells_what_use_taught(filled: Memfs) -> None:
+def test_explain_shows_what_use_taught(filled: Memfs) -> None:
     """With ``recall.learn`` what was opened after an answer gains a factor that is named; otherwise none does."""
     learn = ("--set", "recall.learn=true")
     for question in ("deploy database login", "crashed page deploy transactions", "chose postgresql care login"):
@@ -166,7 +166,7 @@ def test_why_not_says_what_became_of_a_memory(root: Path, filled: Memfs) -> None
     assert why_not(filled, "database", "--why-not", "backup")[0] == "invalid"
 
 
-def test_why_not_tells_of_trust_the_archive_and_what_is_over(root: Path, filled: Memfs) -> None:
+def test_why_not_names_trust_the_archive_and_what_is_over(root: Path, filled: Memfs) -> None:
     """What no agent is given, what was pruned and what does not hold any more are distinguished."""
     filled("remember", "Branches live a week", "--id", "branches", "--type", "convention")
     filled("remember", "Branches are deleted", "--id", "old")
@@ -203,7 +203,7 @@ def test_explain_names_the_event_from_which_a_time_counts(filled: Memfs) -> None
     assert "anchor" not in filled("recall", "which database", "--json").json
 
 
-def test_what_nothing_answers_is_said_so(filled: Memfs) -> None:
+def test_what_nothing_answers_is_reported(filled: Memfs) -> None:
     """Where the hits hold next to nothing of the question, that is said; where one answers, it is not."""
     filled("remember", "Alice keeps bees behind the mill", "--id", "bees")
     ran = filled("recall", "which transactions does the tax office of Lisbon audit for Alice")
@@ -397,7 +397,7 @@ def test_a_question_of_common_words_finds_nothing(filled: Memfs) -> None:
     assert "nothing found for 'what is the'" in ran.err
 
 
-def test_more_is_said_only_where_there_is_more(filled: Memfs) -> None:
+def test_more_is_mentioned_only_where_there_is_more(filled: Memfs) -> None:
     """The remark on --limit is below a cut answer, not below one that happens to be as long."""
     words = ("recall", "database deploy login crashed postgresql")
     assert "--limit shows more" in filled(*words, "--limit", "2").err

@@ -89,7 +89,7 @@ def test_a_secret_is_refused_with_the_option_that_lets_it_stay(memfs: Memfs) -> 
 
 
 def test_every_option_reaches_the_file(root: Path, memfs: Memfs) -> None:
-    """What is given on the command line is what show tells."""
+    """What is given on the command line is what show prints."""
     ran = memfs(
         *(
             "remember",
@@ -124,7 +124,7 @@ def test_every_option_reaches_the_file(root: Path, memfs: Memfs) -> None:
     assert (shown["trust"], shown["timestamp"]) == ("agent", "2026-03-01T10:00:00Z")
 
 
-def test_the_door_and_the_agent_stand_in_the_commit(root: Path, memfs: Memfs) -> None:
+def test_the_door_and_the_agent_are_in_the_commit(root: Path, memfs: Memfs) -> None:
     """The commit's trailers name agent, session and door."""
     memfs("remember", "x", "--agent", "coder", "--session", "s1")
     message = git(root, "log", "-1", "--format=%B")

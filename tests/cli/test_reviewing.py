@@ -35,7 +35,7 @@ def test_what_is_not_worth_it_is_refused_with_the_reason(root: Path, memfs: Memf
     assert list((root / "ContextMemory").rglob("memories/*/*/*.yaml")) == []
 
 
-def test_a_repetition_is_merged_and_said_to_be(memfs: Memfs) -> None:
+def test_a_repetition_is_merged_and_reported_as_such(memfs: Memfs) -> None:
     """The id is that of the item that says so already (C3)."""
     first = memfs("remember", DECISION, "--json").json["id"]
     again = memfs("remember", "--review", DECISION.lower())

@@ -31,7 +31,7 @@ def remember(memfs: Memfs, *texts: str) -> None:
 
 
 def test_one_command_switches_search_by_meaning_on(root: Path, memfs: Memfs) -> None:
-    """``on`` writes one setting, embeds what is there and says so; ``status`` tells how far it is (D3)."""
+    """``on`` writes one setting, embeds what is there and says so; ``status`` says how far it is (D3)."""
     remember(memfs, "postgresql tip one", "postgresql tip two")
     assert "is off" in memfs("semantic").out
     before = (root / "memfs.toml").read_text()

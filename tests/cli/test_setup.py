@@ -34,14 +34,14 @@ def test_init_makes_a_repository_and_says_what_it_chose(bare: Memfs, tmp_path: P
 
 
 def test_init_says_when_git_knows_no_name(bare: Memfs, tmp_path: Path, own_world: Path) -> None:
-    """Without ``user.name`` commits are memfs's own, which init tells once; with it nothing is said."""
+    """Without ``user.name`` commits are memfs's own, which init says once; with it nothing is said."""
     assert "user.name" not in bare("init", str(tmp_path / "A")).err
     (own_world / ".gitconfig").write_text("")
     assert "commits are by memfs <memfs@localhost>\n  set user.name" in bare("init", str(tmp_path / "B")).err
 
 
 def test_init_json(bare: Memfs, tmp_path: Path) -> None:
-    """init --json tells the same to a program."""
+    """init --json gives the same to a program."""
     shown = bare("init", str(tmp_path / "W"), "--json").json
     assert shown["workspace"] == str(tmp_path / "W")
     assert shown["repository_made"] is True

@@ -94,7 +94,9 @@ def test_a_refused_document_is_named_by_its_line(memfs: Memfs) -> None:
         (("resume", "mine"), "", 1, "continuation token 'mine' is none that memfs gave out"),
     ],
 )
-def test_what_cannot_be_done_is_said(memfs: Memfs, words: tuple[str, ...], given: str, code: int, message: str) -> None:
+def test_what_cannot_be_done_is_reported(
+    memfs: Memfs, words: tuple[str, ...], given: str, code: int, message: str
+) -> None:
     """With the remedy and the usual exit codes; nothing of a text that is no JSON is stored."""
     ran = memfs("state", *words, stdin=given)
     assert (ran.code, message in ran.err) == (code, True), ran.err

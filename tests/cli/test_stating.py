@@ -41,8 +41,8 @@ def test_status_and_reindex_count_iterations_and_documents(root: Path, memfs: Me
     assert memfs("status", "--json").json["states"] == expected
 
 
-def test_iterations_that_are_all_archived_are_still_told(root: Path, memfs: Memfs) -> None:
-    """Where no iteration lies in the tree any more, status goes on telling of them (S15)."""
+def test_iterations_that_are_all_archived_are_still_counted(root: Path, memfs: Memfs) -> None:
+    """Where no iteration lies in the tree any more, status goes on counting them (S15)."""
     with ContextMemory(root) as memory:
         memory.start_iteration(1)
         memory.close_iteration(1)

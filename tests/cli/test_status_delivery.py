@@ -26,7 +26,7 @@ def test_p7_status_counts_what_waits_for_a_decision(memfs: Memfs, monkeypatch: p
     assert memfs("status", "--json").json["merges"]["conflicts"] is None
 
 
-def test_41_status_tells_names_that_need_trust_from_those_that_count(memfs: Memfs, root: Path) -> None:
+def test_41_status_separates_names_that_need_trust_from_those_that_count(memfs: Memfs, root: Path) -> None:
     """Of a list with a foreign name only that one is ignored, and the row says so (faults row 41)."""
     file = root / "memfs.toml"
     file.write_text(file.read_text() + '[memory]\ntriggered = ["episodic", "sprint:Source"]\n')

@@ -1,4 +1,4 @@
-"""``memfs status`` costs no more the more there is to tell."""
+"""``memfs status`` costs no more the more there is to report."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_reindex_says_what_a_full_disk_means_for_questions(memfs: Memfs) -> None
 
 
 @pytest.mark.usefixtures("full")
-def test_status_says_how_the_disks_stand(memfs: Memfs, secondary: Path) -> None:
+def test_status_reports_the_state_of_the_disks(memfs: Memfs, secondary: Path) -> None:
     """``status`` has a row for the disks, and the same facts as JSON (S17)."""
     memfs("remember", "the first thing", "--id", "first")
     assert "No space left" in memfs("status").out

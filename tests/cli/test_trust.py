@@ -33,7 +33,7 @@ def test_show_changes_nothing(memfs: Memfs, loose: Path) -> None:
     assert (shown["trusted"], shown["changed"], shown["enables"][0]["key"]) == (False, False, KEY)
 
 
-def test_without_a_terminal_trust_must_be_said(memfs: Memfs, loose: Path) -> None:
+def test_without_a_terminal_trust_must_be_given_by_option(memfs: Memfs, loose: Path) -> None:
     """A script cannot be talked into trust: it says --yes or nothing happens."""
     ran = memfs("admin", "trust")
     assert (ran.code, "--yes" in ran.err) == (1, True)

@@ -54,7 +54,7 @@ def test_the_classes_of_python_name_the_other_value(contested: Path) -> None:
     assert [one["undecided"] for one in given["relevant_memories"]] == [LEFT]
 
 
-def test_who_says_what_to_decide_but_not_how_is_told_how(contested: Path, memfs: Memfs) -> None:
+def test_deciding_without_saying_how_prints_how(contested: Path, memfs: Memfs) -> None:
     """Without --keep the error says how a field is decided (B3)."""
     assert contested
     result = memfs("team", "conflicts", "resolve", "deploy")

@@ -121,7 +121,7 @@ def test_what_is_shown_or_listed_is_on_record(poisoned: Path, memfs: Memfs) -> N
     assert [row["ids"] for row in rows] == [[listed["id"]], ["wiki"]]
 
 
-def test_served_tells_who_was_given_what(poisoned: Path, memfs: Memfs) -> None:
+def test_served_lists_who_was_given_what(poisoned: Path, memfs: Memfs) -> None:
     """The record by item, agent and session, newest first (B2)."""
     memfs("recall", "passwords")
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "chat-7", "cwd": str(poisoned)}

@@ -67,7 +67,7 @@ def test_status_lists_what_waits_below_its_count(memfs: Memfs) -> None:
 
 
 def test_check_codes(root: Path, item: Path, memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
-    """check ends with 0 when all is well, 1 when problems were found, 2 when it could not tell."""
+    """check ends with 0 when all is well, 1 when problems were found, 2 when it could not check."""
     assert memfs("check").out == "No problems found\n"
     assert memfs("check", "--json").json == {"problems": []}
     item.write_text("content: x\nttle: y\n")
@@ -96,7 +96,7 @@ def test_check_fix_repairs(root: Path, item: Path, memfs: Memfs) -> None:
 
 
 def test_status_counts_and_weighs(item: Path, memfs: Memfs) -> None:
-    """status tells numbers by type and layer, and bytes of content, repository and index."""
+    """status has numbers by type and layer, and bytes of content, repository and index."""
     memfs("remember", "z", "--type", "error_log")
     shown = memfs("status", "--json").json
     assert shown["items"] == 2
@@ -107,7 +107,7 @@ def test_status_counts_and_weighs(item: Path, memfs: Memfs) -> None:
     assert yaml.safe_load(memfs("status", "--storage").out)["types"] == shown["types"]
 
 
-def test_reindex_tells_how_many(item: Path, memfs: Memfs) -> None:
+def test_reindex_prints_how_many(item: Path, memfs: Memfs) -> None:
     """reindex builds the index again and names items and engine."""
     shown = memfs("admin", "reindex", "--json").json
     assert (shown["items"], shown["engine"]) == (1, "sqlite")
@@ -176,7 +176,7 @@ def test_gc_packs_and_loses_nothing(root: Path, item: Path, memfs: Memfs) -> Non
     git(root, "fsck", "--strict")
 
 
-def test_watch_tells_of_edits_until_interrupted(root: Path, item: Path) -> None:
+def test_watch_reports_edits_until_interrupted(root: Path, item: Path) -> None:
     """watch --json prints a line for each round of changes, and Ctrl-C ends it with 130 and no traceback."""
     environ = {**os.environ, "MEMFS_WATCH_DEBOUNCE_MS": "20", "PYTHONUNBUFFERED": "1"}
     arguments = [sys.executable, "-m", "memfs", "-C", str(root), "admin", "watch", "--json"]

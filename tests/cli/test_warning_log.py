@@ -10,7 +10,7 @@ from tests.cli.conftest import Memfs
 _DONE = ("agent", "episode", "record", "--file", "src/auth.py", "--agent", "coder", "--session", "s1")
 
 
-def test_p4_a_recorded_outcome_tells_what_it_was_warned_with(memfs: Memfs, root: Path) -> None:
+def test_p4_a_recorded_outcome_names_what_it_was_warned_with(memfs: Memfs, root: Path) -> None:
     """What 'warn' printed about these files in this session is in the episode, with what --warned names (P4)."""
     failed = memfs(*_DONE, "edited the token check", "--outcome", "failure", "--error", "KeyError 'sub'", "--json").json
     assert failed["warned"] == []
@@ -27,7 +27,7 @@ def test_p4_a_recorded_outcome_tells_what_it_was_warned_with(memfs: Memfs, root:
 
 
 def test_p4_erasing_an_item_takes_what_agents_were_warned_with(memfs: Memfs, root: Path) -> None:
-    """An id can tell what its item was about: the log goes (faults 5)."""
+    """An id can reveal what its item was about: the log goes (faults 5)."""
     failed = memfs(*_DONE, "edited the token check", "--outcome", "failure", "--error", "KeyError 'sub'", "--json").json
     memfs("agent", "warn", "--file", "src/auth.py", "change the login")
     [log] = root.rglob(LOG)

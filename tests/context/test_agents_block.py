@@ -339,7 +339,7 @@ def test_folders_and_missing_folders_are_named(block: AgentsBlock, file: Path) -
         assert error.value.hint
 
 
-def test_only_what_a_person_stands_behind_goes_in(workspace: Workspace, block: AgentsBlock, file: Path) -> None:
+def test_only_what_a_person_vouches_for_goes_in(workspace: Workspace, block: AgentsBlock, file: Path) -> None:
     """Agents' words, proposals and what expired stay out; looking names what was left out (P6)."""
     for name, fields in {
         "by-agent": {"trust": "agent"},

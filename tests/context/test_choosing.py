@@ -35,8 +35,8 @@ def texts(replies: Sequence[SourceReply]) -> list[list[str]]:
 WORDS = ("amber", "beacon", "cobalt", "dahlia", "ember", "falcon", "garnet", "harbor", "indigo", "juniper")
 
 
-def test_all_of_it_is_told_where_there_is_no_bound() -> None:
-    """Without a budget every source tells all it has, in its order (P1)."""
+def test_all_of_it_is_given_where_there_is_no_bound() -> None:
+    """Without a budget every source gives all it has, in its order (P1)."""
     chosen = choose([reply("a", *WORDS[:3]), reply("b", *WORDS[3:5])], nothing_known, Room(tokens=None))
 
     assert texts(chosen) == [list(WORDS[:3]), list(WORDS[3:5])]
@@ -111,7 +111,7 @@ def test_18_no_text_passes_for_another_entry(text: str) -> None:
     st.lists(st.lists(st.text(min_size=1, max_size=200), max_size=6), max_size=3),
     st.integers(1, 400),
 )
-def test_18_the_budget_holds_and_the_fence_stands(written: list[list[str]], tokens: int) -> None:
+def test_18_the_budget_and_the_fence_hold(written: list[list[str]], tokens: int) -> None:
     """Whatever is said, the text as it is handed over keeps to the budget, and each line in it is a quoted one."""
     sources = [reply(f"s{number}", *entries) for number, entries in enumerate(written)]
     chosen = choose(sources, nothing_known, Room(tokens=tokens, once=frame_cost(INTRODUCTION)))

@@ -36,7 +36,7 @@ def test_18_at_the_beginning_only_what_people_vouch_for_is_reported() -> None:
     assert [entry.trust for entry in said_by(answer(Delivery.AUTOMATIC)).selection.entries] == ["human", "reviewed"]
 
 
-def test_sources_that_are_asked_for_what_agents_did_tell_it() -> None:
+def test_sources_meant_for_what_agents_did_give_it() -> None:
     """The exceptions are those that a person named for just that, and what is given before a step (P3)."""
     assert len(said_by(answer(Delivery.AUTOMATIC, any_trust=True)).selection.entries) == 6
     assert len(said_by(answer(Delivery.TRIGGERED)).selection.entries) == 6

@@ -84,7 +84,7 @@ def test_other_words_are_not_known(text: str) -> None:
 
 
 def test_a_question_does_not_say_what_answers_it() -> None:
-    """P6: who asks with nearly all of a memory's words is given it; a statement that lacks a name of it says less."""
+    """P6: a question with nearly all of a memory's words gets it; a statement that lacks a name of it says less."""
     memory = "The billing service stores invoices in PostgreSQL"
     assert not KnownText("where does the billing service store invoices?").has(memory)
     assert not KnownText("Stop. Does the billing service store invoices?").has(memory)

@@ -168,7 +168,7 @@ def test_what_is_brought_back_is_counted_here_and_nowhere_else(team: Team, mount
 
 
 def test_an_item_is_found_by_name_and_beginning(team: Team, mounted: Opened) -> None:
-    """NAME:ID, and what a person hears when there is none."""
+    """NAME:ID, and the error when there is none."""
     team(POOL)
     mounts = mounted().sources.mounts
     assert mounts.find("team:po").id == "team:pool"

@@ -39,7 +39,7 @@ def lines(plugin: RecentSessionMemory, state: StateSnapshot = HERE) -> list[str]
     return str(plugin.select(state)).splitlines()
 
 
-def test_it_tells_what_is_left_what_failed_and_what_was_learned(opened: Open) -> None:
+def test_it_says_what_is_left_what_failed_and_what_was_learned(opened: Open) -> None:
     """P3: open tasks, failures that were not put right, learnings; each with its item."""
     workspace = opened()
     did(workspace, "Rename login", Outcome.FAILURE, "tests broke", ago=5)
@@ -93,7 +93,7 @@ def test_the_present_session_and_older_ones_are_not_the_last(opened: Open) -> No
     assert lines(source(workspace), StateSnapshot())[1:] == ["- from the present one"]
 
 
-def test_a_session_long_ago_is_not_told_of(opened: Open) -> None:
+def test_a_session_long_ago_is_not_mentioned(opened: Open) -> None:
     """P3: after ``max_age_days`` there is no last session."""
     workspace = opened()
     keep(workspace, "from the last one", "semantic")
@@ -101,7 +101,7 @@ def test_a_session_long_ago_is_not_told_of(opened: Open) -> None:
     assert lines(source(workspace, NOW + timedelta(days=15))) == []
 
 
-def test_a_session_that_never_ended_tells_what_it_was_busy_with(opened: Open) -> None:
+def test_a_session_that_never_ended_says_what_it_was_busy_with(opened: Open) -> None:
     """P3: a crash leaves working memory, which is all there is to go on."""
     workspace = opened()
     keep(workspace, "halfway through the parser", "working")

@@ -147,7 +147,7 @@ def test_a_method_that_is_not_async_is_understood() -> None:
 
 
 def test_all_that_hang_together_cost_the_limit_once(held: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sources are asked at once; what hangs costs the caller at most the limit, and the others are heard (P2)."""
+    """Sources are asked at once; what hangs costs the caller at most the limit, and the others answer (P2)."""
     hanging = [loaded(Source(f"slow{number}", lambda _: held.wait(30))) for number in range(4)]
     limits = without_patience(monkeypatch, *(one.name for one in hanging))
     answers = ask([*hanging, loaded(Source("quick"))], STATE, ForeignCode(LIMIT))

@@ -41,7 +41,7 @@ def test_what_an_agent_has_is_left_out_and_named() -> None:
 
 
 def test_a_warning_that_was_reported_counts_as_one(opened: Callable[..., Workspace]) -> None:
-    """P4: who was warned before is not warned again, and what becomes of the step counts as warned all the same."""
+    """P4: one that was warned is not warned again, and what becomes of the step counts as warned all the same."""
     workspace = opened()
     state = StateSnapshot.create(["src/auth.py"], "raise the timeout", session="s1")
     episode = Episode.create(state, Action("edit", "raised the timeout"), Outcome.FAILURE, "test_login failed")

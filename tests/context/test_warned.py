@@ -100,7 +100,7 @@ def test_the_log_holds_no_text_and_stays_short(tmp_path: Path) -> None:
     assert len(history.of(StateSnapshot(context="299"))) == 3
 
 
-def test_whatever_stands_in_the_log_does_no_harm(tmp_path: Path) -> None:
+def test_whatever_is_in_the_log_does_no_harm(tmp_path: Path) -> None:
     """Half lines, garbage, and lines of another form are passed over; what comes after them is read."""
     rubbish: Sequence[bytes] = [
         b"\x00\xff", b"{}", b"[1]", b'["x", "a", "b", []]', b"[1, 2, 3, 4]", b'[NaN, "a", "b", ["c"]]',

@@ -121,7 +121,7 @@ class IndexContract:
         assert (one.session, one.sequence, one.speaker, one.role, one.asks) == ("s 1", -3, "Ada", "user", True)
         assert (two.session, two.sequence, two.asks) == ("", None, False)
 
-    def test_what_stands_beside_is_given_by_place(self, index: Index, make: Callable[[], Index]) -> None:
+    def test_what_is_beside_is_given_by_place(self, index: Index, make: Callable[[], Index]) -> None:
         """Items at places of talks, twins included, those hidden, removed, moved or filtered out not."""
         for number in range(8):
             origin = Origin(session="a" if number < 6 else "b", sequence=min(number, 6) * 2)

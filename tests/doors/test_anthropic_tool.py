@@ -386,7 +386,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_what_the_model_was_told_is_stored_survives_a_kill(tmp_path: Path, forked_python: Path) -> None:
+def test_what_was_acknowledged_to_the_model_survives_a_kill(tmp_path: Path, forked_python: Path) -> None:
     """Faults: kill -9 right after the answer; the file is there, and in git after the next write."""
     open_workspace(tmp_path, create=True, watch=False).close()
     done = subprocess.run([str(forked_python), "-c", KILLED, str(tmp_path)], capture_output=True, text=True)

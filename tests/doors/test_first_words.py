@@ -74,7 +74,7 @@ def test_what_is_no_event_is_reported_by_status(tmp_path: Path) -> None:
     assert printed[1].startswith("memfs hook: ")
 
 
-def test_status_tells_what_waits(
+def test_status_reports_what_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """C6: a prompt becomes a memory with the agent's answer; until then status says that it is kept."""

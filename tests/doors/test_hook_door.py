@@ -22,7 +22,7 @@ EXACT_KEYS = {"hookEventName", "additionalContext"}
 
 
 class Program:
-    """An agent's program: hands events to the hook, and keeps what came back."""
+    """An agent's program: sends events to the hook, and keeps what came back."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -110,8 +110,8 @@ def test_only_people_are_answered(program: Program, source: str) -> None:
     assert program.send_prompt("which region do deploys go to?", source=source) == ""
 
 
-def test_a_session_is_told_a_thing_once(program: Program) -> None:
-    """C6: nothing is repeated in a session; another session, a subagent, or one that lost its context hears it."""
+def test_a_session_gets_a_memory_once(program: Program) -> None:
+    """C6: nothing is repeated in a session; another session, a subagent, or one that lost its context gets it."""
     prompt = "which region do deploys go to?"
     assert "Frankfurt" in program.send_prompt(prompt)
     assert program.send_prompt(prompt) == "" == program.send_prompt("do deploys go to another region?")
@@ -142,7 +142,7 @@ def test_a_beginning_that_came_too_late_is_reported_with_the_next_prompt(
     assert "Always use pnpm" not in program.send_prompt("which region do deploys go to?", session="s3")
 
 
-def test_a_memory_counts_as_told_only_with_its_answer(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_memory_counts_as_given_only_with_its_answer(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     """C6: whatever is noted about an answer, and fails or hangs, comes after it is printed."""
     printed: list[str] = []
     hook = Hook("", into="repository", settings=SETTINGS, say=printed.append, complain=program.remarks.append)
@@ -158,7 +158,7 @@ def test_a_memory_counts_as_told_only_with_its_answer(program: Program, monkeypa
     assert "no room for a note" in program.remarks[0]
 
 
-def test_a_session_is_not_told_its_own_words(program: Program, workspace: Workspace) -> None:
+def test_a_session_is_not_given_its_own_words(program: Program, workspace: Workspace) -> None:
     """C6: the prompt just kept as working memory does not come back as a memory; another session's may."""
     text = "the billing module crashes on leap days"
     workspace.store.put(MemoryItem(text, memory_type="working", id="own", origin=Origin(session="s1")))
@@ -167,7 +167,7 @@ def test_a_session_is_not_told_its_own_words(program: Program, workspace: Worksp
 
 
 def test_what_the_prompt_says_itself_is_left_out(program: Program) -> None:
-    """P6: a memory that repeats the prompt tells nothing."""
+    """P6: a memory that repeats the prompt adds nothing."""
     assert program.send_prompt("Deploys go to the Frankfurt region.") == ""
 
 
@@ -179,7 +179,7 @@ def test_settings_bound_or_end_what_comes_with_a_prompt(program: Program) -> Non
 
 
 def test_retired_and_expired_memories_are_not_reported(program: Program, workspace: Workspace) -> None:
-    """C6: what does not hold any more is found by the one who asks, and not brought up."""
+    """C6: what does not hold any more is found by asking, and not brought up."""
     workspace.store.put(
         MemoryItem("The cache server is called Wombat.", memory_type="knowledge", id="w", status="retired")
     )
@@ -201,7 +201,7 @@ def test_hostile_text_stays_within_quotes_and_budget(program: Program, workspace
 
 
 # -- at the start -------------------------------------------------------------------------------------------------
-def test_a_start_tells_wishes_intentions_and_how_to_ask(program: Program, workspace: Workspace) -> None:
+def test_a_start_gives_wishes_intentions_and_how_to_ask(program: Program, workspace: Workspace) -> None:
     """C6: preferences and pending intentions, and the command by which there is more, within 500 tokens."""
     workspace.sources.preferences.record("Always use spaces, never tabs.")
     workspace.store.put(
@@ -237,7 +237,7 @@ def test_nothing_remembered_costs_nothing(opened: Callable[..., Workspace]) -> N
 
 
 def test_a_session_that_goes_on_is_not_reported_twice(program: Program, workspace: Workspace) -> None:
-    """C6: hooks that are installed twice, and a resumed session, tell once; a compacted one has lost it."""
+    """C6: hooks that are installed twice, and a resumed session, give it once; a compacted one has lost it."""
     workspace.sources.preferences.record("Always use spaces, never tabs.")
     assert "never tabs" in program.context("SessionStart", source="startup")
     assert program.context("SessionStart", source="startup") == ""
@@ -345,7 +345,7 @@ def test_a_full_disk_costs_the_event_and_not_the_answer(
 
 
 def test_an_invalid_setting_is_reported_by_status_and_by_nobody_else(program: Program, workspace: Workspace) -> None:
-    """C6: a workspace that cannot be opened prints nothing; the event is kept, and the log tells a person."""
+    """C6: a workspace that cannot be opened prints nothing; the event is kept, and the log says so to a person."""
     from memfs.sessions import spool
     from memfs.sessions.spool import Spool
 
@@ -380,7 +380,7 @@ def test_an_agent_that_is_named_is_given_its_feedback(program: Program, workspac
     assert "look wider" not in program.context("SessionStart", session="other", source="startup")
 
 
-def test_a_remark_is_one_line_whatever_it_tells(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_remark_is_one_line_whatever_it_says(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """No name in an error ends the line in which a hook complains, or commands a terminal (row 17)."""
 
     def fails(*_: object, **__: object) -> None:

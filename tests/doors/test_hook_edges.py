@@ -63,7 +63,7 @@ def _put(workspace: Workspace, content: str, **fields: Any) -> MemoryItem:
 
 
 # -- at the start -------------------------------------------------------------------------------------------------
-def test_an_agent_that_is_named_is_told_its_feedback_at_the_start(workspace: Workspace, send_event: SendEvent) -> None:
+def test_an_agent_that_is_named_gets_its_feedback_at_the_start(workspace: Workspace, send_event: SendEvent) -> None:
     """S5: a session of an agent (``agent_type``) begins with its feedback, also where nothing else is remembered."""
     with memfs.ContextMemory(workspace=workspace) as states:
         states.store_meta_review({"iteration_number": 1, "critique": {"agent_feedback": {"Scout": ["read the logs"]}}})
@@ -75,7 +75,7 @@ def test_an_agent_that_is_named_is_told_its_feedback_at_the_start(workspace: Wor
     assert "read the logs" not in send_event("SessionStart", source="startup", agent_type="Other")
 
 
-def test_a_subagent_is_told_its_feedback_when_it_begins(workspace: Workspace, send_event: SendEvent) -> None:
+def test_a_subagent_gets_its_feedback_when_it_begins(workspace: Workspace, send_event: SendEvent) -> None:
     """D8, S5: ``SubagentStart`` gives an agent what the meta-review says to it, once, and records that; it gives no
     memories, nothing to an agent that the review does not name, and nothing where feedback is off.
     """
@@ -96,7 +96,7 @@ def test_a_subagent_is_told_its_feedback_when_it_begins(workspace: Workspace, se
     assert "read the logs" in send_event("SubagentStart", agent_type="Scout", agent_id="a3")
 
 
-def test_where_agents_may_not_ask_nobody_tells_them_how(workspace: Workspace, send_event: SendEvent) -> None:
+def test_where_agents_may_not_ask_nothing_says_how_to(workspace: Workspace, send_event: SendEvent) -> None:
     """P1: ``on_demand = false`` withdraws the way to ask everywhere."""
     workspace.sources.preferences.record("Always use spaces, never tabs.")
     reply = send_event("SessionStart", {"memory.on_demand": False}, source="startup")
@@ -104,7 +104,7 @@ def test_where_agents_may_not_ask_nobody_tells_them_how(workspace: Workspace, se
     assert "recall" not in reply
 
 
-def test_what_the_start_told_no_prompt_tells_again(workspace: Workspace, send_event: SendEvent) -> None:
+def test_what_the_start_gave_no_prompt_repeats(workspace: Workspace, send_event: SendEvent) -> None:
     """C6: a wish from the start of a session is known when a prompt asks for it."""
     workspace.sources.preferences.record("Always name zeppelin services after rivers.")
     prompt = "how are zeppelin services named, after rivers?"
@@ -114,7 +114,7 @@ def test_what_the_start_told_no_prompt_tells_again(workspace: Workspace, send_ev
 
 
 def test_less_automatic_memory_can_be_had(workspace: Workspace, send_event: SendEvent) -> None:
-    """P5: ``memory.automatic_tokens`` bounds what the start of a session tells unasked."""
+    """P5: ``memory.automatic_tokens`` bounds what the start of a session gives unasked."""
     for number in range(12):
         workspace.sources.preferences.record(f"Always call the planet of variable number {number} planet {number}.")
     few = send_event("SessionStart", {"memory.automatic_tokens": 220}, source="startup")
@@ -176,7 +176,7 @@ def test_one_hint_comes_before_a_step(workspace: Workspace, send_event: SendEven
 
 
 def test_a_step_that_is_about_to_be_taken_is_not_kept(workspace: Workspace, send_event: SendEvent) -> None:
-    """C6: PreToolUse is answered and leaves nothing behind: what came of the step tells it again."""
+    """C6: PreToolUse is answered and leaves nothing behind: its outcome reports it again."""
     send_event("PreToolUse", tool_name="Bash", tool_input={"command": "make"})
     assert Spool(workspace.repository.state).waiting() == 0
 
@@ -196,7 +196,7 @@ def test_what_waits_is_taken_in_before_it_is_lost(workspace: Workspace, send_eve
     assert len(workspace.store.select(Query(types=frozenset({"working"})))) == 2
 
 
-def test_what_is_refused_is_said_to_the_person_and_not_to_the_agent(
+def test_what_is_refused_is_reported_to_the_person_and_not_to_the_agent(
     workspace: Workspace, send_event: SendEvent, remarks: list[str]
 ) -> None:
     """C6: a secret in what was said is a remark on standard error and in the log."""

@@ -41,7 +41,7 @@ def test_a_sessions_name_leads_nowhere(tmp_path: Path, session: str) -> None:
     assert [path.relative_to(tmp_path).parts[:2] for path in tmp_path.rglob("*.txt")] == [("state", FOLDER)]
 
 
-def test_two_hooks_at_once_tell_a_thing_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_hooks_at_once_give_a_thing_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """C6: of two that answer the same event each name goes to one; each opens the file for itself, as processes do."""
     monkeypatch.setattr("memfs.sessions.respond._WAIT_SECONDS", 60.0)  # else who waits too long tells it twice
     barrier = threading.Barrier(2)

@@ -51,7 +51,7 @@ def workspace(opened: Callable[..., Workspace]) -> Workspace:
 
 
 def event(workspace: Workspace, name: str, **fields: Any) -> dict[str, Any]:
-    """What Claude Code tells of an event."""
+    """What Claude Code sends with an event."""
     return {"hook_event_name": name, "session_id": "s1", "cwd": str(workspace.root), **fields}
 
 

@@ -114,7 +114,7 @@ def test_what_becomes_of_a_session(root: Path) -> None:
         assert helped.data["warned"]  # Tuesday's success came after a warning, and is known to
 
 
-def test_a_compacted_session_is_told_again_what_it_lost(root: Path) -> None:
+def test_a_compacted_session_gets_again_what_it_lost(root: Path) -> None:
     """C6: after a compaction the automatic memory comes once more, with what the session itself taught until then."""
     start, compacted = contexts(replay("monday", root), "SessionStart")
     assert start == ""
@@ -123,7 +123,7 @@ def test_a_compacted_session_is_told_again_what_it_lost(root: Path) -> None:
 
 @pytest.mark.usefixtures("private_memory")
 def test_the_same_stream_twice_is_remembered_once(root: Path) -> None:
-    """C6: hooks that are installed twice tell each event twice; nothing is stored twice for that."""
+    """C6: hooks that are installed twice report each event twice; nothing is stored twice for that."""
     for event in stream("monday", root):
         for _ in range(2):
             printed: list[str] = []

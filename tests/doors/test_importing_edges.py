@@ -34,7 +34,7 @@ def remembered(path: Path) -> SourceContent:
         ("description: What it is\n", "knowledge", "What it is"),
     ],
 )
-def test_a_memorys_type_and_title_stand_where_each_version_put_them(
+def test_a_memorys_type_and_title_are_where_each_version_put_them(
     front: str, kind: str, title: str, tmp_path: Path
 ) -> None:
     """B5: the type is at the top or below ``metadata``; the description is what a memory is about."""

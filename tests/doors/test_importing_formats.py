@@ -102,7 +102,7 @@ def test_the_memory_of_this_project_is_found(tmp_path: Path, monkeypatch: pytest
 
 
 # -- recognising --------------------------------------------------------------------------------------------------
-def test_formats_are_told_apart(memory: Path, tmp_path: Path) -> None:
+def test_formats_are_distinguished(memory: Path, tmp_path: Path) -> None:
     """A file or folder says what wrote it; a page that nothing else wrote is a Markdown note (B5, D2)."""
     assert detect(memory) == "claude-code"
     assert detect(write(tmp_path / "a/AGENTS.md", "x")) == detect(tmp_path / "a") == "markdown"

@@ -83,6 +83,6 @@ def test_no_page_takes_long_to_read(text: str, tmp_path: Path) -> None:
         ("#\t A", "A"),
     ],
 )
-def test_a_heading_is_what_stands_between_its_marks(written: str, title: str) -> None:
+def test_a_heading_is_what_is_between_its_marks(written: str, title: str) -> None:
     """The marks that may close a heading are none of its words (B5)."""
     assert first_heading(f"{written}\n\nSaid below it.\n")[0] == title

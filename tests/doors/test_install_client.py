@@ -108,7 +108,7 @@ def claude(folder: Path, home: Path, address: str, *words: str) -> str:
 
 
 @pytest.mark.parametrize("way", [*InstallScope, "plugin"])
-def test_what_one_session_said_the_next_one_is_told(
+def test_what_one_session_said_the_next_one_gets(
     project: Path, own_world: Path, requests: tuple[str, list[dict[str, Any]]], way: str
 ) -> None:
     """C6: in its own program, from settings of each scope and as a plugin: kept, reminded of, and warned of."""

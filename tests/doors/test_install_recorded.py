@@ -36,7 +36,7 @@ def handled_events(root: Path) -> Iterator[dict[str, Any]]:
 
 @pytest.fixture
 def replayed(tmp_path: Path) -> tuple[Path, list[tuple[str, str, str]]]:
-    """A workspace that heard all of it; and session, event and answer of each."""
+    """A workspace after all of it; and session, event and answer of each."""
     with open_workspace(tmp_path / "P", create=True, watch=False, settings=SETTINGS) as workspace:
         root = workspace.root
     answers = []

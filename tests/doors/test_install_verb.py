@@ -80,7 +80,7 @@ def test_a_dry_run_prints_a_diff(call: Call, settings: Path) -> None:
 
 
 def test_json_for_programs(call: Call, settings: Path) -> None:
-    """C6: --json tells the file, what became of it, and with --dry-run the diff."""
+    """C6: --json names the file, what became of it, and with --dry-run the diff."""
     report: dict[str, Any] = json.loads(call("agent", "install", "claude-code", "--dry-run", "--json")[1])
     assert (report["program"], report["dry_run"]) == ("claude-code", True)
     assert report["done"] == "changed"

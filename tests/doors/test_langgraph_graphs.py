@@ -223,7 +223,7 @@ def run_killed(python: Path, tmp_path: Path, die_in: str) -> subprocess.Complete
 
 
 def test_a_killed_graph_resumes_where_it_was(tmp_path: Path, git: Callable[..., str], forked_python: Path) -> None:
-    """B5: kill -9 within a node, twice; no finished node runs again, none is left out, and git tells the story."""
+    """B5: kill -9 within a node, twice; no finished node runs again, none is left out, and git has the story."""
     for node in ("two", "four"):
         killed = run_killed(forked_python, tmp_path, node)
         assert killed.returncode == -signal.SIGKILL, killed.stderr

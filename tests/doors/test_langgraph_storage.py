@@ -411,7 +411,7 @@ def test_a_planted_checkpoint_runs_no_code(saver: MemfsSaver, tmp_path: Path, ow
     assert not (own_world / ".config" / "memfs" / "langgraph-types.txt").exists()
 
 
-def test_metadata_that_is_none_is_told(saver: MemfsSaver) -> None:
+def test_metadata_that_is_none_is_an_error(saver: MemfsSaver) -> None:
     """Somebody wrote a number where a mapping belongs: an error with path and field, in every call (B5)."""
     config = put(saver, CONFIG, x=1)
     path = file_of(saver, config)

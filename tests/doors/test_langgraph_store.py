@@ -174,7 +174,7 @@ def value(store: MemfsStore, key: str, namespace: tuple[str, ...] = ("a",)) -> A
     return None if found is None else found.value
 
 
-def test_times_tell_when_it_was_made_and_changed(store: MemfsStore) -> None:
+def test_times_say_when_it_was_made_and_changed(store: MemfsStore) -> None:
     """B5: ``created_at`` stays when a value is replaced, ``updated_at`` does not; both have a time zone."""
     store.put(("a",), "k", {"n": 1})
     first = store.get(("a",), "k")

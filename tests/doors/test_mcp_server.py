@@ -168,7 +168,7 @@ def _all() -> Any:
     return Query()
 
 
-def test_a_workspace_that_is_gone_is_not_told_of(opened: Opened, tmp_path: Path) -> None:
+def test_a_workspace_that_is_gone_is_not_announced(opened: Opened, tmp_path: Path) -> None:
     """What its folder held is neither shown nor written to while it is gone, and served when it is back (B5)."""
     workspace = opened()
     workspace.store.put(MemoryItem("The staging host is called orion."))
@@ -301,7 +301,7 @@ def test_arguments_are_taken_where_they_can_only_mean_one_thing() -> None:
     assert "did you mean 'title'?" in str(refused.value)
 
 
-def test_errors_tell_nothing_of_the_machine() -> None:
+def test_errors_reveal_nothing_of_the_machine() -> None:
     """Folders outside the workspace are left out of what a client gets, addresses are not (B5)."""
     message = error_text(
         StorageIO("/home/ada/.cache/memfs/x.db: full", path="/srv/work/a.yaml", hint="see ~/x/y"), "/srv/work"
@@ -469,7 +469,7 @@ def test_a_server_that_only_reads_changes_no_file(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_an_agent_is_told_its_feedback(opened: Opened, read_only: bool) -> None:
+def test_an_agent_gets_its_feedback(opened: Opened, read_only: bool) -> None:
     """What the last meta-review says to the agent is given and recorded as given; a server that only reads leaves both
     (B5, S5)."""
     workspace = opened()

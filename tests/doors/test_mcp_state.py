@@ -98,7 +98,7 @@ def test_the_state_is_asked_for_in_part_and_by_number(opened: Opened) -> None:
     using(workspace, asked, **WITH_STATE)
 
 
-def test_an_agent_is_told_its_feedback(opened: Opened) -> None:
+def test_an_agent_gets_its_feedback(opened: Opened) -> None:
     """D8, S5: a review that one agent stores is what another is given; a server that only reads records nothing."""
     workspace = opened()
 

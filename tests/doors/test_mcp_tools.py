@@ -134,7 +134,7 @@ def test_what_one_client_stores_another_finds(opened: Opened) -> None:
     using(workspace, work)
 
 
-def test_what_is_known_already_is_merged_and_said(opened: Opened) -> None:
+def test_what_is_known_already_is_merged_and_reported(opened: Opened) -> None:
     """The same thing stored twice is one memory, and the answer says so; what is nearly the same is named (B5)."""
     workspace = opened()
 
@@ -492,7 +492,7 @@ def test_agents_that_may_not_ask_are_not_answered(opened: Opened) -> None:
     using(workspace, work)
 
 
-def test_status_tells_how_the_memory_stands(opened: Opened) -> None:
+def test_status_reports_the_state_of_the_memory(opened: Opened) -> None:
     """Counts, what waits, who asks and what is wrong, without the folders of this machine (B5)."""
     workspace = opened()
     workspace.store.put(MemoryItem("The port is 8080", id="port"))

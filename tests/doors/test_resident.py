@@ -431,7 +431,7 @@ def forced(forked: Path, root: Path) -> Iterator[Callable[[str], int]]:
         one.wait()
 
 
-def test_what_ends_a_child_is_told_by_status(ask: Asked, root: Path, forced: Callable[[str], int]) -> None:
+def test_what_ends_a_child_is_reported_by_status(ask: Asked, root: Path, forced: Callable[[str], int]) -> None:
     """Whatever it is, and wherever it was raised: nobody else would hear of it."""
     forced("upkeep.maintain = lambda *_: 1 / 0")
     assert until(lambda: b"ZeroDivisionError" in (done := ask("status", alone=True)).stdout + done.stderr)
@@ -455,7 +455,7 @@ def test_who_stops_a_resident_that_indexes_does_not_wait_for_the_index(
 def test_no_child_waits_for_a_command_where_it_could_not_be_used(
     ask: Asked, root: Path, tmp_path: Path, forced: Callable[[str], int]
 ) -> None:
-    """Where the system does not tell of changes, each command finds that files may have changed."""
+    """Where the system does not report changes, each command finds that files may have changed."""
     rehearsed = tmp_path / "rehearsed"
     forced(
         f"server.rehearse = lambda _: Path({str(rehearsed)!r}).touch();"
@@ -497,7 +497,7 @@ def _in_child(code: Callable[[], int]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def test_a_child_looks_at_what_its_parent_heard_and_has_not_looked_at(root: Path) -> None:
+def test_a_child_looks_at_events_that_its_parent_has_not_looked_at(root: Path) -> None:
     """Whatever kept the parent from it: a child must not answer from what was there before."""
     watcher, item = server._ForkWatcher(root), root / "ContextMemory" / "heard.yaml"
     assert _in_child(lambda: watcher.drain() != []) == 0
@@ -535,7 +535,7 @@ def test_what_a_resident_imports_ahead_exists() -> None:
     assert [name for name in named if find_spec(f"memfs.{name}") is None] == []
 
 
-def test_what_a_session_told_is_left_until_all_of_it_was_taken(
+def test_the_events_of_a_session_are_left_until_all_were_taken(
     opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A drain that takes something goes on; one that can take nothing says that it is left."""
@@ -609,7 +609,7 @@ def _killed(spoilt: Path) -> int:
     return len(Path(f"{spoilt}.killed").read_text())
 
 
-def test_a_write_that_was_only_announced_is_not_said_to_be_stored(forked: Path, root: Path, fatal: Path) -> None:
+def test_a_write_that_was_only_announced_is_not_reported_as_stored(forked: Path, root: Path, fatal: Path) -> None:
     """A child that was killed while it wrote leaves it to be looked at, with exit code 2; nothing is written twice."""
     asked = [str(forked), "-c", _ASKED, "update", "staging", "--title", "New title", "--json"]
     done = subprocess.run(asked, cwd=root, stdin=subprocess.DEVNULL, capture_output=True, check=False)
@@ -623,7 +623,7 @@ def test_a_write_that_was_only_announced_is_not_said_to_be_stored(forked: Path, 
 @pytest.mark.parametrize(
     ("words", "expected"), [((), "Remembered a, b\n"), (("--json",), '{"ids": ["a", "b"], "stored": true}\n')]
 )
-def test_a_write_that_was_durable_is_said_to_be_stored(
+def test_a_write_that_was_durable_is_reported_as_stored(
     words: tuple[str, ...], expected: str, printed: bool, capsys: Any
 ) -> None:
     """Whatever ended the child afterwards; what it printed is not printed again."""
@@ -698,7 +698,7 @@ def test_a_hook_is_answered_by_a_resident(forked: Path, ask: Asked, root: Path, 
         assert (b"Sundays" in served.stdout, served.stderr) == ("UserPromptSubmit" in words, alone.stderr), words
 
 
-def test_what_a_session_told_is_remembered_while_a_resident_is_up(ask: Asked, root: Path, resident: int) -> None:
+def test_what_a_session_reported_is_remembered_while_a_resident_is_up(ask: Asked, root: Path, resident: int) -> None:
     """The event is kept at once, and its memory made by the resident, in private memory as by the hook itself."""
     payload = {"cwd": str(root), "session_id": "s1", "prompt": "No, always write breaking dates like 2026-03-01"}
     for event in ("UserPromptSubmit", "Stop"):
@@ -860,7 +860,7 @@ def test_a_hook_begins_a_resident_for_those_that_follow(
 def test_a_text_is_durable_at_once_and_committed_within_the_window(
     ask: Asked, root: Path, resident: int, git: Callable[..., str]
 ) -> None:
-    """By the resident, or before a command that tells of commits; with JSON, which names the commit, at once."""
+    """By the resident, or before a command that reports commits; with JSON, which names the commit, at once."""
     (root / "memfs.toml").write_text("[history]\ncommit = 'interval'\n")
     assert ask("remember", "zebras graze", "--id", "zebra").returncode == 0
     assert b"zebras" in ask("log").stdout

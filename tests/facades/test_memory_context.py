@@ -227,7 +227,7 @@ def test_the_weakest_make_room(tmp_path: Path, opened: Open) -> None:
         assert memory.prune(dry_run=True).items == ()
 
 
-def test_recall_tells_a_pattern_before_the_many_that_follow_it(memory: MemoryContext) -> None:
+def test_recall_gives_a_pattern_before_the_many_that_follow_it(memory: MemoryContext) -> None:
     """After 24 observations of one kind the pattern is among the first three, within the limit, once (M1, M2)."""
     for number in range(24):
         memory.add_memory({"content": f"create role{number} login", "context": {"project": "app"}})

@@ -147,7 +147,7 @@ def test_18_injected_memory_cannot_end_its_quotation(layer: MemoryLayer) -> None
     assert not re.search("[\r\u2028\u200b]", "".join(lines))
 
 
-def test_p6_what_the_prompt_says_is_not_said_again(layer: MemoryLayer) -> None:
+def test_p6_what_the_prompt_says_is_not_repeated(layer: MemoryLayer) -> None:
     """What is in the prompt, CLAUDE.md or AGENTS.md is left out (P6)."""
     remembers(layer, "Use tabs for indentation")
     remembers(layer, "Squash every merge before it lands")
@@ -190,7 +190,7 @@ def test_s5_an_agent_that_is_named_is_given_its_feedback(layer: MemoryLayer) -> 
 
 # -- triggered ----------------------------------------------------------------------------------------------------
 def test_p4_what_an_agent_was_warned_with_is_kept_with_the_episode(layer: MemoryLayer) -> None:
-    """An episode tells which items its agent was warned with; one that was not warned tells none (P4)."""
+    """An episode names the items its agent was warned with; one that was not warned names none (P4)."""
 
     async def loop() -> tuple[Episode, Episode, Episode]:
         first = await layer.record_outcome(AUTH, EDIT, "failure", BROKE)
@@ -350,7 +350,7 @@ def test_p5_what_is_wrong_is_refused_and_changes_nothing(layer: MemoryLayer, con
     assert "Use tabs" in asyncio.run(layer.get_automatic())
 
 
-def test_p2_a_source_of_others_is_told_apart(layer: MemoryLayer) -> None:
+def test_p2_a_source_of_others_is_marked(layer: MemoryLayer) -> None:
     """What a source of others says is quoted, and marked as nobody's word but its own (P2)."""
     source = TextSource("Open points:\n- fix the login\n- write the notes")
     layer.add_plugin(source, {"board": 7})

@@ -394,7 +394,7 @@ def test_28_files_of_memfss_own(root: Path, own_world: Path, scale: Scale, figur
 
 # -- a real disk --------------------------------------------------------------------------------------------------
 def test_28_rot_on_a_real_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, git: Git) -> None:
-    """A bit turned over on the disk itself while it is not mounted: no time changes, and memfs tells and repairs it."""
+    """A bit turned over on the disk itself while it is not mounted: no time changes, memfs reports and repairs it."""
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with disk(tmp_path) as place:

@@ -208,7 +208,7 @@ def test_27_writes_of_another_branch_come_home_into_its_history(world: World, gi
     assert "on main" in git(world.root, "grep", "on main", "main")
 
 
-def test_27_a_persons_change_meanwhile_stands(world: World) -> None:
+def test_27_a_persons_change_meanwhile_is_kept(world: World) -> None:
     """A file that a person changed while ours waited elsewhere stays theirs, at once and after; ours is recoverable
     (S17)."""
     workspace = world.open()

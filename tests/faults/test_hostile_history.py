@@ -217,7 +217,7 @@ def test_1_trees_deeper_than_any_stack_end(root: Path, work: Work) -> None:
     work()
 
 
-def test_2_a_few_trees_that_stand_for_countless_files_are_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_2_a_few_trees_that_expand_to_countless_files_are_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty trees that name each other thirty times are not walked to their end (faults rows 2 and 41)."""
     monkeypatch.setattr("memfs.git.objects._MOST_NAMES", 20_000)
     blob = write(root, b"blob", b"content: many\n")

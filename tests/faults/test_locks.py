@@ -98,7 +98,7 @@ def can_be_had(path: Path, timeout: float = 0.3) -> bool:
 
 
 def test_47_the_lock_of_a_killed_holder_is_taken_over_at_once(tmp_path: Path, figures: Figures) -> None:
-    """Who waits for a holder that is killed has the lock within a tenth of a second or so (faults row 47)."""
+    """A process waiting for a holder that is killed has the lock within a tenth of a second or so (faults row 47)."""
     taken: list[float] = []
     for _ in range(5):
         with holder(tmp_path / "lock") as (process, _):
@@ -121,7 +121,7 @@ def test_47_the_lock_of_a_killed_holder_is_taken_over_at_once(tmp_path: Path, fi
 
 
 def test_47_a_stopped_holder_is_named_and_keeps_its_lock(tmp_path: Path) -> None:
-    """SIGSTOP: the error of who waits names who holds it, where, since when, and that it is stopped (faults row 47)."""
+    """SIGSTOP: the error of a waiter names who holds it, where, since when, and that it is stopped (faults row 47)."""
     path = tmp_path / "lock"
     with holder(path) as (process, _):
         process.send_signal(signal.SIGSTOP)
@@ -166,7 +166,7 @@ def test_47_a_child_forked_while_its_parent_waits_keeps_nobody_out(tmp_path: Pat
 
 
 def test_47_a_lock_that_outlives_its_killed_holder_is_not_held(tmp_path: Path) -> None:
-    """A program that was just being started has it a moment longer; even who does not wait gets it (faults row 47)."""
+    """A program being started keeps it a moment longer; a caller that does not wait still gets it (faults row 47)."""
     path = tmp_path / "lock"
     with holder(path, "start") as (process, _):
         assert not can_be_had(path, 0)

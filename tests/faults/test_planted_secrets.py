@@ -33,7 +33,7 @@ Door = Callable[[Workspace, str], object]
 
 
 def traces(secret: str, *places: Path) -> list[str]:
-    """Every file, and every object of git, that holds the secret's most telling line, or its stem as an index does."""
+    """Every file, and every object of git, that holds the secret's longest line, or its stem as an index does."""
     return traces_of([secret], *places)
 
 
@@ -237,7 +237,7 @@ def filled(text: str, secret: str) -> str:
 
 
 @pytest.mark.parametrize("path", BY_HAND)
-def test_19_an_edit_by_hand_with_a_secret_is_left_alone_and_told(
+def test_19_an_edit_by_hand_with_a_secret_is_left_alone_and_reported(
     path: str, workspace: Workspace, own_world: Path, tmp_path: Path
 ) -> None:
     """It is neither journalled, committed nor indexed; ``check`` names the rule; once clean, it is adopted."""

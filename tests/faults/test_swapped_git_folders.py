@@ -52,7 +52,7 @@ def test_41_nothing_is_written_where_a_link_leads(opened: Opened, tmp_path: Path
     assert workspace.store.flush().reason == ""
 
 
-def test_41_whoever_only_looks_writes_nothing_there_either(opened: Opened, tmp_path: Path) -> None:
+def test_41_only_looking_writes_nothing_there_either(opened: Opened, tmp_path: Path) -> None:
     """A watch that begins after the trade leaves no note where the link leads."""
     workspace = opened()
     elsewhere = tmp_path / "elsewhere"

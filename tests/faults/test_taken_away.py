@@ -61,7 +61,7 @@ def test_44_a_workspace_that_is_away_refuses_writes_and_takes_them_once_it_is_ba
     assert stored(root) == {"one", "two"}
 
 
-def test_44_a_repository_that_was_removed_is_said_and_not_made_again(opened: Opened) -> None:
+def test_44_a_repository_that_was_removed_is_reported_and_not_made_again(opened: Opened) -> None:
     """Without ``.git`` a write is refused with a typed error, and no half of a repository appears."""
     workspace = with_one(opened)
     shutil.rmtree(workspace.root / ".git")

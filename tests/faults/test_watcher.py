@@ -257,8 +257,8 @@ def test_44_when_every_thread_of_the_library_is_killed_search_stays_correct(open
     assert (report["found"], report["followed"]) == (["last"], True)
 
 
-def test_44_where_others_change_files_unseen_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where other machines change files events tell only half: degraded, and scanned (faults row 44)."""
+def test_44_where_others_change_files_unseen_that_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where other machines change files, events are incomplete: degraded, and scanned (faults row 44)."""
     monkeypatch.setattr(watch, "file_system", lambda path: "nfs4")
     with open_workspace(tmp_path / "w", create=True, watch=True, settings=SETTINGS) as workspace:
         assert "this file system (nfs4) does not report" in workspace.store.watching
@@ -269,7 +269,7 @@ def test_44_where_others_change_files_unseen_that_is_said(tmp_path: Path, monkey
         assert until(lambda: len(indexed(workspace)) == 2)
 
 
-def test_44_status_tells_how_resident_processes_watch(
+def test_44_status_reports_how_resident_processes_watch(
     resident: Workspace, forked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``memfs status`` reads what other processes say: on, degraded with the reason, off when they ended."""
@@ -348,7 +348,7 @@ view.flush()
 
 
 def by_mmap(path: Path) -> None:
-    """Through a mapping whose file was closed long before: no event tells of it."""
+    """Through a mapping whose file was closed long before: no event reports it."""
     process = subprocess.Popen(
         [sys.executable, "-c", MAP, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

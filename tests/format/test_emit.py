@@ -60,7 +60,7 @@ def test_a_long_line_is_never_folded() -> None:
     assert f"a: {text}\n" == yaml_text.document({"a": text})
 
 
-def test_collections_are_blocks_and_lists_stand_below_their_key() -> None:
+def test_collections_are_blocks_and_lists_are_below_their_key() -> None:
     """The layout is the one of the format page."""
     value = {
         "tags": ["a", "b"],

@@ -56,7 +56,7 @@ def test_k4_what_each_side_changed_is_in_the_result() -> None:
     )
 
 
-def test_k4_what_nobody_can_join_stands_in_the_item_as_a_conflict() -> None:
+def test_k4_what_cannot_be_joined_is_in_the_item_as_a_conflict() -> None:
     """The later version's value stands; the other one is kept beside it, with who wrote it and when they met."""
     base = "title: a\ncontent: |\n  x\n  y\n  z\nupdated: '2026-03-01'\n"
     ours = base.replace("title: a", "title: ours").replace("  y\n", "  Y\n").replace("03-01", "03-02")
@@ -162,7 +162,7 @@ def test_k4_an_edit_wins_over_a_removal_and_says_so() -> None:
     assert len(full.data) <= 1024 * 1024
 
 
-def test_k4_a_preferred_side_stands_in_all_that_clashes() -> None:
+def test_k4_a_preferred_side_wins_in_all_that_clashes() -> None:
     """For undoing: ours wins whatever the times say, and its removals stand, too (B3)."""
     base = "title: a\nstatus: open\nupdated: 2026-03-01\nimportance: 3\n"
     ours = "title: ours\nupdated: 2026-03-01\nimportance: 3\n"
@@ -217,7 +217,7 @@ def test_k4_what_is_too_much_together_leaves_the_later_versions_value() -> None:
     assert CODEC.errors(text(joined).encode(), ITEM) == []
 
 
-def test_k4_a_count_that_would_fall_below_zero_gives_way() -> None:
+def test_k4_a_count_that_would_fall_below_zero_is_a_conflict() -> None:
     """Both took back two of three."""
     base = "title: r\ndata:\n  action: do\n  support: 3\n"
     ours, theirs = (base.replace("support: 3", "support: 1") + end for end in ("", "status: x\n"))
@@ -228,7 +228,7 @@ def test_k4_a_count_that_would_fall_below_zero_gives_way() -> None:
     assert [one.field for one in joined.conflicts] == ["data"]
 
 
-def test_k4_long_values_that_give_way_stay_in_history() -> None:
+def test_k4_long_values_that_lose_stay_in_history() -> None:
     """A record names the digest of the version that has them, and the file stays within its limit."""
     ours, theirs = (f"title: a\ncontent: {letter * 700_000}\n" for letter in "yz")
 
@@ -242,7 +242,7 @@ def test_k4_long_values_that_give_way_stay_in_history() -> None:
 
 @pytest.mark.parametrize(("room", "record"), [(800, "lost_sha256"), (20, None)])
 def test_k4_a_full_item_is_joined_with_a_shorter_record_or_none(room: int, record: str | None) -> None:
-    """The limit of a file holds with the records, too; the caller hears of every conflict."""
+    """The limit of a file holds with the records, too; the caller gets every conflict."""
     size = 1024 * 1024 - len("title: o\ncontent: \nmetadata: {a: 1}\n") - room
     base, ours, theirs = (f"title: {letter}\ncontent: {'x' * size}\nmetadata: {{a: 1}}\n" for letter in "bot")
     ours, theirs = ours.replace(": 1}", f": {'o' * 300}}}"), theirs.replace(": 1}", f": {'t' * 300}}}")

@@ -98,7 +98,7 @@ def test_k4_deciding_brings_no_time_into_an_item_that_has_none() -> None:
     assert (taken.title, taken.timestamp, taken.conflicts) == ("b", None, ())
 
 
-def test_k4_what_stands_in_history_alone_cannot_be_taken_from_the_record() -> None:
+def test_k4_what_is_in_history_alone_cannot_be_taken_from_the_record() -> None:
     """A long value, and the whole of an item."""
     for clash in (
         FieldConflict(field="title", kept="a", lost="b" * 5_000),
@@ -121,7 +121,7 @@ def test_k4_what_stands_in_history_alone_cannot_be_taken_from_the_record() -> No
     ],
 )
 def test_k4_of_a_text_the_lines_that_differ_are_kept(kept: str, lost: str, passages: tuple[str, str]) -> None:
-    """With as many around them as tell where they belong."""
+    """With as many around them as show where they belong."""
     entry = record(FieldConflict(field="content", kept=kept, lost=lost), DIGEST)
 
     assert (entry["kept"], entry["lost"], entry["part"]) == (*passages, True)
@@ -140,7 +140,7 @@ def test_k4_taking_gives_the_text_that_gave_way(kept: str, lost: str) -> None:
     assert settled(item, item.conflicts[0], take=True).content == lost
 
 
-def test_k4_records_are_bounded_and_stand_once() -> None:
+def test_k4_records_are_bounded_and_kept_once() -> None:
     """The newest 63 stay; what the rest said, history knows."""
     entries = [{"field": f"f{number}"} for number in range(70)]
 

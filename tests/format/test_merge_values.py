@@ -174,8 +174,8 @@ def test_what_no_rule_joins_keeps_the_last_writers_value_and_says_so(
     assert (joined.values, joined.conflicts) == (merged, (clash,))
 
 
-def test_a_change_wins_over_a_removal_unless_removals_stand() -> None:
-    """Also of lines: a removal of what the other changed loses, except where ours is to stand whatever it did."""
+def test_a_change_wins_over_a_removal_unless_removals_are_kept() -> None:
+    """Also of lines: a removal of what the other changed loses, except where ours wins whatever it did."""
     base, ours, theirs = {"title": "a", "story": "a\nb\nc"}, {"story": "a\nc"}, {"title": "b", "story": "a\nB\nc"}
 
     yielded = merge(base, ours, theirs, SCHEMA)

@@ -147,7 +147,7 @@ def test_row_16_no_amount_of_data_takes_for_ever(
     assert time.process_time() - started < 10
 
 
-def test_row_16_unique_items_tells_values_apart_as_json_schema_does() -> None:
+def test_row_16_unique_items_compares_values_as_json_schema_does() -> None:
     """1 and 1.0 are one value, 1 and true are two, keys have no order."""
     body = {"properties": {"a": {"uniqueItems": True}}}
 

@@ -91,7 +91,7 @@ def test_every_planted_secret_is_found(number: int) -> None:
 
 
 @pytest.mark.parametrize("before", ["GET /callback?id_token=", "session=", "x: ", '{"a":"', "(", "a=b&c="])
-def test_a_secret_is_found_wherever_a_value_stands(before: str) -> None:
+def test_a_secret_is_found_wherever_a_value_is(before: str) -> None:
     """Errors quote URLs, cookies and settings (faults row 19)."""
     rows = secret_samples.row_19().items()
     assert [rule for rule, secret in rows if not rules(f"{before}{secret}")] == []
@@ -128,7 +128,7 @@ def test_the_error_names_rule_and_line_and_never_the_value(number: int) -> None:
     ],
 )
 @pytest.mark.parametrize("value", ["correct7horse7battery", "S3cr3t!Pa55w0rd"])
-def test_a_password_told_in_prose_is_found_in_every_language(before: str, value: str) -> None:
+def test_a_password_in_prose_is_found_in_every_language(before: str, value: str) -> None:
     """What a person would say aloud is refused, too, where the value looks like a password (B6)."""
     assert rules(f"As agreed:\n{before}{value}") == ["assigned-secret"]
 
@@ -183,7 +183,7 @@ def test_every_field_of_an_item_is_looked_at(field: str, item: MemoryItem) -> No
 
 
 def test_two_fields_do_not_make_a_secret_together() -> None:
-    """A content that ends in a telling word says nothing of the title after it."""
+    """A content that ends in such a word says nothing of the title after it."""
     secrets.refuse_item(MemoryItem("Enter your password:", title="abc12345 is the build"))
 
 

@@ -32,7 +32,7 @@ def test_what_is_added_is_taken_out_again_to_the_byte(text: str) -> None:
     assert with_value(changed, "semantic", "model", None) == text
 
 
-def test_a_value_is_replaced_where_it_stands() -> None:
+def test_a_value_is_replaced_in_place() -> None:
     """The comment beside it stays, in whichever quotes the value was (D3)."""
     for text in ('[semantic]\nmodel = "x"  # why\n', "[semantic]\n model='x'\t# why\n", 'semantic.model = "x" # why\n'):
         changed = with_value(text, "semantic", "model", "minilm")

@@ -75,7 +75,7 @@ def test_times_and_modes_pass_the_gate_too(tmp_path: Path, change) -> None:  # t
 
 
 @pytest.mark.durable
-def test_24_a_whole_file_system_is_made_durable_and_its_refusal_is_heard(tmp_path: Path) -> None:
+def test_24_a_whole_file_system_is_made_durable_and_its_refusal_is_an_error(tmp_path: Path) -> None:
     """The system is asked about a folder's own file system, once for all the folders on it (faults row 24)."""
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

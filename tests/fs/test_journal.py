@@ -57,7 +57,7 @@ def test_dropping_starts_a_new_generation_and_keeps_the_rest(tmp_path: Path) -> 
     assert (list(other.waiting), other.tip) == (["b"], "f" * 40)
 
 
-def test_a_drop_hides_nothing_from_a_reader_who_had_seen_it_and_is_told_to_one_who_had_not(tmp_path: Path) -> None:
+def test_dropping_records_hides_no_news(tmp_path: Path) -> None:
     """News stay complete across generations, or are said to be incomplete."""
     journal, attentive, sleepy = (Journal(tmp_path / "journal") for _ in range(3))
     journal.append([operation("a")])
@@ -94,7 +94,7 @@ def test_24_a_record_cut_off_after_a_failed_sync_leaves_other_readers_right(tmp_
     assert last.damage == []
 
 
-def test_21_what_stands_before_a_torn_end_is_news_once(tmp_path: Path) -> None:
+def test_21_what_is_before_a_torn_end_is_news_once(tmp_path: Path) -> None:
     """A killed writer's last record makes nobody take what is known for news for ever (faults row 21)."""
     writer, reader = Journal(tmp_path / "journal"), Journal(tmp_path / "journal")
     writer.append([operation("a"), operation("b")])

@@ -20,7 +20,7 @@ def test_work_of_one_purpose_does_not_wait_for_another() -> None:
     pools.close()
 
 
-def test_one_thread_keeps_the_order_whoever_asks() -> None:
+def test_one_thread_keeps_the_order_across_callers() -> None:
     """With one thread a purpose, all is done one after another and in order, also what several threads give (C5)."""
     pools, done = Pools(threads=1), list[tuple[int, int]]()
     begin = threading.Barrier(4)

@@ -36,7 +36,7 @@ def _say_and_wait(folder: str, ready: Event) -> None:
 
 
 def test_the_note_of_a_killed_process_is_taken_away(tmp_path: Path) -> None:
-    """The system tells the living from the dead, not the number of a process, which may come again."""
+    """The system knows the living from the dead, not by the number of a process, which may come again."""
     context = multiprocessing.get_context("fork")
     ready = context.Event()
     process = context.Process(target=_say_and_wait, args=(str(tmp_path / "notes"), ready))

@@ -76,7 +76,7 @@ def test_records_around_damage_are_saved(path: Path) -> None:
 
 
 def test_other_readers_notice_the_new_journal(path: Path) -> None:
-    """Who has read the damaged one reads everything again."""
+    """A reader of the damaged one reads everything again."""
     reader = Journal(path)
     assert len(reader.operations()) == 3
     path.write_bytes(flipped(path.read_bytes(), 20 * 8))

@@ -214,7 +214,7 @@ def flattened(root: Path) -> None:
 
 
 def test_a_thousand_nested_folders_are_cut_off_and_reported(tree: Tree) -> None:
-    """A scan goes 64 folders down, tells the folder it did not enter, and goes on beside it (faults row 11)."""
+    """A scan goes 64 folders down, names the folder it did not enter, and goes on beside it (faults row 11)."""
     nested(tree.root, 1100)
     tree.write("/".join(["d"] * 64) + "/deep.yaml", b"x")
     tree.write("beside/x.yaml", b"x")
@@ -348,7 +348,7 @@ def test_an_edit_while_the_reader_is_held_up_makes_its_stamp_racy(tree: Tree, mo
 
 
 def test_a_file_system_on_the_way_proves_nothing(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is mounted below the root may be of a kind whose times tell nothing: the file is to be read."""
+    """What is mounted below the root may be of a kind whose times mean nothing: the file is to be read."""
     monkeypatch.setattr("memfs.fs.tree.file_system", lambda _: "ext4")
     tree.write("one/a.yaml", b"old")
     stamp = tree.read("one/a.yaml", 9).stamp

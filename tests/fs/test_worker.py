@@ -75,7 +75,7 @@ def test_work_may_settle_and_wake() -> None:
     worker.close()
 
 
-def test_closing_begins_nothing_and_waits_as_long_as_it_is_told() -> None:
+def test_closing_begins_nothing_and_waits_for_the_given_time() -> None:
     """What is being done goes on, what is due is not begun."""
     begun, go = threading.Event(), threading.Event()
     done: list[int] = []
@@ -129,7 +129,7 @@ def test_a_system_without_threads_fails_nobody_who_has_work_done(monkeypatch: py
     assert done == [1]
 
 
-def test_what_no_thread_could_do_is_done_by_whoever_settles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_no_thread_could_do_is_done_when_settling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system gives no thread, closing still loses nothing that was to be written down."""
     done: list[int] = []
     worker = Worker("memfs-test", lambda: done.append(1), lambda _: None)

@@ -102,7 +102,7 @@ def test_what_one_line_has_beyond_another(net: Net) -> None:
     repository.close()
 
 
-def test_a_shallow_clone_tells_where_it_is_cut_off(net: Net, tmp_path: Path) -> None:
+def test_a_shallow_clone_says_where_it_is_cut_off(net: Net, tmp_path: Path) -> None:
     """A whole clone has no such place; a shallow one names the commits."""
     net.git(net.root, "update-ref", "refs/heads/line", net.ids["end"])
     net.git(tmp_path, "clone", "--quiet", "--depth=1", "--branch=line", f"file://{net.root}", str(tmp_path / "cut"))

@@ -95,7 +95,7 @@ def test_author_is_the_agent_and_committer_the_person(world):
 
 
 def test_two_agents_in_one_group_leave_the_person_as_author(world):
-    """Where more than one agent wrote, the person is the author and the trailers tell."""
+    """Where more than one agent wrote, the person is the author and the trailers name the agents."""
     writers = (Writer(agent="a"), Writer(agent="b"))
     world.commit(Group(changes=(world.change(NEW, "1\n"),), message="m", writers=writers, time=datetime.now(UTC)))
     assert world.git("log", "-1", "--format=%an %(trailers:key=Memfs-Agent,valueonly,separator=+)").strip() == (

@@ -75,7 +75,7 @@ def test_the_environment_is_scrubbed(world, monkeypatch):
 
 
 def test_settings_are_asked_for_once_until_something_that_says_them_changes(world, tmp_path, monkeypatch):
-    """One process tells all settings; another is started when a file or variable changed, each time with an include."""
+    """One process reads all settings; another is started when a file or variable changed, each time with an include."""
     started = []
     start = module.start
     monkeypatch.setattr(module, "start", lambda command, *more: started.append(command) or start(command, *more))
@@ -113,7 +113,7 @@ def many(monkeypatch):
 
 
 def test_our_processes_run_in_the_state_folder(world, many):
-    """Their working folder tells them from a person's."""
+    """Their working folder marks them as memfs's own, not a person's."""
     repository = world.repository
     world.git("gc", "-q")
     repository.tree("HEAD")

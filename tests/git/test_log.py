@@ -22,7 +22,7 @@ NEW = "ContextMemory/neu ü.yaml"
 
 
 # -- log ----------------------------------------------------------------------------------------------------------
-def test_a_log_tells_who_what_and_why(world):
+def test_a_log_says_who_what_and_why(world):
     """A revision carries author, committer, subject, body, trailers and the changed paths of the workspace."""
     message = "Learn a rule\n\nBecause it was asked."
     writers = (Writer(agent="claude", session="s1", source="hook"), Writer(agent="claude", session="s2"))
@@ -36,7 +36,7 @@ def test_a_log_tells_who_what_and_why(world):
     assert newest.time == group.time.replace(microsecond=0)
 
 
-def test_a_log_is_limited_to_memory_unless_told_otherwise(world):
+def test_a_log_is_limited_to_memory_by_default(world):
     """Commits of code alone are left out; paths, limit and time narrow further."""
     world.git("commit", "--allow-empty", "-qm", "empty")
     world.write("src/main.c", "x\n", world.root)
@@ -69,7 +69,7 @@ def test_an_unborn_branch_has_an_empty_log(tmp_path):
     assert log(Repository.create(tmp_path)) == []
 
 
-def test_a_merge_tells_its_changes_against_the_first_parent(world):
+def test_a_merge_lists_its_changes_against_the_first_parent(world):
     """What a merge brought in is what its own line did not have."""
     world.git("checkout", "-q", "-b", "side")
     world.commit(world.put(NEW, "1\n"), ref="refs/heads/side")

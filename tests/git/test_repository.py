@@ -74,7 +74,7 @@ def test_head_is_read_without_a_process(world, monkeypatch):
 
 
 def test_a_head_that_did_not_change_is_not_read_again(world, monkeypatch):
-    """Where the file system tells edits, and the file was not young when it was read; else it is read each time."""
+    """Where the file system shows edits, and the file was not young when it was read; else it is read each time."""
     with monkeypatch.context() as patched:
         patched.setattr(layout, "tells_edits", lambda _: True)
         patched.setattr(layout, "RACY_NS", 0)
@@ -305,7 +305,7 @@ def test_paths_that_lead_elsewhere_are_refused(world, path):
         world.repository.read("HEAD", path)
 
 
-def test_staged_tells_what_the_index_holds(world):
+def test_staged_lists_what_the_index_holds(world):
     """staged() shows the index's blob; staged_differently() names the paths that differ from HEAD."""
     repository = world.repository
     world.write("ContextMemory/new.yaml", "title: new\n")

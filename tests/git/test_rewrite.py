@@ -113,7 +113,7 @@ def test_an_id_goes_as_a_word_only(text: bytes, wanted: bytes) -> None:
     assert TRACES.redact(text, names=True) == wanted
 
 
-def test_a_telling_id_goes_everywhere_and_a_plain_word_only_where_it_is_meant() -> None:
+def test_a_unique_id_goes_everywhere_and_a_plain_word_only_where_it_is_meant() -> None:
     """``gate`` may be anybody's word; ``gate-of-mill-22`` is nobody else's."""
     plain = Traces(versions=(), names=(b"gate",))
     assert plain.redact(b"Paint the gate", names=False) == b"Paint the gate"

@@ -32,7 +32,7 @@ def built_tree(files: Mapping[bytes, TreeEntry], made: objects.Objects) -> str:
 
 
 class Trees:
-    """A repository's trees, each commit one; tells which were read."""
+    """A repository's trees, each commit one; records which were read."""
 
     def __init__(self) -> None:
         self.made: objects.Objects = {}

@@ -106,7 +106,7 @@ def test_what_somebody_edited_here_is_left_alone(opened: Opened) -> None:
     assert "today" in path.read_text()
 
 
-def test_a_dry_run_tells_the_same_and_stores_nothing(opened: Opened) -> None:
+def test_a_dry_run_reports_the_same_and_stores_nothing(opened: Opened) -> None:
     """What would become of each is what becomes of it (B5)."""
     workspace = opened()
     taking = arriving_in(workspace)
@@ -145,7 +145,7 @@ def test_a_source_cannot_give_the_reason_for_a_secret(opened: Opened) -> None:
     assert set(item.metadata) == {"room", FROM}
 
 
-def test_what_stands_in_a_source_twice_is_stored_once(opened: Opened) -> None:
+def test_what_is_in_a_source_twice_is_stored_once(opened: Opened) -> None:
     """The same line in one file twice is one memory, at the first import and at the next."""
     workspace = opened()
     for expected in ("stored", "same"):
@@ -180,7 +180,7 @@ def test_what_is_here_already_is_not_stored_twice(opened: Opened) -> None:
     assert became(taking.take_in("mem0", rows)) == ["repeated", "same", "same", "repeated"]
 
 
-def test_a_person_may_stand_behind_it_later(opened: Opened) -> None:
+def test_a_person_may_vouch_for_it_later(opened: Opened) -> None:
     """Importing again as reviewed lifts the trust of what is there, and of nothing that a person has lifted (B5)."""
     workspace = opened()
     taking = arriving_in(workspace)
@@ -212,7 +212,7 @@ def test_an_invalid_file_is_named(opened: Opened) -> None:
     assert became(taking.take_in("graph", ROWS)) == ["refused", "same"]
 
 
-def test_a_write_at_the_same_moment_is_looked_at_anew(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_at_the_same_moment_is_looked_at_again(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where another process was quicker, the import decides again, and gives up only after some tries."""
     workspace = opened()
     taking = arriving_in(workspace)

@@ -43,7 +43,7 @@ def ids(found: list[object]) -> list[str]:
     return [one.id for one in found]  # type: ignore[attr-defined]
 
 
-def test_18_only_what_people_stand_behind_replaces_what_people_agreed_on(opened: Opened) -> None:
+def test_18_only_what_people_vouch_for_replaces_what_people_agreed_on(opened: Opened) -> None:
     """Text of a tool takes no convention of a person out of the automatic memory (faults row 18)."""
     workspace = opened()
     workspace.store.put(convention("times"))

@@ -55,5 +55,5 @@ def test_the_best_keeps_back_what_is_far_behind(ask: Callable[[str], set[str]]) 
 
 
 def test_of_a_long_message_its_matter_counts(ask: Callable[[str], set[str]]) -> None:
-    """C6: a message of many telling words still brings up what shares the weightiest of them."""
+    """C6: a message of many significant words still brings up what shares the weightiest of them."""
     assert ask(f"zeppelin hangar opens noon copper canal bridge {OTHERS}") == {"hangar"}

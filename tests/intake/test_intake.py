@@ -110,7 +110,7 @@ def test_nobody_answering_is_no_consent(intake: Intake) -> None:
     assert result.reason == "no reviewer answered (a: it failed), so it was not stored"
 
 
-def test_who_was_left_out_is_told(intake: Intake) -> None:
+def test_a_reviewer_that_was_left_out_is_named(intake: Intake) -> None:
     """A draft stored on the word of some says who did not answer (C3)."""
     partly = ReviewResult(consensus_score=8.0, agent_scores={"a": 8.0}, absent={"b": "it failed"})
     result = intake.reviewed_by(lambda _: partly).store(MemoryItem(DECISION))

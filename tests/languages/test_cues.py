@@ -41,7 +41,7 @@ def kept(speaker: str, message: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("language", [path.stem for path in sorted(HERE.glob("*.txt"))])
-def test_labelled_messages_are_told_apart(language: str, record_property: pytest.RecordProperty) -> None:
+def test_labelled_messages_are_distinguished(language: str, record_property: pytest.RecordProperty) -> None:
     """Of labelled messages, at least 150 with decisions and facts among them, hardly any is kept as what it is not,
     and few are missed (C6, P4).
     """

@@ -104,7 +104,7 @@ def test_a_decision_can_be_turned_round(workspace: Workspace) -> None:
     assert asked(workspace, scan=True) == []
 
 
-def test_both_kept_are_compatible_until_an_edit_makes_them_contradict_anew(workspace: Workspace) -> None:
+def test_both_kept_are_compatible_until_an_edit_makes_them_contradict_again(workspace: Workspace) -> None:
     """Links say so; another text is another question; a text that says the same is none (P7)."""
     workspace.conflicts.resolve("five", "nine", keep="both", reason="two services")
 
@@ -248,7 +248,7 @@ def test_a_superseded_memory_comes_after_the_one_that_replaced_it(workspace: Wor
 
 
 def test_a_retired_rule_comes_after_what_holds(workspace: Workspace) -> None:
-    """Somebody who asks is not reported first what stopped holding (P4)."""
+    """A question does not give first what stopped holding (P4)."""
     for name, status in (("old", "retired"), ("new", "")):
         workspace.store.put(MemoryItem("Restart the proxy after a deploy.", "rule", id=name, status=status))
 
@@ -309,7 +309,7 @@ def test_a_link_that_is_written_later_is_seen(workspace: Workspace) -> None:
     assert [link.relation for link in kept.links] == ["example", "compatible"]
 
 
-def test_episodes_tell_what_happened_and_contradict_nothing(workspace: Workspace) -> None:
+def test_episodes_say_what_happened_and_contradict_nothing(workspace: Workspace) -> None:
     """Two episodes differ in a number; neither says that the other did not happen (P7)."""
     for number in (2400, 820):
         state = StateSnapshot.create([f"pkg/mod{number}/part.py"], f"noise matter delta {number}")

@@ -262,7 +262,7 @@ def test_others_that_write_meanwhile(workspace: Workspace, monkeypatch: pytest.M
     assert len(workspace.consolidation.run("s1").cleared) == 1
 
 
-def test_the_end_of_a_session_is_told_once_and_only_when_something_was_done(workspace: Workspace) -> None:
+def test_the_end_of_a_session_is_reported_once_and_only_when_something_was_done(workspace: Workspace) -> None:
     """The occasion ``session_ended`` follows a consolidation (C7)."""
     ended: list[str] = []
     workspace.behaviours.on("session_ended", lambda facts: ended.append(facts["session"]))
@@ -309,7 +309,7 @@ def test_other_words_under_the_same_id_are_kept_too(workspace: Workspace) -> Non
 
 @pytest.mark.parametrize("field", ["title", "data"])
 def test_same_words_of_other_things_are_kept_apart(workspace: Workspace, field: str) -> None:
-    """Under another title, or with other data, the same words tell something else."""
+    """Under another title, or with other data, the same words say something else."""
     values: list[Any] = ["Alpha host", "Beta host"] if field == "title" else [{"port": 1}, {"port": 2}]
     for value in values:
         work(workspace, "We decided to run Debian 12", **{field: value})
@@ -332,7 +332,7 @@ def test_same_words_of_other_things_are_kept_apart(workspace: Workspace, field: 
     ],
 )
 def test_what_a_person_asked_for_is_no_decision(workspace: Workspace, text: str, kept: list[str]) -> None:
-    """Of a person's message only what tells something lasts; what it asked for then does not (C6, C7)."""
+    """Of a person's message only what states something lasts; what it asked for then does not (C6, C7)."""
     workspace.store.put(MemoryItem(text, "working", origin=Origin(session="s1", role="user"), trust="human"))
     assert [one.item.content for one in workspace.consolidation.run("s1").promoted] == kept
     assert not left(workspace)

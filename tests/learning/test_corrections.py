@@ -20,7 +20,7 @@ def labelled() -> list[tuple[str, bool]]:
     return [(row[2:], row[0] == "+") for row in rows if row[:2] in ("+ ", "- ")]
 
 
-def test_labelled_sentences_are_told_apart() -> None:
+def test_labelled_sentences_are_distinguished() -> None:
     """P4: of 374 labelled sentences few corrections are missed, and hardly anything else is taken for one."""
     rows = labelled()
     taken = [(sentence, right) for sentence, right in rows if is_correction(sentence)]

@@ -124,7 +124,7 @@ def test_an_acceptance_that_stops_anywhere_is_whole_or_nothing(opened: Opened, e
     raise AssertionError("an acceptance takes fewer operations")
 
 
-def test_whoever_accepts_makes_the_commit(workspace: Workspace, git: Git) -> None:
+def test_the_one_who_accepts_makes_the_commit(workspace: Workspace, git: Git) -> None:
     """An accepted memory says who said it, and its commit is of the one who accepted it, not of an agent (D1)."""
     base = suggestion("one")
     suggested = Suggestion(
@@ -232,7 +232,7 @@ def test_one_entry_that_cannot_be_read_hides_no_other(workspace: Workspace) -> N
 
 
 def test_there_is_room_for_what_matters(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what was heard the oldest is dropped, of what is found again anyway no more is noted (D1)."""
+    """Of what was suggested the oldest is dropped, of what is found again anyway no more is noted (D1)."""
     monkeypatch.setattr(inbox, "MOST_HEARD", 2)
     monkeypatch.setattr(inbox, "MOST_FOUND", 1)
     workspace.inbox.add([suggestion("zero")])

@@ -239,7 +239,7 @@ def test_what_is_repeated_changes_no_other_file(opened: Opened) -> None:
 
 
 def test_a_session_begins_with_learning(opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``SessionStart`` learns from what came since and tells nothing of it; a damaged inbox ends no session (D1)."""
+    """``SessionStart`` learns from what came since and prints nothing of it; a damaged inbox ends no session (D1)."""
     monkeypatch.setattr("memfs.doors.claude_code.answer.LEARNING_SECONDS", PATIENCE)
     workspace = opened()
     store(workspace, "user", "admin", "guest")

@@ -34,7 +34,7 @@ Opened = Callable[..., Workspace]
         ("What turned out to be the root cause?", False),
     ],
 )
-def test_what_tells_a_lesson(text: str, expected: bool) -> None:
+def test_what_states_a_lesson(text: str, expected: bool) -> None:
     """Decisions, causes and lessons teach; doings and questions do not (M4)."""
     assert states_lesson(text) is expected
 

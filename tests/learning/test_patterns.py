@@ -118,7 +118,7 @@ def test_only_shared_circumstances_are_common() -> None:
     assert found.common_context == {"project": "shop", "n": 1}
 
 
-def test_several_patterns_are_told_apart() -> None:
+def test_several_patterns_are_distinguished() -> None:
     """Each memory belongs to at most one pattern; what fits none is left out."""
     texts = [f"create {who} login" for who in ("user", "admin", "guest")]
     texts += [f"the build of {what} failed again" for what in ("shop", "blog", "wiki", "forum")]

@@ -236,7 +236,7 @@ def test_what_an_expired_one_contradicted_holds_again(opened: Open) -> None:
     assert texts(found.get_relevant()) == ["Always use tabs for indentation."]
 
 
-def test_only_what_a_person_stands_behind_and_what_holds_is_given(opened: Open) -> None:
+def test_only_what_a_person_vouches_for_and_what_holds_is_given(opened: Open) -> None:
     """P3: agents cannot put words into the person's mouth, nor retire them by what they claim to replace."""
     workspace = opened()
     kept = workspace.store.put(wish("Never push to main."))
@@ -305,7 +305,7 @@ def test_what_is_pinned_comes_first(opened: Open) -> None:
     assert texts(preferences(workspace).get_relevant()) == ["Squash every merge", "Use tabs for indentation"]
 
 
-def test_a_word_that_most_of_them_have_tells_nothing(opened: Open) -> None:
+def test_a_word_that_most_of_them_have_means_nothing(opened: Open) -> None:
     """P3: it does not push what counts most aside; a rare word does."""
     workspace = opened()
     words = ("amber", "beacon", "cobalt", "dahlia", "ember", "falcon", "garnet", "harbor", "indigo")

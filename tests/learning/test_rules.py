@@ -212,7 +212,7 @@ def test_a_deleted_rule_does_not_come_back(opened: Opened, by_hand: bool) -> Non
 
 
 @pytest.mark.parametrize("changes", [{"trust": "human"}, {"trust": "reviewed"}, {"pinned": True}])
-def test_what_a_person_stands_behind_is_left_alone(opened: Opened, changes: dict[str, Any]) -> None:
+def test_what_a_person_vouches_for_is_left_alone(opened: Opened, changes: dict[str, Any]) -> None:
     """Whatever happens, not a byte of it changes (P4)."""
     workspace = opened()
     learned(workspace)

@@ -140,7 +140,7 @@ def test_what_changed_there_is_proposed_again(platform: Workspace, shop: Workspa
 def test_one_team_does_not_change_what_came_from_another(
     platform: Workspace, shop: Workspace, file: Path, tmp_path: Path
 ) -> None:
-    """The name of the file tells them apart (P7)."""
+    """The name of the file distinguishes them (P7)."""
     taken(shop, export(platform, file))
     change(platform, "migrations", "Roll back at will.")
     assert taken(shop, export(platform, tmp_path / "third.jsonl"))["migrations"] == "stored"

@@ -142,7 +142,7 @@ def test_p7_age_takes_from_what_is_less_alike_but_never_from_a_repetition(opened
     assert failures(triggers(workspace, later).episodes(other)) == [failed.id]
 
 
-def test_the_newest_comes_first_and_what_tells_the_same_once(opened: OPENED) -> None:
+def test_the_newest_comes_first_and_what_says_the_same_once(opened: OPENED) -> None:
     """Of failures that are equally alike the newer is first; the same deed with the same error is named once."""
     workspace = opened()
     items = store(
@@ -236,7 +236,7 @@ def test_what_a_person_changes_or_deletes_is_followed(opened: OPENED) -> None:
     assert (table.episodes(EDIT), table.count(), table.rows()) == ([], 0, [])
 
 
-def test_a_match_is_never_told_with_what_its_file_no_longer_says(opened: OPENED) -> None:
+def test_a_match_is_never_given_with_what_its_file_no_longer_says(opened: OPENED) -> None:
     """An edit between question and answer: the item is not given, rather than what it said before."""
     workspace = opened()
     (failed,) = store(workspace, episode())
@@ -385,7 +385,7 @@ def test_rows_are_what_analysis_needs(opened: OPENED) -> None:
 
 
 def test_erasing_an_item_takes_the_cache_with_it(opened: OPENED) -> None:
-    """What a row tells of an erased episode lies nowhere afterwards (B7)."""
+    """What a row holds of an erased episode lies nowhere afterwards (B7)."""
     workspace = opened(history__commit="each")
     (failed,) = store(workspace, episode(error="the unspeakable word is xylophone-quartz"))
     workspace.store.flush()

@@ -42,7 +42,7 @@ def test_nobody_wins_a_draw_or_a_match_that_names_no_winner(result: dict[str, An
 
 
 def test_several_matches_in_one_result_count_each() -> None:
-    """A result that lists matches tells of each of them; the whole's winner has won no further one."""
+    """A result that lists matches has each of them; the whole's winner has won no further one."""
     result = {
         "matches": [{"winner": "x", "loser": "y"}, {"winner": "z", "loser": "x"}],
         "winner": "z",

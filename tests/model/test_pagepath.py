@@ -48,7 +48,7 @@ def test_a_clean_path_stays_and_gives_an_id(path: str) -> None:
 
 
 def test_ids_differ_as_paths_do() -> None:
-    """Upper and lower case too, which a file system may not tell apart."""
+    """Upper and lower case too, which a file system may take for the same."""
     names = {page_id(path).casefold() for path in ("a.md", "A.md", "a-md", "b/a.md", "a/md")}
     assert len(names) == 5
 

@@ -74,7 +74,7 @@ def fresh(pristine: Path) -> Iterator[Fresh]:
 
 @given(st.lists(PLAIN, max_size=25), st.integers(2, 5), st.sampled_from([0.3, 0.5, 0.8, 1.0]), st.integers(1, 3))
 @settings(max_examples=settings.default.max_examples // 2, deadline=None)
-def test_whatever_is_given_patterns_are_found_and_told_apart(
+def test_whatever_is_given_patterns_are_found_and_distinguished(
     texts: list[str], threshold: int, similarity: float, common: int
 ) -> None:
     """Each pattern has enough members, which all follow it, and each memory belongs to one at most (L7, M2)."""

@@ -312,7 +312,7 @@ def test_of_many_numbers_the_last_one_counts() -> None:
 
 
 def test_the_day_of_an_event_is_looked_for_where_a_memory_begins(workspace: Workspace) -> None:
-    """Of a long memory the beginning, and what follows the words of the event, tell the day."""
+    """Of a long memory the beginning, and what follows the words of the event, give the day."""
     numbers = "7 8 9 " * 10_000
     workspace.store.put(MemoryItem(f"{numbers}\nThe zebra launch was on May 3, 2026", id="l", timestamp="2026-06-03"))
     assert best(workspace, "the logo two weeks after the zebra launch")[0] == "l 2026-05-03"

@@ -113,7 +113,7 @@ def embeddings_of(workspace: Workspace) -> Embeddings:
 
 @pytest.mark.parametrize("engine", ["memory", "whoosh", "sqlite"])
 def test_what_shares_no_word_is_found_by_its_meaning(opened: Opened, embedder: SynonymEmbedder, engine: str) -> None:
-    """With every engine, folded or fresh, and the reasons tell it (M5)."""
+    """With every engine, folded or fresh, and the reasons say so (M5)."""
     workspace = opened(index__engine=engine)
     choose(workspace, "vector_db", "synonyms")
     put(workspace, motor="A car needs oil", string="Fiddle strings break", filler="Nothing of either")

@@ -88,7 +88,7 @@ def test_what_is_not_used_fades_as_its_kind_does(
     )
 
 
-def test_reasons_tell_every_factor_that_matters_as_it_counted() -> None:
+def test_reasons_name_every_factor_that_matters_as_it_counted() -> None:
     """Each hit says which factors are not 1, with the weight applied (C4)."""
     query = Query(text="apple", context={"project": "shop"})
     ranking = Ranking(query, {**PRESETS["learning"], "context": 2.0}, NOW)

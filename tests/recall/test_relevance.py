@@ -66,7 +66,7 @@ def ids(found: Sequence[Hit]) -> list[str]:
     return [hit.item.id for hit in found]
 
 
-def test_phrases_are_pairs_of_telling_words() -> None:
+def test_phrases_are_pairs_of_significant_words() -> None:
     """What is said of anything, and what is in another order, makes no phrase; case and signs do not matter."""
     assert TextSigns.of("What did we say about the Sprint planning of May?", talk=False).phrases == (
         " sprint planning ",
@@ -158,7 +158,7 @@ def test_what_a_question_asks_for_is_looked_for_in_texts(
     ],
 )
 def test_what_a_person_says_of_themselves_counts(content: str, origin: Origin, expected: dict[str, float]) -> None:
-    """In a talk a person who says "I" or "my" tells of themselves, which is what others ask for later; most where the
+    """In a talk a person who says "I" or "my" speaks of themselves, which is what others ask for later; most where the
     question names that person.
     """
     item = MemoryItem(content, origin=origin)
@@ -264,7 +264,7 @@ def test_an_order_of_ones_own_stays() -> None:
     assert judged.hits[-1].reasons["model"] > 1
 
 
-def test_whoever_gives_no_answer_is_left_out_and_named() -> None:
+def test_a_reviewer_without_an_answer_is_left_out_and_named() -> None:
     """A reviewer that fails leaves hits and order as they are, and is named (C3)."""
     found = hits("coffee", "green tea")
     judged = Relevance([Model()], LONG).judged(found, "tea")
@@ -273,7 +273,7 @@ def test_whoever_gives_no_answer_is_left_out_and_named() -> None:
 
 
 def test_a_late_reviewer_does_not_hold_up_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is not done in time is named, and what the others said counts (C3)."""
+    """A reviewer that is not done in time is named, and the scores of the others count (C3)."""
     stuck, model = Stuck(), Model("tea")
     without_patience(monkeypatch, "stuck")
     judged = Relevance([stuck, model], 30).judged(hits("coffee", "green tea"), "tea", seconds=0.2)

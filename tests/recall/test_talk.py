@@ -153,7 +153,7 @@ def test_a_turn_counts_for_what_is_said_within_four_turns_of_it() -> None:
 
 
 def test_a_talk_with_an_assistant_is_covered_alike() -> None:
-    """Its turns are long and say the question again: what is said around a turn tells nothing."""
+    """Its turns are long and say the question again: what is said around a turn means nothing."""
     found = [
         candidate_at("a", 1.0, 1, held=frozenset({"violin"})),
         candidate_at("b", 1.0, 9, role="assistant", held=frozenset({"gut"})),
@@ -162,7 +162,7 @@ def test_a_talk_with_an_assistant_is_covered_alike() -> None:
 
 
 @pytest.mark.parametrize("engine", ["memory", "whoosh", "sqlite"])
-def test_each_engine_tells_what_a_turn_has_of_a_question(opened: Opened, engine: str) -> None:
+def test_each_engine_reports_what_a_turn_has_of_a_question(opened: Opened, engine: str) -> None:
     """Of two turns with one word of the question, the one near which the other word is said comes first."""
     workspace = opened(index__engine=engine)
     for name, number, line in [("far", 1, "a violin"), ("near", 30, "a violin"), ("gut", 34, "strings of gut")]:

@@ -73,7 +73,7 @@ def test_nothing_is_learned_or_noted_unless_it_is_asked_for(opened: Opened) -> N
         ([row("helped", "z", at=1)], 0),
     ],
 )
-def test_what_happens_to_a_hit_tells_whether_it_was_used(rows: Sequence[AccessRecord], mark: int) -> None:
+def test_what_happens_to_a_hit_shows_whether_it_was_used(rows: Sequence[AccessRecord], mark: int) -> None:
     """It was, if the same agent opened it within an hour, or somebody corrected or praised it within a day."""
     before = row("recall", "c", "d"), row("helped", "c"), row("helped", "d")
     found = learned([*before, row("recall", "a", "b"), *rows])
@@ -153,7 +153,7 @@ def test_no_record_leads_out_of_the_bounds(rows: list[AccessRecord], name: str, 
 # -- in a workspace -----------------------------------------------------------------------------------------------
 @pytest.fixture
 def workspace(opened: Opened) -> Workspace:
-    """Twelve memories of which nothing but their ids tells the order, and a ranking that learns."""
+    """Twelve memories of which nothing but their ids gives the order, and a ranking that learns."""
     found = opened(recall__learn=True)
     for number in range(12):
         found.store.put(MemoryItem(f"the staging server number{number} is up", id=f"server-{number:02}"))

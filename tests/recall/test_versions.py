@@ -96,7 +96,7 @@ def test_distinct_facts_are_no_versions(older: str, newer: str) -> None:
         ({}, {"trust": "tool"}),
     ],
 )
-def test_what_tells_two_things_apart_keeps_both(before: dict[str, Any], since: dict[str, Any]) -> None:
+def test_what_distinguishes_two_things_keeps_both(before: dict[str, Any], since: dict[str, Any]) -> None:
     """Other titles, tags, circumstances, projects or types, one day, a decision that both hold, and less trust."""
     older = item("a", "The limit is 5 requests", **before)
     newer = item("b", "The limit is 9 requests", **{"day": NEW, **since})
@@ -253,7 +253,7 @@ def test_a_named_time_brings_each_version(opened: Opened, question: str) -> None
     assert set(shown(asked(opened(), question, old, new))) == {"old", "new"}
 
 
-def test_what_stands_beneath_a_hit_is_named_by_that_hit_under_a_tight_budget() -> None:
+def test_what_is_beneath_a_hit_is_named_by_that_hit_under_a_tight_budget() -> None:
     """An earlier version for whose line the budget had no room is one of the hit that takes the place of its own."""
     texts = [f"The limit is {number} requests" for number in (5, 7, 9)]
     first, second, third = (item(str(at), text, f"2026-0{at + 1}-01") for at, text in enumerate(texts))

@@ -171,7 +171,7 @@ def damaged(data: bytes) -> dict[str, bytes | None]:
 
 
 @pytest.mark.parametrize("way", ["deleted", "empty", "cut", "flipped", "longer"])
-def test_a_damaged_index_is_as_if_empty_and_is_made_anew(opened: Opened, folder: Path, way: str) -> None:
+def test_a_damaged_index_is_as_if_empty_and_is_rebuilt(opened: Opened, folder: Path, way: str) -> None:
     """Whatever file is damaged however little, the base is empty, nothing raises, and filling it again works."""
     items = corpus(30)
     index = opened()
@@ -208,7 +208,7 @@ def test_a_deleted_folder_is_made_again(opened: Opened, folder: Path) -> None:
     assert ids(opened()) == ["one", "two"]
 
 
-def test_a_file_in_the_place_of_the_folder_gives_way_to_it(tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_the_folder_is_replaced_by_it(tmp_path: Path) -> None:
     """All in the cache can be made again, so a plain file there is removed; a link may lead anywhere and is refused."""
     folder = generations.index_folder(tmp_path)
     shutil.rmtree(folder)
@@ -368,7 +368,7 @@ def test_the_manifest_names_the_stemmer(opened: Opened, folder: Path) -> None:
     assert analyzer.stemmer_name() in manifest["analyzer"]
 
 
-def test_changing_the_engine_begins_anew(opened: Opened, folder: Path, engine: str) -> None:
+def test_changing_the_engine_starts_over(opened: Opened, folder: Path, engine: str) -> None:
     """A folder made by one engine is empty for another, which then takes it over."""
     index = opened()
     index.rebuild(pairs(item("one", "alpha")))
@@ -456,7 +456,7 @@ def test_a_generation_has_all_where_its_last_item_is_one_too_many_to_wait(
     assert len(ids(opened())) == 6
 
 
-def test_a_worn_base_is_made_anew_of_items_that_are_still_what_it_holds(
+def test_a_worn_base_is_rebuilt_from_items_that_are_still_what_it_holds(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then nothing is left of what was replaced; items of another moment are left alone, and nothing gets lost."""

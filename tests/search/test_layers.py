@@ -499,7 +499,9 @@ class TestStored:
         assert reloaded(one)
         assert ids(one, "alpha") == ["one", "two"]
 
-    def test_a_fold_gives_way_to_another(self, opened: Opened, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_fold_is_refused_while_another_runs(
+        self, opened: Opened, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """While another process holds the lock a fold is refused at once, and a rebuild after its wait."""
         import fcntl
 
@@ -552,7 +554,7 @@ class TestStored:
         assert reloaded(behind)
         assert {"two", "three", "four"} <= set(ids(behind, "pool"))
 
-    def test_damage_while_open_is_said_and_then_repaired(self, opened: Opened, folder: Path) -> None:
+    def test_damage_while_open_is_reported_and_then_repaired(self, opened: Opened, folder: Path) -> None:
         """Files that change under an open engine make a clear error; then the base is empty and can be refilled."""
         index = opened()
         index.rebuild(pairs(*corpus(30)))
@@ -625,7 +627,7 @@ class TestStored:
             thread.join()
         gc.collect()
 
-    def test_row_28_a_thread_is_told_of_a_loss_that_another_one_met(self, opened: Opened, folder: Path) -> None:
+    def test_row_28_a_thread_gets_an_error_for_a_loss_that_another_one_met(self, opened: Opened, folder: Path) -> None:
         """Where a fold finds the base gone, no search takes the overlay for all there is."""
         index = opened()
         index.rebuild(pairs(item("one", "alpha")))

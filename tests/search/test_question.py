@@ -107,7 +107,7 @@ def test_words_that_are_used_alike_count_less_than_the_one_asked_for() -> None:
 
 
 def test_a_word_used_alike_is_found_and_adds_nothing_to_the_one_it_stands_for() -> None:
-    """Who has the word itself gains nothing by having others like it; a rare one says no more than what was asked."""
+    """A text with the word gains nothing by having others like it; a rare one says no more than what was asked."""
     index = MemoryIndex()
     words = {"both": "movie film evening", "one": "movie paper evening", "like": "film paper evening", "none": "a rope"}
     index.add([MemoryItem(text, id=name) for name, text in words.items()])

@@ -76,7 +76,7 @@ def test_ties_at_the_limit_are_settled_by_id(tmp_path: Path) -> None:
     index.close()
 
 
-def test_damage_is_said_in_our_words(tmp_path: Path) -> None:
+def test_damage_is_an_error_of_ours(tmp_path: Path) -> None:
     """What SQLite says of a damaged file becomes IndexUnavailable."""
     index = SqliteIndex(tmp_path)
     index.add([item("one", "a pool of water")])
@@ -95,7 +95,7 @@ def test_damage_is_said_in_our_words(tmp_path: Path) -> None:
         index.search(Query(text="pool"))
 
 
-def test_what_pythons_own_module_refuses_is_said_in_our_words_too(tmp_path: Path) -> None:
+def test_what_pythons_own_module_refuses_is_an_error_of_ours_too(tmp_path: Path) -> None:
     """Its errors, of text that is none or a connection that was closed, have no name that SQLite gave them."""
     index = SqliteIndex(tmp_path)
     index.add([item("one", "a pool of water")])

@@ -102,7 +102,7 @@ def test_cut_sections_are_refused() -> None:
 
 
 def test_changes_make_a_new_table() -> None:
-    """Removing, replacing and adding leaves the old columns as they were; who was added last holds an id."""
+    """Removing, replacing and adding leaves the old columns as they were; the one added last holds an id."""
     stamps = [Stamp(number, number, number, number, f"{number:040x}", number) for number in range(4)]
     old = changed(DocumentColumns({}), (), {"a/x.yaml": stamps[0], "a/y.yaml": stamps[1]})
     new = changed(old, ["a/y.yaml"], {"b/x.yaml": stamps[3]})

@@ -76,7 +76,7 @@ def test_figures_are_found_by_name_agent_iteration_and_nearness(index: StateInde
     assert {row.facts.iteration for row in index.rows([one.key for one in near])} == {3, 4}
 
 
-def test_learning_anew_replaces_and_forgetting_removes(index: StateIndex) -> None:
+def test_learning_again_replaces_and_forgetting_removes(index: StateIndex) -> None:
     """What was known under a path is gone with its names and figures; counts agree."""
     before = index.count()
     path, values = next(iter(corpus.iteration_documents(2).items()))
@@ -115,7 +115,7 @@ def test_threads_and_a_forked_child_share_one_index(index: StateIndex) -> None:
     assert index.count() == sum(len(rows(number)) for number in range(1, 13))
 
 
-def test_a_file_of_another_version_is_begun_anew(index: StateIndex, tmp_path: Path) -> None:
+def test_a_file_of_another_version_is_started_over(index: StateIndex, tmp_path: Path) -> None:
     """What another version of memfs wrote is not misread: the index begins empty."""
     index.close()
     with closing(sqlite3.connect(tmp_path / "cache" / FILE)) as base:

@@ -199,7 +199,7 @@ def test_what_is_needed_no_more_goes_where_it_is_much(table: VectorTable, monkey
     assert table.found("abc") == {"a": b"1234"}
 
 
-def test_a_damaged_file_is_begun_anew(table: VectorTable, tmp_path: Path) -> None:
+def test_a_damaged_file_is_started_over(table: VectorTable, tmp_path: Path) -> None:
     """It is a cache: nothing fails but the vectors are gone (M5)."""
     table.keep([("a", "1", b"1234")])
     table.close()

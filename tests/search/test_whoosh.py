@@ -72,7 +72,7 @@ def test_many_small_flushes_leave_few_segments(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Whoosh leaves the damaged file open
-def test_damage_is_said_in_our_words(tmp_path: Path) -> None:
+def test_damage_is_an_error_of_ours(tmp_path: Path) -> None:
     """Whatever Whoosh raises on damaged files becomes IndexUnavailable."""
     index = WhooshIndex(tmp_path)
     index.add(corpus(50))

@@ -1,4 +1,4 @@
-"""Events at the edges of what programs tell: the fields of Claude Code's own types, and what follows from each (C6)."""
+"""Events at the edges of what programs send: the fields of Claude Code's own types, and what follows from each (C6)."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_another_programs_prompt_corrects_nobody() -> None:
 
 
 def test_a_long_prompt_is_meant_where_it_says_so() -> None:
-    """Of a long message the intention is the sentences that tell it, and their words give the priority (C6)."""
+    """Of a long message the intention is the sentences that state it, and their words give the priority (C6)."""
     plan = "We need to rotate the signing keys."
     text = f"This is urgent. {'The parser is slow and reads each file twice. ' * 12}{plan} {'It is all in Go. ' * 10}"
     items = _extracted(_event("UserPromptSubmit", prompt=text)).items.values()

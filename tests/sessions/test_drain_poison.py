@@ -110,7 +110,7 @@ def test_one_unfit_event_is_taken_out_and_the_others_are_stored(
 
 
 def test_one_name_for_two_uses_of_a_tool_hides_neither(opened: Opener) -> None:
-    """A program that numbers its tools' uses again tells of two failures, not of one twice."""
+    """A program that numbers its tools' uses again reports two failures, not of one twice."""
     workspace = opened()
     for name in ("lint", "build"):
         given = {"command": f"make {name}"}

@@ -108,7 +108,7 @@ def test_a_report_closes_only_what_was_meant_before_it(opened: Opener) -> None:
 
 
 @pytest.mark.usefixtures("private_memory")
-def test_the_same_intention_heard_twice_does_not_open_what_is_done(opened: Opener) -> None:
+def test_the_same_intention_twice_does_not_reopen_what_is_done(opened: Opener) -> None:
     """C6: an intention that was carried out is opened by who means it again, not by its own event."""
     workspace = opened()
     _spool_event(workspace, "UserPromptSubmit", ago=3, prompt="Please, we need to pin the version of numpy")
@@ -138,7 +138,7 @@ def test_a_step_with_a_secret_costs_the_steps_and_not_the_task(opened: Opener) -
     assert any("github-token" in sentence for sentence in done.refused)
 
 
-def test_those_who_learn_hear_of_what_a_session_told(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learners_hear_of_what_a_session_reported(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """M4, P4: a memory, an episode and a task each raise their occasion, a prompt none."""
     workspace = opened()
     fired: list[str] = []
@@ -189,7 +189,7 @@ def test_a_correction_with_a_secret_ends_no_drain(opened: Opener) -> None:
     assert len(_kept(workspace, "working")) == 1
 
 
-def test_an_event_that_is_heard_again_counts_no_second_time(opened: Opener) -> None:
+def test_an_event_that_comes_again_counts_no_second_time(opened: Opener) -> None:
     """C6: a task is done twice where two events say so, not where one is taken twice."""
     workspace = opened()
     spool = Spool(workspace.repository.state)
@@ -204,7 +204,7 @@ def test_an_event_that_is_heard_again_counts_no_second_time(opened: Opener) -> N
 
 
 def test_a_task_that_two_events_name_otherwise_is_one(opened: Opener) -> None:
-    """C6: TaskUpdate and TaskCompleted tell of one task by its id, whatever each calls it."""
+    """C6: TaskUpdate and TaskCompleted report one task by its id, whatever each calls it."""
     workspace = opened()
     given = {"taskId": "4", "status": "completed", "subject": "Fix export"}
     _spool_event(workspace, "PostToolUse", tool_name="TaskUpdate", tool_input=given, tool_response={"success": True})

@@ -133,8 +133,8 @@ def test_a_correction_becomes_a_preference_of_the_person(opened: Opener) -> None
     assert "httpx" in session.workspace.sources.delivery.automatic(situation_of(session.bash("ls"), Path("/"))).text
 
 
-def test_an_event_told_by_two_hooks_is_heard_once(opened: Opener) -> None:
-    """A program that runs the hooks of two settings files tells each event twice."""
+def test_an_event_sent_by_two_hooks_counts_once(opened: Opener) -> None:
+    """A program that runs the hooks of two settings files sends each event twice."""
     session = Session(opened())
     event = session.send("UserPromptSubmit", prompt="Why is the import of large files so slow?")
     session.spool.append(event)
@@ -174,7 +174,7 @@ def test_where_others_read_what_quotes_a_person_is_suggested(opened: Opener) -> 
     assert "prospective" not in [one.item.type for one in workspace.inbox.waiting()]
 
 
-def test_a_program_that_tells_a_session_has_what_it_tells_written(opened: Opener) -> None:
+def test_what_a_program_keeps_in_a_session_is_written(opened: Opener) -> None:
     """Where a program keeps a session, it has asked for what is written (C6)."""
     workspace = opened()
     workspace.learner.program = True
@@ -203,8 +203,8 @@ def test_a_completed_todo_is_a_procedure(opened: Opener) -> None:
     assert session.drain().stored == ()
 
 
-def test_a_task_told_by_two_events_is_done_once(opened: Opener) -> None:
-    """TaskUpdate and TaskCompleted tell of one task; so do they in the other order (C6)."""
+def test_a_task_reported_by_two_events_is_done_once(opened: Opener) -> None:
+    """TaskUpdate and TaskCompleted report one task; so do they in the other order (C6)."""
     session = Session(opened())
     for number, subject in enumerate(("Add a retry to the uploader", "Explain the cache in the readme")):
         created = {"task": {"id": str(number), "subject": subject}}
@@ -360,7 +360,7 @@ def test_what_teaches_nothing_is_no_episode(opened: Opener, fields: dict[str, An
     ],
 )
 def test_a_failure_is_seen_in_each_form(opened: Opener, response: object) -> None:
-    """Programs tell a failure in several ways."""
+    """Programs report a failure in several ways."""
     session = Session(opened())
     session.send("PostToolUse", tool_name="Bash", tool_input={"command": "make"}, tool_response=response)
     session.drain()
@@ -416,7 +416,7 @@ def test_the_end_of_a_session_consolidates_it(opened: Opener) -> None:
 
 
 def test_what_a_session_teaches_waits_in_the_inbox(opened: Opener) -> None:
-    """In a repository that others see, what a person was heard to prefer and a session decided is suggested (D1)."""
+    """In a repository that others see, what a person prefers and a session decided is suggested (D1)."""
     session = Session(opened())
     session.prompt("No, don't use requests, use httpx instead.")
     session.prompt("We decided to ship the beta on Friday.")
@@ -471,7 +471,7 @@ def test_the_end_of_a_session_commits_where_that_is_the_policy(opened: Opener, g
 
 
 def test_a_session_that_died_is_ended_by_the_next(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who was killed says no goodbye: after hours of silence the next session ends it, and no living one."""
+    """A killed session does not end itself: after hours of silence the next session ends it, and no living one."""
     workspace = opened()
     dead, living = Session(workspace, "dead"), Session(workspace, "living")
     dead.clock = datetime.now(UTC) - timedelta(hours=13)
@@ -650,7 +650,7 @@ def test_a_name_cannot_forge_a_trailer(opened: Opener, git: Git) -> None:
     ]
 
 
-def test_garbage_in_the_notes_begins_anew(opened: Opener) -> None:
+def test_garbage_in_the_notes_starts_over(opened: Opener) -> None:
     """Notes that somebody damaged cost what they held, and nothing else."""
     session = Session(opened())
     session.prompt("Which port does the metrics endpoint use?")

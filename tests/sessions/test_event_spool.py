@@ -202,7 +202,7 @@ def test_what_is_added_meanwhile_stays(tmp_path: Path) -> None:
 
 
 def test_a_spool_that_is_out_of_order_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Something that tells without end fills no disk."""
+    """A program that reports without end fills no disk."""
     monkeypatch.setattr(append_log, "MOST_BYTES", 400)
     spool = Spool(tmp_path)
     spool.append(_event(0))
@@ -227,7 +227,7 @@ def test_a_stopped_holder_is_waited_for_and_named(tmp_path: Path, monkeypatch: p
 
 
 def test_47_a_child_forked_beside_an_event_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that forks in one thread while another tells an event: the next one is kept all the same."""
+    """A program that forks in one thread while another reports an event: the next one is kept all the same."""
     monkeypatch.setattr(append_log, "_WAIT", 0.0)
     spool, children = Spool(tmp_path), []
     spool.append(_event(0))

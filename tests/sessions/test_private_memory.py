@@ -223,7 +223,7 @@ def test_a_project_in_the_place_of_another_shows_nothing_of_it(shop: Path, tmp_p
 
 
 def test_clones_that_take_no_key_follow_each_other_in_one_place(shop: Path, git: Git) -> None:
-    """Where only the path tells, another origin in the same place is another project (C6)."""
+    """Where only the path is known, another origin in the same place is another project (C6)."""
     git(shop, "remote", "add", "origin", "https://example.org/acme/shop.git")
     (shop / ".git" / "memfs").mkdir()
     with _no_writes(shop / ".git" / "memfs"):

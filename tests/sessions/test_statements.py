@@ -94,7 +94,7 @@ _NOTHING = [
 
 @pytest.mark.parametrize(("sentence", "sort"), _DECISIONS)
 def test_a_decision_is_reported_from_the_rest(sentence: str, sort: str) -> None:
-    """A sentence that tells a decision is one, with its sort (C6: decision_type)."""
+    """A sentence that states a decision is one, with its sort (C6: decision_type)."""
     found = statement(sentence)
     assert found is not None
     assert (found.decides, found.sort) == (True, sort)
@@ -167,7 +167,7 @@ def test_hostile_text_ends_at_once(text: str) -> None:
     ],
 )
 def test_words_of_later_work_are_noticed(text: str) -> None:
-    """todo, later, need to and plan to tell of something to be done (C6)."""
+    """todo, later, need to and plan to announce something to be done (C6)."""
     assert intention(text) == text
 
 
@@ -237,6 +237,6 @@ def test_priority_is_reported_by_words(text: str, wanted: str) -> None:
         ("Always use Decimal for money.", []),
     ],
 )
-def test_what_a_person_tells_of_the_work(text: str, facts: list[str]) -> None:
+def test_what_a_person_says_of_the_work(text: str, facts: list[str]) -> None:
     """Facts in a person's prompt are kept; what it wants changed is none (C6)."""
     assert [one.text for one in facts_in(text)] == facts

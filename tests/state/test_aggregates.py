@@ -148,7 +148,7 @@ def test_a_change_by_hand_of_an_old_document_is_found(opened: Opened) -> None:
         b'{"version": 99, "iterations": 3}',
     ],
 )
-def test_a_file_that_somebody_spoilt_is_made_anew(opened: Opened, damage: bytes) -> None:
+def test_a_file_that_somebody_spoilt_is_made_again(opened: Opened, damage: bytes) -> None:
     """The aggregates are derived: what was written over them does no harm (S12)."""
     workspace = opened()
     work(workspace.states, 1)
@@ -208,7 +208,7 @@ def test_a_second_handle_sees_what_the_first_summed_up(opened: Opened) -> None:
     assert rebuilt(one.states) == []
 
 
-def test_the_newest_iterations_stand_one_by_one(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_iterations_are_listed_one_by_one(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file stays small however many iterations there are, and growing it still equals making it again (S12)."""
     monkeypatch.setattr(aggregates_module, "ROOM", 2_000)
     workspace = opened()

@@ -68,7 +68,7 @@ def test_an_agent_that_grows_is_given_more_weight(opened: Opened) -> None:
     assert any("improvement rate is 30" in reason for reason in found.reasons)
 
 
-def test_ratings_against_parents_tell_improvement(opened: Opened) -> None:
+def test_ratings_against_parents_show_improvement(opened: Opened) -> None:
     """Children are compared with their parents, those of earlier iterations included (S11)."""
     workspace = opened()
     recorder = workspace.states.recorder

@@ -1,4 +1,4 @@
-"""Recovery: what a checkpoint tells, which one is taken, and bringing documents back (S7, S8)."""
+"""Recovery: what a checkpoint holds, which one is taken, and bringing documents back (S7, S8)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def checkpoints(workspace: Workspace) -> Checkpoints:
     return workspace.states.checkpoints
 
 
-def test_recovery_tells_all_that_is_needed(checkpoints: Checkpoints) -> None:
+def test_recovery_has_all_that_is_needed(checkpoints: Checkpoints) -> None:
     """Tasks of the last update, its metadata and the agents' last states by component, completed work (S7)."""
     made = checkpoints.create()
     state = checkpoints.recover()
@@ -277,7 +277,7 @@ def test_restore_of_everything_lost_brings_sidecars_too(workspace: Workspace, ch
 
 
 def test_archived_work_is_work_that_is_done(workspace: Workspace) -> None:
-    """Iterations in archives are in no checkpoint, but a recovery tells of them (S7, S15)."""
+    """Iterations in archives are in no checkpoint, but a recovery lists them (S7, S15)."""
     states, closed = workspace.states, [1]
     before = states.checkpoints.create()
     recovered = states.checkpoints.recover(before.id)
@@ -395,7 +395,7 @@ def test_a_payload_opens_with_tar_and_sha256sum(workspace: Workspace, checkpoint
         assert (tmp_path / "out" / path).read_bytes() == (workspace.root / path).read_bytes()
 
 
-def test_checkpoints_that_fail_alike_are_told_of_together(workspace: Workspace, checkpoints: Checkpoints) -> None:
+def test_checkpoints_that_fail_alike_are_reported_together(workspace: Workspace, checkpoints: Checkpoints) -> None:
     """A clone has no payload at all: its one reason is said once (S7)."""
     ids = [checkpoints.create().id for _ in range(2)]
     for one in ids:

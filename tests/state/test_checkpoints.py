@@ -373,7 +373,7 @@ def test_a_full_quota_keeps_no_checkpoint_for_being_young(workspace: Workspace) 
     assert [one.id for one in checkpoints.list()] == [made, ids[2]]
 
 
-def test_whoever_fills_the_quota_is_told_once(workspace: Workspace, checkpoints: Checkpoints) -> None:
+def test_filling_the_quota_is_reported_once(workspace: Workspace, checkpoints: Checkpoints) -> None:
     """The process whose checkpoint crosses a threshold raises the occasion, once (S16)."""
     events: list[Any] = []
     workspace.behaviours.on("storage_threshold", events.append)

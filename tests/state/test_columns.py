@@ -37,7 +37,7 @@ def test_a_cell_is_text_or_json(value: Any, written: str) -> None:
     assert cell(value) == written
 
 
-def test_columns_stand_in_the_order_in_which_they_come() -> None:
+def test_columns_are_in_the_order_in_which_they_come() -> None:
     """A document's keys come as it has them, new ones of later documents behind; beyond the limit there is none."""
     columns: dict[str, bool] = {}
     for row in ({"b": 1, "d": 2}, {"a": "x", "b": 1.5, "c": 1, "d": "two"}, {"d": 1, "e": None, "f": 1}):

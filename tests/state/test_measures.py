@@ -110,7 +110,7 @@ def test_strategies_are_found_under_keys_that_say_so(values: dict[str, Any], exp
         ({"success": "yes"}, None),
     ],
 )
-def test_success_is_what_is_said_of_it(values: dict[str, Any], expected: bool | None) -> None:
+def test_success_is_what_is_reported_of_it(values: dict[str, Any], expected: bool | None) -> None:
     """A flag, or a word that says how it ended; anything else says nothing (S11)."""
     assert success_of(values) is expected
 
@@ -133,7 +133,7 @@ def test_metrics_by_beginning() -> None:
     assert named(given, "improvement") == ["Improvement", "improvement_rate", "score.improvement"]
 
 
-def test_dissimilarity_tells_the_same_from_the_different() -> None:
+def test_dissimilarity_separates_the_same_from_the_different() -> None:
     """Outputs of the same words have none, those without a word in common have all of it (S11)."""
     same, other = words_of({"text": "alpha beta"}), words_of(["gamma", {"x": "delta"}])
     assert dissimilarity([same, same]) == 0.0

@@ -336,7 +336,7 @@ def test_rot_is_refused(opened: Opened) -> None:
         states.reading.load(path)
 
 
-def test_a_missing_document_is_said_to_be_missing(opened: Opened) -> None:
+def test_a_missing_document_is_reported(opened: Opened) -> None:
     """What was never stored, or is gone, is not found; nothing is made up."""
     workspace = opened()
     states = workspace.states
@@ -371,7 +371,7 @@ def test_a_name_that_is_no_text_disturbs_nothing(opened: Opened) -> None:
     assert workspace.states.reading.reindex() == 20
 
 
-def test_of_very_many_documents_the_folders_tell_what_came(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_documents_the_folders_show_what_came(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a person adds to an iteration closed long ago is found after a while, without a commit (S13)."""
     monkeypatch.setattr(reader, "_FEW", 0)
     monkeypatch.setattr(reader, "_MINUTE_NS", 0)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.faults
 
 
 def record(root: Path, report: Callable[[dict[str, Any]], object], begun: Callable[[], None]) -> None:
-    """Store documents one after another, and tell what is acknowledged."""
+    """Store documents one after another, and report what is acknowledged."""
     with open_workspace(root, watch=False, settings=SETTINGS) as workspace:
         assert workspace.states.recorder
         begun()

@@ -254,7 +254,7 @@ def test_processes_that_count_at_once_lose_nothing(rig: Rig) -> None:
     assert rig.names("iteration_001/conflicts") == []
 
 
-def test_who_never_gets_a_turn_is_told(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_never_gets_a_turn_gets_an_error(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a while of nothing but conflicts the error names the document, and nothing was stored."""
 
     def refuse(changes: Sequence[DocumentChange], *_arguments: Any, **_options: Any) -> None:

@@ -71,7 +71,7 @@ def test_of_very_many_states_the_like_are_found_without_comparing_all(
     assert find_similar_states(states.reading, wanted, 1)[0].iteration == 40
 
 
-def test_states_with_one_figure_are_told_apart_by_their_time_and_the_others(opened: Opened) -> None:
+def test_states_with_one_figure_are_distinguished_by_their_time_and_the_others(opened: Opened) -> None:
     """A figure that hundreds of states share brings up the newest of them (S13)."""
     states = opened().states
     changes = []
@@ -197,7 +197,7 @@ def test_every_version_within_an_iteration_stays(opened: Opened) -> None:
     assert hypothesis_history(reading, "Idea/7").to_dict()["versions"] == [one.to_dict() for one in history.versions]
 
 
-def test_a_moment_that_is_over_has_the_hypothesis_as_it_stood(opened: Opened) -> None:
+def test_a_moment_that_is_over_has_the_hypothesis_as_it_was(opened: Opened) -> None:
     """What was asked for until a time is as it was, whatever changed within its iteration since (S3, S10)."""
     rig = Rig(opened())
     for state in ("new", "active", "rejected"):

@@ -115,7 +115,7 @@ def test_an_agent_needs_a_name(workspace: Workspace, agent: Any) -> None:
 
 
 # -- for a prompt -------------------------------------------------------------------------------------------------
-def test_an_agent_is_told_in_the_next_iteration(workspace: Workspace) -> None:
+def test_an_agent_gets_feedback_in_the_next_iteration(workspace: Workspace) -> None:
     """Its own part, everybody's, and what was given is recorded with its version (S5)."""
     given = scout(workspace)
     assert "| - look wider" in given.text
@@ -240,7 +240,7 @@ def test_a_record_survives_in_another_handle(workspace: Workspace, opened: Opene
     assert scout(other) == first
 
 
-def test_what_is_given_while_the_newest_iteration_is_archived_is_said_not_to_be_recorded(workspace: Workspace) -> None:
+def test_what_is_given_while_the_newest_iteration_is_archived_is_reported_as_not_recorded(workspace: Workspace) -> None:
     """The agent gets it all the same; the record comes with the next iteration (S5, S15)."""
     states = workspace.states
     closed = states.iterations.close(2).closed

@@ -118,7 +118,7 @@ def test_partial_has_what_is_named_and_nothing_else(workspace: Workspace) -> Non
     assert found.content.tournament_results["count"] == 3
 
 
-def test_a_component_is_an_agent_or_what_a_state_update_tells_of(workspace: Workspace) -> None:
+def test_a_component_is_an_agent_or_a_subject_of_a_state_update(workspace: Workspace) -> None:
     """Components in ``recovery_metadata`` and ``queue_statistics`` are found by name, as agents are (S3)."""
     found = workspace.states.retrieval.retrieve("partial", components=["ranking", "intake", "Weaver", "nobody"])
     parts = found.content.system_state["components"]

@@ -78,7 +78,7 @@ def test_memories_come_back_with_their_comments(opened: Open, tmp_path: Path) ->
 
 
 def test_a_changed_field_of_a_memory_counts_more_than_the_text_beside_it(opened: Open, tmp_path: Path) -> None:
-    """Who edits the fields of an exported memory gets what they wrote, not the text of the file it came from."""
+    """Editing the fields of an exported memory counts, not the text of the file it came from."""
     first, second = opened(tmp_path / "first"), opened(tmp_path / "second")
     kept = first.store.put(MemoryItem("the deploy key is rotated weekly", "semantic", title="one"))
     record = json.loads(exported(first, types=("memory",))[0])
@@ -191,7 +191,7 @@ def test_csv_has_a_row_per_document_and_a_column_per_dotted_name(opened: Open) -
     assert rows[0]["iteration"] == "1"
 
 
-def test_what_has_no_column_stands_in_the_last_one(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_column_is_in_the_last_one(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many names documents have, columns are bounded and nothing is lost (S19)."""
     first = opened()
     limit = 8

@@ -86,7 +86,7 @@ WRITERS: dict[str, Writer] = {
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_whoever_writes_commits_rested_edits_first(workspace: Workspace, subjects: Subjects, writer: str) -> None:
+def test_a_write_commits_rested_edits_first(workspace: Workspace, subjects: Subjects, writer: str) -> None:
     """A rested edit, a new file and the write are separate commits, the person's before the writer's (K4, D2)."""
     edit(workspace.root, "by-hand", "a line of the person's")
     WRITERS[writer](workspace)

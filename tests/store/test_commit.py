@@ -145,7 +145,7 @@ def test_closing_commits_where_the_policy_says_so(opened: Opened, git: Git, poli
     assert first.store.pending().count == (0 if committed else 1)
 
 
-def test_whoever_flushes_next_commits_what_a_dead_process_left(opened: Opened, git: Git) -> None:
+def test_the_next_flush_commits_what_a_dead_process_left(opened: Opened, git: Git) -> None:
     """The journal belongs to the workspace, not to the process that wrote it."""
     first = opened()
     remember(first, "a")

@@ -136,7 +136,7 @@ def test_a_committed_file_that_is_no_items_size_is_not_looked_through(
     assert [size for size in looked if size > ITEM_LIMIT] == []
 
 
-def test_43_an_edit_that_was_in_no_history_gives_way_to_what_is(opened: Opened) -> None:
+def test_43_an_edit_that_was_in_no_history_loses_to_what_is(opened: Opened) -> None:
     """What only the index knew cannot be brought back: the committed version is, instead of nothing (faults row 43)."""
     first = opened(index__engine="whoosh")
     stored = first.store.put(MemoryItem("first words", "semantic", id="one"))
@@ -153,7 +153,7 @@ def test_43_an_edit_that_was_in_no_history_gives_way_to_what_is(opened: Opened) 
 
 @pytest.mark.parametrize("engine", ["sqlite", "whoosh"])
 def test_a_large_file_is_cut_into_terms_once(opened: Opened, engine: str) -> None:
-    """One large file weighs as much as many small ones: who asks first folds it, and no later one reads it."""
+    """One large file weighs as much as many small ones: the first question folds it, and no later one reads it."""
     first = opened(index__engine=engine)
     first.store.put(MemoryItem("a small one", "knowledge", id="small"))
     first.recaller.search("small")
@@ -294,7 +294,7 @@ def test_an_id_whose_owner_was_lost_is_written_all_the_same(opened: Opened) -> N
 
 
 class _FakeWatcher:
-    """A watcher that knows what a test says that it heard."""
+    """A watcher with the events that a test gives it."""
 
     degraded, hears_at_once = "", True
 
@@ -307,7 +307,7 @@ class _FakeWatcher:
         return paths
 
     def give_back(self, paths: Collection[str] | None) -> None:
-        """They are heard once more."""
+        """They come once more."""
         assert paths is not None
         self.paths += paths
 
@@ -315,10 +315,10 @@ class _FakeWatcher:
         """Nothing is open."""
 
 
-def test_what_others_wrote_and_committed_is_no_reason_to_compare_all_files_where_it_was_heard(
+def test_what_others_wrote_and_committed_is_no_reason_to_compare_all_files_where_events_came(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The journal no longer tells what was written; the events do, and that goes for a question as for a write."""
+    """The journal no longer has what was written; the events do, and that goes for a question as for a write."""
     workspace, other, watcher = opened(), opened(), _FakeWatcher()
     workspace.store.watch_with(lambda: watcher, at_once=True)
 
@@ -336,7 +336,7 @@ def test_what_others_wrote_and_committed_is_no_reason_to_compare_all_files_where
         assert len(found(workspace, "fern")) == 1
 
 
-def test_what_was_heard_and_could_not_be_looked_at_is_looked_at_by_the_next_write(
+def test_events_that_could_not_be_looked_at_are_looked_at_by_the_next_write(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A write that fails while it learns what others wrote leaves that to be learned."""

@@ -105,7 +105,7 @@ def test_a_child_waits_for_no_thread_of_its_parent(opened: Opened, git: Git) -> 
         assert in_child(work)
 
 
-def test_a_child_reads_the_journal_anew(opened: Opened) -> None:
+def test_a_child_reads_the_journal_again(opened: Opened) -> None:
     """What a thread of the parent had half read when the program forked is neither lost nor reported twice."""
     workspace = opened()
     put(workspace, "waits")

@@ -34,7 +34,7 @@ def in_head(workspace: Workspace, git: Git, name: str = "left") -> bool:
 
 
 @pytest.mark.parametrize("policy", ["interval", "each", "batch"])
-def test_whoever_opens_next_commits_what_was_left(left: Workspace, opened: Opened, git: Git, policy: str) -> None:
+def test_the_next_to_open_commits_what_was_left(left: Workspace, opened: Opened, git: Git, policy: str) -> None:
     """A writer killed within its window loses no history: the next process that stays commits it, without a write."""
     opened(left.root, history__commit=policy, history__interval_seconds=86400.0)
     assert until(lambda: in_head(left, git))

@@ -113,7 +113,7 @@ def test_a_later_write_waits_after_an_earlier_one_was_committed(project: Workspa
 
 
 def test_a_persons_own_version_is_never_reverted(project: Workspace, git: Git) -> None:
-    """Who edits what memfs wrote and commits that has the last word; the written bytes can be brought back (D1)."""
+    """A person who edits and commits what memfs wrote has the last word; the written bytes can be brought back (D1)."""
     path = put(project, "The port is 1")
     (project.root / path).write_text("content: The port is mine\n")
     commit(project, git, path)
@@ -204,7 +204,7 @@ def test_a_removal_that_a_person_committed_waits_no_more(project: Workspace, git
 
 
 def test_nothing_is_let_go_of_in_the_middle_of_a_merge(project: Workspace, git: Git) -> None:
-    """While a person is at it, HEAD tells nothing for good."""
+    """While a person is at it, HEAD is not final."""
     path = put(project, "The port is 8080")
     commit(project, git, path)
     put(project, "The port is 9090")

@@ -358,7 +358,7 @@ def test_what_lies_in_the_place_of_the_indexs_lock_is_no_reason_to_refuse_anythi
 
 
 def held_below(root: Path) -> list[str]:
-    """The files below a folder that this process has open, where the system tells; other tests' threads have others."""
+    """The files below a folder that this process has open, where listed; other tests' threads have others."""
     named = []
     for fd in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
         with contextlib.suppress(OSError):

@@ -300,7 +300,7 @@ def failing(names: frozenset[str], below: Path, number: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES])
 def test_a_journal_that_cannot_be_looked_at_spills(opened: Opened, secondary_dir: Path, number: int) -> None:
-    """Where the state folder tells nothing, the secondary location takes the write, and no bare error comes (S17)."""
+    """Where the state folder cannot be read, the secondary location takes the write, and no bare error comes (S17)."""
     workspace = opened(storage__secondary=str(secondary_dir))
     with failing(CHANGES | {"stat", "open", "read"}, workspace.repository.state, number):
         stored = workspace.store.put(item("first", "text"))

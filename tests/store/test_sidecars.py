@@ -96,7 +96,7 @@ def test_the_same_value_has_one_sidecar_and_git_none(opened: Open, git: Callable
     assert workspace.checker.check(integrity=True) == []
 
 
-def test_a_sidecar_that_is_not_here_is_said_to_be(opened: Open) -> None:
+def test_a_sidecar_that_is_not_here_is_reported(opened: Open) -> None:
     """A clone has the document and its digest: the error names field, file and remedy."""
     workspace = opened()
     put(files_of(workspace), output(TEXT))

@@ -83,7 +83,7 @@ def test_a_file_that_comes_is_noticed(workspace: Workspace, opened: Opened) -> N
     assert found(opened(workspace.root, index__engine="sqlite")) == {"gate", *NAMES}
 
 
-def test_what_only_one_process_knows_is_not_told_to_others(workspace: Workspace, opened: Opened) -> None:
+def test_what_only_one_process_knows_is_not_passed_to_others(workspace: Workspace, opened: Opened) -> None:
     """A folder that holds a file which is not in the base yet is looked at file by file by everybody."""
     record(workspace).unlink()
     workspace.store.put(MemoryItem("The gate of the house.", "knowledge", id="gate"))

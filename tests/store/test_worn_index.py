@@ -43,7 +43,7 @@ def test_what_was_replaced_is_forgotten_in_the_end(workspace: Callable[[], Works
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])
-def test_an_invalid_file_keeps_its_last_good_version_in_an_index_made_anew(workspace: Callable[[], Workspace]) -> None:
+def test_an_invalid_file_keeps_its_last_good_version_in_a_rebuilt_index(workspace: Callable[[], Workspace]) -> None:
     """It was never committed: the index alone, and the facts of contents, know what it held."""
     made = workspace()
     say(made, "red")

@@ -308,7 +308,7 @@ def test_private_memory_is_not_lost_without_force(code: Path, memfs: RunMemfs) -
     assert not place.root.exists()
 
 
-def test_what_a_session_told_last_is_taken_in_first(code: Path, memfs: RunMemfs) -> None:
+def test_the_last_events_of_a_session_are_taken_in_first(code: Path, memfs: RunMemfs) -> None:
     """What waits since the end of a session becomes a memory or a suggestion before the workspace goes (D2)."""
     memfs(code, "init")
     with open_workspace(code, watch=False) as workspace:

@@ -77,7 +77,7 @@ def test_another_value_since_decides_it(workspace: Workspace) -> None:
     assert claim(workspace) == "Something else."
 
 
-def test_what_cannot_be_decided_is_said(workspace: Workspace) -> None:
+def test_what_cannot_be_decided_is_reported(workspace: Workspace) -> None:
     """And nothing is changed."""
     for path in ("ContextMemory/iterations/iteration_001/conflicts/x.json", "memfs.toml"):
         with pytest.raises(ItemNotFound):

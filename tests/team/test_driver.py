@@ -276,7 +276,7 @@ def test_the_driver_is_called_wherever_memfs_lies(tmp_path: Path, monkeypatch: p
     assert shown.replace("%%", "%") == str(script)
 
 
-def test_a_clone_is_told_and_init_installs(clones: Two, memfs: Memfs) -> None:
+def test_check_names_a_missing_driver_and_init_installs_it(clones: Two, memfs: Memfs) -> None:
     """Opening a clone changes no configuration; status and check say what is missing, init installs it, once (B3)."""
     ada, _ = clones
     config = ada.root / ".git/config"

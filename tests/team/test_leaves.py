@@ -5,7 +5,7 @@ from __future__ import annotations
 from memfs.team.blame import Leaf, taken_apart
 
 
-def test_equal_elements_of_a_list_are_told_apart() -> None:
+def test_equal_elements_of_a_list_are_distinguished() -> None:
     """Anyone who adds a step that is there already taught that one, and not the first of them (B2)."""
     found = taken_apart({"steps": ["build", "test", "build"], "data": {"a.b": {}, "n": [True, 1]}})
     assert [(leaf.field, leaf.turn, value) for leaf, value in found.items()] == [

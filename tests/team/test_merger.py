@@ -242,7 +242,7 @@ def test_adopted_edits_are_committed_and_merged(pair: Pair) -> None:
 
 
 def test_a_dry_run_writes_nothing(pair: Pair) -> None:
-    """What a dry run tells is what happens then, and until then nothing has."""
+    """What a dry run reports is what happens then, and until then nothing has."""
     change(pair.ours, title="Ours")
     change(pair.theirs, title="Theirs")
     pair.ours.store.flush()

@@ -114,7 +114,7 @@ def test_both_end_together_or_neither(joining: Two, memfs: Memfs, tmp_path: Path
     assert is_parted(bo)
 
 
-def test_where_nobody_can_tell_the_other_place_a_person_decides(joining: Two, memfs: Memfs) -> None:
+def test_where_the_other_place_is_unknown_a_person_decides(joining: Two, memfs: Memfs) -> None:
     """A stash names no commit: the file is left as it is until one version is taken whole."""
     ada, bo = joining
     forget_and_remember(ada)
@@ -163,7 +163,7 @@ def test_an_item_that_was_moved_and_edited_is_not_taken_for_a_forgotten_one(
 
 
 @pytest.mark.parametrize("way", ["merge", "rebase", "cherry-pick"])
-def test_an_item_that_was_forgotten_and_remembered_anew_is_the_same(joining: Two, memfs: Memfs, way: str) -> None:
+def test_an_item_that_was_forgotten_and_remembered_again_is_the_same(joining: Two, memfs: Memfs, way: str) -> None:
     """Under its old id it has another ``created``, and is joined by fields all the same."""
     ada, bo = joining
     ada.edit("10:00:00Z", "12:00:00Z")
@@ -225,7 +225,9 @@ def test_a_name_that_git_cannot_be_asked_for_stops_nobody(joining: Two, memfs: M
         ("", OTHER_TEXT, TEXT, set()),
     ],
 )
-def test_only_what_tells_its_creation_is_told_apart(base: str, ours: str, theirs: str, expected: set[str]) -> None:
+def test_only_items_with_a_creation_time_are_distinguished(
+    base: str, ours: str, theirs: str, expected: set[str]
+) -> None:
     """Without ``created``, or a base, nothing is known to be a stranger."""
     merger = FileMerger(Codec(Schemas(), KindTable()))
     versions = (base.encode() or None, ours.encode(), theirs.encode())

@@ -126,7 +126,7 @@ def test_an_item_that_one_side_moved_is_one_item(clones: Two, memfs: Memfs) -> N
     assert "wholly other words" in bo.read(moved)
 
 
-def test_what_a_person_made_of_it_stands(clones: Two, memfs: Memfs) -> None:
+def test_what_a_person_made_of_it_stays(clones: Two, memfs: Memfs) -> None:
     """A file that somebody put right by hand is taken as it is: uncommitted edits are never overwritten."""
     _, bo = apart(clones)
     mine = "content: Deploy nowhere.\ncreated: '2026-03-01T10:00:00Z'\n# mine\n"
@@ -218,7 +218,7 @@ def test_files_that_are_no_memory_are_left_to_the_person(clones: Two, memfs: Mem
     assert bo.git("ls-files", "-u").out.count("app.py") == 2
 
 
-def test_a_held_index_is_said_and_repeating_finishes(
+def test_a_held_index_is_reported_and_repeating_finishes(
     clones: Two, memfs: Memfs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody holds the index: the message names the lock, and the same command finishes afterwards (row 39)."""
@@ -515,7 +515,7 @@ def test_lines_that_crossed_with_the_item_in_two_places(clones: Two, memfs: Memf
     assert bo.clean()
 
 
-def test_a_persons_choice_of_the_place_stands(clones: Two, memfs: Memfs) -> None:
+def test_a_persons_choice_of_the_place_is_kept(clones: Two, memfs: Memfs) -> None:
     """Who ended the merge at one of two places keeps that file; work at the other place is set aside (row 43)."""
     ada, bo = clones
     places = moved_by_both(clones)

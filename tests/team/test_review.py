@@ -109,7 +109,7 @@ def test_documents_and_settings_are_reported_key_by_key(team: Team) -> None:
     assert changes["ContextMemory/configuration/retention_policy.json"].what == "added"
 
 
-def test_conventions_are_reported_by_their_standing(team: Team) -> None:
+def test_conventions_are_reported_by_their_status(team: Team) -> None:
     """A convention that was accepted is named with owner, scope and what changed; one that came or went, too (K8)."""
     fields = {"content": "Write dates as 2026-03-01.", "data": "{owner: ada, scope: ['docs/**']}"}
     team.item("convention/dates", status="proposed", **fields)

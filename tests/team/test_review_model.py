@@ -1,4 +1,4 @@
-"""Whatever happens to files, a review tells of each memory what a plain comparison of the two sides would (B4)."""
+"""Whatever happens to files, a review reports of each memory what a plain comparison of the two sides would (B4)."""
 
 from __future__ import annotations
 

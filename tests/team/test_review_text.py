@@ -65,7 +65,7 @@ def report_of(text: str) -> Report:
 
 
 def outside(text: str) -> str:
-    """What of a page is outside code blocks and code spans, as CommonMark tells them."""
+    """What of a page is outside code blocks and code spans, as CommonMark defines them."""
     lines, fence = [], ""
     for line in text.split("\n"):
         mark = re.match(r" {0,6}(`{3,})([a-z]*)$", line)

@@ -118,7 +118,7 @@ def test_only_what_an_agent_is_given_is_on_record(workspace: Workspace) -> None:
     assert len(workspace.usage.served.find()) == 1
 
 
-def test_a_background_answer_goes_to_whoever_asked(workspace: Workspace) -> None:
+def test_a_background_answer_goes_to_the_one_who_asked(workspace: Workspace) -> None:
     """A question that a thread answers is on record for the one who put it (B2)."""
     with served_to("a door", "scout", "s-1"):
         waiting = workspace.recaller.submit("apple")
@@ -275,7 +275,7 @@ def test_a_line_that_was_added_is_not_called_lost_because_older_ones_stay(
     assert not log.problem
 
 
-def test_a_repository_that_was_moved_away_is_not_made_anew_for_the_record(log: ServedLog, tmp_path: Path) -> None:
+def test_a_repository_that_was_moved_away_is_not_made_again_for_the_record(log: ServedLog, tmp_path: Path) -> None:
     """Where the repository is gone, nothing is made in its place (B2)."""
     (tmp_path / "git").rmdir()
     log.note("recall", ["a"], NOON)

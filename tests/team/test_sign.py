@@ -291,7 +291,7 @@ BY = f"committer Ada <{ADA}> 1790000000 +0000"
 def test_a_commit_that_programs_read_differently_is_bad(
     opened: Open, configured: Keys, git: Git, headers: tuple[str, ...], good: bool
 ) -> None:
-    """Who has a key cannot make a commit that memfs finds good, and that git shows as somebody else's (B2)."""
+    """A person with a key cannot make a commit that memfs finds good, and that git shows as somebody else's (B2)."""
     workspace = opened()
     commit = write(workspace, "First fact.")
     tree = git(workspace.root, "rev-parse", f"{commit}^{{tree}}").strip()
@@ -353,7 +353,7 @@ def test_a_key_that_is_out_of_date_still_vouches_for_its_time(opened: Open, conf
         assert verdicts(workspace.teams.signatures.verify(commit, signers)) == [expected]
 
 
-def test_other_signatures_and_names_are_told_apart(opened: Open, configured: Keys, git: Git) -> None:
+def test_other_signatures_and_names_are_distinguished(opened: Open, configured: Keys, git: Git) -> None:
     """OpenPGP is named as such, and an address that could be a pattern is nobody's."""
     workspace = opened(history__sign="require")
     commit = write(workspace, "Deploys happen on Tuesdays")
@@ -399,7 +399,7 @@ def test_a_range_must_be_there(opened: Open, configured: Keys) -> None:
     assert workspace.teams.signatures.verify("HEAD..HEAD") == []
 
 
-def test_the_verb_tells_and_exits(
+def test_the_verb_reports_and_exits(
     opened: Open, configured: Keys, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``memfs team verify`` names each commit, and its exit code is for CI (B2)."""

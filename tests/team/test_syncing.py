@@ -260,7 +260,7 @@ def test_39_the_git_of_a_killed_sync_moves_nothing_back(site: Site, tmp_path: Pa
 
 
 def test_what_was_seen_and_is_gone_altogether_was_erased(site: Site) -> None:
-    """Where only the note tells of a commit, that it is not here any more says that history was rewritten (row 50)."""
+    """Where only the note has a commit that is not here any more, history was rewritten (row 50)."""
     sync(site.ada)
     seen = RemoteHistory(site.ada.repository)
     for gone in (site.tip(), "1" * 40):
@@ -801,7 +801,7 @@ def test_a_busy_or_detached_checkout_is_refused(site: Site) -> None:
         sync(site.ada)
 
 
-def test_strangers_are_told_how_to_join(site: Site) -> None:
+def test_unrelated_histories_get_an_error_that_says_how_to_join(site: Site) -> None:
     """A remote with a history of its own is refused with git's command for that, which then works (B3)."""
     sync(site.ada)
     open_workspace(site.root / "other", create=True, watch=False).close()  # not copied: with a beginning of its own
@@ -830,7 +830,7 @@ def test_a_new_repository_takes_what_the_remote_has(site: Site) -> None:
     assert site.git(empty, "status", "--porcelain") == ""
 
 
-def test_the_verb_tells_what_came_and_went(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verb_reports_what_came_and_went(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """``memfs sync`` says what changed here, what both sides had changed, and what was pushed (B3)."""
     put(site.ada, "shared")
     sync(site.ada)

@@ -148,7 +148,7 @@ def test_what_others_wrote_between_a_sessions_changes_stays(workspace: Workspace
     assert (item.title, item.content, item.tags) == ("", "old", ("team",))
 
 
-def test_lines_of_one_text_are_told_apart(workspace: Workspace, write: Write) -> None:
+def test_lines_of_one_text_are_distinguished(workspace: Workspace, write: Write) -> None:
     """Of a text of several lines, only the session's lines go (B2)."""
     text = "one\ntwo\nthree\nfour\nfive"
     write("steps", content=text)
@@ -159,7 +159,7 @@ def test_lines_of_one_text_are_told_apart(workspace: Workspace, write: Write) ->
     assert done.conflicts == ()
 
 
-def test_what_was_deleted_and_made_anew_stays_as_it_is(workspace: Workspace, write: Write) -> None:
+def test_what_was_deleted_and_made_again_stays_as_it_is(workspace: Workspace, write: Write) -> None:
     """An item that the session removed comes back, unless somebody made one of that name since (B2)."""
     write("a", content="the first")
     write("b", content="the first")
@@ -578,7 +578,7 @@ def test_an_edit_in_a_file_that_stays_as_it_is_stops_nothing(workspace: Workspac
     assert path.read_text().endswith("title: mine\n")
 
 
-def test_it_is_signed_by_whoever_undoes(workspace: Workspace, write: Write) -> None:
+def test_it_is_signed_by_the_one_who_undoes(workspace: Workspace, write: Write) -> None:
     """A person's undo names no agent; an agent's names it (B2)."""
     write("a", BAD)
     undo(workspace, session="bad-1", message="Clean up after the mole")

@@ -74,7 +74,7 @@ def test_a_program_that_changes_words_vouches_only_where_it_says_so(workspace: W
 
 
 @pytest.mark.parametrize("changes", [{"tags": ("x",)}, {"trust": "reviewed"}, None], ids=["tag", "review", "removal"])
-def test_whoever_changes_an_agents_item_is_not_that_agent(workspace: Workspace, git: Any, changes: Any) -> None:
+def test_changing_an_agents_item_is_not_in_that_agents_name(workspace: Workspace, git: Any, changes: Any) -> None:
     """A tag, a review or a removal is committed as the person's, not in the name of whom the item is of (B2)."""
     if changes is None:
         workspace.store.delete("port")
@@ -85,7 +85,7 @@ def test_whoever_changes_an_agents_item_is_not_that_agent(workspace: Workspace, 
     assert git(workspace.root, "log", "-1", "--format=%an").strip() != "mole"
 
 
-def test_whoever_says_whose_an_item_is_says_who_wrote(workspace: Workspace, git: Any) -> None:
+def test_a_new_origin_names_who_wrote(workspace: Workspace, git: Any) -> None:
     """A new origin is committed in its name, though the words are the same (B2)."""
     workspace.store.put(held(workspace, "deploy").replace(origin=CODER))
     workspace.store.flush()
@@ -135,7 +135,7 @@ def test_a_title_and_data_are_words_too(name: str, words: Any) -> None:
     ],
     ids=["a person's last", "an agent's last", "only tagged"],
 )
-def test_a_joined_item_names_whoever_said_its_words(
+def test_a_joined_item_names_the_author_of_its_words(
     before: str, mine: str, theirs: str, by: Origin, swapped: bool
 ) -> None:
     """Where two wrote the same field, no agent gets a person's words, and an agent's words keep its name."""
