@@ -1,7 +1,7 @@
 """Delivery: what it costs an agent to be warned, to record an outcome and to be given its context (seed 004).
 
 ``python -m benchmarks.delivery`` makes workspaces of so many episodes and rules, half of each, and asks as an agent's
-loop does. Texts are windows of English sentences; a failure is told of in two of five episodes.
+loop does. Texts are windows of English sentences; two of five episodes report a failure.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def session(root: Path, calls: int) -> list[str]:
 
 
 def _event(root: Path, name: str, number: int, work: Work) -> dict[str, Any]:
-    """An event as Claude Code tells it, of a session of its own each round, so that nothing was told before."""
+    """An event as Claude Code sends it, of a session of its own each round, so that nothing was given before."""
     given = {"command": work.sentence(), "file_path": work.files[number % len(work.files)]}
     return {
         "hook_event_name": name,
@@ -162,7 +162,7 @@ def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.hooks", description="Measure the hooks (C6).")
     parser.add_argument("--sizes", default="10000", help="numbers of memories")
     parser.add_argument("--engines", default="whoosh,sqlite", help="search engines")
-    parser.add_argument("--rounds", type=int, default=9, help="how often each event is told")
+    parser.add_argument("--rounds", type=int, default=9, help="how often each event is sent")
     parser.add_argument("--calls", type=int, default=200, help="how many tool calls a session has")
     parser.add_argument("--folder", type=Path, help="work below this folder, which must be in no git repository")
     return parser

@@ -112,7 +112,7 @@ PHASES = {
     "handing": "streams and exit code are handed over",
     "end": "the process ends",
 }
-"""What is told apart, in the order of the picture."""
+"""What is distinguished, in the order of the picture."""
 _PATIENCE = 10.0
 _COLOURS = ("9aa5b1", "4f83cc", "e0a030", "c2703d", "9d7fd1", "3a9d6e", "c94f6d", "5aa9b8", "b08968", "c3cad2")
 Taken = Mapping[str, float]

@@ -95,7 +95,7 @@ def _windows(bench: Bench, workspace: Workspace, person: GitFolder, name: str, c
 
 
 def fold(bench: Bench) -> Iterator[Row]:
-    """Fresh items moved into the base of the index, and the whole index made anew."""
+    """Fresh items moved into the base of the index, and the whole index rebuilt."""
     count = 50 if bench.quick else 500
     folded, rebuilt = Samples(), Samples()
     with bench.open(commit="manual") as workspace:

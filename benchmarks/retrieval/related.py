@@ -25,7 +25,7 @@ _HEAD = (
 
 
 def main() -> int:
-    """Write the file anew."""
+    """Write the file again."""
     embedder = WordLlamaEmbedder()
     words: dict[str, list[str]] = {}
     english = frozenset(_WORDPIECES.read_text(encoding="utf-8").split())
