@@ -277,20 +277,6 @@ def test_one_that_is_about_to_come_up_can_be_ended(root: Path) -> None:
     place.begin(root)
     assert place.stop(root)
     assert not place.resident_of(root)
-    assert not place.files_of(root).lock.read_bytes()
-
-
-def test_what_residents_of_other_workspaces_left_is_swept_up(forked: Path, root: Path) -> None:
-    """Their empty files go when another one begins; the file of one that is up, or that was killed, stays."""
-    folder = place.files_of(root).folder
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, text in {"a": "", "b": "", "c": "4000000\n"}.items():
-        (folder / f"{name}.lock").write_text(text)
-    with (folder / "b.lock").open("r+") as held:
-        assert locked(held.fileno())
-        subprocess.run([str(forked), "serve", "--detach"], cwd=root, check=True, capture_output=True)
-        assert sorted(path.stem for path in folder.glob("?.lock")) == ["b", "c"]
-    assert place.stop(root)
 
 
 def _ends(process: int) -> bool:

@@ -256,7 +256,8 @@ def erase(workspace: Workspace, id: str, dry_run: bool, yes: bool, rewrite_share
         memfs admin erase old-password-4k8m2p --yes
         memfs admin erase ContextMemory/memories/knowledge/2026-03/note.yaml --rewrite-shared-history
     """
-    done = _ended_before(workspace, id)
+    ended = workspace.eraser.ended  # by the opening of the workspace, just now
+    done = ended if ended is not None and ended.plan.reference in (id, id.rpartition("/")[2]) else None
     if done is None:
         named = reference(workspace, id)
         if dry_run or not yes:
@@ -268,12 +269,6 @@ def erase(workspace: Workspace, id: str, dry_run: bool, yes: bool, rewrite_share
         done = workspace.eraser.erase(named, is_path(named), rewrite_shared=rewrite_shared_history)
     remark("backups that are left may still hold it: delete them yourself" if done.backups_left else "")
     return Erasure(done.plan.reference, done.plan, done)
-
-
-def _ended_before(workspace: Workspace, id: str) -> EraseResult | None:
-    """What opening the workspace has just ended, if it is what is asked for."""
-    ended = workspace.eraser.ended
-    return ended if ended is not None and ended.plan.reference in (id, id.rpartition("/")[2]) else None
 
 
 # -- prune --------------------------------------------------------------------------------------------------------
@@ -506,11 +501,10 @@ def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
 
 
 # -- migrate ------------------------------------------------------------------------------------------------------
-def _migrate_text(done: store_builder.MigrationResult) -> Text:
-    return document(done) if done.changed else ("The files already have the current version of the format",)
+_CURRENT = ("The files already have the current version of the format",)
 
 
-@verb("migrate", text=_migrate_text)
+@verb("migrate", text=lambda done: document(done) if done.changed else _CURRENT)
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 def migrate(workspace: Workspace, dry_run: bool) -> store_builder.MigrationResult:
     """Bring the files to the version of the format that this memfs writes, as one commit.

@@ -17,16 +17,7 @@ from memfs.doors.claude_code.installer import project_folder
 from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange
 from memfs.doors.cli.command import complete_ids, invocation, opened, options, remark, verb
 from memfs.doors.cli.options import SOURCE, allow_secret_option, land, note_waiting, pair, reference, spoken
-from memfs.doors.cli.output import (
-    OMIT,
-    Block,
-    Note,
-    Text,
-    count,
-    merge,
-    one_line,
-    styled,
-)
+from memfs.doors.cli.output import OMIT, Block, Note, Text, count, merge, one_line, styled
 from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import offer_to_join
 from memfs.errors import MemfsError
@@ -218,12 +209,6 @@ def delivered_text(given: DeliveryResult) -> Text:
         yield Block(given.text)
 
 
-def state_of(text: str, files: tuple[str, ...], **named: Any) -> StateSnapshot:
-    """The situation that the options describe."""
-
-    return StateSnapshot.create(files, text, **named)
-
-
 @verb("inject", text=delivered_text)
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @situation
@@ -240,7 +225,7 @@ def inject(text: tuple[str, ...], files: tuple[str, ...], max_tokens: int | None
         memfs agent inject --agent coder --max-tokens 600
         memfs agent inject --file src/auth.py "change the login" --json
     """
-    state = state_of(spoken(text), files, **named)
+    state = StateSnapshot.create(files, spoken(text), **named)
     with opened() as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context
         given = workspace.sources.delivery.automatic(state, max_tokens=max_tokens)
         if named["agent"]:
@@ -265,7 +250,7 @@ def warn(text: tuple[str, ...], files: tuple[str, ...], max_tokens: int | None, 
         memfs agent warn --file src/auth.py "change the login"
         memfs agent warn --tool bash "drop the staging database" --json
     """
-    state = state_of(spoken(text), files, **named)
+    state = StateSnapshot.create(files, spoken(text), **named)
     if not (state.context.strip() or state.files or state.tool):
         raise click.UsageError("nothing to go by: say what is about to be done, or name a --file")
     with opened() as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context
@@ -279,11 +264,9 @@ _OUTCOMES = click.Choice(["success", "failure", "partial"])
 
 
 # -- episode record -----------------------------------------------------------------------------------------------
-def _recorded_text(done: Episode) -> Text:
-    yield f"Recorded {styled(done.id, fg='green', bold=True)}  {done.outcome.value}"
-
-
-@verb("record", text=_recorded_text, lands=True)
+@verb(
+    "record", text=lambda done: [f"Recorded {styled(done.id, fg='green', bold=True)}  {done.outcome.value}"], lands=True
+)
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @click.option("--outcome", type=_OUTCOMES, required=True, help="How it ended.")
 @situation
@@ -311,7 +294,7 @@ def _episode_record(
     if not did.strip() and not named["tool"].strip():
         raise click.UsageError("nothing to record: say what was done, or with which --tool")
     error = spoken(("-",)) if error == "-" else error
-    state = state_of(about or did, files, **named)
+    state = StateSnapshot.create(files, about or did, **named)
     with opened() as workspace:
         warnings = (*warned, *workspace.sources.warned.of(state))
         made = Episode.create(state, Action(named["tool"], did), outcome, error, warned=warnings)
@@ -334,25 +317,14 @@ episode = Actions(
 
 
 # -- correct ------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class CorrectionReport:
-    """What was kept of what a person said.
-
-    Attributes:
-        preferences: what agents are given from now on, as `show` has them.
-    """
-
-    preferences: tuple[MemoryItem, ...]
-
-
-def _correct_text(done: CorrectionReport) -> Text:
-    for item in done.preferences:
+def _correct_text(preferences: tuple[MemoryItem, ...]) -> Text:
+    for item in preferences:
         yield f"{styled(item.id, fg='green', bold=True)}  {one_line(item.content, 100)}"
         for other in contradicted(item):
             yield f"  contradicts {other}: this one is given; 'memfs team conflicts' settles it"
 
 
-@verb("correct", text=_correct_text, lands=True)
+@verb("correct", text=_correct_text, key="preferences", lands=True)
 @click.argument("text", nargs=-1, required=True, metavar="TEXT...")
 @click.option("--speaker", default="", metavar="NAME", help="Who says so.")
 @click.option("--agent", default="", metavar="NAME", help="The agent it is said to.")
@@ -360,7 +332,9 @@ def _correct_text(done: CorrectionReport) -> Text:
 @click.option("--task", default="", metavar="NAME", help="The task it is said at.")
 @click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance in which it holds; repeatable.")
 @allow_secret_option
-def correct(workspace: Workspace, text: tuple[str, ...], context: tuple[str, ...], **known: str) -> CorrectionReport:
+def correct(
+    workspace: Workspace, text: tuple[str, ...], context: tuple[str, ...], **known: str
+) -> tuple[MemoryItem, ...]:
     """Keep what a person corrects or prefers; agents are given it from then on.
 
     Each sentence of TEXT that corrects or prefers becomes a preference of trust 'human', or else TEXT as a whole. What
@@ -373,7 +347,7 @@ def correct(workspace: Workspace, text: tuple[str, ...], context: tuple[str, ...
     circumstances = dict(pair(written) for written in context)
     items = workspace.sources.preferences.record(spoken(text), context=circumstances, source=SOURCE, **known)
     land(workspace, items[-1])
-    return CorrectionReport(tuple(items))
+    return tuple(items)
 
 
 # -- feedback -----------------------------------------------------------------------------------------------------

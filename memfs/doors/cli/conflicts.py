@@ -61,7 +61,12 @@ class ConflictList:
 def _list_text(found: ConflictList, scan: bool, as_of: str | None) -> Text:
     left = found.left
     for pair in found.conflicts:
-        yield from _pair_text(pair)
+        reopened = " (decided before, and edited since)" if pair.reopened else ""
+        yield f"{styled(one_line(pair.reason), fg='yellow')}{reopened}"
+        for item in pair.items:
+            yield f"  {styled(item.id, bold=True)}  {styled(f'{day(item)} {item.trust}', dim=True)}"
+            yield f"    {one_line(item.content or item.title, width() - 4 if width() else 200)}"
+        yield _command(f"{' '.join(pair.ids)} --keep ID|both")
     for one in left.open:
         yield f"{styled('open', fg='yellow')}  {one.path}  {one.what}"
     if left.open:
@@ -82,15 +87,6 @@ def _list_text(found: ConflictList, scan: bool, as_of: str | None) -> Text:
 
 def _command(words: str) -> str:
     return styled(f"  memfs team conflicts resolve {words}", dim=True)
-
-
-def _pair_text(pair: Disagreement) -> Text:
-    reopened = " (decided before, and edited since)" if pair.reopened else ""
-    yield f"{styled(one_line(pair.reason), fg='yellow')}{reopened}"
-    for item in pair.items:
-        yield f"  {styled(item.id, bold=True)}  {styled(f'{day(item)} {item.trust}', dim=True)}"
-        yield f"    {one_line(item.content or item.title, width() - 4 if width() else 200)}"
-    yield _command(f"{' '.join(pair.ids)} --keep ID|both")
 
 
 def _item_text(item: MemoryItem) -> Text:
@@ -187,7 +183,12 @@ class ConflictDecision:
 
 def _decision_text(done: ConflictDecision) -> Text:
     for file in done.files:
-        yield from _file_text(file)
+        word, why = ("left", f": {file.undecided}") if file.undecided else (file.outcome, "")
+        shown = styled("yours" if word == "own" else word, fg="yellow" if file.undecided else "green")
+        yield f"{shown}  {file.open.path}{why}"
+        for pair in file.conflicts:
+            yield f"  {pair.field or 'the item as a whole'}: both sides changed it"
+            yield from _values_text(_SIDES if file.undecided else _VALUES, pair.kept, pair.lost)
     for one in done.decided:
         take = done.kept == "lost"
         held = {pair.field or "the item as a whole": _held(pair, take) for pair in reversed(one.settled)}
@@ -203,16 +204,6 @@ def _decision_text(done: ConflictDecision) -> Text:
             yield f"{styled('Kept', fg='green')} {done.kept}; {lost} is superseded{before}"
     for name, reason in done.left.items():
         yield Note(f"{name}: {reason}")
-
-
-def _file_text(one: MergeOutcome) -> Text:
-    if one.undecided:
-        yield f"{styled('left', fg='yellow')}  {one.open.path}: {one.undecided}"
-    else:
-        yield f"{styled('yours' if one.outcome == 'own' else one.outcome, fg='green')}  {one.open.path}"
-    for pair in one.conflicts:
-        yield f"  {pair.field or 'the item as a whole'}: both sides changed it"
-        yield from _values_text(_SIDES if one.undecided else _VALUES, pair.kept, pair.lost)
 
 
 @verb(
@@ -249,7 +240,9 @@ def _resolve(names: tuple[str, ...], every: bool, keep: str, field: str | None, 
             return _decide(workspace, names, keep, field)
         if not keep or keep in _SIDES:
             return _finish(workspace, names, keep)
-        return _settle(workspace, names, keep, reason)
+        done: Decision = workspace.conflicts.resolve(*names, keep=keep, reason=reason, source=SOURCE)
+        land(workspace)
+        return ConflictDecision(done.kept, ids=(done.one.id, done.other.id), changed=done.changed)
 
 
 def _refuse_unfit(names: Sequence[str], every: bool, keep: str, field: str | None, reason: str) -> None:
@@ -273,10 +266,7 @@ def _finish(workspace: Workspace, names: tuple[str, ...], keep: str) -> Conflict
     resolver = workspace.teams.resolver
     side: Side = "ours" if keep == "ours" else "theirs" if keep == "theirs" else ""
     outcomes = resolver.finish(names, side=side)
-    if not outcomes:
-        remark("nothing is open; 'memfs team conflicts' lists what waits")
-    else:
-        remark(_summary(resolver.waiting()))
+    remark(_summary(resolver.waiting()) if outcomes else "nothing is open; 'memfs team conflicts' lists what waits")
     return ConflictDecision(keep, files=tuple(outcomes))
 
 
@@ -304,13 +294,6 @@ def _waiting_names(waiting: OpenConflicts, field: str | None) -> tuple[str, ...]
     """What --all means: items, of one field those that have a conflict over it; else the records of documents too."""
     carrying = [item.id for item in waiting.items if field is None or field in {one.field for one in item.conflicts}]
     return (*carrying, *(clash.path for clash in waiting.documents if field is None))
-
-
-def _settle(workspace: Workspace, names: tuple[str, ...], keep: str, reason: str) -> ConflictDecision:
-    """Say which of two memories holds."""
-    done: Decision = workspace.conflicts.resolve(*names, keep=keep, reason=reason, source=SOURCE)
-    land(workspace)
-    return ConflictDecision(done.kept, ids=(done.one.id, done.other.id), changed=done.changed)
 
 
 conflicts = Actions("conflicts", __doc__, _list, _resolve)

@@ -192,9 +192,14 @@ def init(
         if created.repository_made:  # else what was there already would have no history to fall back on
             found = workspace.store.flush(adopt=True, message="Take in the memory that was here")
         note_waiting(found.reason)
-        driver = created.driver or install_driver(workspace.repository)
-        _remark_git(workspace.repository)
-        root = workspace.root
+        root, repository = workspace.root, workspace.repository
+        driver = created.driver or install_driver(repository)
+        if repository.identity().author == MEMFS:
+            remark(
+                f"git knows no name of yours: commits are by {MEMFS}", "set user.name and user.email with git config"
+            )
+        for problem in ignore_problems(repository):
+            remark(problem.message, problem.hint or "")
     if not user:
         offer_to_join(private.project_at(root))
     made = bool(created.files) or created.repository_made
@@ -211,13 +216,6 @@ def init(
         here=not (created.repository_made or here or nested),
         committed=committed,
     )
-
-
-def _remark_git(repository: Repository) -> None:
-    if repository.identity().author == MEMFS:
-        remark(f"git knows no name of yours: commits are by {MEMFS}", "set user.name and user.email with git config")
-    for problem in ignore_problems(repository):
-        remark(problem.message, problem.hint or "")
 
 
 def _set_up(top: Path, dry_run: bool) -> InitResult:

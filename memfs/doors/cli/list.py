@@ -6,14 +6,14 @@ from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import invocation, remark, verb
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.options import as_of, filters, note_served, past_at, query
-from memfs.doors.cli.output import MERGE, OMIT, Table, count, day, one_line, partial_note, problems_note
+from memfs.doors.cli.output import MERGE, OMIT, Table, Text, count, day, one_line, partial_note, problems_note
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.startup import TYPE_CHECKING, Any
 from memfs.usage import NEVER
 
 if TYPE_CHECKING:
-    from memfs.model import MemoryItem, Query
+    from memfs.model import MemoryItem
     from memfs.store.reader import Reader
     from memfs.team.asof import Past
     from memfs.usage import Use
@@ -50,13 +50,15 @@ class ItemList:
     partial: bool = False
 
 
-def _row(item: MemoryItem) -> tuple[str, ...]:
-    """Its row in a table: id, type, day, and what it says."""
-    left, title = unresolved_note(item), item.title or one_line(item.content[:500], 100)
-    return item.id, item.type, day(item), f"({left}) {title}" if left else title
+def _text(listed: ItemList) -> Text:
+    rows = []
+    for item in (one.item for one in listed.items):
+        left, title = unresolved_note(item), item.title or one_line(item.content[:500], 100)
+        rows.append((item.id, item.type, day(item), f"({left}) {title}" if left else title))
+    yield Table(rows, dim=(1, 2))
 
 
-@verb("list", text=lambda listed: [Table([_row(one.item) for one in listed.items], dim=(1, 2))])
+@verb("list", text=_text)
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most this many; 100 by default, all with --json.")
 @click.option("--archived", "pruned", is_flag=True, help="List what was pruned instead; no other filter applies.")
 @filters
@@ -74,13 +76,7 @@ def list_(workspace: Workspace, limit: int | None, pruned: bool, as_of: str | No
     past = past_at(workspace, as_of)
     if pruned:
         return _pruned(workspace, past, most)
-    listed = _listed(workspace, past, query(workspace, "", most, past=past, **chosen), most)
-    if past is None:
-        note_served(workspace, [one.item for one in listed.items])
-    return listed
-
-
-def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int) -> ItemList:
+    asked = query(workspace, "", most, past=past, **chosen)
     store: Reader = workspace.store if past is None else past.store
     found = store.candidates(asked)
     number = min(MOST, store.count_of(asked)) if len(found) == most else len(found)
@@ -95,6 +91,8 @@ def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int) ->
     else:
         remark(count(len(items), "item"))
     remark(partial_note(missing) if missing else problems_note(len(problems)))
+    if past is None:
+        note_served(workspace, items)
     uses = workspace.usage.of(item.id for item in items) if invocation().json and past is None else None
     rows = tuple(ListedItem(item, None if uses is None else uses.get(item.id, NEVER)) for item in items)
     return ItemList(rows, bool(missing))

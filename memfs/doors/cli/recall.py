@@ -47,36 +47,13 @@ shaping = options(
                  help="How to rank: default, time_weighted, learning or fading; 'recall.preset' by default."),
     click.option("--budget", type=click.IntRange(1, _MOST_TOKENS), metavar="TOKENS",
                  help="The most tokens of all hits together; 'recall.max_tokens' by default."),
-    click.option("--context", "context", multiple=True, metavar="KEY=VALUE",
+    click.option("--context", multiple=True, metavar="KEY=VALUE",
                  help="A circumstance of the moment: items that share one rank higher; may be repeated."),
     click.option("--no-dedupe", is_flag=True, help="Show hits that repeat a better one, too."),
     click.option("--deadline", type=click.FloatRange(0, _LONGEST, min_open=True), metavar="SECONDS",
                  help="Then show what was found so far."),
 )  # fmt: skip
 """Give a verb the options that shape an answer."""
-
-
-def shape(workspace: Workspace, chosen: dict[str, Any], past: Past | None = None) -> dict[str, Any]:
-    """The fields of a query that these options and the workspace's settings make; takes the options out of ``chosen``.
-
-    Where a revision is asked, the settings are those of ``past``.
-
-    Raises:
-        Unclear: a circumstance has no name or no value.
-        QueryInvalid: there is no such strategy.
-    """
-    if chosen["strategy"]:
-        strategy(chosen["strategy"])
-    settings = workspace.settings.recall if past is None else past.settings
-    return {
-        "strategy": chosen.pop("strategy"),
-        "max_tokens": chosen.pop("budget") or settings.max_tokens or None,
-        "context": dict(pair(written) for written in chosen.pop("context")),
-        "deduplicate": not chosen.pop("no_dedupe") and settings.deduplicate,
-        "seconds": chosen.pop("deadline"),
-    }
-
-
 _LINES_SHOWN = 3
 _PASSAGE_LINES = 6
 _UNVOUCHED = frozenset({"agent", "tool"})
@@ -157,13 +134,14 @@ def _hit_text(hit: FoundItem) -> Text:
         facts.append(item.status or "no status")
     if hit.mount:
         facts.append(f"from {hit.mount}")
-    if hit.passage is not None:
-        facts.append(_place(hit.passage, item))
+    if (found := hit.passage) is not None:
+        which = f"line {found.line}" if found.line == found.last_line else f"lines {found.line} to {found.last_line}"
+        line_count = item.content.rstrip().count("\n") + 1
+        facts.append(f"{which} of {line_count:,}")
     yield f"{styled(item.id, fg='green', bold=True)}  {styled('  '.join(facts), dim=True)}"
     if item.title:
         yield f"  {styled(one_line(item.title, width() - 2), bold=True)}"
-    for line in _lines(hit):
-        yield f"  {line}"
+    yield from (f"  {line}" for line in _lines(item.content, found))
     yield f"  {styled(item.path, dim=True)}"
     if hit.stale:
         yield f"  {styled('the file is invalid at present; this is its last good version', fg='yellow')}"
@@ -198,17 +176,8 @@ def _why_not_text(result: WhyNot) -> Text:
         yield f"  {note}"
 
 
-def _place(found: HitPassage, item: MemoryItem) -> str:
-    """Which lines of a content a passage is."""
-    lines = item.content.rstrip().count("\n") + 1
-    if found.line == found.last_line:
-        return f"line {found.line} of {lines:,}"
-    return f"lines {found.line} to {found.last_line} of {lines:,}"
-
-
-def _lines(hit: FoundItem) -> list[str]:
+def _lines(content: str, found: HitPassage | None) -> list[str]:
     """The first lines of a content; of a long one its passage, from the best sentence on where it is too long."""
-    content, found = hit.item.content, hit.passage
     if found is None:
         return _first_lines(content, _LINES_SHOWN)
     lines = _first_lines(found.within(content), _PASSAGE_LINES + 1)
@@ -312,7 +281,8 @@ def recall(
         answer = recall.search(asked, prove=invocation().json, fenced=fenced, leave_out=leave_out)
         store = past.store if past else workspace.store
         hint = "" if answer.hits or answer.cut or not store.count() else _hint(workspace, chosen)
-        unread = (*store.unread(asked), *(_unread_in_mounts(workspace, asked) if mounted and not asked.path else ()))
+        beside = workspace.sources.mounts.opened() if mounted and not asked.path else ()
+        unread = (*store.unread(asked), *(path for mount in beside for path in mount.unread(asked)))
         left_out = [] if past or own else _left_out(workspace)
         for said in (*_limits(answer), hint):
             remark(said)
@@ -351,10 +321,25 @@ def _found(answer: Recall, explain: bool) -> Iterator[FoundItem]:
 
 
 def _query(workspace: Workspace, text: str, limit: int | None, chosen: dict[str, Any], past: Past | None) -> Query:
-    """What is asked, shaped by the options, else by the settings of the present or of that revision."""
-    form = shape(workspace, chosen, past)
-    limit = limit or (workspace.settings.recall if past is None else past.settings).limit
-    return replace(query(workspace, text, limit, past=past, **chosen), **form)
+    """What is asked, shaped by the options, else by the settings of the present or of that revision.
+
+    The options that shape it are taken out of ``chosen``: the others choose items.
+
+    Raises:
+        Unclear: a circumstance has no name or no value.
+        QueryInvalid: there is no such strategy.
+    """
+    if chosen["strategy"]:
+        strategy(chosen["strategy"])
+    settings = workspace.settings.recall if past is None else past.settings
+    form = {
+        "strategy": chosen.pop("strategy"),
+        "max_tokens": chosen.pop("budget") or settings.max_tokens or None,
+        "context": dict(pair(written) for written in chosen.pop("context")),
+        "deduplicate": not chosen.pop("no_dedupe") and settings.deduplicate,
+        "seconds": chosen.pop("deadline"),
+    }
+    return replace(query(workspace, text, limit or settings.limit, past=past, **chosen), **form)
 
 
 def _left_out(workspace: Workspace) -> list[Problem]:
@@ -364,11 +349,6 @@ def _left_out(workspace: Workspace) -> list[Problem]:
     ignored = [key for key in named if key.removeprefix(f"{MOUNTS}.") not in mounts]
     untrusted = standing.problems(*ignored) if ignored else []
     return [*untrusted, *(workspace.sources.mounts.refused() if mounts else [])]
-
-
-def _unread_in_mounts(workspace: Workspace, asked: Query) -> Iterator[str]:
-    """The files of mounts that an answer may lack, after the mount's name."""
-    return (path for mount in workspace.sources.mounts.opened() for path in mount.unread(asked))
 
 
 def _hint(workspace: Workspace, chosen: Mapping[str, Any]) -> str:

@@ -48,15 +48,7 @@ def _text(shown: ShownItem) -> Text:
     if shown.file is not None:
         yield Block(shown.file.decode("utf-8", "replace").removesuffix("\n"))
         return
-    yield from _item_text(shown.item)
-    if shown.error:
-        yield Note("the file is invalid at present; this is its last good version")
-        yield shown.error
-    for name in shown.contradicts:
-        yield Note(f"contradicts {name}, or is contradicted by it; 'memfs team conflicts' asks which one holds")
-
-
-def _item_text(item: MemoryItem) -> Text:
+    item = shown.item
     yield styled(item.id, fg="green", bold=True)
     if item.title:
         yield styled(item.title, bold=True)
@@ -69,6 +61,11 @@ def _item_text(item: MemoryItem) -> Text:
     if item.content:
         yield ""
         yield Block(item.content.rstrip("\n"), "  ")
+    if shown.error:
+        yield Note("the file is invalid at present; this is its last good version")
+        yield shown.error
+    for name in shown.contradicts:
+        yield Note(f"contradicts {name}, or is contradicted by it; 'memfs team conflicts' asks which one holds")
 
 
 def _facts(item: MemoryItem) -> dict[str, str]:

@@ -86,7 +86,9 @@ def answer(link: socket.socket, workspace: Workspace, identity: bytes) -> int:
     if request is None:  # the client gave up: it does the work itself
         return 0
     link.settimeout(None)
-    _end_with(link)
+    signal.signal(signal.SIGIO, signal.SIG_DFL)  # which ends this process when the client is gone, as if it was killed
+    fcntl.fcntl(link, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(link, fcntl.F_SETFL, fcntl.fcntl(link, fcntl.F_GETFL) | os.O_ASYNC)
     if has_gone(link):  # before it was listened to
         return 0
     program = git_program()
@@ -163,11 +165,7 @@ def received(link: socket.socket) -> Request | None:
         size += len(pieces[-1])
     if size != length or len(descriptors) != _DESCRIPTORS or length <= 4:
         return None
-    return _parsed(b"".join(pieces)[4:], tuple(descriptors))
-
-
-def _parsed(data: bytes, descriptors: tuple[int, ...]) -> Request:
-    parts = data.split(b"\0")
+    parts = b"".join(pieces)[4:].split(b"\0")
     umask, ignored, program, path, *streams = map(os.fsdecode, parts[:7])
     end = 8 + int(parts[7])
     pairs = (part.partition(b"=") for part in parts[end:])
@@ -179,7 +177,7 @@ def _parsed(data: bytes, descriptors: tuple[int, ...]) -> Request:
         tuple(one.split(" ") for one in streams),
         tuple(map(os.fsdecode, parts[8:end])),
         {name: value for name, _, value in pairs},
-        descriptors,
+        tuple(descriptors),
     )
 
 
@@ -188,13 +186,6 @@ def reset_signals() -> None:
     signal.set_wakeup_fd(-1)
     for one in _RESET:
         signal.signal(one, signal.default_int_handler if one == signal.SIGINT else signal.SIG_DFL)
-
-
-def _end_with(link: socket.socket) -> None:
-    """End this process when the client is gone, as a killed command would."""
-    signal.signal(signal.SIGIO, signal.SIG_DFL)
-    fcntl.fcntl(link, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(link, fcntl.F_SETFL, fcntl.fcntl(link, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 def _take_over(request: Request, link: socket.socket) -> bool:

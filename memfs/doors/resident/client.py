@@ -15,7 +15,7 @@ from memfs.config_names import RESIDENT_SWITCH, RESIDENT_USE, WORKSPACE_VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
 GREETING = b"memfs-resident-1\n"
@@ -47,31 +47,30 @@ def run_in_resident(words: Sequence[str]) -> int | None:
     Args:
         words: the arguments of the command.
     """
+    if switched_off() or os.environ.get(RESIDENT_USE, "").lower() in _OFF:
+        return None
+    # what is piped in cannot be read twice
+    reads_input = any(word == "-" or (word.startswith("--") and word.endswith("=-")) for word in words)
+    if not is_event(words) and (reads_input or verb_of(words) not in READING | WRITING.keys()):
+        return None
+    stated = os.environ.get(RESIDENT_SWITCH, "")
+    patience = int(stated) / 1000 if stated.isascii() and stated.isdigit() and len(stated) < 6 else _PATIENCE
+    folder = socket_folder()
     try:
-        return _try_resident(words)
+        names = _names(folder, words) if patience else []
+        if not names or not _buffer_input(words):
+            return None
+        for name in names:
+            link = ChildConnection.to(folder, name, patience)
+            if link is not None:
+                try:
+                    return _run_in_child(link, words)
+                finally:
+                    link.close()
+                    if is_event(words):
+                        os.lseek(0, 0, os.SEEK_SET)
     except KeyboardInterrupt:  # before the child was informed
         return _INTERRUPTED
-
-
-def _try_resident(words: Sequence[str]) -> int | None:
-    patience = _patience()
-    if not patience or not (
-        is_event(words) or (verb_of(words) in READING | WRITING.keys() and not _reads_input(words))
-    ):
-        return None
-    folder = socket_folder()
-    names = _names(folder, words)
-    if not names or not all(map(_is_open, (0, 1, 2))) or not _buffer_input(words):
-        return None
-    for name in names:
-        link = ChildConnection.to(folder, name, patience)
-        if link is not None:
-            try:
-                return _run_in_child(link, words)
-            finally:
-                link.close()
-                if is_event(words):
-                    os.lseek(0, 0, os.SEEK_SET)
     return None
 
 
@@ -133,14 +132,6 @@ def switched_off() -> bool:
     return os.environ.get(RESIDENT_SWITCH, "").lower() in _OFF
 
 
-def _patience() -> float:
-    """How many seconds a greeting is waited for; 0 where no resident is to be asked."""
-    if switched_off() or os.environ.get(RESIDENT_USE, "").lower() in _OFF:
-        return 0.0
-    stated = os.environ.get(RESIDENT_SWITCH, "")
-    return int(stated) / 1000 if stated.isascii() and stated.isdigit() and len(stated) < 6 else _PATIENCE
-
-
 def start_of(words: Sequence[str]) -> str:
     """The folder from which the command looks for its workspace."""
     named = ""
@@ -178,16 +169,15 @@ def is_event(words: Sequence[str]) -> bool:
     return [*words[:1]] == ["hook"] and not any(one.startswith("-") and not one.startswith("--into=") for one in words)
 
 
-def _reads_input(words: Sequence[str]) -> bool:
-    """Whether a command may read what is piped in, which cannot be read twice."""
-    return any(word == "-" or (word.startswith("--") and word.endswith("=-")) for word in words)
-
-
 def _buffer_input(words: Sequence[str]) -> bool:
-    """Keep the event that is piped in, so that it can be read twice; false where that cannot be."""
-    if not is_event(words):
-        return True
+    """Keep the event that is piped in, so that it can be read twice; false where that, or a closed stream, cannot be
+    handed on.
+    """
     try:
+        for number in (0, 1, 2):
+            os.fstat(number)
+        if not is_event(words):
+            return True
         if os.isatty(0):
             return False
         kept = os.memfd_create("memfs-input")
@@ -349,9 +339,14 @@ def _run_in_child(link: ChildConnection, words: Sequence[str]) -> int | None:
     finally:
         os.close(here)
     passed: list[int] = []
+
+    def hand_on(number: int, _: object) -> None:
+        link.signal(_signal.SIGKILL if number in passed else number)  # who asks twice does not want to wait
+        passed.append(number)
+
     before = [(one, _signal.getsignal(one)) for one in _PASSED_ON if _signal.getsignal(one) != _signal.SIG_IGN]
     for one, _ in before:
-        _signal.signal(one, _forwarder(link, passed))
+        _signal.signal(one, hand_on)
     try:
         return _outcome(link, words, passed)
     finally:
@@ -359,40 +354,34 @@ def _run_in_child(link: ChildConnection, words: Sequence[str]) -> int | None:
             _signal.signal(one, handler)
 
 
-def _forwarder(link: ChildConnection, passed: list[int]) -> Callable[[int, object], None]:
-    def hand_on(number: int, _: object) -> None:
-        link.signal(_signal.SIGKILL if number in passed else number)  # who asks twice does not want to wait
-        passed.append(number)
-
-    return hand_on
-
-
 def _outcome(link: ChildConnection, words: Sequence[str], passed: list[int]) -> int | None:
+    """The exit code that the child sends, or that its end means; None where it had done nothing."""
     printed = unsure = False
-    written: list[str] = []
-    while True:
+    written: dict[str, None] = {}
+    kind = OUTPUT
+    while kind:
         kind, content = link.next()
         if kind == CODE:
             return int.from_bytes(content, "big")
         if kind == DECLINED:
             return None
-        if kind == OUTPUT:
-            printed = True
-        elif kind == WRITES:
-            unsure = True
-            written += content.decode().split()
-        elif kind == WROTE:
-            unsure = False
-        if not kind:
-            break
+        printed |= kind == OUTPUT
+        if kind in (WRITES, WROTE):
+            unsure = kind == WRITES
+            written |= dict.fromkeys(content.decode().split())
     if passed:
         if passed[-1] == _signal.SIGINT:
             return _INTERRUPTED
         _signal.signal(passed[-1], _signal.SIG_DFL)
         os.kill(os.getpid(), passed[-1])
     if written and verb_of(words) in WRITING:  # what else was written is kept, and no part of the answer
-        return _tell_written(words, written, unsure, printed)
-    return _tell_ended(words, printed)
+        return _tell_written(words, [*written], unsure, printed)
+    if not printed:
+        return None
+    if is_event(words):  # it is kept, and an agent's program never sees a failure
+        return 0
+    sys.stderr.write("memfs: the resident process ended while it answered: what was printed may be incomplete\n")
+    return 1
 
 
 def _tell_written(words: Sequence[str], names: Sequence[str], unsure: bool, printed: bool) -> int:
@@ -410,21 +399,3 @@ def _tell_written(words: Sequence[str], names: Sequence[str], unsure: bool, prin
         sys.stdout.write(f"{done}\n")
     sys.stderr.write(f"memfs: the resident process ended after this was stored: {named}\n")
     return 0
-
-
-def _tell_ended(words: Sequence[str], printed: bool) -> int | None:
-    """The exit code where a child ended without one; None where it had done nothing, and the command runs here."""
-    if not printed:
-        return None
-    if is_event(words):  # it is kept, and an agent's program never sees a failure
-        return 0
-    sys.stderr.write("memfs: the resident process ended while it answered: what was printed may be incomplete\n")
-    return 1
-
-
-def _is_open(number: int) -> bool:
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -23,8 +22,7 @@ from memfs.startup import Any
 
 _STOP_SECONDS, _START_SECONDS, _LONGEST_START = 10.0, 1.0, 30.0
 _LONGEST_REASON, _ID_BYTES = 1 << 12, 8
-_LOCK, _HOSTS = ".lock", ".hosts"
-_LISTENS = b"\n\n"
+LISTENS = b"\n\n"
 """What follows the process id of a resident in its file from when it listens; the socket before may be another's."""
 
 
@@ -42,12 +40,12 @@ class ResidentFiles(NamedTuple):
     @property
     def hosts(self) -> Path:
         """What processes keep locked together that want it up."""
-        return self.folder / f"{self.name}{_HOSTS}"
+        return self.folder / f"{self.name}.hosts"
 
     @property
     def lock(self) -> Path:
         """What it keeps locked while it lives; its process id is in it."""
-        return self.folder / f"{self.name}{_LOCK}"
+        return self.folder / f"{self.name}.lock"
 
 
 def files_of(root: Path) -> ResidentFiles:
@@ -103,12 +101,6 @@ def claimed(files: ResidentFiles) -> Iterator[int | None]:
         with io.operation("write", files.lock):
             os.ftruncate(fd, 0)
             os.pwrite(fd, b"%d\n" % os.getpid(), 0)
-            there = os.path.exists(files.lock) and os.path.samestat(os.fstat(fd), os.stat(files.lock))
-        if not there:  # another one swept it up a moment ago
-            with claimed(files) as claim:
-                yield claim
-            return
-        _sweep(files)
         with let_go_in_child(fd):
             yield fd
             os.ftruncate(fd, 0)
@@ -124,35 +116,6 @@ def _opened_before(fd: int) -> int | None:
                 os.set_inheritable(number, False)
                 return number
     return None
-
-
-def note_listening(files: ResidentFiles) -> None:
-    """Say that this process, which is the resident, listens."""
-    with io.operation("write", files.lock), open(files.lock, "r+b") as lock:
-        lock.write(b"%d%b" % (os.getpid(), _LISTENS))
-
-
-def _sweep(files: ResidentFiles) -> None:
-    """Remove the files that residents of other workspaces locked, and left when they ended."""
-    with suppress(OSError):
-        for name in os.listdir(files.folder):
-            if name.endswith(_LOCK) and name != files.lock.name:
-                _clear(files.folder / name, remove=True)
-
-
-def _clear(lock: Path, remove: bool = False) -> None:
-    """Take the process out of a lock file that no process holds; with ``remove`` delete the file if it names none."""
-    with suppress(OSError, MemfsError):
-        fd = io.open_file(lock, os.O_RDWR)
-        try:
-            if not locked(fd):
-                return
-            if not remove:
-                os.ftruncate(fd, 0)
-            elif not os.fstat(fd).st_size:
-                io.unlink(lock)
-        finally:
-            os.close(fd)
 
 
 def name_process(name: str) -> None:
@@ -186,7 +149,6 @@ def stop(root: Path) -> int:
         if time.monotonic() >= until:
             raise StorageIO(f"the resident process {process} does not end", hint=f"kill -9 {process}")
         time.sleep(0.01)
-    _clear(files_of(root).lock)  # one that had not come up yet does not do so itself
     return process
 
 
@@ -195,7 +157,7 @@ def answering(root: Path) -> int:
     process = resident_of(root)
     with suppress(OSError):
         files = files_of(root)
-        if process and files.socket.is_socket() and files.lock.read_bytes().endswith(_LISTENS):
+        if process and files.socket.is_socket() and files.lock.read_bytes().endswith(LISTENS):
             return process
     return 0
 
@@ -255,20 +217,19 @@ def hosted(root: Path, use: bool = True) -> Iterator[None]:
     if fd < 0:
         yield
         return
-    in_daemon("memfs-host", partial(_host, root))
+
+    def begin_it() -> None:
+        if not resident_of(root):
+            import subprocess  # most who ask for a resident's place host none
+
+            words = [*_served(root), "--detach"]
+            subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+    in_daemon("memfs-host", begin_it)
     try:
         yield
     finally:
         release(fd)
-
-
-def _host(root: Path) -> None:
-    """Begin the resident of a workspace, where none is up."""
-    if not resident_of(root):
-        import subprocess  # most who ask for a resident's place host none
-
-        words = [*_served(root), "--detach"]
-        subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
 
 def _served(root: Path) -> list[str]:

@@ -30,14 +30,13 @@ from memfs.config_names import CONFIGURATION, SETTINGS_FILE
 from memfs.dataclass import NamedTuple
 from memfs.doors.resident import answer, upkeep
 from memfs.doors.resident.client import LONGEST_ADDRESS, identity
-from memfs.doors.resident.place import ResidentFiles, files_of, has_host, name_process, note_listening
+from memfs.doors.resident.place import LISTENS, ResidentFiles, files_of, has_host, name_process
 from memfs.doors.resident.upkeep import each_store, import_verbs, rehearse, warm
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import fork_alone
 from memfs.fs.workspace_location import MEMORY_FOLDER, repository_around
 from memfs.git.busy import RESIDENT
-from memfs.store.reader import FolderReader
 from memfs.watch import FolderEvents, Presence, notes_folder
 from memfs.workspace import Workspace, open_workspace
 
@@ -307,7 +306,9 @@ class Resident:
         if self._workspace is not None:
             changed = True
             with suppress(MemfsError):
-                changed = any(each_store(self._workspace, _took_up))
+                before = each_store(self._workspace, lambda store: store.index_sync.index.base)
+                each_store(self._workspace, lambda store: store.index_sync.catch_up(()))
+                changed = before != each_store(self._workspace, lambda store: store.index_sync.index.base)
             if changed:
                 self._drop_spare()
                 self._workspace.repository.forget_trees()
@@ -458,13 +459,6 @@ class Resident:
             self._spare, self._wants_spare = None, True
 
 
-def _took_up(store: FolderReader) -> bool:
-    """Take up the index that another process made; whether there was one."""
-    before = store.index_sync.index.base
-    store.index_sync.catch_up(())
-    return store.index_sync.index.base != before
-
-
 def _compact() -> None:
     """Free unused memory, and exempt the rest from garbage collection: children share the pages that stay unchanged."""
     gc.collect()
@@ -530,7 +524,8 @@ def _listening(files: ResidentFiles) -> Iterator[socket.socket]:
                     os.rmdir(files.name, dir_fd=near)  # somebody made a folder in its place
                 os.rename(fresh, files.name, src_dir_fd=near, dst_dir_fd=near)
                 own = os.stat(files.socket)
-            note_listening(files)
+            with io.operation("write", files.lock), open(files.lock, "r+b") as lock:
+                lock.write(b"%d%b" % (os.getpid(), LISTENS))
             yield listener
         finally:
             with suppress(OSError):

@@ -84,7 +84,13 @@ def learn(workspace: Workspace) -> bool:
     """
     os.nice(_NICE)
     workspace.store.resume()
-    left = _drain_all(workspace)
+    root = workspace.root
+    left = _drain(workspace, SessionLocation.within(root, workspace.repository.state))
+    with suppress(MemfsError):
+        place = known_place(agent_location(folder=str(root)))
+        if place is not None and _has_events(place):
+            with open_workspace(place.root, watch=False, one_shot=True) as own:
+                left |= _drain(own, place)
     found = None if workspace.words_only else workspace.meaning.current()
     if found is not None:
         with suppress(MemfsError):  # the next recall says that some are lacking
@@ -102,17 +108,6 @@ def report(workspace: Workspace | None, error: Exception) -> None:
         sys.stderr.write(f"memfs serve: {sentence}\n")
     elif not isinstance(error, LockTimeout):
         note_error(workspace.repository.state, _WHO, sentence)
-
-
-def _drain_all(workspace: Workspace) -> bool:
-    root = workspace.root
-    left = _drain(workspace, SessionLocation.within(root, workspace.repository.state))
-    with suppress(MemfsError):
-        place = known_place(agent_location(folder=str(root)))
-        if place is not None and _has_events(place):
-            with open_workspace(place.root, watch=False, one_shot=True) as own:
-                left |= _drain(own, place)
-    return left
 
 
 def _has_events(place: SessionLocation) -> bool:
