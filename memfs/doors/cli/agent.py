@@ -213,7 +213,7 @@ def delivered_text(given: DeliveryResult) -> Text:
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @situation
 @max_tokens
-def inject(text: tuple[str, ...], files: tuple[str, ...], max_tokens: int | None, **named: str) -> DeliveryResult:
+def inject(text: tuple[str, ...], files: tuple[str, ...], max_tokens: int | None, **named: Any) -> DeliveryResult:
     """Print what belongs in the system prompt of an agent: the automatic memory, as quoted data.
 
     TEXT says what the work is about, where that is known: preferences that fit it come first; '-' reads standard input.
@@ -239,7 +239,7 @@ def inject(text: tuple[str, ...], files: tuple[str, ...], max_tokens: int | None
 @situation
 @click.option("--tool", default="", metavar="NAME", help="The tool that is about to be used.")
 @max_tokens
-def warn(text: tuple[str, ...], files: tuple[str, ...], max_tokens: int | None, **named: str) -> DeliveryResult:
+def warn(text: tuple[str, ...], files: tuple[str, ...], max_tokens: int | None, **named: Any) -> DeliveryResult:
     """Print what a situation brings to mind before a step: past failures like it, and rules learned from them.
 
     TEXT says what is about to be done; '-' reads standard input. Nothing is printed where nothing matches. What was
@@ -317,14 +317,25 @@ episode = Actions(
 
 
 # -- correct ------------------------------------------------------------------------------------------------------
-def _correct_text(preferences: tuple[MemoryItem, ...]) -> Text:
-    for item in preferences:
+@dataclass(frozen=True, slots=True)
+class CorrectionReport:
+    """What was kept of what a person said.
+
+    Attributes:
+        preferences: what agents are given from now on, as `show` has them.
+    """
+
+    preferences: tuple[MemoryItem, ...]
+
+
+def _correct_text(done: CorrectionReport) -> Text:
+    for item in done.preferences:
         yield f"{styled(item.id, fg='green', bold=True)}  {one_line(item.content, 100)}"
         for other in contradicted(item):
             yield f"  contradicts {other}: this one is given; 'memfs team conflicts' settles it"
 
 
-@verb("correct", text=_correct_text, key="preferences", lands=True)
+@verb("correct", text=_correct_text, lands=True)
 @click.argument("text", nargs=-1, required=True, metavar="TEXT...")
 @click.option("--speaker", default="", metavar="NAME", help="Who says so.")
 @click.option("--agent", default="", metavar="NAME", help="The agent it is said to.")
@@ -332,9 +343,7 @@ def _correct_text(preferences: tuple[MemoryItem, ...]) -> Text:
 @click.option("--task", default="", metavar="NAME", help="The task it is said at.")
 @click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance in which it holds; repeatable.")
 @allow_secret_option
-def correct(
-    workspace: Workspace, text: tuple[str, ...], context: tuple[str, ...], **known: str
-) -> tuple[MemoryItem, ...]:
+def correct(workspace: Workspace, text: tuple[str, ...], context: tuple[str, ...], **known: str) -> CorrectionReport:
     """Keep what a person corrects or prefers; agents are given it from then on.
 
     Each sentence of TEXT that corrects or prefers becomes a preference of trust 'human', or else TEXT as a whole. What
@@ -347,7 +356,7 @@ def correct(
     circumstances = dict(pair(written) for written in context)
     items = workspace.sources.preferences.record(spoken(text), context=circumstances, source=SOURCE, **known)
     land(workspace, items[-1])
-    return tuple(items)
+    return CorrectionReport(tuple(items))
 
 
 # -- feedback -----------------------------------------------------------------------------------------------------

@@ -71,8 +71,8 @@ def _list_text(found: ConflictList, scan: bool, as_of: str | None) -> Text:
         yield f"{styled('open', fg='yellow')}  {one.path}  {one.what}"
     if left.open:
         yield _command("--all")
-    for item in found.items:
-        yield from _item_text(item.item)
+    for merged in found.items:
+        yield from _item_text(merged.item)
     for clash in left.documents:
         last = ", ".join(filter(None, (clash.by and f"written last by {clash.by}", time_text(clash.timestamp))))
         yield f"{styled(_what(clash.field), fg='yellow')} {clash.document}" + (f"  {last}" if last else "")
