@@ -277,7 +277,7 @@ def test_configuration_has_one_reader() -> None:
 
 
 def test_no_clock_on_the_wall_decides_a_test() -> None:
-    """A busy machine is no failure: what must be quick is held against the time of its own process."""
+    """A busy machine is not a failure: what must be quick is held against the time of its own process."""
     hurried = re.compile(r"assert time\.(monotonic|perf_counter|time)\(\) - \w+ < (?!LONG\b)")
     here = Path(__file__).parent
     wrong = [

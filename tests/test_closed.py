@@ -142,7 +142,7 @@ def test_a_closed_workspace_reads_nothing_through_a_number_of_old(opened: Opened
 
 
 def test_closing_twice_is_closing_once(opened: Opened) -> None:
-    """Who closes again has nothing to do, and nothing is raised."""
+    """Closing again does nothing, and raises nothing."""
     workspace = opened(history__commit="interval")
     workspace.store.put(MemoryItem("hello", "knowledge", id="hello"))
     workspace.close()

@@ -93,7 +93,7 @@ def test_a_deeply_nested_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
-    """Bytes that are no text are named as such."""
+    """Bytes that are not text are named as such."""
     (tmp_path / "memfs.toml").write_bytes(b"[index]\nengine = '\xff'\n")
     with pytest.raises(SettingInvalid, match="not UTF-8"):
         load(tmp_path, environ={})
@@ -343,7 +343,7 @@ def test_a_repositorys_file_cannot_loosen_what_protects_the_reader(tmp_path: Pat
 
 @pytest.mark.parametrize("number", ["9" * 5_000, "9999-99-99", '"\\ud800"'])
 def test_what_no_toml_reader_can_hold_is_refused_as_a_setting(tmp_path: Path, number: str) -> None:
-    """5,000 digits, a day that is none and half a character are errors of the file (faults rows 7 and 8)."""
+    """5,000 digits, an impossible day and half a character are errors of the file (faults rows 7 and 8)."""
     with pytest.raises(SettingInvalid, match=r"not TOML"):
         load(write(tmp_path, f"[recall]\nlimit = {number}\n"), environ={})
 

@@ -364,7 +364,7 @@ def test_a_proxy_is_not_asked_for_the_own_machine(
 
 
 def test_keys_come_from_variables_that_are_no_settings(tmp_path: Path) -> None:
-    """A key beside the settings' variables is no mistyped setting, and appears in none."""
+    """A key beside the settings' variables is not a mistyped setting, and appears in none."""
     environ = {REVIEW_KEY: f" {KEY}\n", EMBEDDING_KEY: KEY}
     assert set(environ) == KEY_VARIABLES
     assert (key_of(REVIEW_KEY, environ), key_of(EMBEDDING_KEY, {})) == (KEY, "")

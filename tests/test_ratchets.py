@@ -36,7 +36,7 @@ class Module:
     """What is counted of a module.
 
     Attributes:
-        folder: the package it lies in, relative to ``memfs``; "" for the root.
+        folder: the package it is in, relative to ``memfs``; "" for the root.
         lines: those with a token that is neither comment nor docstring.
         classes: the public and private classes at its top, but for exceptions, which say what happened.
         imports: own modules that it imports when it is imported itself.
@@ -118,7 +118,7 @@ def words(name: str) -> list[str]:
 
 
 def is_verb_form(name: str) -> bool:
-    """Whether a name ends in a gerund or a participle that is no term of the field."""
+    """Whether a name ends in a gerund or a participle that is not a term of the field."""
     last = words(name)[-1]
     return bool(_GERUND.search(last) or _PARTICIPLE.search(last)) and last not in NUMBERS["names"]["allowed"]
 

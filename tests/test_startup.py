@@ -66,7 +66,7 @@ def of(function: Callable[..., object], *values: object, **named: object) -> obj
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_json_is_read_as_the_standard_library_reads_it(text: str | bytes) -> None:
-    """What it holds, and what is said of a text that is none."""
+    """What it holds, and the error for an invalid text."""
     assert of(json.loads, text) == of(standard.loads, text)
     assert of(json.loads, text, parse_int=str) == of(standard.loads, text, parse_int=str)
 

@@ -30,7 +30,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the counts lie."""
+    """Where the counts are."""
     return tmp_path / "state" / FILE
 
 
@@ -190,7 +190,7 @@ def test_rows_that_nobody_writes_are_taken_with_care(usage: Usage, path: Path) -
     ids=["view", "trigger"],
 )
 def test_nothing_in_a_planted_file_runs(usage: Usage, path: Path, planted: list[str]) -> None:
-    """A view or trigger in a file that came with an unpacked repository could run for ever: the file is begun again."""
+    """A view or trigger in a file that came with an unpacked repository could run forever: the file is started over."""
     path.parent.mkdir()
     with sqlite3.connect(path) as base:
         for statement in planted:
@@ -236,7 +236,7 @@ def test_a_full_disk_costs_counts_only(usage: Usage) -> None:
 
 
 def test_a_backup_takes_a_whole_database(usage: Usage, path: Path, tmp_path: Path) -> None:
-    """What a backup takes holds the counts that still lie beside the file, and can be opened elsewhere (S21)."""
+    """What a backup takes holds the counts that are still beside the file, and can be opened elsewhere (S21)."""
     usage.touch(["a", "b"], NOON)
     usage.flush()
     taken = snapshot(path)
@@ -286,7 +286,7 @@ def test_use_changes_the_order_under_learning(workspace: Workspace) -> None:
 
 
 def test_a_recall_writes_nothing_that_git_tracks(workspace: Workspace, git: Callable[..., str]) -> None:
-    """Counts lie outside the tree, and no file of an item changes (M3)."""
+    """Counts are outside the tree, and no file of an item changes (M3)."""
     workspace.store.flush()
     before = {path: path.read_bytes() for path in workspace.root.rglob("*.yaml")}
     workspace.recaller.search("apple")

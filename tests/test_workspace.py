@@ -85,7 +85,7 @@ def test_who_makes_a_workspace_at_once_makes_one(tmp_path: Path, monkeypatch: py
 
 
 def test_making_ones_own_is_taken_up_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A repository that was made for it and stayed empty is no person's, and gets no such policies (C1)."""
+    """A repository that was made for it and stayed empty is not a person's, and gets no such policies (C1)."""
     with monkeypatch.context() as patched:
         patched.setattr(Store, "carry_out", Mock(side_effect=Stopped))
         with pytest.raises(Stopped):
@@ -118,7 +118,7 @@ def test_a_repository_that_a_person_began_is_theirs(tmp_path: Path, git: Callabl
 def test_a_workspace_whose_making_was_interrupted_lacks_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It leaves no thread; once its files lie there it is opened as any other, and git knows how to join them (B4)."""
+    """It leaves no thread; once its files are there it is opened as any other, and git knows how to join them (B4)."""
     before = set(threading.enumerate())
     with monkeypatch.context() as patched:
         patched.setattr(Store, "flush", Mock(side_effect=Stopped))

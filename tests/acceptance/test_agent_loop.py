@@ -253,7 +253,7 @@ def test_recall_is_a_tool_that_can_be_withdrawn(loop: ModuleType, memory: Memory
 def test_a_model_that_misbehaves_ends_the_job_and_nothing_else(
     loop: ModuleType, memory: MemoryLayer, message: ModelReply
 ) -> None:
-    """Words instead of tools, arguments that are no JSON, calls that are none: the loop ends, within its turns (P6)."""
+    """Words instead of tools, arguments that are not JSON, calls that are not: the loop ends, within its turns (P6)."""
     with ModelServer(message) as server:
         agent = loop.Agent("coder", memory, loop.models.Service(server.url, "m1", ""), loop.world.World())
         report = asyncio.run(agent.work(job(loop), most_attempts=2))

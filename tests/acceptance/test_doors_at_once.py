@@ -69,7 +69,7 @@ Hook = Callable[[Path, str, dict[str, Any]], str]
 
 @pytest.fixture
 def hook(forked: Path) -> Hook:
-    """Send one event as Claude Code does; returns what it is to be reported."""
+    """Send one event as Claude Code does; returns the context for the agent."""
     return partial(send, forked)
 
 

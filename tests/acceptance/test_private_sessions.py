@@ -212,7 +212,7 @@ def test_recorded_sessions_leave_no_quotation_behind(people: tuple[Path, Person,
 
 
 def test_into_the_repository_prompts_stay_out_of_its_commits(people: tuple[Path, Person, Person], git: Git) -> None:
-    """Where sessions are kept in the repository, what was typed and is no fact or plan is in no commit (C6, D1)."""
+    """Where sessions are kept in the repository, what was typed and is not a fact or plan is in no commit (C6, D1)."""
     hub, ada, _ = people
     session = {"session_id": "r1", "cwd": str(ada.clone)}
     for event in (

@@ -290,7 +290,7 @@ def test_a_damaged_repository_still_gives_a_backup_of_the_files(opened: Open, tm
 
 
 def test_a_workspace_inside_a_larger_repository_comes_back_in_its_place(tmp_path: Path, git: Git, opened: Open) -> None:
-    """The whole history is in the backup; the workspace lies again where it lay in its repository."""
+    """The whole history is in the backup; the workspace is again where it was in its repository."""
     project = tmp_path / "project"
     project.mkdir()
     git(project, "init", "--quiet")
@@ -414,7 +414,7 @@ def test_a_backup_that_is_due_is_made_when_a_writer_closes(opened: Open, tmp_pat
 
 
 def test_reading_makes_no_backup(opened: Open, tmp_path: Path) -> None:
-    """Who only asks is not made to wait for a backup."""
+    """Asking alone does not wait for a backup."""
     workspace = opened()
     workspace.close()
     reader = opened(workspace.root, backup__interval_hours=1, backup__targets=[str(tmp_path / "place")])
@@ -485,7 +485,7 @@ def test_a_backup_setting_of_an_untrusted_workspace_reaches_nowhere(opened: Open
 
 # -- hostile and damaged ------------------------------------------------------------------------------------------
 def test_the_backup_of_nothing_is_refused_by_name(tmp_path: Path) -> None:
-    """A file that is not there, a folder, and a file of another sort are no backups."""
+    """A file that is not there, a folder, and a file of another sort are not backups."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "text").write_text("text " * 400)
     (tmp_path / "empty").write_bytes(b"")

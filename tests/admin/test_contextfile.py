@@ -140,7 +140,7 @@ def test_a_context_extends_the_main_one(tree: Tree, written: str) -> None:
 
 @pytest.mark.parametrize("written", ["../../../elsewhere.yaml", "/etc/base.yaml", "contexts/team.yaml", "a\\b/c"])
 def test_a_context_extends_no_path(tree: Tree, written: str) -> None:
-    """What is no name is refused with file, line and field, whether such a file exists or not (M4)."""
+    """What is not a name is refused with file, line and field, whether such a file exists or not (M4)."""
     named(tree, "team", text("Team"))
     (tree.root.parent / "elsewhere.yaml").write_text(text("Elsewhere"))
     main(tree, text("Mine", written))

@@ -217,7 +217,7 @@ def test_a_cut_is_refused_where_memfs_did_not_make_the_repository(opened: Opened
 def test_an_export_that_would_be_lost_or_replace_something_is_refused(
     opened: Opened, git: Git, tmp_path: Path, place: str
 ) -> None:
-    """The bundle lies outside of the workspace, in a folder that exists, under a new name (S15)."""
+    """The bundle is outside of the workspace, in a folder that exists, under a new name (S15)."""
     workspace = opened()
     root = aged(workspace, git)
     (tmp_path / "there").write_text("mine")

@@ -36,7 +36,7 @@ def put(workspace: Workspace, name: str = "gate", text: str = SECRET, kind: str 
 
 
 def anywhere(root: Path, needle: bytes) -> list[str]:
-    """The files below a folder, caches included, that hold a needle as they lie there."""
+    """The files below a folder, caches included, that hold a needle as they are on disk."""
     places = [root, Path(os.environ["XDG_CACHE_HOME"])]
     found = [Path(folder) / name for place in places for folder, _, names in os.walk(place) for name in names]
     return [str(path) for path in found if needle in path.read_bytes()]
@@ -210,7 +210,7 @@ def test_a_path_and_a_folder_can_be_erased(opened: Opened, git: Git) -> None:
 
 
 def test_41_a_file_whose_name_is_no_text_can_be_erased(opened: Opened, git: Git) -> None:
-    """What somebody put there under bytes that are no UTF-8 goes like any other file."""
+    """What somebody put there under bytes that are not UTF-8 goes like any other file."""
     workspace = opened()
     item = put(workspace)
     odd = item.path.replace("gate.yaml", os.fsdecode(b"g\xe9te.yaml"))

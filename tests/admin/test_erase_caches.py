@@ -1,4 +1,4 @@
-"""An erase finds every cache and spool that the repository ever had, wherever its workspaces lay (B6)."""
+"""An erase finds every cache and spool that the repository ever had, wherever its workspaces were (B6)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_cache_of_a_clone_that_is_gone_goes(home: Workspace, opened: Opened,
 def test_a_cache_in_another_place_is_remembered(
     home: Workspace, opened: Opened, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Where the cache lay elsewhere for a while, the repository still knows it (B6)."""
+    """Where the cache was elsewhere for a while, the repository still knows it (B6)."""
     here = os.environ["XDG_CACHE_HOME"]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
     ask(opened(home.root, index__engine="sqlite"))
@@ -114,7 +114,7 @@ def test_the_cache_of_a_living_neighbour_stays(home: Workspace, opened: Opened, 
 
 
 def test_a_record_that_came_along_empties_nothing_else(home: Workspace, tmp_path: Path) -> None:
-    """A row that names a folder which is no cache of this user's is passed over (faults row 41)."""
+    """A row that names a folder which is not a cache of this user's is passed over (faults row 41)."""
     victim = tmp_path / "victim"
     (victim / "memfs" / "notes").mkdir(parents=True)
     (victim / "memfs" / "notes" / "x").write_text("mine")

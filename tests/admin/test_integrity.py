@@ -41,7 +41,7 @@ def workspace(opened: Opened) -> Workspace:
 
 
 def path_of(workspace: Workspace, item_id: str = "cat") -> str:
-    """Where an item lies."""
+    """Where an item is."""
     path = workspace.store.locate(item_id)
     assert path
     return path

@@ -41,7 +41,7 @@ def ids(workspace: Workspace) -> set[str]:
 
 @pytest.fixture
 def talk(opened: Opened) -> Workspace:
-    """One memory each of a type that is kept for 30 days, one for a year, and one for ever."""
+    """One memory each of a type that is kept for 30 days, one for a year, and one forever."""
     workspace = opened(history__commit="session")
     for kind in ("interaction", "episodic", "knowledge"):
         workspace.store.put(MemoryItem(f"the {kind} of today", kind, id=f"one-{kind}"))
@@ -70,7 +70,7 @@ def test_what_is_older_than_its_kind_is_kept_is_pruned(talk: Workspace, git: Git
 
 
 def test_the_policy_goes_before_the_kind(talk: Workspace) -> None:
-    """``retention_policy.kinds`` keeps a type for longer, for ever, or for less (S15)."""
+    """``retention_policy.kinds`` keeps a type for longer, forever, or for less (S15)."""
     write_policy(talk.root, kinds={"interaction": 0, "knowledge": 5})
     assert {one.item.id for one in later(talk, 31).pruner.prune(dry_run=True).items} == {"one-knowledge"}
     write_policy(talk.root, kinds={"interaction": 60})

@@ -198,7 +198,7 @@ def test_every_way_back_works(opened: Opened, git: Git, way: str) -> None:
 
 
 def test_the_policy_may_delete(opened: Opened, git: Git) -> None:
-    """Where ``prune.action`` is ``delete`` nothing lies in the archive; history brings it back (M3)."""
+    """Where ``prune.action`` is ``delete`` nothing is in the archive; history brings it back (M3)."""
     workspace = opened(history__commit="each")
     filled(workspace)
     learns(workspace.root, max_memories=4)

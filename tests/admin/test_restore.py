@@ -222,7 +222,7 @@ def test_a_manifest_that_does_not_fit_is_refused(changes: dict[str, Any], tmp_pa
 
 
 def test_a_newer_format_is_refused_as_such(tmp_path: Path) -> None:
-    """A backup of a newer memfs is no damaged one."""
+    """A backup of a newer memfs is not a damaged one."""
     with pytest.raises(FormatUnsupported, match="format 2"):
         verify(crafted(tmp_path / "new.tar", GOOD, version=2))
 
@@ -306,7 +306,7 @@ def test_random_bytes_are_never_a_foreign_error(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 513, 70_000])
 def test_what_is_written_is_read_back(name: str, size: int) -> None:
-    """Long names, names in any script and names that are no Unicode keep their bytes, at any size."""
+    """Long names, names in any script and names that are not Unicode keep their bytes, at any size."""
     data = bytes(range(256)) * (size // 256 + 1)
     archive = b"".join(tar_file(name, [data], size)) + END
     assert [(member.name, member.data(size)) for member in members([archive])] == [(name, data[:size])]

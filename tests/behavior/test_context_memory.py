@@ -46,7 +46,7 @@ class World:
         )
 
     def folder(self, iteration: int) -> Path:
-        """Where an iteration lies."""
+        """Where an iteration is."""
         return self.path / "ContextMemory" / "iterations" / f"iteration_{iteration:03}"
 
     def documents(self) -> list[Path]:

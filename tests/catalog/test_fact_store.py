@@ -132,6 +132,6 @@ def test_a_folder_that_takes_no_file_keeps_nobody_from_asking(tmp_path: Path) ->
 
 
 def test_a_folder_that_is_none_keeps_nobody_from_asking(tmp_path: Path) -> None:
-    """Where something else lies in its place, facts are kept in memory."""
+    """Where something else is in its place, facts are kept in memory."""
     (tmp_path / "file").write_text("")
     assert right(filled(tmp_path / "file")) == len(KEYS)

@@ -199,7 +199,7 @@ def test_texts_that_were_kept_go_with_the_setting(workspace: Workspace, opened: 
     "fact", ["[]", "7", '[{"content": 5}, "x"]', '[{"origin": {"who": 1}}, 3]', "[[[[", '[{}, ""]']
 )
 def test_a_fact_that_holds_something_else_is_not_believed(fact: str, workspace: Workspace) -> None:
-    """What another program wrote, with the right checksum, is no item: the file is read."""
+    """What another program wrote, with the right checksum, is not an item: the file is read."""
     texts(workspace)
     with closing(sqlite3.connect(catalog_of(workspace))) as base, base:
         assert base.execute("UPDATE facts SET json = ?", (fact,)).rowcount

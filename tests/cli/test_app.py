@@ -91,7 +91,7 @@ def test_help_of_a_verb_is_its_own_help(bare: Memfs) -> None:
 
 @pytest.mark.parametrize("other", [*sorted(GUESSES), "erase", "agents-md"])
 def test_another_name_of_a_verb_names_the_verb(bare: Memfs, other: str) -> None:
-    """What other programs call it, and a verb without its group, is no verb, and the error names the one to use."""
+    """What other programs call it, and a verb without its group, is not a verb, and the error names the one to use."""
     ran = bare(other)
     assert (ran.code, ran.out) == (2, "")
     meant = ran.err.partition("did you mean '")[2].partition("'")[0]

@@ -58,7 +58,7 @@ def test_b3_git_waits_for_nothing_that_a_file_does_without(tmp_path: Path) -> No
 
 
 def test_b3_ctrl_c_ends_it_as_it_ends_every_verb(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who stops git in the middle of a merge reads no traceback (B3)."""
+    """Stopping git in the middle of a merge prints no traceback (B3)."""
 
     def stopped(_: merge_driver.MergeRequest) -> int:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a file is reported at once, and what is no memory is named."""
+"""Everything that is wrong with a file is reported at once, and what is not a memory is named."""
 
 from __future__ import annotations
 

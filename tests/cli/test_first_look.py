@@ -162,7 +162,7 @@ def test_init_prints_few_lines(bare: Memfs, tmp_path: Path) -> None:
 
 
 def test_p1_a_layer_says_where_it_works(tmp_path: Path) -> None:
-    """Who calls ``MemoryLayer.default()`` sees which workspace that is."""
+    """``MemoryLayer.default()`` says which workspace it uses."""
     with MemoryLayer.default(tmp_path / "W") as layer:
         assert repr(layer) == f"<MemoryLayer {tmp_path / 'W'}>"
     assert repr(layer) == "<MemoryLayer closed>"

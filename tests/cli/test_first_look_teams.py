@@ -97,7 +97,7 @@ def test_row_43_a_rebase_that_is_over_is_not_to_be_continued(memfs: Memfs, root:
 
 
 def test_a_memory_beside_code_is_found_from_above(bare: Memfs, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the top of a code repository, memfs says where its memory lies, instead of making a second one."""
+    """At the top of a code repository, memfs says where its memory is, instead of making a second one."""
     monkeypatch.chdir(root.parent)
     ran = bare("recall", "anything")
     assert ran.code == 1

@@ -238,7 +238,7 @@ def test_restore_of_the_whole_memory(root: Path, item: Path, memfs: Memfs) -> No
 
 
 def test_restore_does_not_remove_what_came_later(root: Path, item: Path, memfs: Memfs) -> None:
-    """Who names a memory or folder wants it back: where it was not there then, that is refused."""
+    """Naming a memory or folder means bringing it back: where it was not there then, that is refused."""
     path = memfs("remember", "later", "--id", "y", "--type", "convention", "--json").json["path"]
     for target in ("y", path, str(Path(path).parent)):
         ran = memfs("restore", target, "--from", "HEAD~1")

@@ -165,7 +165,7 @@ def test_what_cannot_be_imported_says_why(
 
 
 def test_what_is_wrong_with_every_line_is_reported_once(memfs: Memfs, root: Path) -> None:
-    """A text that is no export is refused with the remedy once, however many lines it has (X1)."""
+    """A text that is not an export is refused with the remedy once, however many lines it has (X1)."""
     (root / "notes.txt").write_text("".join(f"{number} words of a text\n" for number in range(1, 31)))
     done = memfs("import", str(root / "notes.txt"))
     assert done.code != 0

@@ -153,7 +153,7 @@ def test_off_looks_for_nothing(memfs: Memfs, root: Path) -> None:
 
 
 def test_a_memory_context_asks_for_what_is_learned(memfs: Memfs, root: Path) -> None:
-    """A memory context or a value below ``[memory]`` makes ``write`` the default; who says otherwise is obeyed (M2)."""
+    """A memory context or a value below ``[memory]`` makes ``write`` the default; another setting is obeyed (M2)."""
     context = root / "ContextMemory/configuration/memory_context.yaml"
     context.write_text("metadata: {type: memory, name: shop}\n")
     remember(memfs, 1, 2, 3)

@@ -80,7 +80,7 @@ def test_trends_are_listed(worked: Path, memfs: Memfs) -> None:
 
 
 def test_an_empty_workspace_has_little_to_say(memfs: Memfs) -> None:
-    """Nothing to show is no error, except for an agent that is not there."""
+    """Nothing to show is not an error, except for an agent that is not there."""
     assert "no meta-review yet" in memfs("state", "feedback", "Scout").err
     assert memfs("state", "trends").code == 0
     assert memfs("state", "analyze", "Scout").code == 1

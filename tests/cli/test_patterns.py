@@ -82,7 +82,7 @@ def test_what_cannot_be_understood_is_reported(memfs: Memfs, words: tuple[str, .
 
 
 def test_a_blank_session_is_refused(memfs: Memfs) -> None:
-    """A blank name is no session: nothing is cleared."""
+    """A blank name is not a session: nothing is cleared."""
     memfs("remember", "We decided", "--type", "working")
 
     assert memfs("agent", "consolidate", "--session", " ").code != 0

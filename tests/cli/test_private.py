@@ -1,4 +1,4 @@
-"""``memfs status --private``: where private memory lies, and how a clone joins that of another one (C6, D1)."""
+"""``memfs status --private``: where private memory is, and how a clone joins that of another one (C6, D1)."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_revision_is_null_while_the_commit_waits(root: Path, memfs: Memfs, monke
 
 
 def test_a_workspace_above_the_repository_is_named(root: Path, bare: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is stored in another repository than the one that a person works in, as it lies above, says so."""
+    """What is stored in another repository than the one that a person works in, because it is above, is announced."""
     inner = root / "inner"
     inner.mkdir()
     monkeypatch.chdir(inner)

@@ -97,14 +97,14 @@ def test_a_refused_document_is_named_by_its_line(memfs: Memfs) -> None:
 def test_what_cannot_be_done_is_reported(
     memfs: Memfs, words: tuple[str, ...], given: str, code: int, message: str
 ) -> None:
-    """With the remedy and the usual exit codes; nothing of a text that is no JSON is stored."""
+    """With the remedy and the usual exit codes; nothing of a text that is not JSON is stored."""
     ran = memfs("state", *words, stdin=given)
     assert (ran.code, message in ran.err) == (code, True), ran.err
     assert "0 iterations" in memfs("state", "iteration", "list").err
 
 
 def test_an_import_of_documents_without_a_path_says_how_they_are_stored(memfs: Memfs, root: Path) -> None:
-    """They are no memories of an unknown type (S19)."""
+    """They are not memories of an unknown type (S19)."""
     (root / "outputs.jsonl").write_text(lines({"type": "agent_output", "document": OUTPUT}))
     ran = memfs("import", str(root / "outputs.jsonl"))
     assert (ran.code, "memfs state store" in ran.err, "unknown memory type" in ran.err) == (1, True, False)

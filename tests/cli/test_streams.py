@@ -32,7 +32,7 @@ def test_a_full_disk_under_the_output_is_one_line(root: Path, memfs: Memfs, verb
 
 
 def test_a_closed_output_is_quiet(root: Path, memfs: Memfs) -> None:
-    """Who closed the output does not want it: the command does its work and says nothing."""
+    """A closed output is not wanted: the command does its work and says nothing."""
     done = shell(root, "status >&-")
     assert (done.returncode, done.stderr) == (0, "")
     assert shell(root, "remember kept --id kept >&- 2>&-").returncode == 0

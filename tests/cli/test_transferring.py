@@ -156,7 +156,7 @@ def test_what_is_no_line_of_a_memory_says_what_would_be(memfs: Memfs, written: s
 
 
 def test_a_place_for_an_export_is_kept_from_harm(filled: Path, memfs: Memfs, tmp_path: Path) -> None:
-    """Nothing is overwritten unless asked for, and an export never lies among the documents (S19)."""
+    """Nothing is overwritten unless asked for, and an export is never among the documents (S19)."""
     place = tmp_path / "taken.jsonl"
     place.write_text("mine")
     refused = memfs("export", str(place))

@@ -94,7 +94,7 @@ def test_edit_without_a_change_does_nothing(root: Path, memfs: Memfs, editor: Ed
 
 
 def test_edit_reports_mistakes_and_keeps_the_text(root: Path, memfs: Memfs, editor: Editor) -> None:
-    """A mistake is named with file and line, exit 1; recall keeps the last good version; the next edit can mend it."""
+    """A mistake is named with file and line, exit 1; recall keeps the last good version; the next edit can fix it."""
     path = root / memfs("remember", "good text", "--id", "x", "--json").json["path"]
     editor("echo 'importance: very' >> \"$1\"")
     ran = memfs("update", "x", "--edit", "--json")

@@ -113,7 +113,7 @@ def test_what_a_person_writes_around_it_stays(block: AgentsBlock, file: Path) ->
 
 
 def test_an_edit_inside_is_noticed_and_kept(block: AgentsBlock, file: Path, workspace: Workspace) -> None:
-    """Neither written nor removed over, unless it is asked for; an editor's line ends are no edit."""
+    """Neither overwritten nor removed unless it is asked for; an editor's line endings are not an edit."""
     file.write_text("Above\n")
     block.write()
     file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
@@ -159,7 +159,7 @@ def test_damaged_marks_are_refused_with_their_line(
 
 
 def test_other_encodings_are_refused(block: AgentsBlock, file: Path) -> None:
-    """UTF-16 and what is no text stay as they are."""
+    """UTF-16 and what is not text stay as they are."""
     for data in ("# Agents\n".encode("utf-16"), b"\x00\x01"):
         file.write_bytes(data)
         with pytest.raises(ContentError, match="UTF-8"):
@@ -229,7 +229,7 @@ def test_what_is_written_into_a_file_that_is_being_removed_is_kept(block: Agents
 def test_what_was_saved_over_at_once_is_kept_beside(
     block: AgentsBlock, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two saves in the very moment of a write: the newer has the file, the one before lies beside it."""
+    """Two saves in the very moment of a write: the newer has the file, the one before is beside it."""
     file.write_text("Above\n")
     put, first = atomic_replace.put, list[bool]()
 
@@ -330,7 +330,7 @@ def test_links_are_followed_within_the_repository_alone(block: AgentsBlock, file
 
 
 def test_folders_and_missing_folders_are_named(block: AgentsBlock, file: Path) -> None:
-    """Whatever is there that is no file is left alone."""
+    """Whatever is there that is not a file is left alone."""
     (file.parent / "docs").mkdir()
     os.mkfifo(file.parent / "pipe.md")
     for name in ("docs", "pipe.md", "nowhere/AGENTS.md"):

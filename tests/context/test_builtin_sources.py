@@ -204,7 +204,7 @@ def test_a_rule_is_found_by_the_files_of_a_situation(opened: Open) -> None:
 
 # -- conventions --------------------------------------------------------------------------------------------------
 def test_accepted_conventions_for_the_files_are_reported(opened: Open) -> None:
-    """P3: those a person stands behind, for the files at hand, with their scope."""
+    """P3: those a person vouches for, for the files at hand, with their scope."""
     workspace = opened()
 
     def convention(text: str, **fields: Any) -> None:
@@ -271,7 +271,7 @@ def test_each_is_a_plugin_with_strict_settings(opened: Open, name: str) -> None:
 
 
 def test_p3_a_class_of_ones_own_under_another_name_has_the_settings_of_ours() -> None:
-    """Who derives a source and names it otherwise need not know which settings it has (P2, P3)."""
+    """A derived source with another name need not know which settings it has (P2, P3)."""
 
     class House(PreferencesMemory):
         name = "house"

@@ -194,7 +194,7 @@ def test_a_changed_file_is_read_again(repository: Path) -> None:
 
 
 def test_what_cannot_be_read_says_nothing(repository: Path) -> None:
-    """P6: a folder, a pipe, a huge file or bytes that are no text in its place stop nothing."""
+    """P6: a folder, a pipe, a huge file or bytes that are not text in its place stop nothing."""
     (repository / "CLAUDE.md").mkdir()
     os.mkfifo(repository / "AGENTS.md")
     (repository / "team/AGENTS.md").write_bytes(b"\xff\xfe\0 Use tabs everywhere.\n\xc3(")

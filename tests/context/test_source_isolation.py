@@ -113,7 +113,7 @@ def held() -> Iterator[threading.Event]:
     ],
 )
 def test_a_source_that_fails_is_left_out_and_named(act: Callable[[StateSnapshot], Any], failure: str) -> None:
-    """Errors of any sort, exits and what is no text break no other source (P2)."""
+    """Errors of any sort, exits and what is not text break no other source (P2)."""
     sources = [loaded(Source("bad", act)), loaded(Source("good")), loaded(Own(), built_in=True)]
     answers = ask(sources, STATE, ForeignCode(LONG))
     assert [(one.source.name, one.failure) for one in answers] == [("bad", failure), ("good", ""), ("own", "")]

@@ -113,7 +113,7 @@ class IndexContract:
         assert [found.pinned for found in index.search(Query(text="alpha"))] == [True]
 
     def test_who_said_it_and_where_comes_back(self, index: Index) -> None:
-        """Session, sequence, speaker, role and whether it asks; a number without a session is no place."""
+        """Session, sequence, speaker, role and whether it asks; a number without a session is not a place."""
         origin = Origin(session="s 1", sequence=-3, speaker="Ada", role="user")
         index.add([item("one", "alpha?", origin=origin), item("two", "alpha", origin=Origin(sequence=4))])
         found = {hit.id: hit for hit in index.search(Query(text="alpha"))}

@@ -144,7 +144,7 @@ def test_many_texts_are_sent_in_parts() -> None:
     ids=["none", "too few", "of two lengths", "empty", "no numbers"],
 )
 def test_an_answer_that_does_not_fit_is_refused(answers: list[list[float]]) -> None:
-    """Too few vectors, vectors of several lengths, what is no number (M5)."""
+    """Too few vectors, vectors of several lengths, what is not a number (M5)."""
 
     class Wrong:
         def embed(self, model: str, texts: Sequence[str]) -> Sequence[Vector]:
@@ -208,7 +208,7 @@ def test_a_model_that_is_not_the_published_one_is_not_run(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("model", ["minilm", "wordllama"])
 def test_the_local_model_opens_no_socket(model: str) -> None:
-    """Its weights and its vocabulary lie in packages, whose own code may look elsewhere (M5)."""
+    """Its weights and its vocabulary are in packages, whose own code may look elsewhere (M5)."""
     try:
         embedder(model)
     except ExtraMissing as error:

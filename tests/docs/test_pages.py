@@ -120,7 +120,7 @@ def test_no_option_is_made_up(page: Read) -> None:
 
 
 def test_every_code_of_check_is_listed(page: Read) -> None:
-    """Codes that are no error classes have a row in the section of check."""
+    """Codes that are not error classes have a row in the section of check."""
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "memfs").rglob("*.py"))
     kept = re.findall(r'code ?= ?"(\w{3,})"|Problem\.warning\([^,]+, "(\w+)"', source)
     codes = {name for pair in kept for name in pair if name} - set(error_names())

@@ -35,7 +35,7 @@ def test_sources_headings_and_files_are_the_present_ones(page: Read) -> None:
 
 
 def test_what_the_page_leaves_alone_is_left_alone(page: Read) -> None:
-    """Its examples of what is no correction are none."""
+    """Its examples of what is not a correction are none."""
     text = " ".join(page("docs/preferences.md").split())
     for example in ("it never works", "don't push yet", "don't do that again"):
         assert f'"{example}"' in text

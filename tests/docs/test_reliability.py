@@ -30,7 +30,7 @@ def test_every_command_of_the_loss_table_finds_tests(page: Read) -> None:
 
 
 def test_every_fault_tier_is_on_the_page(page: Read) -> None:
-    """What lies in tests/faults is reported, and what is reported lies there or among the property tests."""
+    """What is in tests/faults is reported, and what is reported is there or among the property tests."""
     named = {name for row in TIER.findall(page("docs/reliability.md")) for name in re.findall(r"test_\w+", row)}
     there = {path.stem for path in (ROOT / "tests/faults").glob("test_*.py")}
     properties = {path.stem for path in (ROOT / "tests/property").glob("test_*.py")}

@@ -116,7 +116,7 @@ def test_pages_say_the_same_with_residents(
 def test_the_tour_of_the_readme_is_the_same_with_a_resident(
     page: Read, answered: Path, memfs_on_path: Path, tmp_path: Path
 ) -> None:
-    """What a newcomer types first prints what is below it; what waits for its commit is no part of another."""
+    """What a newcomer types first prints what is below it; what waits for its commit is not part of another."""
     (tour := tmp_path / "tour").mkdir()
     test_code_blocks.test_the_shell_tour_runs_and_prints_what_it_says(page, memfs_on_path, tour)
     assert len(re.findall("^recall", answered.read_text(), re.MULTILINE)) == 3

@@ -62,7 +62,7 @@ def answer(tool: BetaAbstractMemoryTool, command: Command) -> tuple[str, object]
 
 
 def without_empty_folders(root: Path) -> None:
-    """Folders of the workspace are there as long as something lies in them."""
+    """Folders of the workspace are there as long as something is in them."""
     for folder, _, _ in sorted(os.walk(root), reverse=True):
         if Path(folder) != root and not os.listdir(folder):
             os.rmdir(folder)

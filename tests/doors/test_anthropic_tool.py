@@ -106,7 +106,7 @@ def test_a_file_is_a_note_that_every_other_door_finds(call: Call, workspace: Wor
 
 
 def test_notes_of_people_are_files_for_the_model(call: Call, workspace: Workspace) -> None:
-    """B5: a note that a person wrote lies under its title, or its id where that is no path, and can be edited."""
+    """B5: a note that a person wrote is under its title, or its id where that is not a path, and can be edited."""
     workspace.store.put(MemoryItem("Ask Ada.\n", "note", title="team/who.md", id="by-hand"))
     workspace.store.put(MemoryItem("No path.", "note", title="../up", id="odd-title"))
     listing = call("view", path="/memories")

@@ -44,7 +44,7 @@ def typed(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytes
 
 # -- where it is ----------------------------------------------------------------------------------------------------
 def test_installing_says_how_to_look_and_how_to_stop(typed: Typed, tmp_path: Path) -> None:
-    """C6: a command that works here says where what was kept lies, and the way back has the same scope."""
+    """C6: a command that works here says where the memories are, and the way back has the same scope."""
     output = typed("agent", "install", "claude-code", "--user")[1]
     way_back = "'memfs agent uninstall claude-code --user' turns it off"
     assert f"'memfs status --private' shows where and what it keeps; {way_back}" in output
@@ -130,7 +130,7 @@ def test_an_agent_with_nothing_to_be_reported_knows_that_it_may_ask(opened: Call
 
 
 def test_a_wish_that_an_agent_noted_says_that_it_waits(opened: Callable[..., Workspace]) -> None:
-    """B5: it is searched at once, and given unasked only when a person stands behind it."""
+    """B5: it is searched at once, and given unasked only when a person vouches for it."""
     pytest.importorskip("mcp")
     from mcp import Client
 

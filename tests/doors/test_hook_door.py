@@ -106,7 +106,7 @@ def test_what_has_nothing_to_do_with_the_memory_brings_up_nothing(program: Progr
 
 @pytest.mark.parametrize("source", ["system", "loop_wakeup", "schedule_wakeup", "poll_event"])
 def test_only_people_are_answered(program: Program, source: str) -> None:
-    """C6: what the program says to itself is no question."""
+    """C6: what the program says to itself is not a question."""
     assert program.send_prompt("which region do deploys go to?", source=source) == ""
 
 

@@ -36,7 +36,7 @@ def test_without_a_session_nothing_is_remembered(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("session", ["../../x", "a/b", "\0", "\ud800", "x" * 10_000, "."])
 def test_a_sessions_name_leads_nowhere(tmp_path: Path, session: str) -> None:
-    """C6: whatever a session calls itself, its notes lie in their folder."""
+    """C6: whatever a session calls itself, its notes are in their folder."""
     Response(tmp_path / "state", session).claim(["a"])
     assert [path.relative_to(tmp_path).parts[:2] for path in tmp_path.rglob("*.txt")] == [("state", FOLDER)]
 
@@ -89,7 +89,7 @@ def test_garbage_in_the_notes_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_troubles_are_forgotten_and_bounded(tmp_path: Path) -> None:
-    """C6: what was mended long ago is not given for ever, and the log does not grow."""
+    """C6: what was fixed long ago is not given forever, and the log does not grow."""
     spool.note_error(tmp_path, "Stop", "the disk is full")
     assert spool.problems(tmp_path)[0].code == "HookFailed"
     assert spool.problems(tmp_path, utc_now() + timedelta(days=4)) == []

@@ -126,7 +126,7 @@ def test_whatever_hangs_is_given_up_in_time(workspace: Workspace, hook: Run) -> 
 
 @pytest.mark.parametrize("hang", ["time.sleep(600)", "re.match('(a+)+$', 'a' * 60 + 'b')"])
 def test_a_watch_ends_what_hangs_within(workspace: Workspace, hang: str) -> None:
-    """C6: neither a call that never returns nor an expression that matches for ever keeps the person waiting."""
+    """C6: neither a call that never returns nor an expression that matches forever keeps the person waiting."""
     code = (
         "import re, sys, time; sys.argv = ['memfs', 'hook', 'PreToolUse', '--into=repository']\n"
         "import memfs.doors.claude_code.hook as hook\n"

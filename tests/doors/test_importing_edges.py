@@ -68,7 +68,7 @@ def test_folders_are_looked_into_within_bounds(tmp_path: Path) -> None:
 
 
 def test_a_file_may_begin_with_a_mark_and_end_lines_as_it_likes(tmp_path: Path) -> None:
-    """B5: a byte order mark and Windows' newlines are no part of a memory."""
+    """B5: a byte order mark and Windows' newlines are not part of a memory."""
     [one] = remembered(
         _write(tmp_path / "x.md", b"\xef\xbb\xbf---\r\nname: a\r\ntype: user\r\n---\r\nOne\r\nTwo")
     ).arrivals
@@ -76,6 +76,6 @@ def test_a_file_may_begin_with_a_mark_and_end_lines_as_it_likes(tmp_path: Path) 
 
 
 def test_tags_are_few() -> None:
-    """B5: a list of thousands of categories is no list of tags."""
+    """B5: a list of thousands of categories is not a list of tags."""
     assert len(tags_of([f"t{number}" for number in range(500)])) == 50
     assert tags_of(["a", "a", 3, None, ["x"], " b\nc "]) == ("a", "3", "b c")

@@ -72,7 +72,7 @@ def memory(tmp_path: Path) -> Path:
 
 
 def test_claude_codes_memories_keep_type_session_and_time(memory: Path) -> None:
-    """Both shapes of front matter are understood, and of the index what is no pointer (B5)."""
+    """Both shapes of front matter are understood, and of the index what is not a pointer (B5)."""
     taken = remembered(memory)
     found = {one.key: one for one in taken.arrivals}
     user, feedback = found["user_role.md"], found["feedback_testing.md"]

@@ -1,4 +1,4 @@
-"""Claude Code itself, with the hooks that install put in, against a model that is none.
+"""Claude Code itself, with the hooks that install put in, against a fake model.
 
 Runs where ``CLAUDE_CODE_PROGRAM`` names the program, such as ``node_modules/.bin/claude`` below a folder of your own:
 memfs neither brings nor fetches it. It talks to a server in this process and to nobody else.

@@ -168,7 +168,7 @@ def test_a_link_out_of_a_project_is_refused(tmp_path: Path, project: Path, own_w
 
 
 def test_a_write_protected_file_is_left_alone(project: Path) -> None:
-    """C6: who took the right to write away is asked first; a dry run shows what to add."""
+    """C6: a file without the right to write is asked about first; a dry run shows what to add."""
     (project / ".claude/settings.json").chmod(0o444)
     before = tree(project)
     with pytest.raises(StorageReadOnly) as refused:

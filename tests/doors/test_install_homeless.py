@@ -31,7 +31,7 @@ def test_a_user_without_a_home_is_reported_the_remedy(tmp_path: Path) -> None:
 
 
 def test_a_hook_without_a_home_says_so_in_one_line(tmp_path: Path) -> None:
-    """Nothing can be kept, nothing is printed, and the remark is no stray error (C6)."""
+    """Nothing can be kept, nothing is printed, and the remark is not a stray error (C6)."""
     printed: list[str] = []
     remarks: list[str] = []
     payload = f'{{"session_id": "s", "cwd": "{tmp_path}", "prompt": "Deploys go to Frankfurt now."}}'

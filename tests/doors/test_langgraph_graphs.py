@@ -171,7 +171,7 @@ def test_many_tasks_of_one_step_all_count(saver: MemfsSaver) -> None:
 
 
 def test_a_subgraph_keeps_its_own_checkpoints(saver: MemfsSaver) -> None:
-    """An interrupt within a subgraph: its namespace lies in a folder of its own, and the whole resumes (B5)."""
+    """An interrupt within a subgraph: its namespace is in a folder of its own, and the whole resumes (B5)."""
     inner = StateGraph(Count)
     inner.add_node("ask", lambda _state: {"total": interrupt("how many?")})
     inner.add_edge(START, "ask")

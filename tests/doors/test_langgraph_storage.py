@@ -1,4 +1,4 @@
-"""LangGraph checkpointer: what lies in the workspace, and what becomes of it (B5)."""
+"""LangGraph checkpointer: what is in the workspace, and what becomes of it (B5)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def put(saver: MemfsSaver, config: Any, **values: Any) -> Any:
 
 
 def file_of(saver: MemfsSaver, config: Any) -> Path:
-    """Where a checkpoint lies."""
+    """Where a checkpoint is."""
     folder = saver.workspace.root / "ContextMemory" / "threads" / config["configurable"]["thread_id"]
     return folder / "checkpoints" / f"{config['configurable']['checkpoint_id']}.json"
 
@@ -269,7 +269,7 @@ def chain(saver: MemfsSaver) -> list[Any]:
 
 
 def test_a_removed_file_that_others_need_is_named(saver: MemfsSaver) -> None:
-    """Who removes by hand what a later checkpoint refers to is reported where and how to get it back (B5)."""
+    """Where a person removed what a later checkpoint refers to, the error says where and how to get it back (B5)."""
     configs = chain(saver)
     _refer(saver, configs[3], "kept", configs[0])
     file_of(saver, configs[0]).unlink()

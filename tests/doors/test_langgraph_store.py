@@ -212,7 +212,7 @@ def test_what_is_given_is_the_callers_own(store: MemfsStore) -> None:
     ],
 )
 def test_operators_compare_and_nest(wanted: dict[str, Any], keys: list[str], store: MemfsStore) -> None:
-    """B5: operators at any depth; what is no number is neither more nor less than one."""
+    """B5: operators at any depth; what is not a number is neither more nor less than one."""
     for key, kept in {
         "one": {"n": 1},
         "two": {"n": 2.0},

@@ -90,7 +90,7 @@ def test_what_was_pruned_is_brought_back(opened: Opened) -> None:
 
 
 def test_what_there_never_was_is_named(opened: Opened) -> None:
-    """Ids that are none, that nothing ever had, and versions that there are none of are errors with a way out (B5)."""
+    """Invalid ids, ids that nothing ever had, and missing versions are errors with a way out (B5)."""
     workspace = opened(history__commit="each")
     workspace.store.put(MemoryItem("The port is 8080", id="port"))
     with pytest.raises(IdInvalid):

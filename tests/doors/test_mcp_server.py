@@ -107,7 +107,7 @@ def test_connecting_opens_nothing(opened: Opened, mode: str) -> None:
 
 
 def test_a_workspace_that_cannot_be_opened_is_reported_by_each_call(tmp_path: Path) -> None:
-    """With invalid settings a client connects all the same, reads what is wrong, and goes on once it is mended."""
+    """With invalid settings a client connects all the same, reads what is wrong, and goes on once it is fixed."""
     root = tmp_path / "project"
     open_workspace(root, create=True, watch=False).close()
     settings = (root / "memfs.toml").read_text()

@@ -167,7 +167,7 @@ def test_end_to_end_memory_flow() -> None:
 
 
 def test_what_is_stored_is_an_agents(coordinator: MemoryCoordinator) -> None:
-    """Metadata and context are kept, an agent stands behind the item, and the door is named in its commit."""
+    """Metadata and context are kept, an agent vouches for the item, and the door is named in its commit."""
     result = coordinator.store(REDIS, "episodic", {"component": "authentication"}, {"project": "shop"})
     assert result.memory_id is not None
     item = coordinator.workspace.store.get(result.memory_id)
@@ -422,7 +422,7 @@ def test_agent_review_names_its_judges() -> None:
 
 
 class Cautious(AgentReview):
-    """Asks one more judge, who is against all that names a server."""
+    """Asks one more judge, which is against all that names a server."""
 
     STORAGE_AGENTS = ("analyzer", "cautious")
 

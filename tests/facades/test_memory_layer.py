@@ -233,7 +233,7 @@ def test_p6_what_was_injected_is_not_injected_again(layer: MemoryLayer) -> None:
 
 
 def test_a_state_of_the_wrong_sort_is_named(layer: MemoryLayer) -> None:
-    """What is no snapshot, action or outcome is refused, and nothing is stored."""
+    """What is not a snapshot, action or outcome is refused, and nothing is stored."""
     with pytest.raises(SchemaInvalid, match="StateSnapshot"):
         asyncio.run(layer.check_triggers("edit auth.py"))  # type: ignore[arg-type]
     with pytest.raises(SchemaInvalid, match="StateSnapshot"):

@@ -138,7 +138,7 @@ def spread(rows: list[int], count: int) -> list[int]:
 def test_50_stopped_at_any_operation_it_is_old_or_new_and_the_next_opening_ends_it(
     base: Ready, scale: Scale, figures: Figures
 ) -> None:
-    """A stop at the N-th operation leaves a whole repository; who opens the workspace next ends what had begun."""
+    """A stop at the N-th operation leaves a whole repository; the next opening of the workspace ends what had begun."""
     changing, bound = points(base)
     early = [number for number in changing if number <= bound]
     late = [number for number in changing if number > bound]

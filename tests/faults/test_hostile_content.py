@@ -37,7 +37,7 @@ def workspace(opened: Opened, tmp_path: Path) -> Workspace:
 
 
 def bytes_of(root: Path) -> dict[str, Any]:
-    """What every file of the working tree holds; of what is no file, what it is."""
+    """What every file of the working tree holds; of what is not a file, what it is."""
     found: dict[str, Any] = {}
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if name != ".git"]
@@ -93,7 +93,7 @@ def test_12_what_is_no_file_is_named_and_never_opened(workspace: Workspace, git:
 
 
 def test_12_a_device_is_not_read(workspace: Workspace, git: Git) -> None:
-    """A device that gives zeros without end is no item (faults row 12)."""
+    """A device that gives zeros without end is not an item (faults row 12)."""
     try:
         content.DEVICE.put(workspace.root)
     except PermissionError:

@@ -423,7 +423,7 @@ def test_19_allow_secret_on_the_command_line(
 
 
 def test_19_history_may_be_brought_back_as_it_was(workspace: Workspace, git: Callable[..., str]) -> None:
-    """Rollback to a version that a person committed with a secret is no new leak; ``check`` names it."""
+    """Rollback to a version that a person committed with a secret is not a new leak; ``check`` names it."""
     key = secret_samples.aws_key()
     write(workspace, PLACE, f"content: {key}\n")
     git(workspace.root, "add", "-A")

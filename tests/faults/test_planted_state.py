@@ -74,7 +74,7 @@ def work_in(opened: Opened, root: Path) -> None:
 
 
 def outside_content(root: Path) -> dict[str, bytes]:
-    """What lies in the tree beside memory: the person's own files, and git's configuration and hooks."""
+    """What is in the tree beside memory: the person's own files, and git's configuration and hooks."""
     found = {name: data for name, data in everything(root).items() if not name.startswith((".git/", "ContextMemory/"))}
     found |= {
         name: data for name, data in everything(root / ".git").items() if name.startswith(("hooks", "config", "info"))

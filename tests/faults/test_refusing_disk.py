@@ -30,7 +30,7 @@ Full = Callable[[Path, int], object]
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """A small file system; caches lie elsewhere."""
+    """A small file system; caches are elsewhere."""
     with places.memory_disk(tmp_path / "small", kilobytes=4096, inodes=800) as disk:
         yield disk
 

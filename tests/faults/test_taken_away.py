@@ -1,4 +1,4 @@
-"""Folders taken away under a running process: what is acknowledged lies where the path says, or is refused (row 44)."""
+"""Folders taken away under a running process: what is acknowledged is where the path says, or is refused (row 44)."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_without_times_the_files_own_time_counts() -> None:
 
 @pytest.mark.parametrize("kind", [kind.name for kind in BUILT_IN])
 def test_every_kind_is_read_from_its_folder(kind: str) -> None:
-    """The folder is the type, whatever lies between it and the file."""
+    """The folder is the type, whatever is between it and the file."""
     folder = KindTable().get(kind).folder
 
     assert read("title: x\n", f"ContextMemory/{folder}/own/deeper/a.yml").type == kind
@@ -208,7 +208,7 @@ def test_row_13_a_name_that_cannot_be_an_id_is_refused(name: str) -> None:
 
 
 def test_a_file_outside_every_kind_is_reported_where_to_go() -> None:
-    """A folder that is no kind's is an error with the remedy."""
+    """A folder that is not a kind's is an error with the remedy."""
     error = refusal("content: x\n", "ContextMemory/memories/nope/x.yaml")
 
     assert "memories/<type>/" in (error.hint or "")

@@ -123,7 +123,7 @@ def test_k4_the_writer_of_what_gave_way_is_named() -> None:
 
 
 def test_k4_where_a_removal_gave_way_its_writer_is_named() -> None:
-    """Who removed a field that somebody else changed meanwhile, also where that was the later version."""
+    """A field removed on one side and changed on the other, also where that was the later version."""
     base = "title: a\nstatus: open\n"
     ours = "title: a\nupdated: 2026-03-01\norigin: {agent: remover}\n"
 
@@ -380,7 +380,7 @@ def test_k4_items_in_json_and_of_own_kinds_are_joined_by_their_rules() -> None:
 
 
 def test_k4_what_was_pruned_is_joined_as_an_item_of_its_kind() -> None:
-    """It keeps the bytes of an item, in a folder that is no kind's."""
+    """It keeps the bytes of an item, in a folder that is not a kind's."""
     path = "ContextMemory/archive/pruned/rule/x.yaml"
 
     joined = merged("title: a\ntags: [x]\n", "title: a\ntags: [x, y]\n", "title: a\ntags: [x, z]\n", path)
@@ -459,7 +459,7 @@ def test_k4_toml_that_lines_would_break_is_not_made() -> None:
 
 
 def test_k4_other_files_are_joined_by_lines_and_bytes_are_left_alone() -> None:
-    """Templates and git's own files get markers where lines clash; what is no text is not touched."""
+    """Templates and git's own files get markers where lines clash; what is not text is not touched."""
     path = "ContextMemory/configuration/notes.md"
 
     assert merged("a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\n", path).data == b"A\nb\nC\n"

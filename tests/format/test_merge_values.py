@@ -218,7 +218,7 @@ def test_a_side_that_did_nothing_changes_nothing(base: dict[str, Any], changed: 
 def test_sides_can_be_exchanged_but_for_who_is_last(
     base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]
 ) -> None:
-    """What is no conflict and has no last writer comes out the same either way; conflicts name the same fields."""
+    """What is not a conflict and has no last writer comes out the same either way; conflicts name the same fields."""
     one, other = merge(base, ours, theirs, SCHEMA), merge(base, theirs, ours, SCHEMA)
 
     assert {clash.field for clash in one.conflicts} == {clash.field for clash in other.conflicts}

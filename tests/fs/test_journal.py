@@ -95,7 +95,7 @@ def test_24_a_record_cut_off_after_a_failed_sync_leaves_other_readers_right(tmp_
 
 
 def test_21_what_is_before_a_torn_end_is_news_once(tmp_path: Path) -> None:
-    """A killed writer's last record makes nobody take what is known for news for ever (faults row 21)."""
+    """A killed writer's last record makes nobody take what is known for news forever (faults row 21)."""
     writer, reader = Journal(tmp_path / "journal"), Journal(tmp_path / "journal")
     writer.append([operation("a"), operation("b")])
     with open(tmp_path / "journal", "ab") as file:

@@ -23,7 +23,7 @@ from memfs.fs.workspace_location import is_own, names_git
     ],
 )
 def test_13_memory_and_settings_are_memfss_own(path: str) -> None:
-    """The settings and everything below ContextMemory, names that are no Unicode included."""
+    """The settings and everything below ContextMemory, names that are not Unicode included."""
     assert is_own(path)
 
 

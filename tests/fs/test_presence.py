@@ -75,7 +75,7 @@ def test_a_note_that_is_not_renewed_counts_for_nothing(tmp_path: Path, monkeypat
 
 
 def test_where_no_note_can_be_written_nothing_fails(tmp_path: Path) -> None:
-    """A note is for messages only; what is no note is passed over."""
+    """A note is for messages only; what is not a note is passed over."""
     (tmp_path / "file").write_text("")
     note = Presence(tmp_path / "file" / "notes")
     note.say("")

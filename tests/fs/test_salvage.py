@@ -43,7 +43,7 @@ def read(path: Path) -> tuple[list[str], list[str]]:
 
 
 def test_a_whole_journal_needs_no_salvage(path: Path) -> None:
-    """Nothing is offered for a journal without damage, nor for none; a torn end is no damage."""
+    """Nothing is offered for a journal without damage, nor for none; a torn end is not damage."""
     assert salvage(path) is None
     assert salvage(path.with_name("none")) is None
     path.write_bytes(path.read_bytes()[:-5])

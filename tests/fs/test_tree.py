@@ -143,7 +143,7 @@ def test_a_killed_write_leaves_old_or_new_and_the_sweep_removes_the_rest(tree: T
 
 @pytest.mark.parametrize("name", ["mkdir", "open"])
 def test_36_a_folder_that_is_removed_while_it_is_made_is_made_again(tree: Tree, name: str) -> None:
-    """A person's git removes empty folders whenever it likes: a write goes on, but not for ever (faults row 36)."""
+    """A person's git removes empty folders whenever it likes: a write goes on, but not forever (faults row 36)."""
     left = 3
 
     def remove(step: str, path: str) -> None:

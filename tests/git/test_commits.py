@@ -495,7 +495,7 @@ def test_a_branch_that_is_gone_is_unavailable(world):
     "ref", ["main", "refs/heads/../x", "refs/heads/a b", "refs/heads/x.lock", "--stdin", "refs/heads/a\nb", ""]
 )
 def test_only_branches_are_moved(world, ref):
-    """A ref name that is no branch is refused before git sees it."""
+    """A ref name that is not a branch is refused before git sees it."""
     with pytest.raises(HistoryError):
         world.commit(world.put(NEW, "1\n"), ref=ref)
 
@@ -754,7 +754,7 @@ def at_once(world, text):
 
 
 def test_row_21_a_value_that_comes_back_within_a_second_is_committed(world):
-    """X, Y, X on one item, each committed by itself: the third is no replay of the first, and HEAD ends with X."""
+    """X, Y, X on one item, each committed by itself: the third is not a replay of the first, and HEAD ends with X."""
     for text in ("X\n", "Y\n", "X\n", "Y\n", "X\n"):
         since = world.repository.head().commit
         made = commit(world.repository, [at_once(world, text)], MAIN, since).commits

@@ -79,7 +79,7 @@ class Stage:
 
 @pytest.fixture
 def stage(world, tmp_path):
-    """Copies lie in memory where there is a place for them: hundreds of them are synced."""
+    """Copies are in memory where there is a place for them: hundreds of them are synced."""
     memory = Path("/dev/shm")
     with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else tmp_path) as folder:
         yield Stage(world, Path(folder) / "copy of it")
@@ -305,7 +305,7 @@ def test_row_21_the_git_that_prepares_an_index_ends_before_what_it_left_is_swept
 
 
 def test_row_21_so_does_the_git_that_makes_the_first_index(stage, tmp_path):
-    """Where there was no index nothing lies there until that git has made one: then it would be the next step's."""
+    """Where there was no index nothing is there until that git has made one: then it would be the next step's."""
     repository = stage.fresh()
     (stage.folder / ".git/index").unlink()
     die_while(lambda: commit(repository, stage.groups, MAIN), "update-index", late_git(tmp_path, "update-index"))
@@ -427,7 +427,7 @@ def test_row_39_a_lock_whose_owner_ends_in_time_was_not_left(stage, monkeypatch)
 
 
 def test_row_12_a_pipe_in_the_place_of_the_index_is_reported_and_never_waited_for(world):
-    """What is no file there stops commits with its reason; once it is gone they go on."""
+    """What is not a file there stops commits with its reason; once it is gone they go on."""
     index = world.root / ".git/index"
     keep = index.read_bytes()
     index.unlink()
@@ -444,7 +444,7 @@ def test_row_12_a_pipe_in_the_place_of_the_index_is_reported_and_never_waited_fo
 
 
 def test_row_39_second_names_of_indexes_are_removed_by_the_next_recovery(world):
-    """A process killed before it wrote its record, or after it removed it, leaves nothing for ever."""
+    """A process killed before it wrote its record, or after it removed it, leaves nothing forever."""
     state = world.repository.state
     for name in ("index.next", "index.before", "index.put", "index.next.lock"):
         os.link(world.root / ".git/index", state / name)

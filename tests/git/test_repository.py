@@ -89,7 +89,7 @@ def test_a_head_that_did_not_change_is_not_read_again(world, monkeypatch):
 
 
 def test_a_workspace_below_the_top_has_a_prefix(make_world):
-    """Paths are relative to the workspace wherever it lies in the working tree."""
+    """Paths are relative to the workspace wherever it is in the working tree."""
     world = make_world(below="docs/team memory")
     repository = world.repository
     assert repository.prefix == "docs/team memory"
@@ -445,7 +445,7 @@ def test_row_28_a_disk_that_fails_makes_head_blob_unavailable(world):
 
 
 def test_objects_of_another_kind_are_unavailable(world):
-    """A blob where a tree or commit should be, and a tree that is none, are typed errors."""
+    """A blob where a tree or commit should be, and an invalid tree, are typed errors."""
     repository = world.repository
     blob = repository.head_blob(ITEM)
     for ask in (repository.read_tree, repository.root):
@@ -507,7 +507,7 @@ def test_row_13_files_and_folders_whose_names_are_no_unicode_have_history(world)
 
 
 def test_row_13_a_workspace_in_a_folder_whose_name_is_no_unicode(make_world):
-    """The repository itself may lie below such a folder."""
+    """The repository itself may be below such a folder."""
     world = make_world(os.fsdecode(b"caf\xe9"))
     world.commit(world.put(ITEM, "title: second\n"))
     assert world.repository.read("HEAD~1", ITEM) == b"title: first\n"

@@ -88,7 +88,7 @@ _FILES = st.dictionaries(_PATHS, st.integers(0, 2), max_size=12)
 
 
 def without_clashes(files: dict[str, int]) -> dict[str, str]:
-    """Those of the files that can lie beside each other: none in the place of another's folder."""
+    """Those of the files that can be beside each other: none in the place of another's folder."""
     found = {f"top/{path}": f"{number:040x}" for path, number in files.items()}
     return {path: blob for path, blob in found.items() if not any(other.startswith(f"{path}/") for other in found)}
 

@@ -79,7 +79,7 @@ def test_a_second_import_does_nothing_and_a_changed_source_is_followed(opened: O
 
 
 def test_what_somebody_edited_here_is_left_alone(opened: Opened) -> None:
-    """An edit here wins over a change there unless a person says otherwise; feedback and links are no edits (B5)."""
+    """An edit here wins over a change there unless a person says otherwise; feedback and links are not edits (B5)."""
     workspace = opened()
     taking = arriving_in(workspace)
     results = taking.take_in("graph", ROWS)

@@ -98,7 +98,7 @@ def test_a_persons_edit_counts_at_once(workspace: Workspace) -> None:
 
 
 def test_the_team_decides_in_one_commit(workspace: Workspace, git: Callable[..., str]) -> None:
-    """Who agrees vouches for it and says when; a second time changes nothing; a wrong name changes nothing."""
+    """Agreeing vouches for it and says when; a second time changes nothing; a wrong name changes nothing."""
     agreements = workspace.sources.agreements
     workspace.store.flush()
 

@@ -56,7 +56,7 @@ def test_what_cannot_be_a_name_is_no_origin(value: object) -> None:
 
 
 def test_keywords_name_the_subject() -> None:
-    """Words that people say about anything are no keywords; repeated and longer ones come first."""
+    """Words that people say about anything are not keywords; repeated and longer ones come first."""
     assert keywords("We really think the cache is the thing: invalidating a cache is hard, the cache forgets") == (
         *("cache", "invalidating", "forgets", "hard"),
     )

@@ -55,7 +55,7 @@ def test_a_draft_that_is_worth_it_is_stored(workspace: Workspace, intake: Intake
 
 
 def test_small_talk_is_refused_without_a_reviewer(workspace: Workspace, intake: Intake) -> None:
-    """A trivial draft is no error and leaves nothing behind (C1, C3)."""
+    """A trivial draft is not an error and leaves nothing behind (C1, C3)."""
     result = intake.store(MemoryItem("Hi there", "working"))
     assert (result.stored, result.memory_id, result.review) == (False, None, None)
     assert result.reason == "trivial: a greeting"
@@ -79,7 +79,7 @@ def test_the_threshold_is_a_setting(opened: Opened) -> None:
 
 
 def test_reviewers_are_a_setting(opened: Opened) -> None:
-    """``review.reviewers`` names who judges; a name that is none is reported when the intake is first used (C3)."""
+    """``review.reviewers`` names who judges; an unknown name is reported when the intake is first used (C3)."""
     one = opened(review__reviewers="analyzer")
     review = one.intake.store(MemoryItem(DECISION)).review
     assert review is not None

@@ -70,7 +70,7 @@ def test_accepting_again_retires_what_a_hand_brought_back(workspace: Workspace) 
 
 
 def test_what_cannot_be_proposed(workspace: Workspace) -> None:
-    """Nothing, an id that is taken, a replacement of what is no convention, a secret: nothing is stored."""
+    """Nothing, an id that is taken, a replacement of what is not a convention, a secret: nothing is stored."""
     workspace.store.put(MemoryItem("A fact.", id="fact"))
     propose = workspace.sources.agreements.propose
     before = workspace.store.count()

@@ -276,7 +276,7 @@ def meanwhile(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, **change: A
 def test_an_edit_of_the_same_moment_is_kept_by_a_decision(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is no part of the question stays as somebody else just made it, and the decision stands (P7)."""
+    """What is not part of the question stays as somebody else just made it, and the decision stands (P7)."""
     meanwhile(workspace, monkeypatch, tags=("api",))
     workspace.conflicts.resolve("five", "nine", keep="nine")
     five = workspace.store.get("five")
@@ -320,7 +320,7 @@ def test_episodes_say_what_happened_and_contradict_nothing(workspace: Workspace)
 
 
 def test_a_write_does_not_let_all_marks_be_asked_again(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what is in the index's base it is known at once what is marked; only what lies over it is asked about."""
+    """Of what is in the index's base it is known at once what is marked; only what is over it is asked about."""
     workspace = opened(index__engine="sqlite")
     for number in range(5):
         workspace.store.put(MemoryItem(f"The shed number {number} is green.", "semantic", id=f"plain{number}"))
@@ -342,7 +342,7 @@ def test_a_write_does_not_let_all_marks_be_asked_again(opened: Opened, monkeypat
 
 
 def test_a_fold_in_another_thread_loses_no_mark(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lies over the index's base, and the base itself, are of one moment: what a fold moves stays marked."""
+    """What is over the index's base, and the base itself, are of one moment: what a fold moves stays marked."""
     workspace = opened(index__engine="sqlite")
     workspace.store.put(MemoryItem("Nothing to decide.", "semantic", id="plain"))
     assert workspace.store.fold()

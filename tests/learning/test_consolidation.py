@@ -273,7 +273,7 @@ def test_the_end_of_a_session_is_reported_once_and_only_when_something_was_done(
 
 
 def test_the_word_of_many_is_at_most_an_agents(workspace: Workspace) -> None:
-    """A single memory keeps who stands behind it; of several the least counts, at most an agent."""
+    """A single memory keeps who vouches for it; of several the least counts, at most an agent."""
     work(workspace, "We decided to use PostgreSQL")
     work(workspace, "the build is red", "the build is red.")
     work(workspace, "we agreed on the plan", trust="tool")

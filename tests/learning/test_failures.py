@@ -163,7 +163,7 @@ def test_a_command_that_fails_each_time_becomes_a_condition_on_all_its_words() -
 
 
 def test_words_separate_the_failures_in_a_file_from_its_successes() -> None:
-    """A file that is edited well a hundred times a year is no warning; one matter in it may be (P4)."""
+    """A file that is edited well a hundred times a year is not a warning; one matter in it may be (P4)."""
     rows = [
         row(n, "success", files=("src/auth.py",), context=f"rename helper {n} of the login form") for n in range(60)
     ]
@@ -260,7 +260,7 @@ def test_a_success_without_the_warning_speaks_against_and_one_after_it_does_not(
 
 
 def test_the_success_that_mends_a_failure_does_not_speak_against() -> None:
-    """To fail, mend it and go on is one mistake made, not one made and one avoided (P4)."""
+    """To fail, fix it and go on is one mistake made, not one made and one avoided (P4)."""
     rows = [row(n, "success" if n % 2 else "failure", task=f"Task/{n // 2}", did=f"way {n % 2}") for n in range(8)]
     verdict = weighed(rows)
     assert (len(verdict.failures), verdict.against, len(verdict.remedies)) == (4, 0, 4)
@@ -309,7 +309,7 @@ def test_advice_says_what_worked_else_what_to_look_at() -> None:
 
 
 def test_advice_is_about_the_matter_that_went_wrong() -> None:
-    """What goes well about something else in the same file is no advice, however often; numbers do not count."""
+    """What goes well about something else in the same file is not advice, however often; numbers do not count."""
     failures = [row(number, context=f"backfill orders of day {number}") for number in range(2)]
     others = [row(number, "success", context="rename a column", did="renamed it with a view") for number in range(2, 6)]
     worked = [

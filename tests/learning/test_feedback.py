@@ -99,7 +99,7 @@ def test_feedback_gives_up_when_the_item_never_rests(opened: Opened, monkeypatch
 def test_signals_that_are_none_are_refused(
     opened: Opened, item_id: str, positive: Any, reason: Any, error: type[Exception]
 ) -> None:
-    """What is no signal, no reason or no item changes nothing."""
+    """An unknown signal, reason or item changes nothing."""
     workspace = opened()
     workspace.store.put(MemoryItem("the apple harvest", id="a"))
     with pytest.raises(error):
@@ -110,7 +110,7 @@ def test_signals_that_are_none_are_refused(
 
 
 def test_feedback_is_known_to_other_processes(opened: Opened, tmp_path: Path) -> None:
-    """The signal lies in the item's file: anyone who opens the workspace next ranks by it (M7)."""
+    """The signal is in the item's file: anyone who opens the workspace next ranks by it (M7)."""
     workspace = opened()
     workspace.store.put(MemoryItem("the apple harvest", id="a"))
     workspace.feedback.give("a", True)

@@ -39,7 +39,7 @@ def workspace(opened: Opened) -> Workspace:
 
 
 def path_of(workspace: Workspace) -> Path:
-    """Where suggestions lie."""
+    """Where suggestions are."""
     return workspace.repository.state / inbox.FILE
 
 
@@ -172,7 +172,7 @@ def test_many_processes_note_and_lose_nothing(workspace: Workspace, opened: Open
 
 
 def test_a_name_that_is_taken_is_refused(workspace: Workspace) -> None:
-    """What is another memory's id is no suggestion's, and an accepted one is not refused (D1)."""
+    """What is another memory's id is not a suggestion's, and an accepted one is not refused (D1)."""
     workspace.store.put(MemoryItem("something else", "knowledge", id="one"))
     workspace.inbox.add([suggestion("one"), suggestion("two-a"), suggestion("two-b")])
     with pytest.raises(IdExists, match="is a knowledge"):

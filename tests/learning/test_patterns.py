@@ -132,7 +132,7 @@ def test_several_patterns_are_distinguished() -> None:
 
 
 def test_who_does_not_fit_is_left_out() -> None:
-    """A memory that is similar to one of a group but lacks most of what they share is no member."""
+    """A memory that is similar to one of a group but lacks most of what they share is not a member."""
     texts = [f"send the weekly report to {name} today" for name in ("Ada", "Bo", "Cy", "Di")]
 
     found = PatternFinder().detect_pattern(interactions("send report to Ada", *texts))
@@ -190,13 +190,13 @@ def test_a_pattern_becomes_an_item_and_grows() -> None:
 
 
 def test_placeholders_of_any_name_are_variables() -> None:
-    """A person may name the variables of a template; they are no words of it."""
+    """A person may name the variables of a template; they are not words of it."""
     assert fixed_words("when will {shop} deliver to {town}?") == {"when", "will", "deliver", "to"}
     assert words_of("Login, (now)!") == {"login", "now"}
 
 
 def test_trust_is_at_most_an_agents() -> None:
-    """A pattern is no person's word; of what tools brought it is a tool's."""
+    """A pattern is not a person's word; one made of what tools brought is a tool's."""
     human = PatternFinder().detect_pattern(LOGINS)
     tools = PatternFinder().detect_pattern([LOGINS[0], LOGINS[1], LOGINS[2].replace(trust="tool")])
 

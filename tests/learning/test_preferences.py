@@ -80,7 +80,7 @@ def test_what_is_said_again_later_counts_as_said_then(opened: Open) -> None:
 
 
 def test_what_is_said_again_while_somebody_edits_it_is_kept(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P4: repeating a wish is no conflict with another's edit; the edit stays."""
+    """P4: repeating a wish is not a conflict with another's edit; the edit stays."""
     workspace = opened()
     (first,) = preferences(workspace).record("Always use uv, never pip.")
     put = workspace.store.put

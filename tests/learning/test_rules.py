@@ -478,7 +478,7 @@ def test_asking_for_rules_wants_a_situation_and_a_share(opened: Opened) -> None:
 
 # -- when -----------------------------------------------------------------------------------------------------------
 def test_analysis_is_due_after_a_hundred_episodes_of_all_processes(opened: Opened) -> None:
-    """It counts what was recorded since the last one by anyone; who analyses counts afresh (P4)."""
+    """It counts what was recorded since the last one by anyone; an analysis starts the count again (P4)."""
     workspace = opened()
     other = opened(workspace.root)
     record(workspace, *(episode(n) for n in range(EVERY // 2)))

@@ -216,7 +216,7 @@ def test_p3_rules_are_found_by_their_situation_and_confidence(opened: OPENED) ->
 
 # -- in step with the files ---------------------------------------------------------------------------------------
 def test_what_a_person_changes_or_deletes_is_followed(opened: OPENED) -> None:
-    """An edited episode matches by what it says now, one that is none any more or deleted not at all."""
+    """An edited episode matches by what it says now, one that is not an episode any more or was deleted not at all."""
     workspace = opened()
     (failed,) = store(workspace, episode())
     workspace.store.flush()
@@ -320,7 +320,7 @@ def test_a_cache_that_cannot_be_had_costs_time_and_nothing_else(opened: OPENED, 
 
 
 def test_folders_and_times_of_any_kind_are_taken(opened: OPENED, tmp_path: Path) -> None:
-    """A folder whose name is no text, and the last moment of the calendar, are kept for the next process."""
+    """A folder whose name is not text, and the last moment of the calendar, are kept for the next process."""
     workspace = opened(index__engine="sqlite")
     last = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
     (failed,) = store(workspace, replace(episode(), timestamp=last), expires=last)
@@ -385,7 +385,7 @@ def test_rows_are_what_analysis_needs(opened: OPENED) -> None:
 
 
 def test_erasing_an_item_takes_the_cache_with_it(opened: OPENED) -> None:
-    """What a row holds of an erased episode lies nowhere afterwards (B7)."""
+    """What a row holds of an erased episode is nowhere afterwards (B7)."""
     workspace = opened(history__commit="each")
     (failed,) = store(workspace, episode(error="the unspeakable word is xylophone-quartz"))
     workspace.store.flush()

@@ -6,7 +6,7 @@ from memfs.model.shape import count_in, text_in, texts_in
 
 
 def test_what_is_of_another_sort_counts_as_missing() -> None:
-    """A number is no text, a truth value no count, and one text is a list of one."""
+    """A number is not text, a boolean is not a count, and one text is a list of one."""
     assert (text_in("a"), text_in(3), text_in(None)) == ("a", "", "")
     assert (texts_in(["a", 1, "b"]), texts_in("ab")) == (("a", "b"), ("ab",))
     assert (texts_in(None), texts_in({"a": 1})) == ((), ())

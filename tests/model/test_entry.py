@@ -28,7 +28,7 @@ def test_any_names_make_a_valid_item_and_come_back(namespace: tuple[str, ...], k
 
 
 def test_ids_and_tags_differ_as_names_do() -> None:
-    """B5: a slash in a label is no border between labels."""
+    """B5: a slash in a label is not a border between labels."""
     places = [(("a", "b"), "c"), (("a/b",), "c"), (("a",), "b/c"), (("A", "b"), "c"), (("a%2Fb",), "c")]
     places += [(("one", "a", "b"), "c"), (("two", "a", "b"), "c")]
     assert len({entry_id(*place).casefold() for place in places}) == len(places)

@@ -73,7 +73,7 @@ def test_what_every_path_holds_is_in_it(glob: str, path: str) -> None:
 
 
 def test_no_glob_takes_long() -> None:
-    """A scope that was made to be tried for ever is answered soon (L7)."""
+    """A scope that was made to be tried forever is answered soon (L7)."""
     began = time.process_time()
     assert not fits("*a" * 150, "a" * 500 + "b")
     assert not fits("**/" * 99 + "x", "a/" * 500 + "b" * 300)

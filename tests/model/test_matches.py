@@ -36,7 +36,7 @@ def test_who_took_part_and_who_won_is_known(result: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("result", NOBODY, ids=str)
 def test_nobody_wins_a_draw_or_a_match_that_names_no_winner(result: dict[str, Any]) -> None:
-    """A draw is no hypothesis, and scores and ranks alone make nobody the winner (S2)."""
+    """A draw is not a hypothesis, and scores and ranks alone make nobody the winner (S2)."""
     (match,) = matches(result)
     assert (match.participants, match.winners) == (("x", "y"), ())
 
@@ -53,7 +53,7 @@ def test_several_matches_in_one_result_count_each() -> None:
 
 
 def test_ratings_are_taken_from_the_result_or_from_its_participants() -> None:
-    """Ratings are beside the participants or within them; what is no number is none."""
+    """Ratings are beside the participants or within them; what is not a number is none."""
     assert matches({"participants": [{"id": "x", "rating": 1190}], "ratings": {"y": 1210, "z": "high"}}) == (
         TournamentMatch(("x", "y"), (), {"x": 1190, "y": 1210}),
     )

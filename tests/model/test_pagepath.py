@@ -17,7 +17,7 @@ from memfs.model.ids import check_id
     [("", ""), ("/", ""), ("a//b/", "a/b"), ("./a/../b", "b"), ("a/..", ""), (".a/%2e%2e", ".a/%2e%2e")],
 )
 def test_a_path_has_one_spelling(path: str, tidy: str) -> None:
-    """Empty parts, dots and slashes at the ends are no part of it."""
+    """Empty parts, dots and slashes at the ends are not part of it."""
     assert clean(path) == tidy
 
 

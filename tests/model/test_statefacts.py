@@ -103,5 +103,5 @@ def test_figures_are_bounded() -> None:
 
 @pytest.mark.parametrize("values", [{"timestamp": "soon"}, {"timestamp": 5}, {}])
 def test_a_document_without_a_time_has_none(values: dict[str, Any]) -> None:
-    """What is no point in time is passed over."""
+    """What is not a point in time is passed over."""
     assert describe(paths.meta_review_path(1), values).timestamp is None

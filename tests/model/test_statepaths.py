@@ -1,4 +1,4 @@
-"""Where state documents lie, and what a path says (S2, S12)."""
+"""Where state documents are, and what a path says (S2, S12)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_text_passed_for_a_name_costs_no_time() -> None:
 
 
 def test_a_name_that_is_none_is_refused() -> None:
-    """An empty name, and text that is no Unicode, have no file."""
+    """An empty name, and text that is not Unicode, have no file."""
     for name in ("", "\ud800"):
         with pytest.raises(ValueError, match=r"empty|surrogates"):
             paths.encode_name(name)

@@ -1,4 +1,4 @@
-"""Where the documents of graph threads lie (B5)."""
+"""Where the documents of graph threads are (B5)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOP = "ContextMemory/threads"
 
 
 def test_each_document_has_its_place() -> None:
-    """A graph's own namespace lies in the thread's folder, that of a subgraph below ``subgraphs/``."""
+    """A graph's own namespace is in the thread's folder, that of a subgraph below ``subgraphs/``."""
     assert paths.snapshot_path("t", "", "1") == f"{TOP}/t/checkpoints/1.json"
     assert paths.snapshot_path("a b", "x:1|y", "1") == f"{TOP}/a%20b/subgraphs/x%3A1%7Cy/checkpoints/1.json"
     assert paths.writes_path("t", "", "1", "task") == f"{TOP}/t/writes/1/task.json"

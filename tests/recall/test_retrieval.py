@@ -55,7 +55,7 @@ def test_an_answer_says_whether_there_is_more(recall: Recaller, text: str, limit
 
 
 def test_a_blank_text_asks_nothing(recall: Recaller) -> None:
-    """Blanks are no words: the newest come first."""
+    """Blanks are not words: the newest come first."""
     assert [hit.item.id for hit in recall.search("  \n").hits] == ["a2", "a1", "a0"]
 
 

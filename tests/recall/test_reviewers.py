@@ -137,7 +137,7 @@ def test_the_seeds_security_reviewer_joins_by_registration() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
-    """A misspelt reviewer is no silence."""
+    """A misspelt reviewer is reported."""
     with pytest.raises(SettingInvalid, match="no reviewer 'analyser'") as caught:
         reviewers_named(["analyser"])
     assert caught.value.hint == "did you mean 'analyzer'?"

@@ -177,6 +177,6 @@ def test_time_weighted_retrieval_mixes_relevance_and_recency(workspace: Workspac
 
 
 def test_time_weighted_retrieval_refuses_other_weights(workspace: Workspace) -> None:
-    """A weight lies between 0 and 1."""
+    """A weight is between 0 and 1."""
     with pytest.raises(QueryInvalid, match="no weight"):
         TimeWeightedSearch(workspace.recaller.search).retrieve_time_weighted("apple", 1.5)

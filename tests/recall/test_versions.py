@@ -76,7 +76,7 @@ def test_another_value_of_the_same_thing_is_a_later_version(older: str, newer: s
     ],
 )
 def test_distinct_facts_are_no_versions(older: str, newer: str) -> None:
-    """What may hold beside the other, or says more than the other replaces, is no version of it."""
+    """What may hold beside the other, or says more than the other replaces, is not a version of it."""
     assert not is_earlier(item("a", older), item("b", newer, NEW))
 
 

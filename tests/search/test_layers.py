@@ -132,7 +132,7 @@ def test_scores_are_the_same_to_the_last_digit_wherever_an_item_lies(opened: Ope
 
 
 def test_the_mean_length_of_several_collections_is_that_of_all() -> None:
-    """Means are joined without a last digit of their own, so that no score depends on where items lie."""
+    """Means are joined without a last digit of their own, so that no score depends on where items are."""
     counted = [(items, length) for items in range(1, 40) for length in range(items, 200, 7)]
     for (few, short), (many, long) in pairwise(counted):
         parts = [
@@ -207,7 +207,7 @@ def test_removing_what_was_only_fresh_leaves_no_trace(opened: Opened) -> None:
 
 @pytest.mark.parametrize("name", ["none", "type and dates", "all of two tags", "folder", "everything at once"])
 def test_base_and_overlay_together_find_what_brute_force_finds(opened: Opened, name: str) -> None:
-    """Whatever part of a random history lies in base and overlay, hits and listings are those of the files."""
+    """Whatever part of a random history is in base and overlay, hits and listings are those of the files."""
     rng = random.Random(9)
     index = opened()
     truth: dict[str, MemoryItem] = {}
@@ -233,7 +233,7 @@ def test_base_and_overlay_together_find_what_brute_force_finds(opened: Opened, n
 
 
 def test_fresh_items_are_scored_on_the_scale_of_the_base(folder: Path) -> None:
-    """An item scores the same whether it lies in the overlay or in the base."""
+    """An item scores the same whether it is in the overlay or in the base."""
     for engine in ("memory", "whoosh"):
         items = corpus(120)
         index = SearchIndex(folder / engine, engine)

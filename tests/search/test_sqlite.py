@@ -54,7 +54,7 @@ def test_what_was_replaced_is_not_found_by_what_it_said(tmp_path: Path) -> None:
 
 
 def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
-    """What ends a path in an address of SQLite's, and a name that is no text, are part of it."""
+    """What ends a path in an address of SQLite's, and a name that is not text, are part of it."""
     for name in ("a%20b?c#d", os.fsdecode(b"caf\xe9")):
         folder = tmp_path / name
         folder.mkdir()
@@ -96,7 +96,7 @@ def test_damage_is_an_error_of_ours(tmp_path: Path) -> None:
 
 
 def test_what_pythons_own_module_refuses_is_an_error_of_ours_too(tmp_path: Path) -> None:
-    """Its errors, of text that is none or a connection that was closed, have no name that SQLite gave them."""
+    """Its errors, for invalid text or a closed connection, have no name that SQLite gave them."""
     index = SqliteIndex(tmp_path)
     index.add([item("one", "a pool of water")])
     index.flush()

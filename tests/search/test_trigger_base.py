@@ -38,7 +38,7 @@ def again(made: TriggerRow, fact: Any) -> TriggerRow:
 
 @pytest.mark.parametrize("made", [row(), row("two", sort=RULE, pinned=True, confidence=0.25), row("three", blob="c")])
 def test_rows_come_back_as_they_were(made: TriggerRow) -> None:
-    """Another process gets every field as it was kept; where a file lies, and what is in it, is read from the file."""
+    """Another process gets every field as it was kept; where a file is, and what is in it, is read from the file."""
     assert made.id not in packed(made)
     assert again(made, json.loads(packed(made))) == made
 

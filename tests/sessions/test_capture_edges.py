@@ -116,7 +116,7 @@ def test_a_code_is_an_exit_code_where_a_command_ran(given: dict[str, Any], respo
 
 
 def test_an_input_may_begin_with_a_mark() -> None:
-    """A byte order mark, as some shells put it before what they pipe, is no part of the JSON (C6)."""
+    """A byte order mark, as some shells put it before what they pipe, is not part of the JSON (C6)."""
     assert parse(b'\xef\xbb\xbf{"hook_event_name": "Stop", "session_id": "s"}').session == "s"
 
 
@@ -174,7 +174,7 @@ def test_two_subagents_may_say_the_same_at_once() -> None:
 
 
 def test_a_session_that_goes_on_has_not_ended() -> None:
-    """Who resumes an ended session works on: the next drain must not consolidate it (C7)."""
+    """A resumed session is at work again: the next drain must not consolidate it (C7)."""
     notes = SessionNotes()
     _extracted(_event("SessionEnd", reason="other"), notes=notes)
     assert notes.ended
@@ -183,7 +183,7 @@ def test_a_session_that_goes_on_has_not_ended() -> None:
 
 
 def test_another_programs_prompt_corrects_nobody() -> None:
-    """What the SDK sends (source sdk) is remembered with trust agent, and is no wish of a person (P4)."""
+    """What the SDK sends (source sdk) is remembered with trust agent, and is not a wish of a person (P4)."""
     text = "Always use tabs for indentation. Why does the retry test fail?"
     extracted = _extracted(_event("UserPromptSubmit", prompt=text, source="sdk"))
     assert extracted.corrections == []
@@ -227,6 +227,6 @@ def test_no_command_takes_long_to_read(command: str) -> None:
     ],
 )
 def test_a_command_is_known_by_its_program(command: str, program: str) -> None:
-    """Preparations, settings and options are no part of what a command tries (C6)."""
+    """Preparations, settings and options are not part of what a command tries (C6)."""
     event = _event("PostToolUse", tool_name="Bash", tool_input={"command": command})
     assert same_thing(event, Path("/w")) == f"Bash {program}"

@@ -39,7 +39,7 @@ def holding(workspace: Workspace, text: str) -> list[Path]:
 
 
 def test_a_secret_that_would_name_a_file_holds_nothing_up(opened: Opener) -> None:
-    """An episode's id follows from what was done; a key in a command is not in it, and nothing waits for ever."""
+    """An episode's id follows from what was done; a key in a command is not in it, and nothing waits forever."""
     workspace = opened()
     spool_event(
         workspace,

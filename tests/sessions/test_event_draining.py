@@ -260,7 +260,7 @@ def test_a_task_closes_the_intention_it_carries_out(opened: Opener) -> None:
 
 @pytest.mark.usefixtures("private_memory")
 def test_an_agents_report_closes_what_was_meant_in_its_session(opened: Opener) -> None:
-    """What a person asked for and the agent reports as done is no reminder; what it only speaks of is."""
+    """What a person asked for and the agent reports as done is not a reminder; what it only speaks of is."""
     session = Session(opened())
     session.prompt("We need to add rate limiting to the login endpoint")
     session.prompt("And the upload page needs to show a progress bar")

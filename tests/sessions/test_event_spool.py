@@ -88,7 +88,7 @@ def test_a_kill_at_every_step_loses_nothing_that_was_acknowledged(tmp_path: Path
 
 
 def test_a_torn_line_spoils_no_other(tmp_path: Path) -> None:
-    """A line that was cut short anywhere is skipped, and is no damage."""
+    """A line that was cut short anywhere is skipped, and is not damage."""
     whole = Spool(tmp_path / "whole")
     whole.append(_event(0))
     line = whole.path("s").read_bytes()

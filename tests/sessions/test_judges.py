@@ -41,7 +41,7 @@ def test_a_correction_of_a_fact_is_kept(opened: Opener) -> None:
 
 
 def test_what_follows_a_refusal_is_kept_only_where_it_states_something(opened: Opener) -> None:
-    """A report of the moment after a "no" is no correction (P4)."""
+    """A report of the moment after a "no" is not a correction (P4)."""
     workspace = opened()
     drained(workspace, "Wrong. The page is still blank.", "No. Run the tests again.", "That is wrong.")
     assert kept(workspace, "preference") == []

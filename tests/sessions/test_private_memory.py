@@ -66,7 +66,7 @@ def test_it_lies_outside_the_repository_and_is_this_users_alone(shop: Path, own_
 
 
 def test_looking_makes_nothing(shop: Path, own_world: Path) -> None:
-    """Who only reads leaves no key and no folder (C6)."""
+    """Reading alone leaves no key and no folder (C6)."""
     assert memory_of(shop) is None
     assert known_place(agent_location(str(shop), {})) is None
     assert not (shop / ".git" / "memfs").exists()
@@ -176,7 +176,7 @@ def test_a_repository_that_was_moved_keeps_its_memory(shop: Path, tmp_path: Path
 
 
 def test_a_template_and_a_fork_share_nothing(shop: Path, tmp_path: Path, git: Git) -> None:
-    """A clone has no key of its origin; that of another address is no clone of the same origin (C6)."""
+    """A clone has no key of its origin; that of another address is not a clone of the same origin (C6)."""
     git(shop, "remote", "add", "origin", "git@github.com:acme/shop.git")
     folder = made(shop)
     fork = tmp_path / "fork"
@@ -319,7 +319,7 @@ def test_a_git_folder_that_moves_takes_the_memory_along(shop: Path, tmp_path: Pa
 
 
 def test_a_git_file_that_leads_elsewhere_gives_nothing_away(shop: Path, tmp_path: Path) -> None:
-    """A folder from somewhere whose ``.git`` names this user's repository is no working tree of it (C6)."""
+    """A folder from somewhere whose ``.git`` names this user's repository is not a working tree of it (C6)."""
     folder = made(shop)
     planted = tmp_path / "planted"
     planted.mkdir()
@@ -330,7 +330,7 @@ def test_a_git_file_that_leads_elsewhere_gives_nothing_away(shop: Path, tmp_path
 
 @pytest.mark.parametrize("key", ["../../../etc", "shop", "", "a" * 500, "shop-UPPERCASEUPPERCA", "\n\n"])
 def test_a_key_that_leads_nowhere_is_none(shop: Path, key: str) -> None:
-    """What is in the git folder is no path; what no memfs wrote there is replaced (C6)."""
+    """What is in the git folder is not a path; what no memfs wrote there is replaced (C6)."""
     (shop / ".git" / "memfs").mkdir()
     (shop / ".git" / "memfs" / "project").write_text(key)
     assert memory_of(shop) is None

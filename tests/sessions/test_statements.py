@@ -192,7 +192,7 @@ def test_the_same_words_may_mean_nothing(text: str) -> None:
 
 
 def test_of_a_message_the_sentences_that_intend_count() -> None:
-    """A prompt is no reminder as a whole: what is done now, or corrects the agent, is none (C6)."""
+    """A prompt is not a reminder as a whole: what is done now, or corrects the agent, is none (C6)."""
     text = "No, don't use print, use the logger. And fix the bug in load() later. That is not urgent. Go on."
     assert intention(text) == "And fix the bug in load() later. That is not urgent."
     text = "Here is the log of the run. " * 30 + "We need to rotate the keys. " + "It ends here. " * 5

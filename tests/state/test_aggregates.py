@@ -257,7 +257,7 @@ def test_hand_made_trees_without_a_header_are_summed_up(opened: Opened) -> None:
 
 
 def test_archived_iterations_count_the_same(opened: Opened) -> None:
-    """Whether an iteration lies in the tree or in an archive, the aggregates have the same bytes (S12, S15)."""
+    """Whether an iteration is in the tree or in an archive, the aggregates have the same bytes (S12, S15)."""
     workspace = opened()
     for number in (1, 2, 3):
         work(workspace.states, number)
@@ -322,7 +322,7 @@ def killed_while_working(root: Path, number: int, operation: int) -> None:
 
 
 def test_a_rating_that_changed_is_reported_in_the_iterations_of_its_children(opened: Opened) -> None:
-    """A gain is judged by the parents' ratings, in whichever iteration they lie (S12)."""
+    """A gain is judged by the parents' ratings, in whichever iteration they are (S12)."""
     workspace = opened()
     states = workspace.states
     for number in (1, 2, 3):

@@ -87,7 +87,7 @@ def test_the_same_documents_give_the_same_payload(opened: Opened, tmp_path: Path
 
 
 def test_any_tar_that_knows_zstd_unpacks_a_payload(opened: Opened, tmp_path: Path) -> None:
-    """A payload is a plain tar.zst: without memfs, tar gives the documents back where they lay (S5)."""
+    """A payload is a plain tar.zst: without memfs, tar gives the documents back where they were (S5)."""
     if not shutil.which("zstd"):
         pytest.skip("tar needs the zstd program")
     workspace = opened()
@@ -498,7 +498,7 @@ def test_kill_9_while_archiving_loses_nothing(opened: Opened, operations: int, f
 
 
 def test_an_archive_of_another_branch_keeps_its_payload(opened: Opened, git: Git) -> None:
-    """Payloads lie outside git: no other branch's archive takes the place of one, nor its name (S5)."""
+    """Payloads are outside git: no other branch's archive takes the place of one, nor its name (S5)."""
     workspace = opened()
     git(workspace.root, "branch", "before")
     iteration(workspace, 1)

@@ -95,7 +95,7 @@ def test_what_an_update_does_not_say_is_taken_from_the_latest_that_does(workspac
 
 @pytest.mark.usefixtures("_small_documents")
 def test_tasks_of_a_large_update_are_found_behind_a_later_one(workspace: Workspace, checkpoints: Checkpoints) -> None:
-    """What a large update says of tasks and components is looked up where it lies (S7, S8)."""
+    """What a large update says of tasks and components is looked up where it is (S7, S8)."""
     memory = workspace.states.recorder
     data = {"in_flight_tasks": [{"id": "B", "note": "n" * 300_000}], "recovery_metadata": {"Rank": "r" * 800_000}}
     memory.state_update({"timestamp": NOON + timedelta(hours=2), "checkpoint_data": data})
@@ -345,7 +345,7 @@ def tar_of(kind: bytes, name: str, target: str = "") -> bytes:
     ids=["link", "hard", "up", "root", "memory", "git", "device", "text", "nothing"],
 )
 def test_a_hostile_payload_is_refused(workspace: Workspace, checkpoints: Checkpoints, data: bytes) -> None:
-    """Links, names that lead elsewhere and what is no state are refused, though all digests fit (S6, S7)."""
+    """Links, names that lead elsewhere and what is not a state are refused, though all digests fit (S6, S7)."""
     made = checkpoints.create()
     forged(workspace, made.id, data)
     assert checkpoints.verify()[0].problem

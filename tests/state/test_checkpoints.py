@@ -346,7 +346,7 @@ def test_a_damaged_one_takes_no_good_ones_place(workspace: Workspace) -> None:
 
 
 def test_a_clone_removes_no_checkpoint_of_the_original(workspace: Workspace) -> None:
-    """Those whose payload lies elsewhere stay listed like others, as many as are kept (S6)."""
+    """Those whose payload is elsewhere stay listed like others, as many as are kept (S6)."""
     configure(workspace, POLICY, checkpoints={"keep": 2, "keep_days": 0})
     ids = [at(workspace, NOON + timedelta(days=day)).create().id for day in range(2)]
     for one in ids:
@@ -501,7 +501,7 @@ def test_a_clone_says_that_it_lacks_the_payloads(
 
 # -- other branches, and every byte ----------------------------------------------------------------------------------
 def test_a_checkpoint_of_another_branch_keeps_its_payload(opened: Opened, git: Callable[..., str]) -> None:
-    """Payloads lie outside git: one whose manifest is on a branch not checked out is no leftover to sweep (S6)."""
+    """Payloads are outside git: one whose manifest is on a branch not checked out is not a leftover to sweep (S6)."""
     workspace = opened()
     git(workspace.root, "branch", "before")
     fill(workspace)

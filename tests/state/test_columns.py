@@ -33,7 +33,7 @@ def test_a_column_is_named_by_the_keys_down_to_its_value() -> None:
     ],
 )
 def test_a_cell_is_text_or_json(value: Any, written: str) -> None:
-    """What is no text, and what a spreadsheet would run as a formula, is written as JSON (S19)."""
+    """What is not text, and what a spreadsheet would run as a formula, is written as JSON (S19)."""
     assert cell(value) == written
 
 

@@ -19,7 +19,7 @@ Git = Callable[..., str]
 
 
 def file_of(workspace: Workspace, name: str = "session") -> Path:
-    """Where a context lies."""
+    """Where a context is."""
     return workspace.root / "ContextMemory" / "context" / f"{name}.yaml"
 
 

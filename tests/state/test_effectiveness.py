@@ -32,7 +32,7 @@ def test_feedback_given_before_the_next_iteration_counts_for_it() -> None:
 
 
 def test_at_most_three_iterations_are_compared() -> None:
-    """What lies far back says little (S5)."""
+    """What is far back says little (S5)."""
     assert windows([given("a", 5, 6)], 12) == {"a": ((3, 4, 5), (6, 7, 8))}
 
 

@@ -213,7 +213,7 @@ def test_closing_an_empty_iteration_sums_up_nothing(rig: Rig) -> None:
 
 
 def test_a_header_edited_by_hand_is_followed(rig: Rig) -> None:
-    """Who closes an iteration in its file has closed it; what is not valid is not obeyed (S18)."""
+    """Closing an iteration in its file closes it; what is not valid is not obeyed (S18)."""
     rig.iterations.start(1)
     path = rig.workspace.root / "ContextMemory/iterations/iteration_001/system_state.json"
     path.write_text(path.read_text().replace('"open"', '"closed"'))

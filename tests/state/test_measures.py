@@ -65,7 +65,7 @@ def test_the_slope_is_the_change_for_each_iteration() -> None:
 
 
 def test_figures_are_found_by_dotted_name() -> None:
-    """Metrics may be nested, or one bare number; what is no number is passed over (S11)."""
+    """Metrics may be nested, or one bare number; what is not a number is passed over (S11)."""
     assert figures({"a": {"b": 1, "c": "x"}, "d": True, "e": 2.5, "f": float("nan")}) == {"a.b": 1.0, "e": 2.5}
     assert figures(0.7) == {"effectiveness": 0.7}
     assert figures("x") == figures(None) == figures([1, 2]) == {}

@@ -153,7 +153,7 @@ def test_another_process_and_its_commit_are_seen(opened: Opened, git: Callable[.
 
 
 def test_an_edit_in_place_is_found_with_its_commit(opened: Opened, git: Callable[..., str]) -> None:
-    """What a person changed in an iteration closed long ago, in the file as it lies there, is found by its commit."""
+    """What a person changed in an iteration closed long ago, in the file as it is, is found by its commit."""
     workspace = opened()
     states = workspace.states
     write(states, 1, 2, 3, 4)
@@ -290,7 +290,7 @@ def test_reindex_forgets_and_finds_everything(opened: Opened) -> None:
 
 
 def test_an_invalid_document_gives_its_last_good_version(opened: Opened) -> None:
-    """A hand edit that is no JSON leaves the committed version readable and findable (S18)."""
+    """A hand edit that is not JSON leaves the committed version readable and findable (S18)."""
     workspace = opened()
     states = workspace.states
     write(states, 1)
@@ -317,7 +317,7 @@ def test_a_document_without_a_good_version_is_a_problem_and_not_the_end(opened: 
 
 
 def test_rot_is_refused(opened: Opened) -> None:
-    """A flipped bit with the file's times unchanged is no edit: the document is not handed out (S18)."""
+    """A flipped bit with the file's times unchanged is not an edit: the document is not handed out (S18)."""
     workspace = opened()
     states = workspace.states
     write(states, 1)
@@ -360,7 +360,7 @@ def test_a_link_in_the_place_of_a_document_is_not_followed(opened: Opened, tmp_p
 
 
 def test_a_name_that_is_no_text_disturbs_nothing(opened: Opened) -> None:
-    """A file with a name that is no UTF-8 is passed over; what lies beside it is found."""
+    """A file with a name that is not UTF-8 is passed over; what is beside it is found."""
     workspace = opened()
     write(workspace.states, 1, closed=False)
     folder = os.fsencode(workspace.root / paths.hypothesis_path(1, "x")).rpartition(b"/")[0]

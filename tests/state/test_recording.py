@@ -277,7 +277,7 @@ def test_a_document_leaves_no_iteration_out(rig: Rig) -> None:
 
 
 def test_a_moment_beyond_the_calendar_is_refused_by_name(rig: Rig) -> None:
-    """A time that is in no year once it is given in UTC is no point in time, given or found in a file (S1)."""
+    """A time that is in no year once it is given in UTC is not a point in time, given or found in a file (S1)."""
     edge = "0001-01-01T00:00:00+10:00"
     with pytest.raises(SchemaInvalid) as caught:
         rig.recorder.state_update({"timestamp": edge})

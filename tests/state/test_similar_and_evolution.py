@@ -101,7 +101,7 @@ def test_a_changed_state_is_compared_as_it_is_now(opened: Opened) -> None:
 def test_a_state_that_cannot_be_read_keeps_no_other_from_being_found(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The likest state lies on a damaged part of the disk: the next likest is the answer (S13, S18)."""
+    """The likest state is on a damaged part of the disk: the next likest is the answer (S13, S18)."""
     states = opened().states
     updates(states, 1, 2, 3)
     loaded = states.reading.read

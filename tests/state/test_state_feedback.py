@@ -89,7 +89,7 @@ def test_the_filter_finds_an_agent_written_alike(workspace: Workspace) -> None:
 
 
 def test_no_review_is_empty_feedback(opened: Opened) -> None:
-    """Before the first review there is nothing to say, which is no error (S4)."""
+    """Before the first review there is nothing to say, which is not an error (S4)."""
     workspace = opened()
     found = workspace.states.feedback.get()
     assert (found.iteration, found.version) == (None, "")

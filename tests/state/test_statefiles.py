@@ -225,7 +225,7 @@ def test_the_index_learns_of_each_write_and_removal(opened: Open) -> None:
 
 
 def test_only_documents_are_found_and_written(opened: Open) -> None:
-    """A path that names no document is refused; a scan passes over whatever else lies there."""
+    """A path that names no document is refused; a scan passes over whatever else is there."""
     workspace = opened()
     files = files_of(workspace)
     put(files, hypothesis_path(1, "h"), {"id": "h"})

@@ -323,7 +323,7 @@ def test_what_changes_during_an_import_is_not_overwritten(
 
 
 def test_a_document_that_goes_during_an_export_is_left_out(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between listing and reading, files may go: that is no error and nothing is missing (S19)."""
+    """Between listing and reading, files may go: that is not an error and nothing is missing (S19)."""
     workspace = opened()
     fill(workspace)
     hypothesis = workspace.root / "ContextMemory/iterations/iteration_001/hypotheses/h-1.json"
@@ -383,7 +383,7 @@ def test_a_record_that_is_none_is_refused_with_its_line(
     ],
 )
 def test_a_record_names_no_place_of_its_own(opened: Open, path: str) -> None:
-    """A path that is none of a memory's counts for nothing: the memory lies where its type and time say."""
+    """A path that is none of a memory's counts for nothing: the memory is where its type and time say."""
     workspace = opened()
     line = json.dumps(record(path=path, text="content: t\n", document={"id": "h", "content": "t"}))
     assert imported(workspace, io.BytesIO(line.encode())).stored == 1
@@ -403,7 +403,7 @@ def test_a_record_names_no_place_of_its_own(opened: Open, path: str) -> None:
     ],
 )
 def test_a_damaged_file_is_refused(opened: Open, data: bytes, message: str) -> None:
-    """What is no export is refused by what is wrong with it, never with a library's own error (S19)."""
+    """What is not an export is refused by what is wrong with it, never with a library's own error (S19)."""
     (error,) = imported(opened(), io.BytesIO(data)).refused
     assert message in str(error)
     assert error.path == "standard input"

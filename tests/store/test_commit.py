@@ -196,7 +196,7 @@ def test_a_long_lived_writer_packs_the_repository_it_made(
 
 
 def test_a_removal_over_a_waiting_write_is_committed_with_the_rest(opened: Opened, git: Git) -> None:
-    """Who removes a file whose new version waits finds the removal committed by the same flush; the state machine found
+    """Removing a file whose new version waits is committed by the same flush; the state machine found
     it left over until the next.
     """
     workspace = opened()

@@ -70,7 +70,7 @@ def test_a_write_during_a_checkout_goes_to_the_branch_that_comes(
 
 
 def waiting_for_other(workspace: Workspace, git: Git) -> str:
-    """An item that lies in the branch ``other`` already while its write still waits, with ``main`` checked out."""
+    """An item that is in the branch ``other`` already while its write still waits, with ``main`` checked out."""
     root = workspace.root
     git(root, "commit", "-q", "--allow-empty", "-m", "first")
     git(root, "checkout", "-q", "-b", "other")

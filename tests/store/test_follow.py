@@ -186,7 +186,7 @@ def test_twins_the_older_keeps_the_id(opened: Opened) -> None:
 
 
 def test_when_the_older_twin_goes_the_other_takes_the_id(opened: Opened) -> None:
-    """A duplicate is not lost for ever."""
+    """A duplicate is not lost forever."""
     workspace = opened()
     older = write(workspace, f"{SEMANTIC}/y/twin.yaml", "content: older\ncreated: '2026-01-01'\n")
     write(workspace, f"{SEMANTIC}/x/twin.yaml", "content: younger\ncreated: '2026-02-01'\n")

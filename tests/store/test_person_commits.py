@@ -236,7 +236,7 @@ def test_a_critical_update_commits_itself_alone(project: Workspace, git: Git) ->
 
 
 def test_rollback_leaves_the_files_to_the_person(project: Workspace, git: Git) -> None:
-    """What is brought back lies in the files, and git shows it as a change (D1)."""
+    """What is brought back is in the files, and git shows it as a change (D1)."""
     path = put(project, "The port is 1")
     commit(project, git, path)
     put(project, "The port is 2")

@@ -52,7 +52,7 @@ def test_a_write_on_another_branch_is_not_taken_out_with_the_first(opened: Opene
 
 
 def test_an_identical_write_on_another_branch_is_recorded_too(opened: Opened, git: Git) -> None:
-    """Storing what lies there already counts for the branch that is checked out now."""
+    """Storing what is there already counts for the branch that is checked out now."""
     workspace = opened(history__commit="session")
     git(workspace.root, "branch", "other")
     remember(workspace, "p", "same")

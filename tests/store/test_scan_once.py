@@ -72,7 +72,7 @@ def test_p1_a_warning_looks_at_the_files_once(looks: tuple[Workspace, list[str]]
 
 
 def test_hand_edits_are_found_by_one_walk_over_the_files(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To bring the index in step and to compare with git takes one walk, whatever lies there (design 14)."""
+    """To bring the index in step and to compare with git takes one walk, whatever is there (design 14)."""
     workspace = opened()
     store, walked = workspace.store, list[str]()
     stored = store.put(MemoryItem("Deploys are frozen.", "semantic", id="freeze"))
@@ -98,7 +98,7 @@ def test_hand_edits_are_found_by_one_walk_over_the_files(opened: Open, monkeypat
 
 
 def test_a_write_taken_back_by_hand_is_let_go_of(opened: Open) -> None:
-    """Who restores what HEAD has while a write waits has nothing to commit; the write's bytes can be brought back."""
+    """Restoring what HEAD has while a write waits leaves nothing to commit; the write's bytes can be brought back."""
     first = opened()
     stored = first.store.put(MemoryItem("Deploys are frozen.", "semantic", id="freeze"))
     first.store.flush()
@@ -119,7 +119,7 @@ def test_a_write_taken_back_by_hand_is_let_go_of(opened: Open) -> None:
 
 @pytest.mark.parametrize("folder", ["", "memories", "memories/semantic"])
 def test_behind_a_link_nothing_is_taken_for_removed(opened: Open, folder: str, tmp_path: Path) -> None:
-    """A link in a folder's place hides its files: no index forgets them, and it is no edit by hand."""
+    """A link in a folder's place hides its files: no index forgets them, and it is not an edit by hand."""
     workspace = opened()
     workspace.store.put(MemoryItem("Deploys are frozen.", "semantic", id="freeze"))
     workspace.store.flush()

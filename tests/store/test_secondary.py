@@ -1,4 +1,4 @@
-"""Where the secondary location may lie, and what happens when it is damaged or gone (S17)."""
+"""Where the secondary location may be, and what happens when it is damaged or gone (S17)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_place_that_others_can_write_is_not_used(opened: Opened, secondary_dir
 
 
 def test_its_folder_is_for_this_user_alone(opened: Opened, secondary_dir: Path) -> None:
-    """What lies there can be read by nobody else (S17)."""
+    """What is there can be read by nobody else (S17)."""
     workspace = opened(storage__secondary=str(secondary_dir))
     with full(secondary_dir):
         workspace.store.put(item("a", "text"))

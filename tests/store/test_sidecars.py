@@ -1,4 +1,4 @@
-"""Values too large for a document lie compressed beside it, and come back as they were (S2, S18)."""
+"""Values too large for a document are stored compressed beside it, and come back as they were (S2, S18)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def beside(workspace: Workspace) -> list[Path]:
     ids=["text", "deep", "many small", "several"],
 )
 def test_a_large_value_comes_back_as_it_was(opened: Open, values: dict[str, Any]) -> None:
-    """The document stays small and readable; a reader does not notice where the value lies (S2)."""
+    """The document stays small and readable; a reader does not notice where the value is (S2)."""
     workspace = opened()
 
     put(files_of(workspace), values)

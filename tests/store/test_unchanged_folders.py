@@ -164,7 +164,7 @@ def test_a_persons_change_is_found_in_a_known_folder(
 
 
 def test_ids_of_trees_are_of_one_state(workspace: Workspace, opened: Opened) -> None:
-    """An id that does not fit what a folder holds hides nothing: it is another than HEAD's; and damage is no id."""
+    """An id that does not fit what a folder holds hides nothing: it is another than HEAD's; and damage is not an id."""
     workspace.store.flush()
     assert persons(workspace) == []
     kept = json.loads(record(workspace).read_text(encoding="utf-8"))

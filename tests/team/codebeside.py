@@ -1,4 +1,4 @@
-"""A repository of code, beside which memory lies."""
+"""A repository of code with memory beside it."""
 
 from __future__ import annotations
 

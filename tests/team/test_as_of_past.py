@@ -115,7 +115,7 @@ def test_a_day_means_the_whole_of_it(opened: Opened, git: Callable[..., str]) ->
 def test_a_name_that_means_nothing_here_says_what_to_do(
     opened: Opened, git: Callable[..., str], tmp_path: Path
 ) -> None:
-    """No upstream, a short reflog and a shallow clone are no damage."""
+    """No upstream, a short reflog and a shallow clone are not damage."""
     workspace = opened()
     put(workspace, "db", "we use postgres")
     put(workspace, "db", "we use sqlite")
@@ -130,7 +130,7 @@ def test_a_name_that_means_nothing_here_says_what_to_do(
 
 
 def test_before_there_was_memory_nothing_is_found(opened: Opened, git: Callable[..., str], tmp_path: Path) -> None:
-    """A revision without ContextMemory holds no item, and is no error."""
+    """A revision without ContextMemory holds no item, and is not an error."""
     git(tmp_path, "init", "-q", "code")
     git(tmp_path / "code", "commit", "-q", "--allow-empty", "-m", "before")
     workspace = opened(tmp_path / "code")

@@ -112,7 +112,7 @@ def test_what_only_faded_was_broken_by_nobody(opened: Opened, git: Git) -> None:
 
 
 def test_an_expectation_is_read_as_people_write_it() -> None:
-    """The last arrow counts; what is none is refused with the form."""
+    """The last arrow counts; anything else is refused with the form."""
     one = Expectation.read("a => b =>  !c ", Query(limit=3))
     assert (one.query.text, one.query.limit, one.id, one.absent, str(one)) == ("a => b", 3, "c", True, "a => b => !c")
     for text in ("which database", "=> id", "question =>", "question => !"):

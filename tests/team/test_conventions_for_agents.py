@@ -77,7 +77,7 @@ def test_no_door_gives_what_is_not_accepted(workspace: Workspace) -> None:
 
 
 def test_an_agent_finds_its_own_proposal_where_it_asks_for_conventions(workspace: Workspace) -> None:
-    """By its id, and in a list of conventions, with its status: it can mend what it proposed (K8)."""
+    """By its id, and in a list of conventions, with its status: it can fix what it proposed (K8)."""
     listed = tool(workspace, "memory_list", types=["convention"])["items"]
     assert {row.get("status", "") for row in listed} == {"accepted", "proposed", "retired", ""}
     assert tool(workspace, "memory_get", id="naming-1")["status"] == "proposed"

@@ -35,7 +35,7 @@ def code(tmp_path: Path, git: Git) -> Path:
 
 
 def snapshot(root: Path, git: Git) -> dict[str, object]:
-    """Tree, configuration, refs but the branch's own, staged changes, and all that lies in the user's folders."""
+    """Tree, configuration, refs but the branch's own, staged changes, and all that is in the user's folders."""
     home = Path(os.environ["HOME"])
     inside = [path for path in root.rglob("*") if ".git/objects" not in str(path) and ".git/logs" not in str(path)]
     return {

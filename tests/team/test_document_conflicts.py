@@ -68,7 +68,7 @@ def test_a_decision_takes_the_record_away(workspace: Workspace, git: Callable[..
 
 
 def test_another_value_since_decides_it(workspace: Workspace) -> None:
-    """Who wrote the field again has decided; the record waits for nobody."""
+    """Writing the field again decides; the record waits for nobody."""
     path = clash(workspace).path
     workspace.states.recorder.hypothesis({"id": "h-1", "claim": "Something else."})
     assert [one.field for one in workspace.teams.resolver.documents()] == ["notes.a.b.c"]

@@ -162,7 +162,7 @@ def test_a_merge_of_memfs_names_what_it_did_not_keep(joining: Two) -> None:
 
 # -- what cannot be joined ----------------------------------------------------------------------------------------
 def test_a_version_that_cannot_be_read_leaves_markers(joining: Two, memfs: Memfs) -> None:
-    """What is no YAML is joined as text, as git would; the last good version is served meanwhile (row 43)."""
+    """What is not YAML is joined as text, as git would; the last good version is served meanwhile (row 43)."""
     ada, bo = joining
     ada.edit("importance: 2", "importance: [2")
     bo.edit("importance: 2", "importance: 3")
@@ -250,7 +250,7 @@ def test_a_common_ancestor_is_nobodys_to_decide(clones: Two, tmp_path: Path) -> 
     ],
 )
 def test_the_workspace_is_where_its_folder_begins(path: str, root: str, inside: str) -> None:
-    """A workspace may lie below the top of the work tree; git names files from there."""
+    """A workspace may be below the top of the work tree; git names files from there."""
     assert place_of(path) == (root, inside)
 
 

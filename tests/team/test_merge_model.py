@@ -121,7 +121,7 @@ class History:
 
 @dataclass(frozen=True)
 class Tip:
-    """What a commit has: the text of each item, and where it lies, by name.
+    """What a commit has: the text of each item, and where it is, by name.
 
     Where two items have one name, ``twins`` says so.
     """

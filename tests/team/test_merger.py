@@ -266,7 +266,7 @@ def test_what_is_not_memory_is_left_to_git(pair: Pair) -> None:
 
 
 def test_a_link_among_the_memories_is_refused(pair: Pair) -> None:
-    """A line of history that puts a link where memory lies is not merged (row 12)."""
+    """A line of history that puts a link in the place of memory is not merged (row 12)."""
     link = pair.theirs.root / "ContextMemory/memories/semantic/2026-01/link.yaml"
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to("/etc/passwd")

@@ -198,7 +198,7 @@ def test_a_moved_item_is_no_other(joining: Two) -> None:
 
 @pytest.mark.parametrize("name", [b"odd\nHEAD", b"od\xe9"], ids=["a line break", "no UTF-8"])
 def test_a_name_that_git_cannot_be_asked_for_stops_nobody(joining: Two, memfs: Memfs, name: bytes) -> None:
-    """Row 41: what has a hostile name is no item, and a person decides."""
+    """Row 41: what has a hostile name is not an item, and a person decides."""
     ada, bo = joining
     odd = ITEM.replace("deploy.yaml", f"{os.fsdecode(name)}.yaml")
     for clone in (ada, bo):

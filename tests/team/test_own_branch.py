@@ -376,7 +376,7 @@ def test_two_memories_that_were_begun_apart_are_joined_by_sync(
 def test_beginnings_whose_other_files_differ_are_joined_in_the_place_of_the_memory(
     code: Path, git: Git, memfs: RunMemfs, tmp_path: Path
 ) -> None:
-    """Where what is no memory differs, sync changes nothing, and the command it names joins both there (B3, D1)."""
+    """Where what is not a memory differs, sync changes nothing, and the command it names joins both there (B3, D1)."""
     clone = two_beginnings(code, git, memfs, tmp_path)
     place = clone / ".git/memfs/memory"
     (place / "README.md").write_text("Ours\n")

@@ -167,7 +167,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plain(output: str, folders: dict[str, str]) -> Any:
-    """What a command said, without what differs from run to run: where folders lie, and the marks of a fence."""
+    """What a command said, without what differs from run to run: where folders are, and the marks of a fence."""
     for folder, name in folders.items():
         output = output.replace(folder, name)
     try:

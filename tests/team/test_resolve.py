@@ -108,7 +108,7 @@ def test_removed_here_and_edited_there(clones: Two, memfs: Memfs, by_us: bool, s
 
 
 def test_an_item_that_one_side_moved_is_one_item(clones: Two, memfs: Memfs) -> None:
-    """Moved on one side and edited on the other, it lies in its new place alone, with both (B3)."""
+    """Moved on one side and edited on the other, it is in its new place alone, with both (B3)."""
     ada, bo = clones
     moved = ITEM.replace("2026-03", "elsewhere")
     (ada.root / moved).parent.mkdir(parents=True)
@@ -462,7 +462,7 @@ def test_the_json_of_a_document_stays_one(clones: Two, memfs: Memfs) -> None:
 
 
 def moved_by_both(clones: Two) -> dict[str, str]:
-    """Both move the item to places of their own, and edit it: where it lies in each clone."""
+    """Both move the item to places of their own, and edit it: where it is in each clone."""
     places = {}
     for one in clones:
         places[one.root.name] = ITEM.replace("2026-03", one.root.name)
@@ -473,7 +473,7 @@ def moved_by_both(clones: Two) -> dict[str, str]:
 
 
 def items_of(clone: Clone) -> list[str]:
-    """Where the item lies."""
+    """Where the item is."""
     return [str(path.relative_to(clone.root)) for path in clone.root.glob("ContextMemory/memories/**/deploy.yaml")]
 
 
@@ -516,7 +516,7 @@ def test_lines_that_crossed_with_the_item_in_two_places(clones: Two, memfs: Memf
 
 
 def test_a_persons_choice_of_the_place_is_kept(clones: Two, memfs: Memfs) -> None:
-    """Who ended the merge at one of two places keeps that file; work at the other place is set aside (row 43)."""
+    """Ending the merge at one of two places keeps that file; work at the other place is set aside (row 43)."""
     ada, bo = clones
     places = moved_by_both(clones)
     bo.pull(ada, code=1)

@@ -68,7 +68,7 @@ def test_items_are_reported_by_what_became_of_them(team: Team) -> None:
 
 
 def test_the_base_is_what_both_began_from(team: Team) -> None:
-    """As in a pull request, what main got in the meantime is no part of the change (K8)."""
+    """As in a pull request, what main got in the meantime is not part of the change (K8)."""
     team.branch()
     team.item("semantic/mine", "The branch says this.")
     team.commit()
@@ -188,7 +188,7 @@ def test_a_change_that_is_compared_in_part_says_so(team: Team, monkeypatch: pyte
 
 
 def test_what_replaces_another_contradicts_it_not(team: Team) -> None:
-    """A memory that names the one it takes the place of is no contradiction."""
+    """A memory that names the one it takes the place of is not a contradiction."""
     team.item("semantic/database", "Use PostgreSQL for transactions.")
     team.commit()
     team.branch()

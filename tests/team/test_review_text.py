@@ -113,7 +113,7 @@ def test_a_long_report_fits_a_comment() -> None:
 
 
 def test_no_part_of_a_report_is_pushed_out_by_another() -> None:
-    """Who fills a change with long names, texts and fields keeps neither findings nor memories from being shown."""
+    """A change full of long names, texts and fields keeps neither findings nor memories from being shown."""
     rows = "\n".join(f"{number} {'x' * 300}" for number in range(900))
     fields = tuple(FieldChange(field=f"data.f{n}", before=rows, after=rows.replace("x", "y")) for n in range(60))
     items = tuple(

@@ -161,7 +161,7 @@ def test_a_repository_names_no_key(opened: Open, keys: Keys, git: Git) -> None:
 def test_git_settings_for_signing_are_understood(
     opened: Open, keys: Keys, own_world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who signs with git by SSH needs no second setting; a variable wins over it, an agent's own key over that."""
+    """Signing with git by SSH needs no second setting; a variable wins over it, an agent's own key over that."""
     configure(own_world, f"[user]\n\tsigningKey = {keys['ada']}\n")
     signing = opened(history__sign="require").repository.signing
     assert signing.key_of() is None  # without a format it names a key of OpenPGP

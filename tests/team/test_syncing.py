@@ -270,7 +270,7 @@ def test_what_was_seen_and_is_gone_altogether_was_erased(site: Site) -> None:
 
 @pytest.mark.parametrize("more", [False, True])
 def test_what_only_git_has_seen_counts_too(site: Site, more: bool) -> None:
-    """A clone that never synced knows by git's names what a remote had; who rewords one erases nothing (row 42)."""
+    """A clone that never synced knows by git's names what a remote had; rewording one erases nothing (row 42)."""
     put(site.ada, "one")
     sync(site.ada)
     bo = site.bo()

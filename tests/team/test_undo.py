@@ -246,7 +246,7 @@ def test_agent_session_and_time_narrow_each_other(workspace: Workspace, write: W
     "session", ["bad.*", "--all", "-", "a b", "ünï", "$(touch x)", "bad-1 ", "x" * 300, "AKIAIOSFODNN7EXAMPLE"]
 )
 def test_a_session_is_its_name_and_nothing_else(workspace: Workspace, write: Write, session: str) -> None:
-    """A name is no pattern, no option and no command, and may look like anything (faults rows 17 and 41)."""
+    """A name is not a pattern, an option or a command, and may look like anything (faults rows 17 and 41)."""
     write("near", Origin(session="bad-12"))
     try:
         write("a", Origin(session=session))
@@ -504,7 +504,7 @@ def test_a_file_that_cannot_be_read_by_now_is_left(workspace: Workspace, write: 
 
 
 def test_a_writer_who_is_named_amid_a_message_is_found(workspace: Workspace, write: Write, git: Any) -> None:
-    """Who squashes commits, and signs off below, has the session's trailers in the middle of the text (B2)."""
+    """Squashed commits with a sign-off below have the session's trailers in the middle of the text (B2)."""
     item = write("a", content="old")
     path = workspace.root / item.path
     path.write_text(path.read_text().replace("content: old", "content: new"))

@@ -1,6 +1,6 @@
 """Hostile content: files that a hand, a pull request or a tool could put into a workspace.
 
-A table says which bytes lie under which name, and the one error that each must be reported as.
+A table says which bytes are under which name, and the one error that each must be reported as.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Hostile:
 
     @property
     def path(self) -> str:
-        """Where it lies in the workspace."""
+        """Where it is in the workspace."""
         return f"{FOLDER}/{self.name}"
 
     def put(self, root: Path) -> None:

@@ -44,7 +44,7 @@ def held(workspace: Workspace) -> State:
     """Type and content by id, read from the files themselves.
 
     Raises:
-        ContentError: a file is no item, so that it is torn.
+        ContentError: a file is not an item, so that it is torn.
     """
     store = workspace.store
     items = [store.read(path) for path in store.edit_finder.own_paths() if store.index_sync.is_item(path)]

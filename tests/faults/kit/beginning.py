@@ -1,6 +1,6 @@
 """Beginnings: the workspace that a tier starts from, quick to have again.
 
-It is made once and copied. Copies lie in memory where there is a place for them, since a copy is made for every point
+It is made once and copied. Copies are in memory where there is a place for them, since a copy is made for every point
 that is tried.
 """
 
@@ -27,7 +27,7 @@ class Beginning:
     """A workspace that holds ``FIRST``, committed under the tag ``beginning``, to be copied.
 
     Attributes:
-        root: where the copy in use lies: always the same place, as memfs knows a workspace by its place.
+        root: where the copy in use is: always the same place, as memfs knows a workspace by its place.
     """
 
     def __init__(self, folder: Path, arrange: Callable[[Workspace], object] = lambda _: None) -> None:

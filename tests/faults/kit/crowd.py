@@ -67,7 +67,7 @@ class Crowd:
     def ended_or(self, noticed: Callable[[list[list[str]]], bool], seconds: float) -> tuple[list[list[str]], str]:
         """``ended``, but kill all as soon as what they said shows it, or after so long.
 
-        A crowd of broken writers may be in each other's way for ever.
+        A crowd of broken writers may be in each other's way forever.
         """
         end = time.monotonic() + seconds
         while self.running() and time.monotonic() < end and not self._wrong and not noticed(self._words()):

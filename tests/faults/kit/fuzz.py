@@ -93,7 +93,7 @@ Spoil = Callable[[bytes, random.Random], bytes]
 
 
 def seeds() -> list[tuple[str, bytes]]:
-    """Valid files to begin with, each with where it may lie."""
+    """Valid files to begin with, each with where it may be."""
     full = (
         "# yaml-language-server: $schema=../x.json\ncontent: |\n  Use PostgreSQL 15.\n  It has transactions.\n\n"
         "title: 'A choice: made'\ntags:\n- db\n- \"42\"\ncreated: 2026-03-04T05:06:07Z\n"
@@ -183,7 +183,7 @@ _WEIGHTS = [4, 4, 4, 1, 2, 3, 3, 4, 4, 1, 0.2]
 
 
 def spoiled(number: int, begin: list[tuple[str, bytes]]) -> tuple[str, bytes]:
-    """The file of that number, and where it is to lie."""
+    """The file of that number, and where it is to be."""
     rng = random.Random(number)
     place, data = rng.choice(begin)
     for spoil in rng.choices(_SPOILS, _WEIGHTS, k=rng.choice((1, 1, 1, 2, 3, 6))):

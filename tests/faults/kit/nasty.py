@@ -61,7 +61,7 @@ class Nasty:
         return file
 
     def found(self, needles: tuple[bytes, ...] = NEEDLES) -> list[str]:
-        """Everything that holds a needle: every object unpacked, and every file, of git or not, as it lies there."""
+        """Everything that holds a needle: every object unpacked, and every file, of git or not, as it is on disk."""
         lowered = [needle.lower() for needle in needles]
         hits = []
         batch = subprocess.run(

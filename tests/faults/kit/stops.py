@@ -13,7 +13,7 @@ _KILLED = 9
 def far_apart(total: int) -> Iterator[int]:
     """The numbers from 1 to ``total``, each once, and the next always far from those before.
 
-    Anyone who tries them until one shows a fault finds it soon, wherever in the act the faulty ones lie.
+    Anyone who tries them until one shows a fault finds it soon, wherever in the act the faulty ones are.
     """
     bits = total.bit_length()
     for number in range(1 << bits):
