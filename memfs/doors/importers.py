@@ -63,11 +63,6 @@ class SourcePage:
     text: str
     changed: datetime
 
-    @property
-    def stem(self) -> str:
-        """The file's name without folder and ending."""
-        return self.path.stem
-
 
 @dataclass(slots=True)
 class SourceContent:
@@ -114,11 +109,6 @@ def page(path: Path, name: str = "") -> SourcePage:
         raise ItemSyntaxError("not UTF-8 text", path=str(path), line=line, hint="save it as UTF-8") from error
     changed = datetime.fromtimestamp(int(io.facts(path).st_mtime), UTC)
     return SourcePage(name=name or path.name, path=path, text=text, changed=changed)
-
-
-def is_file_name(name: str) -> bool:
-    """Whether a file of that name is one that agents read on their own."""
-    return posixpath.basename(name) in FILES or bool(_RULES.search(name))
 
 
 def refuse_whole(folder: Path) -> None:
@@ -170,14 +160,11 @@ def _files(folder: Path, beneath: str, taken: SourceContent, depth: int = 0) -> 
         elif name.endswith(".md") and not entry.is_dir(follow_symlinks=False) and not entry.is_file():
             taken.skip(name, "not a regular file")
         elif entry.is_dir(follow_symlinks=False):
-            if not _is_passed_over(entry.name) and depth < _DEEPEST:
+            hidden = entry.name.startswith(".") and entry.name not in (".claude", ".github")
+            if not hidden and entry.name not in _PASSED_OVER and depth < _DEEPEST:
                 yield from _files(folder / entry.name, f"{name}/", taken, depth + 1)
         elif entry.is_file(follow_symlinks=False):
             yield name
-
-
-def _is_passed_over(name: str) -> bool:
-    return name in _PASSED_OVER or (name.startswith(".") and name not in (".claude", ".github"))
 
 
 # -- pages --------------------------------------------------------------------------------------------------------
@@ -220,15 +207,12 @@ def front_matter(text: str) -> tuple[dict[str, Any], str, int]:
     found = _FRONT.match(text)
     if found is None:
         return {}, text, 1
-    return _fields(found[1]), text[found.end() :], text.count("\n", 0, found.end()) + 1
-
-
-def _fields(written: str) -> dict[str, Any]:
     try:
-        value = yaml_text.load(written)
+        fields = yaml_text.load(found[1])
     except ContentError:
-        return {name: shown.strip("\"'") for name, shown in _PAIR.findall(written)}
-    return value if isinstance(value, dict) else {}
+        fields = {name: shown.strip("\"'") for name, shown in _PAIR.findall(found[1])}
+    rest, line = text[found.end() :], text.count("\n", 0, found.end()) + 1
+    return fields if isinstance(fields, dict) else {}, rest, line
 
 
 def texts_of(value: Any) -> list[str]:
@@ -298,7 +282,8 @@ def read(paths: Iterable[Path], root: Path, kinds: KindTable, form: str = MARKDO
     named, seen = list(paths), set[str]()
     for path in named:
         for name, one in _found(path, root, taken):
-            if is_file_name(one.name) and (len(named) > 1 or path.is_dir()):
+            agents_own = posixpath.basename(one.name) in FILES or _RULES.search(one.name)
+            if agents_own and (len(named) > 1 or path.is_dir()):
                 taken.skip(name, "agents' instructions; name the file alone to import it")
             elif name not in seen:
                 seen.add(name)
@@ -364,7 +349,7 @@ def _take(name: str, one: SourcePage, kinds: KindTable, taken: SourceContent) ->
     item = MemoryItem(
         (body if stated else rest).strip("\n"),
         own.pop("type", _TYPE if taken.tool == MARKDOWN else _OTHER),
-        title=(stated or heading or one.stem)[:_LONGEST_TITLE],
+        title=(stated or heading or one.path.stem)[:_LONGEST_TITLE],
         tags=tags_of(texts_of(fields.pop("tags", ()))),
         timestamp=own.pop("timestamp", None) or one.changed,
         expires=own.pop(_ENDS, None),
@@ -372,7 +357,7 @@ def _take(name: str, one: SourcePage, kinds: KindTable, taken: SourceContent) ->
         origin=replace(origin, tool=taken.tool),
         trust=taken.trust.value,
     )
-    taken.take(name, f"{name}:{line}", "file", one.stem, item)
+    taken.take(name, f"{name}:{line}", "file", one.path.stem, item)
 
 
 def _of_claude(fields: dict[str, Any]) -> tuple[dict[str, Any], Origin]:
@@ -403,8 +388,6 @@ def _own(fields: dict[str, Any], kinds: KindTable) -> dict[str, Any]:
 
 # -- conventions --------------------------------------------------------------------------------------------------
 CONVENTIONS = "conventions"
-_THEIR_OWN = frozenset({"accepted"})
-"""What of the body each team says for itself: when it accepted it."""
 
 
 def read_conventions(path: Path, parts: Parts) -> SourceContent:
@@ -419,10 +402,30 @@ def read_conventions(path: Path, parts: Parts) -> SourceContent:
     taken = SourceContent(f"{CONVENTIONS} of {path.stem}", Trust.TOOL)
     with io.operation("read", path), path.open("rb") as stream:
         for record in read_json_lines(stream, str(path)):
-            if isinstance(record, ExportRecord):
-                _take_convention(record, f"{path.name}:{record.place}", parts, taken)
-            else:
-                taken.skip(f"{path.name}:{record.line}", record.message, refused=True)
+            where = f"{path.name}:{record.place if isinstance(record, ExportRecord) else record.line}"
+            try:
+                if not isinstance(record, ExportRecord):
+                    raise record
+                item = item_of(record, parts)
+            except MemfsError as error:
+                taken.skip(where, error.message, refused=True)
+                continue
+            if reason := _left_out(item):
+                taken.skip(where, reason)
+                continue
+            proposal = MemoryItem(
+                item.content,
+                CONVENTION,
+                origin=Origin(tool=taken.tool),
+                trust=taken.trust.value,
+                title=item.title,
+                tags=item.tags,
+                expires=item.expires,
+                status=PROPOSED,
+                # when it was accepted, each team says for itself
+                data={name: value for name, value in item.data.items() if name != "accepted"},
+            )
+            taken.take(item.id, where, "id", item.id, proposal)
     return taken
 
 
@@ -434,26 +437,3 @@ def _left_out(item: MemoryItem) -> str:
         return f"{item.status or PROPOSED} there"
     handed_on = str(taken_from(item).get("source")).startswith(f"{CONVENTIONS} of ") and not is_edited(item)
     return "no convention of theirs: they imported it" if handed_on else ""
-
-
-def _take_convention(record: ExportRecord, where: str, parts: Parts, taken: SourceContent) -> None:
-    try:
-        item = item_of(record, parts)
-    except MemfsError as error:
-        taken.skip(where, error.message, refused=True)
-        return
-    if reason := _left_out(item):
-        taken.skip(where, reason)
-        return
-    proposal = MemoryItem(
-        item.content,
-        CONVENTION,
-        origin=Origin(tool=taken.tool),
-        trust=taken.trust.value,
-        title=item.title,
-        tags=item.tags,
-        expires=item.expires,
-        status=PROPOSED,
-        data={name: value for name, value in item.data.items() if name not in _THEIR_OWN},
-    )
-    taken.take(item.id, where, "id", item.id, proposal)

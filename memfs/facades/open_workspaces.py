@@ -88,7 +88,10 @@ def take(place: Place, user: object) -> OpenWorkspace:
 
 def take_passing(memory: str, user: object) -> Place:
     """Make and open a workspace that passes; returns its place."""
-    folder = Path(_scratch())
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="memfs-passing-"))
+    except OSError as error:
+        raise StorageIO(f"there is no place for what passes: {error}", hint="set TMPDIR to a folder") from error
     try:
         opened = open_workspace(folder, create=True, watch=False, settings=dict(_PASSING), memory=json.loads(memory))
     except BaseException:
@@ -142,13 +145,6 @@ def close_all() -> None:
 atexit.register(close_all)
 
 
-def _scratch() -> str:
-    try:
-        return tempfile.mkdtemp(prefix="memfs-passing-")
-    except OSError as error:
-        raise StorageIO(f"there is no place for what passes: {error}", hint="set TMPDIR to a folder") from error
-
-
 MEMORY = ":memory:"
 """The path of a workspace that exists only while it is open."""
 _Some = TypeVar("_Some", bound="Facade")
@@ -192,13 +188,6 @@ async def aside(work: Callable[..., Result], *arguments: Any, **named: Any) -> R
 
 
 # -- facades -----------------------------------------------------------------------------------------------------
-def _written(config: MemoryConfig | Mapping[str, Any] | None) -> str:
-    """What wins over a memory context, as JSON."""
-    values = asdict(config) if isinstance(config, MemoryConfig) else dict(config or {})
-    checked_values(values)  # what is wrong is reported when the facade is made
-    return json.dumps(values, sort_keys=True, default=asdict)
-
-
 class Facade:
     """What all facades have in common: the workspace they work in, opened when it is first used.
 
@@ -245,7 +234,9 @@ class Facade:
             raise MemfsError(
                 "an empty path names no place", field="path", hint="leave it out for the workspace at hand"
             )
-        memory = _written(config)
+        values = asdict(config) if isinstance(config, MemoryConfig) else dict(config or {})
+        checked_values(values)  # what is wrong is reported when the facade is made
+        memory = json.dumps(values, sort_keys=True, default=asdict)
         if asked is not None and os.fspath(asked) == MEMORY:
             self._place = take_passing(memory, self)
             weakref.finalize(self, end, self._place, os.getpid())
@@ -265,14 +256,6 @@ class Facade:
         Raises:
             WorkspaceClosed: the facade was closed.
         """
-        return self._opened()
-
-    def working_in(self: _Some, workspace: Workspace) -> _Some:
-        """The same facade, from now on in this open workspace, which stays open when the facade is closed."""
-        self._given = workspace
-        return self
-
-    def _opened(self) -> Workspace:
         if self._closed:
             raise WorkspaceClosed(f"this {type(self).__name__}")
         if self._given is not None:
@@ -285,6 +268,11 @@ class Facade:
             opened.workspace.learner.program = True
         return opened.workspace
 
+    def working_in(self: _Some, workspace: Workspace) -> _Some:
+        """The same facade, from now on in this open workspace, which stays open when the facade is closed."""
+        self._given = workspace
+        return self
+
     def close(self) -> None:
         """End the facade's use of its workspace, which is closed when no other facade uses it. May be repeated."""
         self._closed = True
@@ -296,17 +284,14 @@ class Facade:
 
         The next session or ``memfs commit`` commits what git refuses now. May be repeated.
         """
-        opened = self._given or self._in_use()
+        opened, shared = self._given, held.get(self._place) if self._place is not None else None
+        if opened is None and shared is not None and self in shared.users:
+            opened = shared.workspace
         try:
             if opened is not None and not self._closed:
                 opened.end_session()
         finally:
             self.close()
-
-    def _in_use(self) -> Workspace | None:
-        """The shared workspace, where this facade has used it."""
-        opened = held.get(self._place) if self._place is not None else None
-        return opened.workspace if opened is not None and self in opened.users else None
 
     def __enter__(self: _Some) -> _Some:
         return self

@@ -100,13 +100,17 @@ def memory_of(item: MemoryItem, relevance: float | None = None, use: Use | None 
     """
     content = gist(item)
     known = item.memory_type in MemoryType.__members__.values()
+    metadata = dict(item.metadata)
+    if use is not None:
+        last = None if use.last is None else format_time(use.last)
+        metadata |= {"access_count": use.count, "last_accessed": last, "relevance_score": round(use.relevance, 4)}
     return Memory(
         id=item.id,
         type=MemoryType(item.memory_type) if known else item.memory_type,
         content=content,
         timestamp=Moment.of(item.timestamp or item.created or EARLIEST),
         token_count=count_tokens(content),
-        metadata={**item.metadata, **({} if use is None else _usage_fields(use))},
+        metadata=metadata,
         context=dict(item.context),
         relevance_score=relevance,
         undecided=unresolved_note(item),
@@ -122,12 +126,6 @@ def memories_of(hits: Sequence[Hit], asked: bool = True, uses: Mapping[str, Use]
         memory_of(item, relevance, None if uses is None else uses.get(item.id, NEVER))
         for item, relevance in zip(items, relevances(hits, asked), strict=True)
     ]
-
-
-def _usage_fields(use: Use) -> dict[str, Any]:
-    """The facts of an item's use as fields of ``Memory``."""
-    last = None if use.last is None else format_time(use.last)
-    return {"access_count": use.count, "last_accessed": last, "relevance_score": round(use.relevance, 4)}
 
 
 Judged = Memory | MemoryItem | str
@@ -175,19 +173,6 @@ class AgentReview:
         return (
             reviewer.score_relevance(memory, query).value if isinstance(reviewer, reviewers.RelevanceReviewer) else 0.0
         )
-
-
-def relevance_by(review: AgentReview, seconds: float) -> Relevance | None:
-    """What orders answers by the word of a review; None for one that judges them as the workspace does anyway.
-
-    Args:
-        seconds: how long it may take over one answer.
-    """
-    own = type(review)
-    names = ("score_relevance", "_score_relevance", "RETRIEVAL_AGENTS")
-    if isinstance(review, AgentReview) and all(getattr(own, name) is getattr(AgentReview, name) for name in names):
-        return None
-    return Relevance([_Whole(review)], seconds, alone=True)
 
 
 class _Whole:
@@ -246,11 +231,15 @@ class RetrievalPipeline(ReviewedFacade):
 
     @property
     def _recall(self) -> Recaller:
-        recall = self.workspace.recaller
-        if self.agent_review is None:
+        recall, review = self.workspace.recaller, self.agent_review
+        names = ("score_relevance", "_score_relevance", "RETRIEVAL_AGENTS")
+        usual = isinstance(review, AgentReview) and all(
+            getattr(type(review), name) is getattr(AgentReview, name) for name in names
+        )
+        if review is None or usual:  # it would judge answers as the workspace does anyway
             return recall
-        judges = relevance_by(self.agent_review, self.workspace.settings.review.relevance_seconds)
-        return recall if judges is None else recall.reviewed_by(judges)
+        seconds = self.workspace.settings.review.relevance_seconds
+        return recall.reviewed_by(Relevance([_Whole(review)], seconds, alone=True))
 
     def retrieve(
         self, query: str = "", memory_types: Iterable[str] | None = None, **more: Unpack[QueryFields]

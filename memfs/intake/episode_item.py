@@ -133,6 +133,7 @@ def _data(episode: Episode) -> dict[str, Any]:
 def clean(episode: Episode) -> Episode:
     """The episode as it is stored: bounded, without secrets, without characters that hide text."""
     state, action = episode.state, episode.action
+    tool, description = _clean_name(action.tool), clean_text(action.description)
     cleaned = Episode.create(
         StateSnapshot.create(
             [_clean_file(file) for file in state.files[:MOST_FILES]],
@@ -143,7 +144,7 @@ def clean(episode: Episode) -> Episode:
             task=_clean_name(state.task),
             circumstances=_plain_mapping(state.circumstances),
         ),
-        _clean_action(action),
+        Action(tool, description or ("" if tool else "something that cannot be shown")),
         episode.outcome,
         clean_text(episode.error_message, MOST_ERROR),
         timestamp=episode.timestamp,
@@ -164,11 +165,6 @@ def clean_text(text: str, most: int = MOST_TEXT) -> str:
     head = int((most - len(gap)) * _HEAD_SHARE)
     ending = _shown(text[-_LOOKED_AT:]).rstrip()
     return _shown(text[:_LOOKED_AT]).lstrip()[:head] + gap + ending[len(ending) - (most - len(gap) - head) :]
-
-
-def _clean_action(action: Action) -> Action:
-    tool, description = _clean_name(action.tool), clean_text(action.description)
-    return Action(tool, description or ("" if tool else "something that cannot be shown"))
 
 
 def _clean_name(text: str) -> str:

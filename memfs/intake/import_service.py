@@ -128,7 +128,10 @@ class ImportService:
         """
         if len(arrivals) > MOST:
             raise ContentError(f"{len(arrivals):,} memories at once, limit {MOST:,}", hint="import them in parts")
-        taking = _ImportBatch(self._store, source, replace, allow_secret, self._neighbours(arrivals, source))
+        self._store.refresh()
+        absent, now = [one for one in arrivals if not self._store.locate(id_of(source, one))], self._clock()
+        neighbours = {one.key: self._neighbourhood.of(one.item, now) for one in absent}
+        taking = _ImportBatch(self._store, source, replace, allow_secret, neighbours)
         sentence = message or f"Import from {source}"
 
         def taken() -> list[ImportResult]:
@@ -137,13 +140,6 @@ class ImportService:
 
         # somebody may write one of them at this very moment
         return retry_on_conflict(taken, tries=_TRIES, on=(Conflict, IdExists))
-
-    def _neighbours(self, arrivals: Sequence[Arrival], source: str) -> dict[str, Neighbours]:
-        """What is here already, for each arrival that is not."""
-        self._store.refresh()
-        now = self._clock()
-        absent = [one for one in arrivals if not self._store.locate(id_of(source, one))]
-        return {one.key: self._neighbourhood.of(one.item, now) for one in absent}
 
 
 class _ImportBatch:
@@ -164,24 +160,22 @@ class _ImportBatch:
         with self._store.batch(message, source=SOURCE) as batch:
             for one in arrivals:
                 twin, name = twins.get(one.key, ""), id_of(self._source, one)
-                if one.key in seen or twin:
-                    reason = "it is there twice" if one.key in seen else f"{twin} says the same"
-                    fates.append(ImportResult(arrival=one, became=Became.REPEATED, id=twin or name, reason=reason))
-                else:
-                    fates.append(self._fate(one, name, batch))
+                is_double = one.key in seen
                 seen.add(one.key)
+                if is_double or twin:
+                    reason = "it is there twice" if is_double else f"{twin} says the same"
+                    fates.append(ImportResult(arrival=one, became=Became.REPEATED, id=twin or name, reason=reason))
+                    continue
+                try:
+                    there = self._store.get(name) if self._store.locate(name) else None
+                    fates.append(self._new(one, name, batch) if there is None else self._again(one, there, batch))
+                except (IdExists, Conflict):
+                    raise
+                except ContentError as error:
+                    fates.append(ImportResult(arrival=one, became=Became.REFUSED, reason=error.sentence))
             if dry_run:
                 batch.plans.clear()
         return fates
-
-    def _fate(self, one: Arrival, name: str, batch: Batch) -> ImportResult:
-        try:
-            existing = self._store.get(name) if self._store.locate(name) else None
-            return self._new(one, name, batch) if existing is None else self._again(one, existing, batch)
-        except (IdExists, Conflict):
-            raise
-        except ContentError as error:
-            return ImportResult(arrival=one, became=Became.REFUSED, reason=error.sentence)
 
     def _new(self, one: Arrival, name: str, batch: Batch) -> ImportResult:
         found = self._neighbours.get(one.key, Neighbours())
@@ -195,7 +189,11 @@ class _ImportBatch:
         facts = self._facts(one)
         edited = is_edited(existing)
         if known.get("seen") == facts["seen"] and not (edited and self._replace):
-            return self._vouched_for(one, existing, batch)
+            # it is here as it is there: a person may vouch for it who did not before
+            if one.item.trust not in VOUCHED or existing.trust in VOUCHED:
+                return ImportResult(arrival=one, became=Became.SAME, id=existing.id)
+            batch.put(existing.replace(trust=one.item.trust, status=_status(one.item, existing)), existing.sha256)
+            return ImportResult(arrival=one, became=Became.UPDATED, id=existing.id)
         if edited and not self._replace:
             reason = f"{existing.id} was edited here, and differs from the source"
             return ImportResult(arrival=one, became=Became.KEPT, id=existing.id, reason=reason)
@@ -214,14 +212,6 @@ class _ImportBatch:
             metadata={**existing.metadata, **_metadata(one), FROM: facts},
         )
         batch.put(item, existing.sha256, allow_secret=self._allow_secret)
-        return ImportResult(arrival=one, became=Became.UPDATED, id=existing.id)
-
-    def _vouched_for(self, one: Arrival, existing: MemoryItem, batch: Batch) -> ImportResult:
-        """What becomes of an arrival that is here as it is there: a person may vouch for it who did not before."""
-        if one.item.trust not in VOUCHED or existing.trust in VOUCHED:
-            return ImportResult(arrival=one, became=Became.SAME, id=existing.id)
-        vouched = existing.replace(trust=one.item.trust, status=_status(one.item, existing))
-        batch.put(vouched, existing.sha256)
         return ImportResult(arrival=one, became=Became.UPDATED, id=existing.id)
 
     def _facts(self, one: Arrival) -> dict[str, Any]:

@@ -62,19 +62,12 @@ def merged(existing: MemoryItem, draft: MemoryItem) -> MemoryItem:
         importance=max(existing.importance, draft.importance),
         pinned=existing.pinned or draft.pinned,
         status=existing.status or draft.status,
-        expires=_later(existing, draft),
+        expires=max(existing.expires, draft.expires) if existing.expires and draft.expires else existing.expires,
         supersedes=tuple(one for one in (*existing.supersedes, *draft.supersedes) if one != existing.id),
         links=_united(existing, existing.links, draft.links),
         context=_added(existing.context, draft.context),
         metadata=_added(existing.metadata, draft.metadata),
     )
-
-
-def _later(existing: MemoryItem, draft: MemoryItem) -> Any:
-    """What was said again with a later end holds until then."""
-    if existing.expires is None or draft.expires is None:
-        return existing.expires
-    return max(existing.expires, draft.expires)
 
 
 def _united(existing: MemoryItem, *rows: tuple[Link, ...]) -> tuple[Link, ...]:
@@ -136,10 +129,19 @@ def extract(item: MemoryItem) -> MemoryItem:
     """
     found = keywords(gist(item)) if "keywords" not in item.metadata else ()
     added = {"keywords": list(found)} if found else {}
+    origin: dict[str, Any] = {}
+    for part, keys in _ORIGIN.items():
+        if not getattr(item.origin, part) and (name := _stated(item, keys)):
+            origin[part] = name
+    if origin.get("phase") not in (None, *(phase.value for phase in Phase)):
+        del origin["phase"]
+    place = item.metadata.get("sequence")
+    if item.origin.sequence is None and isinstance(place, int) and not isinstance(place, bool) and place >= 0:
+        origin["sequence"] = place
     return item.replace(
         title=item.title or _title(item.content),
         metadata={**item.metadata, **added},
-        origin=replace(item.origin, **_origin(item)),
+        origin=replace(item.origin, **origin),
     )
 
 
@@ -153,20 +155,6 @@ def _title(content: str) -> str:
         return first.rstrip(":.") or first
     cut = first[:_TITLE_LENGTH]
     return (cut.rpartition(" ")[0] or cut).rstrip(",;:-") + "…"
-
-
-def _origin(item: MemoryItem) -> dict[str, Any]:
-    """The parts of the origin that are unknown and that metadata or context names."""
-    found: dict[str, Any] = {}
-    for part, keys in _ORIGIN.items():
-        if not getattr(item.origin, part) and (name := _stated(item, keys)):
-            found[part] = name
-    if found.get("phase") not in (None, *(phase.value for phase in Phase)):
-        del found["phase"]
-    place = item.metadata.get("sequence")
-    if item.origin.sequence is None and isinstance(place, int) and not isinstance(place, bool) and place >= 0:
-        found["sequence"] = place
-    return found
 
 
 def _stated(item: MemoryItem, keys: tuple[str, ...]) -> str:
@@ -255,17 +243,16 @@ class Intake:
         kept = StoreResult(stored=True, memory_id="", consensus_score=score, reason="", review=verdict)
         put = partial(self._store.put, source=source, allow_secret=allow_secret)
         with self._turn:  # of two threads with the same text, the second finds what the first stored
-            found = self._neighbours(draft)
+            found = self._neighbourhood.of(draft, self._clock())
             if merge and not item.id and (into := self._merged_into(found, draft, put)):
                 reason = f"merged: {into} says the same"
                 return replace(kept, memory_id=into, merged_into=into, reason=reason, **found.named())
             stored = put(draft.replace(links=found.linked(draft.links)), expected="")
         self._fire("memory_stored", {"item": stored})
-        praise = _praise(verdict, self._threshold, verdict.absent if verdict else unread)
+        praise = f"stored: {score:.1f} of at least {self._threshold:g}" if verdict else "stored without review"
+        if absent := verdict.absent if verdict else unread:
+            praise += f"; left out: {', '.join(absent)}"
         return replace(kept, memory_id=stored.id, reason=praise, **found.named())
-
-    def _neighbours(self, draft: MemoryItem) -> Neighbours:
-        return self._neighbourhood.of(draft, self._clock())
 
     def _refusal(self, verdict: ReviewResult) -> str:
         """Why a draft is not stored; "" where it is."""
@@ -291,15 +278,8 @@ class Intake:
                 return put(united, expected=existing.sha256, message=message_for_items("Repeat", [existing])).id
             except Conflict:  # somebody changed it since the index was asked: it may say something else now
                 self._store.refresh([existing.path])
-                existing = self._neighbours(draft).repeated
+                existing = self._neighbourhood.of(draft, self._clock()).repeated
         return ""
-
-
-def _praise(verdict: ReviewResult | None, threshold: float, absent: Mapping[str, str]) -> str:
-    left_out = f"; left out: {', '.join(absent)}" if absent else ""
-    if verdict is None:
-        return f"stored without review{left_out}"
-    return f"stored: {verdict.consensus_score:.1f} of at least {threshold:g}{left_out}"
 
 
 def intake_of(store: Store, parts: Parts, usage: Usage, settings: ReviewSettings, fire: Fire) -> Intake:

@@ -60,28 +60,6 @@ class ImportReport:
     refused: tuple[SkippedSource, ...] = ()
 
 
-def _text(report: ImportReport, dry_run: bool) -> output.Text:
-    return _export_text(report, dry_run) if report.source == _EXPORT else _store_text(report, dry_run)
-
-
-def _did(dry_run: bool) -> str:
-    return output.styled("Would import" if dry_run else "Imported", fg="green")
-
-
-def _tail(parts: Mapping[str, int]) -> str:
-    also = ", ".join(f"{number:,} {words}" for words, number in parts.items() if number)
-    return f"; {also}" if also else ""
-
-
-def _export_text(report: ImportReport, dry_run: bool) -> output.Text:
-    also = {
-        "of them replaced": report.updated,
-        "were there already": report.same,
-        "left out": len(report.refused),
-    }
-    yield f"{_did(dry_run)} {counted(report.counts)} from {report.file}{_tail(also)}"
-
-
 _ALSO = {
     "updated": "brought up to date",
     "same": "there already",
@@ -91,14 +69,24 @@ _ALSO = {
 }
 
 
-def _store_text(report: ImportReport, dry_run: bool) -> output.Text:
+def _text(report: ImportReport, dry_run: bool) -> output.Text:
     by = {name: [one for one in report.memories if one.became == name] for name in ("stored", "updated", *_ALSO)}
-    if dry_run:
-        yield from _preview(by["stored"] + by["updated"])
-    kinds = ", ".join(f"{number:,} {kind}" for kind, number in sorted(report.counts.items()))
-    what = output.count(report.stored, "memory", "memories") + (f" ({kinds})" if kinds else "")
-    also = {words: report.same if name == "same" else len(by[name]) for name, words in _ALSO.items()}
-    yield f"{_did(dry_run)} {what} from {report.source}, {report.file}{_tail(also)}"
+    if dry_run and (new := by["stored"] + by["updated"]):
+        yield from _preview(new)
+    if report.source == _EXPORT:
+        left_out = len(report.refused)
+        also = {"of them replaced": report.updated, "were there already": report.same, "left out": left_out}
+        what = f"{counted(report.counts)} from {report.file}"
+    else:
+        kinds = ", ".join(f"{number:,} {kind}" for kind, number in sorted(report.counts.items()))
+        also = {words: report.same if name == "same" else len(by[name]) for name, words in _ALSO.items()}
+        memories = output.count(report.stored, "memory", "memories") + (f" ({kinds})" if kinds else "")
+        what = f"{memories} from {report.source}, {report.file}"
+    did = output.styled("Would import" if dry_run else "Imported", fg="green")
+    tail = ", ".join(f"{number:,} {words}" for words, number in also.items() if number)
+    yield f"{did} {what}{tail and '; '}{tail}"
+    if report.source == _EXPORT:
+        return
     yield from _named("says what is here", ((one.arrival.where, one.reason) for one in by["repeated"]))
     against = [one for one in by["stored"] if one.contradicts]
     yield from _named(
