@@ -43,14 +43,6 @@ def current_signer() -> Origin | None:
     return _signer.get()
 
 
-def speaks(item: MemoryItem, before: MemoryItem | None) -> bool:
-    """Whether a write says by the item's origin who wrote: one that brings words, or a new origin.
-
-    Tags, a status, trust, importance and so on may be changed by anyone, and the origin stays that of the words.
-    """
-    return before is None or item.origin != before.origin or _words(item) != _words(before)
-
-
 def cap_trust(item: MemoryItem, before: MemoryItem | None) -> MemoryItem:
     """The item with no more trust than its words have.
 
@@ -117,11 +109,6 @@ class FilePlan(NamedTuple):
         """Hex digest of the bytes after, "" for a removal."""
         return "" if self.after is None else sha256(self.after)
 
-    def stored(self, durability: str) -> MemoryItem:
-        """The item of a put that was carried out, as its caller gets it."""
-        assert self.item is not None  # a put always knows its item
-        return self.item.replace(durability=durability)
-
 
 class Planner:
     """Turns items into plans against the files as they are now."""
@@ -143,7 +130,10 @@ class Planner:
         """
         from memfs.format.secrets import allowed, refuse_new  # what only reads does without
 
-        _refuse_other(item)
+        given: object = item
+        if not isinstance(given, MemoryItem):  # callers without a type checker slip easily from a text into an item
+            found = type(given).__name__
+            raise SchemaInvalid(f"expected a MemoryItem, got {found}", hint="write MemoryItem(text, type)")
         item, reason = (item, "") if plain else allowed(item, allow_secret)
         kind = self._parts.kinds.get(item.type)
         chosen = check_id(item.id) if item.id else new_id("" if reason else item.title or item.content)
@@ -155,13 +145,17 @@ class Planner:
         if reason and not allow_secret:
             refuse_new(item, existing)
         item = cap_trust(self._with_times(item, chosen, existing), existing)
-        path = current_path if stays else self._place(item)
+        month = f"/{item.created:%Y-%m}" if kind.dated and item.created else ""
+        path = current_path if stays else f"{CONTENT}/{kind.folder}{month}/{item.id}.yaml"
         before = current.data if stays and current else None
         planned = self._encode(item, path, before, existing if stays else None)
-        plans = [planned._replace(speaks=speaks(item, existing))]
+        # Tags, a status, trust and so on may be changed by anyone, and the origin stays that of the words.
+        speaks = existing is None or item.origin != existing.origin or _words(item) != _words(existing)
+        plans = [planned._replace(speaks=speaks, expected=expected or "", reason=reason)]
         if current is not None and not stays:
-            plans.append(FilePlan(path=current_path, before=current.data, after=None, item=existing))
-        return [plan._replace(expected=expected or "", reason=reason) for plan in plans]
+            old, known = current.data, expected or ""
+            plans.append(FilePlan(current_path, old, None, existing, expected=known, reason=reason))
+        return plans
 
     def batch(self) -> Batch:
         """Begins to plan several writes that happen all or not at all."""
@@ -250,14 +244,11 @@ class Planner:
             return item
         return item.replace(id=chosen, created=created, timestamp=timestamp, updated=updated)
 
-    def _place(self, item: MemoryItem) -> str:
-        kind = self._parts.kinds.get(item.type)
-        month = f"/{item.created:%Y-%m}" if kind.dated and item.created else ""
-        return f"{CONTENT}/{kind.folder}{month}/{item.id}.yaml"
-
     def _encode(self, item: MemoryItem, path: str, before: bytes | None, existing: MemoryItem | None) -> FilePlan:
-        if existing is not None and before is not None and _same(item, existing):
-            return FilePlan(path=path, before=before, after=before, item=existing)
+        if existing is not None and before is not None and item.content == existing.content:
+            same = item.replace(updated=existing.updated, path=existing.path, sha256=existing.sha256) == existing
+            if same:
+                return FilePlan(path=path, before=before, after=before, item=existing)
         encoded = self._parts.codec.write(item, path, before if existing is not None else None)
         stored = item.replace(path=path, sha256=sha256(encoded.data), durability="")
         rewritten = encoded.rewritten or (before is not None and existing is None)
@@ -274,10 +265,6 @@ class Planner:
         )
 
 
-def _same(item: MemoryItem, existing: MemoryItem) -> bool:
-    return item.replace(updated=existing.updated, path=existing.path, sha256=existing.sha256) == existing
-
-
 def index_plans(index_sync: IndexSync, plans: Sequence[FilePlan], stamps: Mapping[str, Stamp]) -> None:
     """Let the index know of plans that were carried out, by the stamps of their files."""
     items = [
@@ -289,13 +276,6 @@ def index_plans(index_sync: IndexSync, plans: Sequence[FilePlan], stamps: Mappin
     unread = [plan.path for plan in plans if plan.item is None and plan.after is not None]
     if unread:
         index_sync.refresh(unread)
-
-
-def _refuse_other(item: object) -> None:
-    """Callers without a type checker slip easily from a text into an item."""
-    if not isinstance(item, MemoryItem):
-        found = type(item).__name__
-        raise SchemaInvalid(f"expected a MemoryItem, got {found}", hint="write MemoryItem(text, type)")
 
 
 WIDTH = 50
@@ -313,14 +293,22 @@ def excerpt(item: MemoryItem) -> str:
     line = " ".join((item.title.strip() or item.content.strip().partition("\n")[0]).split())
     if not line or reason_in(item.metadata) or find(line):
         return item.id
-    return _cut(shown(line.removesuffix(".")))
+    text = shown(line.removesuffix("."))
+    if len(text) <= WIDTH:
+        return text
+    kept = text[: WIDTH - 1]
+    words = kept.rpartition(" ")[0]
+    return (words if len(words) >= _SHORTEST else kept).rstrip(" ,;:-") + "…"
 
 
 def describe(plans: Sequence[FilePlan]) -> str:
     """The sentence for a commit that carries these plans."""
-    first = plans[0]
+    first, *others = plans
     ids = dict.fromkeys(stem_of(plan.path).casefold() for plan in plans)
-    verb = "Forget" if first.after is None else "Remember" if first.before is None and not _moves(plans) else "Update"
+    own = stem_of(first.path).casefold()
+    # its item may have had another place until now, as where its type changes
+    moves = any(plan.after is None and stem_of(plan.path).casefold() == own for plan in others)
+    verb = "Forget" if first.after is None else "Remember" if first.before is None and not moves else "Update"
     note = " (comments could not be kept)" if first.rewritten else ""
     return f"{verb}: {item_label(first)}{and_more(len(ids))}{note}"
 
@@ -354,23 +342,9 @@ def item_label(plan: FilePlan) -> str:
     return stem_of(plan.path) if plan.item is None or plan.reason else excerpt(plan.item)
 
 
-def _moves(plans: Sequence[FilePlan]) -> bool:
-    """Whether the first plan's item had another place until now, as where its type changes."""
-    stem = stem_of(plans[0].path).casefold()
-    return any(plan.after is None and stem_of(plan.path).casefold() == stem for plan in plans[1:])
-
-
 def and_more(number: int) -> str:
     """How a sentence ends that names only the first of several."""
     return f" and {number - 1:,} more" if number > 1 else ""
-
-
-def _cut(text: str) -> str:
-    if len(text) <= WIDTH:
-        return text
-    kept = text[: WIDTH - 1]
-    words = kept.rpartition(" ")[0]
-    return (words if len(words) >= _SHORTEST else kept).rstrip(" ,;:-") + "…"
 
 
 class Batch:

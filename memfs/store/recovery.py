@@ -123,9 +123,14 @@ def sweep(parts: Parts, folder: str, operation: Operation) -> list[Problem]:
     def look(data: bytes) -> None:
         if any(_is_side(change, data) for change in operation.changes) or _is_known(parts, data):
             return
-        path = _place(parts, folder, operation.changes)
+        # Which file they were saved in: changes are carried out in order, and the last that was done has them.
+        inside = [change for change in operation.changes if change.path.rpartition("/")[0] == folder]
+        done = [change for change in inside if content_now(parts.tree, change.path) == change.new]
+        path = (done or inside[:1])[-1].path
         keep_aside(parts.repository.state, path, data, f"{operation.id}-saved-{sha256(data)[:12]}")
-        problems.append(_kept(path))
+        message = "this file was saved in the very moment of a write that was killed; what was saved is set aside"
+        hint = "'memfs restore --displaced' lists it and brings it back"
+        problems.append(Problem.warning(path, "KeptPersonsChange", message, hint))
 
     parts.tree.sweep(folder, look)
     return problems
@@ -135,12 +140,11 @@ def _is_known(parts: Parts, data: bytes) -> bool:
     """Whether these bytes are in an earlier write, or in git: a power cut brings back what that write had removed."""
     earlier = (change for operation in parts.journal.operations() for change in operation.changes)
     digest = sha256(data)
-    return any(digest in (change.old, change.new) for change in earlier) or _is_in_git(parts.repository, data)
-
-
-def _is_in_git(repository: Repository, data: bytes) -> bool:
     try:
-        return repository.blob(repository.blob_id(data)) == data
+        return (
+            any(digest in (change.old, change.new) for change in earlier)
+            or parts.repository.blob(parts.repository.blob_id(data)) == data
+        )
     except HistoryError:
         return False
 
@@ -150,20 +154,6 @@ def _is_side(change: FileChange, data: bytes) -> bool:
     if change.data is not None and change.data.startswith(data):
         return True
     return not data or sha256(data) in (change.old, change.new)
-
-
-def _place(parts: Parts, folder: str, changes: Sequence[FileChange]) -> str:
-    """Which file such bytes were saved in: changes are carried out in order, and the last that was done has them."""
-    inside = [change for change in changes if change.path.rpartition("/")[0] == folder]
-    done = [change.path for change in inside if content_now(parts.tree, change.path) == change.new]
-    return done[-1] if done else inside[0].path
-
-
-def _kept(path: str) -> Problem:
-    message = "this file was saved in the very moment of a write that was killed; what was saved is set aside"
-    return Problem.warning(
-        path, "KeptPersonsChange", message, "'memfs restore --displaced' lists it and brings it back"
-    )
 
 
 def content_now(view: View, path: str) -> str:
@@ -354,18 +344,11 @@ def redo_all(parts: Parts, health: Health) -> list[Problem]:
     return problems
 
 
-def _superseded(parts: Parts, operation: Operation) -> set[str]:
-    """The paths that later operations name, those in the secondary location included."""
-    later = parts.journal.written_after(operation.id)
-    secondary = parts.secondary
-    if secondary is None or operation.id in secondary.journal.waiting:
-        return later
-    return later | secondary.held().keys()
-
-
 def _redo(parts: Parts, operation: Operation) -> list[Problem]:
     problems: list[Problem] = []
-    later, swept = _superseded(parts, operation), set[str]()
+    later, swept = parts.journal.written_after(operation.id), set[str]()
+    if parts.secondary is not None and operation.id not in parts.secondary.journal.waiting:
+        later |= parts.secondary.held().keys()
     for number, change in enumerate(operation.changes):
         try:
             folder = change.path.rpartition("/")[0]

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 
 from memfs.errors import Conflict, CorruptRecord, FormatUnsupported, GitBusy, MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
@@ -76,10 +75,6 @@ def retry_on_conflict(
         time.sleep(random() * min(_PAUSE * tried, _LONGEST_PAUSE))  # noqa: S311  no secret depends on it
 
 
-def _outdated_again(path: str | None = None) -> Conflict:
-    return Conflict("the file keeps changing while it is written", path=path, hint="try again")
-
-
 _TRACES = (".tmp", "commit.json")
 _SECOND_NAME = "index."
 
@@ -94,7 +89,8 @@ def end_interrupted(parts: Parts) -> list[Problem]:
         What was ended.
     """
     aside = parts.repository.state / RECOVERED_FOLDER
-    if not _traces(parts.repository.state) and not _traces(aside):
+    names = [*io.listed(parts.repository.state), *io.listed(aside)]
+    if not any(name.endswith(_TRACES) or name.startswith(_SECOND_NAME) for name in names):
         return []
     from memfs.git.commits import recover
 
@@ -104,10 +100,6 @@ def end_interrupted(parts: Parts) -> list[Problem]:
             return recover(parts.repository)
     except MemfsError:
         return []
-
-
-def _traces(folder: Path) -> bool:
-    return any(name.endswith(_TRACES) or name.startswith(_SECOND_NAME) for name in io.listed(folder))
 
 
 _TRIES = 20
@@ -212,13 +204,16 @@ class Store(FolderReader):
             IdInvalid, IdExists, Conflict, ContentError, StorageIO (as ``QuotaExceeded`` too): nothing was changed.
             WritePending: it could not be carried out whole nor taken back; look whether it is there.
         """
-        for _ in range(_TRIES):
-            with self._attempt():
-                with self._parts.tree.holding_folders():
-                    plans = self.writing.planner.put(item, expected, allow_secret)
-                self._carry_out(plans, message, source, batch=len(plans) > 1, critical=critical)
-                return plans[0].stored(self._parts.durability(plans[0].path))
-        raise _outdated_again()
+
+        def put() -> MemoryItem:
+            with self._parts.tree.holding_folders():
+                plans = self.writing.planner.put(item, expected, allow_secret)
+            self._carry_out(plans, message, source, batch=len(plans) > 1, critical=critical)
+            stored = plans[0].item
+            assert stored is not None  # a put always knows its item
+            return stored.replace(durability=self._parts.durability(plans[0].path))
+
+        return self._attempted(put)
 
     def delete(
         self, item_id: str, expected: str | None = None, *, reason: str = "", source: str = ""
@@ -236,12 +231,13 @@ class Store(FolderReader):
         Raises:
             ItemNotFound, Conflict, StorageIO.
         """
-        for _ in range(_TRIES):
-            with self._attempt():
-                plan = self.writing.planner.delete(item_id, expected)
-                self._carry_out([plan], "", source, reason=reason)
-                return plan.item
-        raise _outdated_again()
+
+        def delete() -> MemoryItem | None:
+            plan = self.writing.planner.delete(item_id, expected)
+            self._carry_out([plan], "", source, reason=reason)
+            return plan.item
+
+        return self._attempted(delete)
 
     def put_documents(
         self,
@@ -265,24 +261,28 @@ class Store(FolderReader):
         Raises:
             PathEscape, Conflict, ContentError, StorageIO (as ``QuotaExceeded`` too): nothing was changed.
         """
-        for _ in range(_TRIES):
-            with self._attempt():
-                plans = [self.writing.planner.document(*one) for one in documents]
-                batch = len(plans) > 1 if alone is None else alone
-                return plans, self._carry_out(plans, message, source, batch=batch, critical=critical)
-        raise _outdated_again(documents[0][0])
 
-    @contextlib.contextmanager
-    def _attempt(self) -> Iterator[None]:
-        """Plan and carry out within, in what the files are now; where one changed meanwhile, nothing was written."""
-        self._parts.require_open()
-        with self._planning:  # threads of this process take turns, so that they outdate no other's plan
-            self.change_detector.take_news()
-            self.adopt_rested()
-            try:
-                yield
-            except PlanOutdated as outdated:
-                self.index_sync.refresh([outdated.path])
+        def put() -> tuple[list[FilePlan], Mapping[str, Stamp]]:
+            plans = [self.writing.planner.document(*one) for one in documents]
+            batch = len(plans) > 1 if alone is None else alone
+            return plans, self._carry_out(plans, message, source, batch=batch, critical=critical)
+
+        return self._attempted(put, documents[0][0] if documents else None)
+
+    def _attempted(self, act: Callable[[], Result], path: str | None = None) -> Result:
+        """The result of an act that plans and carries out by what the files are now; it is repeated where one changed
+        meanwhile, as nothing was written then.
+        """
+        for _ in range(_TRIES):
+            self._parts.require_open()
+            with self._planning:  # threads of this process take turns, so that they outdate no other's plan
+                self.change_detector.take_news()
+                self.adopt_rested()
+                try:
+                    return act()
+                except PlanOutdated as outdated:
+                    self.index_sync.refresh([outdated.path])
+        raise Conflict("the file keeps changing while it is written", path=path, hint="try again")
 
     @contextlib.contextmanager
     def batch(self, message: str, *, source: str = "", critical: bool = False, commit: bool = False) -> Iterator[Batch]:

@@ -8,7 +8,7 @@ No bytes with a secret that was not allowed get that far.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from operator import attrgetter
 
@@ -23,7 +23,7 @@ from memfs.model import Problem, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import document_kind
 from memfs.model.time import from_timestamp_ns
-from memfs.store.failover import Secondary, later_contents, plan_return
+from memfs.store.failover import later_contents, plan_return
 from memfs.store.index_sync import IndexSync
 from memfs.store.parts import CONTENT, READ_LIMIT, Backlog, Parts, PlanOutdated, below_content
 from memfs.store.plan import FilePlan, Planner, current_signer, describe, index_plans, reason_suffix
@@ -83,6 +83,7 @@ class FileWriter:
                 ``WritePending``, it may be carried out all the same.
         """
         refuse_secrets(plans)
+        secondary = self._parts.secondary
         with self._locked("store") as refused, self._parts.tree.holding_folders():
             refused = refused or self._recover_first()
             self._parts.repository.let_moves_end()
@@ -92,22 +93,27 @@ class FileWriter:
             branch = self.branch()
             if on and branch != on:
                 raise PlanOutdated("")
-            operation = replace(self._operation(branch, message, signatures, plans, batch), merges=merges)
-            recorded = [self._recording(branch, "Keep an edit made by hand", edits)] if edits else []
+            operations = [self._operation(branch, message, signatures, plans, batch=batch, merges=merges)]
+            if edits:
+                operations.insert(0, self._recording(branch, "Keep an edit made by hand", edits))
             local = [plan.path for plan in plans if self._parts.is_local(plan.path)]
-            self._hide(local)
-            operations = [*recorded, operation]
+            if local:
+                self._hide(local)
             stamps = None
-            if refused is None and not self._held_by_secondary(plans):
+            # the versions of one file stay in order: where the secondary location has some, it takes the next, too
+            if refused is None and not (secondary and any(plan.path in secondary.held() for plan in plans)):
                 try:
                     stamps = self._on_primary(operations, plans)
                 except errors.StorageIO as error:
-                    refused = self._refusal(error, plans)
+                    self._health.failed(error)
+                    refused = self._health.explained(error, plans)
+                    if secondary is None or not spills(refused):
+                        raise
             if stamps is None:
                 stamps = self._on_secondary(operations, refused)
             index_plans(self._index_sync, plans, stamps)
             if len(local) == len(plans) and not merges and self._parts.journal.latest(plans[0].path) is not None:
-                self._parts.journal.drop([operation.id])  # no commit waits for it: its files are all there is
+                self._parts.journal.drop([operations[-1].id])  # no commit waits for it: its files are all there is
         return stamps
 
     def compose(self, plans: Sequence[FilePlan], message: str, source: str, reason: str) -> tuple[str, list[Writer]]:
@@ -128,23 +134,6 @@ class FileWriter:
         refuse_text(source, "source")
         reasons = allowed_reasons([*map(attrgetter("reason"), plans)])
         return (message or plain) + end + reasons, signatures_of(plans, source)
-
-    def _held_by_secondary(self, plans: Sequence[FilePlan]) -> bool:
-        """Whether the secondary location has a version of one of these files."""
-        secondary = self._parts.secondary
-        return secondary is not None and any(plan.path in secondary.held() for plan in plans)
-
-    def _refusal(self, error: errors.StorageIO, plans: Sequence[FilePlan]) -> errors.StorageIO:
-        """Why the workspace's own disk did not take a write, where another place may.
-
-        Raises:
-            StorageIO: there is none, or it could not help.
-        """
-        self._health.failed(error)
-        refused = self._health.explained(error, plans)
-        if self._parts.secondary is None or not spills(refused):
-            raise refused
-        return refused
 
     def _on_primary(self, operations: Sequence[Operation], plans: Sequence[FilePlan]) -> dict[str, Stamp]:
         """Change the workspace's own files; a removal may take the room that is kept back for it."""
@@ -199,17 +188,13 @@ class FileWriter:
                     raise
                 self._health.failed(error)
                 refused = error
-            if parts.secondary is not None:
-                self._join(parts.secondary, locks, purpose, timeout)
+            if (secondary := parts.secondary) is not None:
+                known = secondary.used = secondary.used or str(secondary.folder) in self._backlog.known()
+                secondary.join(locks, purpose, timeout)
+                if secondary.failure is None and not known:
+                    self._backlog.note(secondary.folder, len(secondary.operations()))
+                    secondary.used = True
             yield refused
-
-    def _join(self, secondary: Secondary, locks: ExitStack, purpose: str, timeout: float | None) -> None:
-        known = secondary.used or str(secondary.folder) in self._backlog.known()
-        secondary.used = known
-        secondary.join(locks, purpose, timeout)
-        if secondary.failure is None and not known:
-            self._backlog.note(secondary.folder, len(secondary.operations()))
-            secondary.used = True
 
     def _hide(self, paths: Sequence[str]) -> None:
         """Keep git from showing or adding files that are in no commit: their folder ignores itself."""
@@ -356,7 +341,12 @@ class FileWriter:
             if size and not self._health.has_room(size):  # a failed try would take the room that is kept for removals
                 break
             try:
-                problems += self._bring(operation, contents)
+                kept, plans, found = plan_return(self._parts, operation, contents)
+                self._write([kept], plans, came=True)
+                with suppress(errors.StorageIO):  # it is home: what it weighs is measured again at times
+                    self._parts.quota_guard.wrote(plans)
+                self._backlog.came.update(paths)
+                problems += found
             except PlanOutdated:
                 stuck |= paths
             except errors.StorageIO as error:
@@ -365,14 +355,6 @@ class FileWriter:
                     break
                 stuck |= paths
                 problems.append(Problem.of(error))
-        return problems
-
-    def _bring(self, operation: Operation, later: Mapping[str, frozenset[str]]) -> list[Problem]:
-        kept, plans, problems = plan_return(self._parts, operation, later)
-        self._write([kept], plans, came=True)
-        with suppress(errors.StorageIO):  # it is home: what it weighs is measured again at times
-            self._parts.quota_guard.wrote(plans)
-        self._backlog.came.update(change.path for change in operation.changes)
         return problems
 
     # -- the files --------------------------------------------------------------------------------------------------
@@ -392,17 +374,18 @@ class FileWriter:
             PlanOutdated: a file is not what the plan was made against; nothing was written.
             StorageIO: nothing was written; as ``WritePending``, it may be carried out all the same.
         """
-        journal = self._parts.journal
+        journal, (*recorded, operation) = self._parts.journal, operations
         journal.append(operations, came)
-        for recorded in operations[:-1]:
-            journal.mark_applied(recorded.id)
-        stamps = self._apply(operations[-1], plans)
-        journal.mark_applied(operations[-1].id)
-        return stamps
-
-    def _apply(self, operation: Operation, plans: Sequence[FilePlan]) -> dict[str, Stamp]:
+        for edit in recorded:
+            journal.mark_applied(edit.id)
+        stamps: dict[str, Stamp] = {}
         try:
-            return self._place_many(plans) if len(plans) > _SYNC_ONCE_ABOVE else self._place_each(plans)
+            if len(plans) > _SYNC_ONCE_ABOVE:
+                stamps = self._place_many(plans)
+            else:
+                for plan in plans:
+                    stamp = put_in_place(self._parts.tree, plan.path, plan.after, over=plan.old_sha)
+                    stamps |= {plan.path: stamp} if stamp is not None else {}
         except FileChanged as changed:
             undone = self._roll_back(operation, plans)
             if changed.displaced is not None:
@@ -418,10 +401,8 @@ class FileWriter:
             if not self._roll_back(operation, plans):
                 raise errors.WritePending.of(error) from error
             raise
-
-    def _place_each(self, plans: Sequence[FilePlan]) -> dict[str, Stamp]:
-        found = {plan.path: put_in_place(self._parts.tree, plan.path, plan.after, over=plan.old_sha) for plan in plans}
-        return {path: stamp for path, stamp in found.items() if stamp is not None}
+        journal.mark_applied(operation.id)
+        return stamps
 
     def _place_many(self, plans: Sequence[FilePlan]) -> dict[str, Stamp]:
         """All contents are made durable at once, before the first has its name: no name ever refers to what a power
@@ -437,7 +418,10 @@ class FileWriter:
                 staged[path] = tree.stage(path, data)
             self._sync_all(plans)
             for path, data, over in contents:
-                stamps[path] = self._place(path, staged[path], data, over)
+                try:
+                    stamps[path] = tree.place(path, staged[path], data, over)
+                except FileNotFoundError:  # the folder was cleaned up
+                    stamps[path] = tree.write(path, data, over=over)
                 del staged[path]
             for plan in plans:
                 if plan.after is None:
@@ -448,12 +432,6 @@ class FileWriter:
                 with suppress(errors.MemfsError, FileNotFoundError):
                     tree.unstage(path, fresh)
         return stamps
-
-    def _place(self, path: str, fresh: str, data: bytes, over: str) -> Stamp:
-        try:
-            return self._parts.tree.place(path, fresh, data, over)
-        except FileNotFoundError:  # the folder was cleaned up
-            return self._parts.tree.write(path, data, over=over)
 
     def _sync_all(self, plans: Sequence[FilePlan]) -> None:
         folders = {plan.path.rpartition("/")[0] for plan in plans}
@@ -489,7 +467,14 @@ class FileWriter:
 
     # -- internal -------------------------------------------------------------------------------------------------
     def _operation(
-        self, branch: str, message: str, signatures: Sequence[Writer], plans: Sequence[FilePlan], batch: bool
+        self,
+        branch: str,
+        message: str,
+        signatures: Sequence[Writer],
+        plans: Sequence[FilePlan],
+        *,
+        batch: bool = False,
+        merges: str = "",
     ) -> Operation:
         return Operation(
             id=os.urandom(8).hex(),
@@ -498,31 +483,28 @@ class FileWriter:
             message=message,
             batch=batch,
             writers=tuple(dict.fromkeys(signatures)),
-            changes=tuple(FileChange(path=one.path, old=one.old_sha, new=one.new_sha, data=one.after) for one in plans),
+            changes=tuple(FileChange(one.path, one.old_sha, one.new_sha, one.after) for one in plans),
+            merges=merges,
         )
 
     def _recording(self, branch: str, message: str, edits: Sequence[FilePlan], batch: bool = False) -> Operation:
         """The operation for edits that are in place: what was there before is not memfs's to bring back."""
-        operation = self._operation(branch, message, [Writer(person=True)], edits, batch)
+        operation = self._operation(branch, message, [Writer(person=True)], edits, batch=batch)
         return replace(operation, changes=tuple(change._replace(old=change.new) for change in operation.changes))
 
     def _refuse_outdated(self, plans: Sequence[FilePlan], refused: errors.StorageIO | None) -> None:
         """What others wrote since the plan was made may concern the same ids, in other folders."""
-        unseen = self._unseen(refused)
-        if unseen is None:  # a batch that takes long to plan would be outdated for ever by those who write meanwhile
+        elsewhere = self._parts.secondary.unseen() if self._parts.secondary else set()
+        unseen = set() if refused is not None else self._parts.journal.unseen()  # none of one that cannot be read
+        if unseen is not None and elsewhere is not None:
+            unseen |= elsewhere
+        else:  # a batch that takes long to plan would be outdated for ever by those who write meanwhile
             unseen = set(self._index_sync.refresh().paths())
         ids = {stem_of(path).casefold() for path in unseen if not document_kind(path)}
         for plan in sorted(plans, key=attrgetter("path")):
             taken = stem_of(plan.path).casefold() in ids and not document_kind(plan.path)
             if taken or content_now(self._parts.seen, plan.path) != plan.old_sha:
                 raise PlanOutdated(plan.path)
-
-    def _unseen(self, refused: errors.StorageIO | None) -> set[str] | None:
-        """What others wrote in either place; of a journal that cannot be read, what is known."""
-        secondary = self._parts.secondary
-        elsewhere = secondary.unseen() if secondary else set()
-        unseen = set() if refused is not None else self._parts.journal.unseen()
-        return None if unseen is None or elsewhere is None else unseen | elsewhere
 
     def _check(self, plans: Sequence[FilePlan]) -> list[FilePlan]:
         edits = []
@@ -537,7 +519,16 @@ class FileWriter:
                     hint="commit it with git or 'memfs commit', or pass its sha256 as expected",
                     lasting=True,
                 )
-            refuse_replaced_secrets(plan)
+            from memfs.format.secrets import refuse_file
+
+            try:
+                if not plan.reason:
+                    refuse_file(plan.before, plan.path)
+            except errors.SecretDetected as error:
+                error.hint = (
+                    "this edit by hand would go into history before it is replaced: correct or remove the file by hand"
+                )
+                raise
             edits.append(FilePlan(path=plan.path, before=None, after=plan.before, item=None))
         return edits
 
@@ -580,22 +571,6 @@ def refuse_secrets(plans: Sequence[FilePlan]) -> None:
     for plan in plans:
         if plan.after is not None and not plan.vetted and not plan.reason:
             refuse_file(plan.after, plan.path)
-
-
-def refuse_replaced_secrets(plan: FilePlan) -> None:
-    """Refuse to journal the hand edit that a write replaces, where that holds a secret.
-
-    Raises:
-        SecretDetected: the edit stays in its file alone.
-    """
-    from memfs.format.secrets import refuse_file
-
-    try:
-        if plan.before is not None and not plan.reason:
-            refuse_file(plan.before, plan.path)
-    except errors.SecretDetected as error:
-        error.hint = "this edit by hand would go into history before it is replaced: correct or remove the file by hand"
-        raise
 
 
 def allowed_reasons(reasons: Sequence[str]) -> str:
