@@ -162,7 +162,13 @@ class Database:
         self._drop()
         if not refused:
             self.damage = str(error)
-            self._start_over()
+            if self._in_memory or self._inode != _fact(self._path, "st_ino"):
+                return  # another process started over
+            if self._root is not None:
+                set_aside(self._path)
+            elif not remove_base(self._path):
+                cause = OSError(errno.EROFS, "a damaged file cannot be removed")
+                self._in_memory, self.refusal = True, io.storage_error(cause, "remove", str(self._path))
             return
         if not isinstance(error, NotRegularFile | StorageIO):
             number = {"SQLITE_FULL": errno.ENOSPC, "SQLITE_READONLY": errno.EROFS}.get(name, errno.EIO)
@@ -188,22 +194,19 @@ class Database:
         )
         self._open, self._inode = base, _fact(self._path, "st_ino")
         try:
-            self._prepare(base)
+            for pragma in self._pragmas:
+                base.execute(f"PRAGMA {pragma}").fetchall()
+            if self._root is not None:
+                base.execute(self._schema)
+                if base.execute(_TABLES).fetchall() != [("table", self._schema.replace(_NEW, "", 1))]:
+                    raise ValueError("something else is in the file")
+            elif _number(base, "user_version") != self._version:
+                self._lay_out(base)
+            self.identity = _number(base, "application_id")
         except BaseException:
             self._drop()
             raise
         return base
-
-    def _prepare(self, base: sqlite3.Connection) -> None:
-        for pragma in self._pragmas:
-            base.execute(f"PRAGMA {pragma}").fetchall()
-        if self._root is not None:
-            base.execute(self._schema)
-            if base.execute(_TABLES).fetchall() != [("table", self._schema.replace(_NEW, "", 1))]:
-                raise ValueError("something else is in the file")
-        elif _number(base, "user_version") != self._version:
-            self._lay_out(base)
-        self.identity = _number(base, "application_id")
 
     def _lay_out(self, base: sqlite3.Connection) -> None:
         base.execute("BEGIN IMMEDIATE")  # two processes may be at it
@@ -215,16 +218,6 @@ class Database:
         base.execute("COMMIT")
         if _number(base, "user_version") != self._version:
             raise ValueError("the file was made by other rules, or something else is in it")
-
-    def _start_over(self) -> None:
-        self._drop()
-        if self._in_memory or self._inode != _fact(self._path, "st_ino"):
-            return  # another process did
-        if self._root is not None:
-            set_aside(self._path)
-        elif not remove_base(self._path):
-            refused = OSError(errno.EROFS, "a damaged file cannot be removed")
-            self._in_memory, self.refusal = True, io.storage_error(refused, "remove", str(self._path))
 
     def _drop(self) -> None:
         base, self._open = self._open, None

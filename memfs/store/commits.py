@@ -23,7 +23,7 @@ from memfs.model.time import utc_now
 from memfs.startup import TYPE_CHECKING
 from memfs.store.hand_edits import HandEdits
 from memfs.store.parts import FlushResult, Parts, is_item
-from memfs.store.plan import FilePlan, and_more, combined_message, item_label
+from memfs.store.plan import and_more, combined_message, item_label
 from memfs.store.recovery import content_now, keep_replaced, set_aside, sweep
 from memfs.store.write import FileWriter, allowed_reasons
 
@@ -100,10 +100,6 @@ class Committer:
             with contextlib.suppress(errors.LockTimeout), parts.commit_lock.hold("maintenance", timeout=1):
                 commits.maintain(parts.repository)
 
-    def waiting(self) -> int:
-        """How many operations wait for their commit."""
-        return len(self._parts.journal.operations())
-
     def _flush(self, adopt: bool, include_staged: bool, quiet_seconds: float, message: str) -> FlushResult:
         from memfs.git import commits
 
@@ -127,7 +123,7 @@ class Committer:
             commits=tuple(done.commits),
             adopted=adopted,
             skipped=tuple(dict.fromkeys(done.skipped)),
-            waiting=self.waiting(),
+            waiting=len(parts.journal.operations()),
             reason="; ".join(reasons),
             notes=tuple(done.notes),
         )
@@ -138,17 +134,17 @@ class Committer:
         done.skipped.extend(found.staged)
         if not found.plans:
             return ()
-        sentence = (message or self._edit_message(found.plans)) + allowed_reasons([plan.reason for plan in found.plans])
+        sentence = message
+        if not message:
+            verb = "Remove" if all(plan.after is None for plan in found.plans) else "Edit"
+            first = found.plans[0]
+            if first.after is not None and is_item(first.path, self._parts.kinds):
+                with contextlib.suppress(errors.ContentError):
+                    item = self._parts.codec.read(first.after, first.path, utc_now())
+                    first = first._replace(item=item)
+            sentence = f"{verb} by hand: {item_label(first)}{and_more(len(found.plans))}"
+        sentence += allowed_reasons([plan.reason for plan in found.plans])
         return tuple(plan.path for plan in self._writer.record_edits(found.plans, sentence))
-
-    def _edit_message(self, plans: Sequence[FilePlan]) -> str:
-        verb = "Remove" if all(plan.after is None for plan in plans) else "Edit"
-        first = plans[0]
-        if first.after is not None and is_item(first.path, self._parts.kinds):
-            with contextlib.suppress(errors.ContentError):
-                item = self._parts.codec.read(first.after, first.path, utc_now())
-                first = first._replace(item=item)
-        return f"{verb} by hand: {item_label(first)}{and_more(len(plans))}"
 
     def _commit_waiting(self, done: _Progress, message: str) -> list[str]:
         with self._parts.lock.hold("copy what waits"):
@@ -164,7 +160,11 @@ class Committer:
                 for piece in _pieces(chosen, message):
                     left = [_reduced(operation, aside.keys()) for operation in piece]
                     again = self._commit(windows(left, message), ref, done)
-                    self._keep_earlier(_cut(left, message))
+                    for members in _cut(left, message):
+                        last = _last(members)
+                        for path, data in [(one.path, one.data) for operation in members for one in operation.changes]:
+                            if data is not None and data != last[path]:  # the commit has only a later version
+                                keep_replaced(self._parts.repository.state, path, data)
                     done.notes.extend(self._set_aside(aside, piece))
                     done.notes.extend(self._settle(piece, ref, again))
             except errors.GitBusy as error:
@@ -172,15 +172,6 @@ class Committer:
             else:
                 done.displaced = done.displaced or bool(aside)
         return reasons
-
-    def _keep_earlier(self, cut: Iterable[Sequence[Operation]]) -> None:
-        """Keep the contents of which a commit has only a later version."""
-        for members in cut:
-            last = _last(members)
-            for operation in members:
-                for change in operation.changes:
-                    if change.data is not None and change.data != last[change.path]:
-                        keep_replaced(self._parts.repository.state, change.path, change.data)
 
     def _shareable(self, operation: Operation) -> Operation:
         """An operation without what stays on this machine; what is in history already may leave it."""
@@ -266,8 +257,12 @@ class Committer:
         """Forget what is committed; where the branch is not checked out (any more), its files leave the tree."""
         parts = self._parts
         done = {operation.id for operation in operations}
+        found: list[Problem] = []
         with parts.lock.hold("settle what is committed"):
-            found = self._swept(operations) if again else []
+            if again:  # one that died while it took files out of the tree may have left some under temporary names
+                last = {change.path.rpartition("/")[0]: one for one in operations for change in one.changes}
+                for folder, operation in last.items():
+                    found += sweep(parts, folder, operation)
             parts.repository.let_moves_end()
             head = self._head()
             checked_out = (head.ref or _DETACHED) == ref
@@ -280,11 +275,6 @@ class Committer:
             taken = parts.secondary.may_hold(known) if parts.secondary else None
             parts.journal.drop(done, tip=head.commit or "" if checked_out else "", taken=taken)
         return found
-
-    def _swept(self, operations: Sequence[Operation]) -> list[Problem]:
-        """Clear away what one that died while it took files out of the tree left under temporary names."""
-        last = {change.path.rpartition("/")[0]: operation for operation in operations for change in operation.changes}
-        return [problem for folder, operation in last.items() for problem in sweep(self._parts, folder, operation)]
 
     def _take_out(self, operations: Sequence[Operation], wanted: set[str]) -> None:
         """Where a file is still as the other branch's operations left it, bring back what the index has there.
@@ -323,7 +313,20 @@ def windows(operations: Iterable[Operation], message: str = "") -> list[Group]:
     What someone commits with a ``message`` of their own is one commit, a path as it was written last: only where an
     agent or a session differs there is another commit, of the same message.
     """
-    return [_group(members, message) for members in _cut(operations, message)]
+    if not (cut := _cut(operations, message)):
+        return []
+    from memfs.git.commit_object import CommitChange, Group
+
+    return [
+        Group(
+            changes=tuple(CommitChange(path=path, data=data) for path, data in _last(members).items()),
+            message=combined_message([operation.message for operation in members], message),
+            writers=tuple(dict.fromkeys(writer for operation in members for writer in operation.writers)),
+            time=datetime.fromtimestamp(members[-1].time, UTC),
+            merges=members[0].merges,
+        )
+        for members in cut
+    ]
 
 
 def _pieces(operations: Sequence[Operation], message: str) -> list[list[Operation]]:
@@ -359,23 +362,8 @@ def _cut(operations: Iterable[Operation], message: str) -> list[list[Operation]]
 def _belong_together(last: Operation, operation: Operation, message: str) -> bool:
     if not message:
         return not operation.batch and not last.batch and last.writers == operation.writers
-    return not operation.merges and not last.merges and _agents(last) == _agents(operation)
-
-
-def _agents(operation: Operation) -> set[tuple[object, object]]:
-    return {(writer.agent, writer.session) for writer in operation.writers}
-
-
-def _group(operations: Sequence[Operation], message: str) -> Group:
-    from memfs.git.commit_object import CommitChange, Group
-
-    return Group(
-        changes=tuple(CommitChange(path=path, data=data) for path, data in _last(operations).items()),
-        message=combined_message([operation.message for operation in operations], message),
-        writers=tuple(dict.fromkeys(writer for operation in operations for writer in operation.writers)),
-        time=datetime.fromtimestamp(operations[-1].time, UTC),
-        merges=operations[0].merges,
-    )
+    before, agents = ({(writer.agent, writer.session) for writer in one.writers} for one in (last, operation))
+    return not operation.merges and not last.merges and before == agents
 
 
 def _last(operations: Iterable[Operation]) -> dict[str, bytes | None]:

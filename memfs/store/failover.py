@@ -10,14 +10,13 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from memfs import startup
 from memfs.dataclass import NamedTuple, replace
 from memfs.errors import (
-    WARNING,
     CorruptRecord,
     FormatUnsupported,
     HistoryError,
@@ -106,7 +105,10 @@ class Secondary:
             self._home.catch_up()
         try:
             self.unreadable = None
-            _require_ours(self.folder)
+            facts = os.lstat(self.folder)
+            if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
+                hint = "look who made it, and remove it"  # another user may have put it in the place of ours
+                raise StorageReadOnly("this folder is not ours alone", path=str(self.folder), hint=hint)
             found = self.journal.operations()
         except FileNotFoundError:
             found = []
@@ -146,25 +148,25 @@ class Secondary:
 
     def news(self) -> set[str] | None:
         """Paths that other processes wrote here since this was last asked; None when some may have been missed."""
-        return self._tell(self.journal.news)
+        with contextlib.suppress(*_UNREADABLE):
+            return self.journal.news()
+        return set()
 
     def unseen(self) -> set[str] | None:
         """As ``news``, without counting them as seen."""
-        return self._tell(self.journal.unseen)
-
-    @staticmethod
-    def _tell(ask: Callable[[], set[str] | None]) -> set[str] | None:
-        try:
-            return ask()
-        except _UNREADABLE:
-            return set()
+        with contextlib.suppress(*_UNREADABLE):
+            return self.journal.unseen()
+        return set()
 
     def problems(self) -> list[Problem]:
         """What is wrong with it."""
         found = [Problem.of(error) for error in (self.failure, self.unreadable) if isinstance(error, MemfsError)]
         found += map(Problem.of, self.journal.damage)
+        message = "records in the secondary location could not be read; the damaged file was kept"
+        hint = "a write may be missing: look into that file, then remove it"
         with contextlib.suppress(OSError):
-            found += [_kept_damaged(path) for path in sorted(self.folder.glob(f"{DAMAGED}*"))]
+            kept = sorted(self.folder.glob(f"{DAMAGED}*"))
+            found += [Problem.warning(str(path), "JournalDamaged", message, hint) for path in kept]
         return found
 
     def in_reach(self) -> str:
@@ -361,23 +363,6 @@ def _facts(operation: Operation, change: FileChange) -> ScanEntry:
 def _content(held: PendingWrite) -> Content:
     data = held.last.data or b""
     return Content(data, Stamp(*held.entry[1:5], blob_id(data), time.time_ns()))
-
-
-def _kept_damaged(path: Path) -> Problem:
-    return Problem(
-        path=str(path),
-        code="JournalDamaged",
-        message="records in the secondary location could not be read; the damaged file was kept",
-        hint="a write may be missing: look into that file, then remove it",
-        severity=WARNING,
-    )
-
-
-def _require_ours(folder: Path) -> None:
-    """Refuse what another user put in the place of our folder."""
-    facts = os.lstat(folder)
-    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
-        raise StorageReadOnly("this folder is not ours alone", path=str(folder), hint="look who made it, and remove it")
 
 
 def _require_own(place: Path) -> None:

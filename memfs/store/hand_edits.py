@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from types import MappingProxyType
 
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE
@@ -87,10 +86,10 @@ class HandEdits:
         One look serves all processes: what was made since then, or was young then, cannot have rested before its time.
         Where there is something to commit, the next look is due in a second, should git be busy.
         """
-        note = self._parts.repository.state / _LOOKED
-        if _looked_within(note, seconds):
-            return EditSet(plans=[], staged=[])
-        began = time.time_ns()
+        note, began = self._parts.repository.state / _LOOKED, time.time_ns()
+        with suppress(OSError):
+            if seconds and 0 <= began - os.stat(note).st_mtime_ns < seconds * 1e9:
+                return EditSet(plans=[], staged=[])
         found = self.find(False, seconds)
         if seconds:
             soon = began - int(seconds * 1e9) + _RETRY_NS
@@ -274,7 +273,11 @@ class HandEdits:
         stamp = self._index_sync.stamp_of(path)
         if stamp is not None and rotten(stamp, content, self._parts.tree.root):
             return None
-        if has_markers(content.data) or not self._valid_document(path, content.data):
+        if has_markers(content.data) or not (
+            is_toml(content.data)
+            if path in ROOT_FILES
+            else not schema_of(path) or self._parts.codec.accepts(content.data, path)
+        ):
             return None
         try:
             reason = refuse_file(content.data, path)
@@ -288,19 +291,7 @@ class HandEdits:
             path = path.rpartition("/")[0]
         return entry.mtime_ns if path and entry is not None else 0
 
-    def _valid_document(self, path: str, data: bytes) -> bool:
-        if path in ROOT_FILES:
-            return is_toml(data)
-        return not schema_of(path) or self._parts.codec.accepts(data, path)
-
 
 def _is_younger(mtime_ns: int, seconds: float) -> bool:
     """Whether it changed within the last ``seconds``. A time far ahead says nothing: a clock was wrong, then or now."""
     return -_CLOCKS_DIFFER_NS < time.time_ns() - mtime_ns < seconds * 1e9
-
-
-def _looked_within(note: Path, seconds: float) -> bool:
-    try:
-        return bool(seconds) and 0 <= time.time_ns() - os.stat(note).st_mtime_ns < seconds * 1e9
-    except OSError:
-        return False

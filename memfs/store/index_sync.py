@@ -95,15 +95,6 @@ class ScanResult:
         """Take back an item whose id turned out to belong to another file."""
         self.items = [row for row in self.items if row[0].path != path]
 
-    def refreshed(self) -> SyncResult:
-        """What came of it, for the caller that asked for the look."""
-        paths = [item.path for item, _ in self.items]
-        return SyncResult(
-            added=tuple(path for path in paths if path not in self.known),
-            changed=tuple(path for path in paths if path in self.known),
-            removed=tuple(self.removals),
-        )
-
 
 def creation_order(item: MemoryItem) -> tuple[datetime, str]:
     """The key that sorts the older of two items with one id first."""
@@ -394,22 +385,19 @@ class IndexSync:
         with self._lock:
             listings, found = list(self.files.listings(CONTENT, hidden=True)), ScanFindings()
             self._refresh_all(None, self._among(listings), found)
-            found.trees = {folder: self._tree_of(folder, names) for folder, names in found.unchanged.items()}
+            stamps = self.index.stamps()
+            for folder, names in found.unchanged.items():
+                # git's tree of it: once its id is noted, the ids of its files need not be unpacked
+                if not (tree := self._unchanged.tree(folder)):
+                    tree = tree_ids({os.fsencode(name): stamps.blob(f"{folder}/{name}") for name in names})[b""]
+                    self._unchanged.note_tree(folder, tree)
+                found.trees[folder] = tree
             self._unchanged.keep()
         found.others = []
         for listing in listings:
             rows = [row for row in listing.rows if row[0][0] == "." or listing.folder not in found.unchanged]
             found.others += listing._replace(rows=rows).entries()
         return found
-
-    def _tree_of(self, folder: str, names: Iterable[str]) -> str:
-        """The id of git's tree of an unchanged folder; once it is noted, the ids of its files need not be unpacked."""
-        tree = self._unchanged.tree(folder)
-        if not tree:
-            stamps = self.index.stamps()
-            tree = tree_ids({os.fsencode(name): stamps.blob(f"{folder}/{name}") for name in names})[b""]
-            self._unchanged.note_tree(folder, tree)
-        return tree
 
     def rebuild(self, progress: Progress | None = None) -> None:
         """Rebuild the index from every file.
@@ -506,8 +494,9 @@ class IndexSync:
         typed = entry.regular and self._is_typed(path.rpartition("/")[0])
         if typed and known.matches(*entry[:5]):
             found.vouched.append(path)
-            if self._rejected:
-                self._accept(entry)
+            row = self._rejected.get(path)
+            if row is not None and not (row.rot and row.facts == entry[1:5]):  # of rot the facts say nothing
+                del self._rejected[path]
             return
         found.others.append(entry)
         if not entry.regular:
@@ -525,28 +514,23 @@ class IndexSync:
         elif path not in self._rejected or self._rejected[path].facts != entry[1:5]:
             found.suspects[path] = entry
 
-    def _accept(self, entry: ScanEntry) -> None:
-        """A file has the facts of a good version again; of rot they say nothing."""
-        row = self._rejected.get(entry.path)
-        if row is not None and not (row.rot and row.facts == entry[1:5]):
-            del self._rejected[entry.path]
-
     def _look_at(self, suspects: Mapping[str, ScanEntry | None], progress: Progress | None) -> SyncResult:
-        gone = [path for path, entry in suspects.items() if entry is None]
         outcome = ScanResult(self.index.stamps())
-        self._drop(gone, outcome)
-        self._look_each([entry for entry in suspects.values() if entry is not None], outcome, progress)
-        self._update(outcome.items, outcome.removals)
-        return outcome.refreshed()
-
-    def _drop(self, paths: list[str], outcome: ScanResult) -> None:
-        for path in paths:
+        known = outcome.known
+        for path in [path for path, entry in suspects.items() if entry is None]:
             self._rejected.pop(path, None)
-            if path in outcome.known:
+            if path in known:
                 outcome.removals.append(path)
         self._update((), outcome.removals)
         twins = [self.files.entry(path) for path in self._twins()] if outcome.removals else []
-        self._look_each([entry for entry in twins if entry is not None], outcome, None)
+        self._look_each([entry for entry in (*twins, *suspects.values()) if entry is not None], outcome, progress)
+        self._update(outcome.items, outcome.removals)
+        paths = [item.path for item, _ in outcome.items]
+        return SyncResult(
+            added=tuple(path for path in paths if path not in known),
+            changed=tuple(path for path in paths if path in known),
+            removed=tuple(outcome.removals),
+        )
 
     def _twins(self) -> list[str]:
         """Files kept out because another has their id."""
@@ -560,10 +544,16 @@ class IndexSync:
             with self.files.holding_folders():
                 for entry in entries[start : start + _AT_ONCE]:
                     try:
-                        if content := self._read(entry):
-                            read[entry] = content
+                        if not entry.regular:
+                            hint = "replace it by a file, or move it away"
+                            raise NotRegularFile("not a regular file", path=entry.path, hint=hint)
+                        content = self.files.read(entry.path, ITEM_LIMIT)
+                        check_id(stem_of(entry.path))
+                        read[entry] = content
+                    except FileNotFoundError:
+                        continue
                     except MemfsError as error:
-                        read[entry] = error
+                        read[entry] = error.located(entry.path)
             stamps = {
                 entry.path: content.stamp
                 for entry, content in read.items()
@@ -623,19 +613,6 @@ class IndexSync:
         stamp = outcome.known.get(path)
         return stamp is not None and stamp.blob == content.stamp.blob and path not in self._rejected
 
-    def _read(self, entry: ScanEntry) -> Content | None:
-        if not entry.regular:
-            raise NotRegularFile("not a regular file", path=entry.path, hint="replace it by a file, or move it away")
-        try:
-            content = self.files.read(entry.path, ITEM_LIMIT)
-        except FileNotFoundError:
-            return None
-        try:
-            check_id(stem_of(entry.path))
-        except IdInvalid as error:
-            raise error.located(entry.path) from None
-        return content
-
     def _settle_twins(self, item: MemoryItem, outcome: ScanResult) -> None:
         owner = self._ids().get(item.id)
         if not owner or owner == item.path:
@@ -644,7 +621,9 @@ class IndexSync:
             outcome.retract(owner)
             self._update((), [owner])
             return
-        other = self._owner_item(owner)
+        other: MemoryItem | None = None
+        with suppress(FileNotFoundError, MemfsError):
+            other = self._items.read(owner, self.files.read(owner, ITEM_LIMIT))
         if other is None or creation_order(other) <= creation_order(item):
             raise DuplicateId(
                 f"the id {item.id!r} belongs to {owner}",
@@ -657,12 +636,6 @@ class IndexSync:
         entry = self.files.entry(owner)
         if entry is not None:
             self._rejected[owner] = RejectedFile(Problem.of(error), entry[1:5])
-
-    def _owner_item(self, path: str) -> MemoryItem | None:
-        try:
-            return self._items.read(path, self.files.read(path, ITEM_LIMIT))
-        except (FileNotFoundError, MemfsError):
-            return None
 
     def _reject(self, path: str, entry: ScanEntry, error: MemfsError, outcome: ScanResult) -> None:
         facts = _LOOK_AGAIN if isinstance(error, StorageIO) else entry[1:5]

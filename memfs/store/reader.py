@@ -530,7 +530,13 @@ class ChangeDetector:
         """Look at what was seen to change; at every file where that is not known for sure."""
         if getattr(self._once, "looked", None):
             return SyncResult()
-        found = self._follow()
+        with self._turn:
+            make, self._make = self._make, None
+            if make is not None:
+                self._watcher, self._made = make(), make
+            news = self._news()
+            seen = self._watcher.drain() if self._watcher else None
+            found = self._look_at(None if make or news is None or seen is None else {*news, *seen})
         if getattr(self._once, "looked", None) is not None:
             self._once.looked = True
         return found
@@ -546,13 +552,6 @@ class ChangeDetector:
             yield
         if getattr(self._once, "looked", None) is not None:
             self._once.looked = True
-
-    def _follow(self) -> SyncResult:
-        with self._turn:
-            opened = self._open()
-            news = self._news()
-            seen = self._watcher.drain() if self._watcher else None
-            return self._look_at(None if opened or news is None or seen is None else {*news, *seen})
 
     def take_news(self) -> None:
         """Learn what other processes wrote, before deciding where an item is."""
@@ -580,13 +579,6 @@ class ChangeDetector:
             watcher, self._watcher, self._make = self._watcher, None, None
         if watcher is not None:
             watcher.close()
-
-    def _open(self) -> bool:
-        make, self._make = self._make, None
-        if make is None:
-            return False
-        self._watcher, self._made = make(), make
-        return True
 
 
 # Watchers of a parent process: taking them apart in a child would end what the parent watches with.
@@ -752,17 +744,13 @@ class Extracts(Generic[Extract]):
             passing[path] = extract = self._read(item)
             if exact:
                 kept[path] = blobs[path], extract
-        for path in lacking:
-            if (now := self._read_again(path)) is not None:
+        for path in lacking:  # it changed since the index was asked
+            self._store.refresh([path])
+            now: MemoryItem | None = None
+            with contextlib.suppress(FileNotFoundError, MemfsError):
+                now = self._store.read(path)
+            if now is not None:
                 passing[path] = self._read(now)
         return [
             passing[path] if path in passing else kept[path][1] for path in blobs if path in passing or path in kept
         ]
-
-    def _read_again(self, path: str) -> MemoryItem | None:
-        """The item in a file that changed since the index was asked."""
-        self._store.refresh([path])
-        try:
-            return self._store.read(path)
-        except (FileNotFoundError, MemfsError):
-            return None
