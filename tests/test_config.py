@@ -223,7 +223,7 @@ def test_a_newer_format_is_refused_before_its_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("written", ["0", "-1", "true", '"2"', "2.0"])
-def test_a_format_that_is_no_version_is_refused_with_its_line(tmp_path: Path, written: str) -> None:
+def test_an_invalid_format_version_is_refused_with_its_line(tmp_path: Path, written: str) -> None:
     """``format_version`` is a whole number from 1."""
     with pytest.raises(SettingInvalid) as caught:
         load(write(tmp_path, f"# ours\nformat_version = {written}\n"), environ={})
@@ -243,7 +243,7 @@ def test_the_format_is_written_above_the_tables(before: str, after: str) -> None
     assert with_format_version(before) == after
 
 
-def test_a_policy_that_is_no_setting_is_refused() -> None:
+def test_an_unknown_policy_is_refused() -> None:
     """first_toml never writes what load would refuse."""
     with pytest.raises(SettingInvalid):
         first_toml({"history.comit": "each"})
@@ -268,7 +268,7 @@ def test_the_workspace_is_the_nearest_parent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "left", ["", ".gitattributes", ".schemas/item.schema.json", "configuration/system_config.json"]
 )
-def test_a_folder_that_was_left_behind_is_no_workspace(tmp_path: Path, left: str) -> None:
+def test_a_folder_that_was_left_behind_is_not_a_workspace(tmp_path: Path, left: str) -> None:
     """A ContextMemory/ without memory and memfs.toml is passed over, and named where nothing else is found (D2)."""
     inner = tmp_path / "w" / "inner"
     (inner / "ContextMemory").mkdir(parents=True)

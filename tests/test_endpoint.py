@@ -283,7 +283,7 @@ def test_an_object_is_found_among_chatter(serving: Serving, endpoint_to: Endpoin
         {"error": "odd"},
     ],
 )
-def test_vectors_that_are_none_are_refused(serving: Serving, endpoint_to: EndpointTo, body: Any) -> None:
+def test_invalid_vectors_are_refused(serving: Serving, endpoint_to: EndpointTo, body: Any) -> None:
     """One vector of finite numbers for each text, all of one length, or none at all (M5)."""
     with pytest.raises(EndpointFailed):
         endpoint_to(serving(ModelReply(body=body))).embed("tiny", ["one", "two"])
@@ -347,7 +347,7 @@ def test_a_key_may_go_to_the_own_network(host: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["two words", "line\nX-Evil: 1", "ключ"])
-def test_a_key_that_is_none_is_refused_and_not_shown(key: str) -> None:
+def test_an_invalid_key_is_refused_and_not_shown(key: str) -> None:
     """A key goes into a header, where a line end would begin another."""
     with pytest.raises(SettingInvalid) as caught:
         Endpoint("https://host/v1", key)
@@ -363,7 +363,7 @@ def test_a_proxy_is_not_asked_for_the_own_machine(
     assert score(endpoint_to(serving(GOOD))) == {"score": 7}
 
 
-def test_keys_come_from_variables_that_are_no_settings(tmp_path: Path) -> None:
+def test_keys_come_from_variables_that_are_not_settings(tmp_path: Path) -> None:
     """A key beside the settings' variables is not a mistyped setting, and appears in none."""
     environ = {REVIEW_KEY: f" {KEY}\n", EMBEDDING_KEY: KEY}
     assert set(environ) == KEY_VARIABLES

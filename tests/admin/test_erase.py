@@ -209,7 +209,7 @@ def test_a_path_and_a_folder_can_be_erased(opened: Opened, git: Git) -> None:
             workspace.eraser.erase(path, is_path=True)
 
 
-def test_41_a_file_whose_name_is_no_text_can_be_erased(opened: Opened, git: Git) -> None:
+def test_41_a_file_whose_name_is_not_text_can_be_erased(opened: Opened, git: Git) -> None:
     """What somebody put there under bytes that are not UTF-8 goes like any other file."""
     workspace = opened()
     item = put(workspace)
@@ -584,7 +584,7 @@ def a_large_file(path: Path) -> None:
 
 
 @pytest.mark.parametrize("stand", [a_folder, a_link, a_large_file])
-def test_what_is_at_a_former_path_and_is_no_version_stays(
+def test_what_is_at_a_former_path_and_is_not_a_version_stays(
     opened: Opened, git: Git, stand: Callable[[Path], None]
 ) -> None:
     """A folder, a link or a file too large for an item does not keep an erase from its end, and is left alone."""

@@ -57,7 +57,7 @@ def erase(workspace: Workspace, places: tuple[Path, ...] = ()) -> None:
     assert traces(workspace.root, *places) == []
 
 
-def test_the_cache_of_where_a_workspace_lay_before_goes(home: Workspace, opened: Opened, tmp_path: Path) -> None:
+def test_the_cache_of_where_a_workspace_was_before_goes(home: Workspace, opened: Opened, tmp_path: Path) -> None:
     """A workspace that was moved has a new cache; the one of the old place is emptied, too (B6)."""
     ask(home)
     (tmp_path / "home" / "m").rename(tmp_path / "home" / "n")

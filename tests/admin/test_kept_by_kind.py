@@ -69,7 +69,7 @@ def test_what_is_older_than_its_kind_is_kept_is_pruned(talk: Workspace, git: Git
     assert later(talk, 31).pruner.prune(dry_run=True).items == ()
 
 
-def test_the_policy_goes_before_the_kind(talk: Workspace) -> None:
+def test_the_policy_wins_over_the_kind(talk: Workspace) -> None:
     """``retention_policy.kinds`` keeps a type for longer, forever, or for less (S15)."""
     write_policy(talk.root, kinds={"interaction": 0, "knowledge": 5})
     assert {one.item.id for one in later(talk, 31).pruner.prune(dry_run=True).items} == {"one-knowledge"}
@@ -117,7 +117,7 @@ def test_nothing_goes_by_itself_where_the_person_commits(opened: Opened) -> None
     assert [one.item.id for one in workspace.pruner.prune().items] == ["old"]
 
 
-def test_a_kind_of_ones_own_says_how_long_it_is_kept(opened: Opened, tmp_path: Path) -> None:
+def test_a_custom_kind_says_how_long_it_is_kept(opened: Opened, tmp_path: Path) -> None:
     """``retention_days`` in ``kinds.yaml`` is obeyed, by itself too (S15, C2)."""
     first = opened(tmp_path / "w", history__commit="session")
     (first.root / CONFIGURATION / "kinds.yaml").write_text(

@@ -150,7 +150,7 @@ def test_a_dry_run_changes_nothing(opened: Opened, git: Git) -> None:
     assert (git(workspace.root, "rev-parse", "HEAD"), workspace.store.count()) == (head, 5)
 
 
-def test_pruned_items_lie_in_the_archive_and_nowhere_else(opened: Opened, git: Git) -> None:
+def test_pruned_items_are_in_the_archive_and_nowhere_else(opened: Opened, git: Git) -> None:
     """One commit moves the bytes as they are; recall, list and count do not see them there (M3)."""
     workspace = opened(history__commit="each")
     before = filled(workspace)
@@ -296,7 +296,7 @@ def test_more_items_of_one_time_than_a_query_gives_are_all_looked_at(
     assert [one.id for one in workspace.store.every(Query())][-2:] == ["m9", "m10"]
 
 
-def test_a_temporary_file_of_a_writer_that_is_at_it_is_no_leftover(
+def test_a_temporary_file_of_a_writer_that_is_at_it_is_not_a_leftover(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that are there once no writer is at it are what killed processes left."""

@@ -238,7 +238,7 @@ def test_a_part_that_no_backup_has_is_refused(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("bundle", [b"", b"# v2 git bundle\n", b"# v2 git bundle\n\nPACKgarbage", b"x" * 5000])
-def test_a_history_that_is_none_is_refused(bundle: bytes, tmp_path: Path) -> None:
+def test_an_invalid_history_is_refused(bundle: bytes, tmp_path: Path) -> None:
     """A bundle that git cannot read makes the backup invalid, and no workspace without its history."""
     refs = {"refs/heads/main": "1" * 40}
     made = crafted(tmp_path / "bad.tar", GOOD, more={HISTORY: bundle}, refs=refs)
@@ -321,6 +321,6 @@ def test_members_that_are_not_read_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize("name", ["...", "a..b", "..a", "a/..b/c", "-rf", "b/c"])
-def test_odd_names_are_no_traversal(name: str) -> None:
+def test_odd_names_are_not_traversal(name: str) -> None:
     """Two dots within a name lead nowhere."""
     assert check_name(name) == name

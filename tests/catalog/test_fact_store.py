@@ -106,7 +106,7 @@ def test_no_file_beside_it_is_mapped_into_memory(catalog: Catalog, tmp_path: Pat
 
 @pytest.mark.parametrize("suffix", ["", *BESIDE])
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
-def test_what_is_no_file_keeps_nobody_waiting(make: Callable[[Path], None], suffix: str, tmp_path: Path) -> None:
+def test_what_is_not_a_file_keeps_nobody_waiting(make: Callable[[Path], None], suffix: str, tmp_path: Path) -> None:
     """A pipe, folder or link in the place of one of its files is not opened: facts are kept in memory."""
     make(tmp_path / f"{FILE}{suffix}")
     assert right(filled(tmp_path)) == len(KEYS)
@@ -131,7 +131,7 @@ def test_a_folder_that_takes_no_file_keeps_nobody_from_asking(tmp_path: Path) ->
     tmp_path.chmod(0o700)
 
 
-def test_a_folder_that_is_none_keeps_nobody_from_asking(tmp_path: Path) -> None:
+def test_an_invalid_folder_keeps_nobody_from_asking(tmp_path: Path) -> None:
     """Where something else is in its place, facts are kept in memory."""
     (tmp_path / "file").write_text("")
     assert right(filled(tmp_path / "file")) == len(KEYS)

@@ -137,7 +137,7 @@ def test_where_times_prove_nothing_every_hit_is_read(opened: Opened, monkeypatch
     assert BARN not in texts(workspace)
 
 
-def test_no_hit_lies_behind_a_link(workspace: Workspace, tmp_path: Path) -> None:
+def test_no_hit_is_behind_a_link(workspace: Workspace, tmp_path: Path) -> None:
     """A folder that was exchanged for a link to itself holds no memory of this workspace."""
     file = settled(workspace, "plough")
     texts(workspace)

@@ -66,7 +66,7 @@ def test_show_as_of(memfs: Memfs, history: list[str]) -> None:
     assert (missing.code, "memfs log pool" in missing.err) == (1, True)
 
 
-def test_a_revision_that_is_none(memfs: Memfs, history: list[str]) -> None:
+def test_an_unknown_revision(memfs: Memfs, history: list[str]) -> None:
     """The message names it, and says what would be one."""
     for arguments in (("recall", "x"), ("list",), ("show", "db")):
         ran = memfs(*arguments, "--as-of", "nowhere")

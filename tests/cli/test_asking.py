@@ -71,7 +71,7 @@ def test_an_age_is_counted_from_now(written: str) -> None:
 
 
 @pytest.mark.parametrize("written", ["soon", "2026-13-01", "999999y", "", "999999 years ago"])
-def test_what_is_no_time_is_refused(written: str) -> None:
+def test_what_is_not_a_time_is_refused(written: str) -> None:
     """The error names the option and shows how to write it."""
     with pytest.raises(QueryInvalid) as caught:
         moment("--since", written)

@@ -127,7 +127,7 @@ def test_p1_the_budget_is_reported(memfs: Memfs) -> None:
         (("inject", "--max-tokens", "-1"), "max-tokens"),
     ],
 )
-def test_what_cannot_be_meant_is_a_usage_error(memfs: Memfs, arguments: tuple[str, ...], message: str) -> None:
+def test_impossible_arguments_are_a_usage_error(memfs: Memfs, arguments: tuple[str, ...], message: str) -> None:
     """Arguments that contradict one another are named, with exit code 2."""
     ran = memfs("agent", *arguments)
 

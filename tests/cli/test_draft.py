@@ -50,7 +50,7 @@ def test_changing_an_item_keeps_what_is_not_given() -> None:
     assert "origin" not in made(title="T").changes(before, None)
 
 
-def test_bytes_that_are_no_text_name_their_line() -> None:
+def test_bytes_that_are_not_text_name_their_line() -> None:
     """An import of another encoding stops at the line it breaks in."""
     with pytest.raises(ItemSyntaxError) as caught:
         decoded(b"one\ntwo\nthr\xffee", "f.jsonl")

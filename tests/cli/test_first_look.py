@@ -56,7 +56,7 @@ class Noisy:
 """
 
 
-def test_p2_what_a_source_prints_is_no_context(memfs: Memfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_p2_what_a_source_prints_is_not_context(memfs: Memfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stray print neither reaches an agent nor breaks JSON."""
     (tmp_path / "noisy_source.py").write_text(NOISY)
     monkeypatch.syspath_prepend(tmp_path)
@@ -181,7 +181,7 @@ class Broken:
         """Take nothing."""
 
 
-def test_p2_slips_with_a_source_of_ones_own_have_a_remedy() -> None:
+def test_p2_slips_with_a_custom_source_have_a_remedy() -> None:
     """For a class the remedy is to make it a source; one that fails is named with what to do."""
     with MemoryLayer(":memory:") as layer:
         with pytest.raises(SettingInvalid, match="Broken is a class"):

@@ -86,7 +86,7 @@ def test_what_is_refused_stays_refused(memfs: Memfs, root: Path) -> None:
     assert TEMPLATE in recalled(memfs, "service listens on port")
 
 
-def test_a_forgotten_memory_is_no_evidence(memfs: Memfs) -> None:
+def test_a_forgotten_memory_is_not_evidence(memfs: Memfs) -> None:
     """A suggestion goes with the memories that spoke for it (D1)."""
     remember(memfs, 1, 2, 3, 4)
     (one,) = memfs("inbox", "--json").json["suggestions"]
@@ -176,7 +176,7 @@ def test_nothing_is_reported_as_written_where_it_is_suggested(memfs: Memfs, root
     assert " and 117 more" in shown.out
 
 
-def test_memories_that_contradict_each_other_are_no_pattern(memfs: Memfs) -> None:
+def test_memories_that_contradict_each_other_are_not_a_pattern(memfs: Memfs) -> None:
     """Three answers to one question are a conflict to decide, not what they have in common (D1, P7)."""
     for seconds in (30, 60, 45):
         memfs("remember", f"The timeout of the payment gateway is {seconds} seconds")

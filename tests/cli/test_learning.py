@@ -28,7 +28,7 @@ def test_feedback_says_what_it_changed(memfs: Memfs, apple: str) -> None:
 
 
 @pytest.mark.parametrize("words", [("apple",), ("apple", "?"), ("+",)])
-def test_a_signal_that_is_none_is_refused(memfs: Memfs, apple: str, words: tuple[str, ...]) -> None:
+def test_an_invalid_signal_is_refused(memfs: Memfs, apple: str, words: tuple[str, ...]) -> None:
     """The command ends with 2 and says what would be right."""
     result = memfs("agent", "feedback", *words)
     assert (result.code, len(result.err.splitlines())) == (2, 2), "the choices are on one line"

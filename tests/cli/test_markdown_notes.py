@@ -126,7 +126,7 @@ def test_the_first_heading(body: str, expected: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("more", [(), ("--from", "markdown")])
 @pytest.mark.parametrize("whole", ["/", "~"])
-def test_a_whole_file_system_or_home_is_no_folder_of_notes(memfs: Memfs, whole: str, more: tuple[str, ...]) -> None:
+def test_a_whole_file_system_or_home_is_not_a_folder_of_notes(memfs: Memfs, whole: str, more: tuple[str, ...]) -> None:
     """Nobody takes in the documentation of every package by one slash too much; no file is looked at."""
     refused = memfs("import", os.path.expanduser(whole), *more)
     assert (refused.code, "name the folder of the notes" in refused.err) == (1, True)

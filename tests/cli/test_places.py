@@ -53,7 +53,7 @@ def test_a_folder_here_is_a_folder_there(root: Path, item: Path, memfs: Memfs, m
     assert memfs("list", "--path", "nothing-here", "--json").json["items"] == []
 
 
-def test_an_id_goes_before_a_folder_of_that_name(
+def test_an_id_wins_over_a_folder_of_that_name(
     root: Path, item: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A plain word is an id first."""

@@ -24,7 +24,7 @@ def clones(tmp_path: Path, memfs: Memfs) -> tuple[Path, Path]:
     return tmp_path / "first", tmp_path / "second"
 
 
-def test_it_says_where_it_lies_and_what_it_holds(memfs: Memfs, clones: tuple[Path, Path]) -> None:
+def test_it_says_where_it_is_and_what_it_holds(memfs: Memfs, clones: tuple[Path, Path]) -> None:
     """People and programs learn the folder and its contents, and how to list and share them (C6)."""
     first, second = map(str, clones)
     folder = find_place(first, {}).root

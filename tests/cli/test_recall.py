@@ -335,7 +335,7 @@ def test_an_unknown_type_is_refused(filled: Memfs) -> None:
     assert "did you mean 'semantic'?" in ran.err
 
 
-def test_nothing_found_is_no_failure(filled: Memfs) -> None:
+def test_nothing_found_is_not_failure(filled: Memfs) -> None:
     """An empty answer ends with 0 and says so on standard error."""
     ran = filled("recall", "zebra")
     assert (ran.code, ran.out) == (0, "")

@@ -198,7 +198,7 @@ def test_another_type_is_a_change(root: Path, memfs: Memfs) -> None:
     assert memfs("update", "x", "--type", "procedural").out.startswith("Unchanged x\n")
 
 
-def test_a_kind_of_ones_own_gets_what_it_requires(root: Path, memfs: Memfs) -> None:
+def test_a_custom_kind_gets_what_it_requires(root: Path, memfs: Memfs) -> None:
     """``--data`` gives the fields of a type's own; without one that is required, nothing is stored (K3)."""
     body = "body: {type: object, required: [person], properties: {person: {type: string}}}"
     row = f"kinds:\n  social:\n    layer: semantic\n    description: People.\n    {body}\n"

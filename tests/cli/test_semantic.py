@@ -113,9 +113,7 @@ def test_nothing_is_written_for_a_model_that_cannot_be_used(
     assert memfs("semantic", "status", "--model", "hashing").code == 2
 
 
-def test_a_variable_goes_before_the_file_and_is_named(
-    root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_variable_wins_over_the_file_and_is_named(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Switching on what a variable switches off says so (D3)."""
     monkeypatch.setenv("MEMFS_SEMANTIC_MODEL", "off")
     ran = memfs("semantic", "on", "--model", "hashing")
@@ -193,7 +191,7 @@ def test_a_missing_extra_is_named_and_recall_goes_on(root: Path, memfs: Memfs, m
         assert "ExtraMissing" in [problem["code"] for problem in memfs(verb, "--json").json["problems"]]
 
 
-def test_check_names_an_embedder_that_there_is_none_of(root: Path, memfs: Memfs) -> None:
+def test_check_names_an_unknown_embedder(root: Path, memfs: Memfs) -> None:
     """What recall says is wrong, check says, too, once."""
     choose(root, "gpt")
     assert memfs("check").out.count("no embedder here is called 'gpt'") == 1

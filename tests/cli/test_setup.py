@@ -305,7 +305,7 @@ def test_init_refuses_an_empty_name(bare: Memfs, tmp_path: Path, monkeypatch: py
     assert list(tmp_path.iterdir()) == []
 
 
-def test_init_user_makes_a_workspace_of_ones_own(
+def test_init_user_makes_a_personal_workspace(
     bare: Memfs, tmp_path: Path, own_world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """init --user makes the user-level workspace with a repository of its own, once; it takes no folder (C1)."""

@@ -149,7 +149,7 @@ def test_lines_without_an_id_are_stored_once(memfs: Memfs, tmp_path: Path) -> No
         ("plain words", "--from markdown"),
     ],
 )
-def test_what_is_no_line_of_a_memory_says_what_would_be(memfs: Memfs, written: str, message: str) -> None:
+def test_an_invalid_line_gets_an_error_that_says_what_is_valid(memfs: Memfs, written: str, message: str) -> None:
     """The refusal names what was probably meant, in words of the command line."""
     done = memfs("import", "-", stdin=written)
     assert (done.code, message in done.err) == (1, True)
@@ -178,7 +178,7 @@ def test_a_place_for_an_export_is_kept_from_harm(filled: Path, memfs: Memfs, tmp
         (("export", "--json"), "FILE"),
     ],
 )
-def test_what_cannot_be_meant_is_explained(root: Path, memfs: Memfs, arguments: tuple[str, ...], message: str) -> None:
+def test_impossible_arguments_are_explained(root: Path, memfs: Memfs, arguments: tuple[str, ...], message: str) -> None:
     """Exit code 2, with what would be right."""
     done = memfs(*arguments, stdin="")
     assert done.code == 2

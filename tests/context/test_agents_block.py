@@ -244,7 +244,7 @@ def test_what_was_saved_over_at_once_is_kept_beside(
     assert [path.read_bytes() for path in file.parent.glob("AGENTS.md.*.orig")] == [b"Saved and saved over\n"]
 
 
-def test_a_mark_of_the_encoding_is_no_line(block: AgentsBlock, file: Path) -> None:
+def test_a_mark_of_the_encoding_is_not_a_line(block: AgentsBlock, file: Path) -> None:
     """Behind a byte order mark alone the block begins at once."""
     file.write_bytes(b"\xef\xbb\xbf")
     block.write()

@@ -270,7 +270,7 @@ def test_each_is_a_plugin_with_strict_settings(opened: Open, name: str) -> None:
         plugin.configure(["max_items"])  # type: ignore[arg-type]
 
 
-def test_p3_a_class_of_ones_own_under_another_name_has_the_settings_of_ours() -> None:
+def test_p3_a_custom_class_under_another_name_has_our_settings() -> None:
     """A derived source with another name need not know which settings it has (P2, P3)."""
 
     class House(PreferencesMemory):
@@ -285,7 +285,7 @@ def test_p3_a_class_of_ones_own_under_another_name_has_the_settings_of_ours() ->
     assert (unknown.value.field, unknown.value.hint) == ("memory.house.max_item", "did you mean 'max_items'?")
 
 
-def test_a_feedback_store_of_ones_own_is_asked() -> None:
+def test_a_custom_feedback_store_is_asked() -> None:
     """P3: as with the other sources, any object with the method will do."""
 
     class Given:

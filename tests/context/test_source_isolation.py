@@ -172,7 +172,7 @@ def test_what_hangs_is_not_asked_again_before_it_ended(held: threading.Event, mo
     assert until(lambda: ask([source], STATE, code)[0].text == "said")
 
 
-def test_what_awaits_for_ever_is_ended() -> None:
+def test_what_awaits_forever_is_ended() -> None:
     """A source that waits in its event loop is cancelled, so that no thread stays behind."""
     before = threading.active_count()
     (answer,) = ask([loaded(Source(act=lambda _: asyncio.sleep(30)))], STATE, ForeignCode(LIMIT))

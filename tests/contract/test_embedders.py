@@ -53,7 +53,7 @@ class TestHashingEmbedder(EmbedderContract):
     def embedder(self) -> Embedder:
         return HashingEmbedder()
 
-    def test_a_slip_of_the_finger_lies_near(self, embedder: Embedder) -> None:
+    def test_a_typo_is_near(self, embedder: Embedder) -> None:
         """Letter triples find what stems do not (M5)."""
         right, slip, other = embedder.embed(("postgresql database", "postgersql databse", "tomato soup"))
         assert cosine(right, slip) > cosine(right, other) + 0.1

@@ -60,7 +60,7 @@ def test_an_unknown_program_is_answered_with_the_known_ones(typed: Typed) -> Non
     assert (code, "'claude-code'" in output) == (2, True)
 
 
-def test_what_is_no_event_is_reported_by_status(tmp_path: Path) -> None:
+def test_what_is_not_an_event_is_reported_by_status(tmp_path: Path) -> None:
     """C6: a program that begins to speak otherwise is noticed; nothing is made for that where nothing is."""
     printed: list[str] = []
     Hook("Stop", into="repository", folder="", say=printed.append, complain=printed.append).run(b"[1")
@@ -219,7 +219,7 @@ def test_an_edit_that_did_not_take_is_no_lesson(error: str) -> None:
 
 
 # -- to a program ---------------------------------------------------------------------------------------------------
-def test_a_value_that_is_no_mapping_is_named(opened: Callable[..., Workspace]) -> None:
+def test_a_value_that_is_not_a_mapping_is_named(opened: Callable[..., Workspace]) -> None:
     """B5: with what to write instead, and not by an error from within."""
     langgraph = pytest.importorskip("memfs.doors.langgraph")
     store = langgraph.MemfsStore(workspace=opened())

@@ -220,7 +220,7 @@ def test_trouble_of_any_sort_is_a_remark(
     assert remarks == ["memfs hook Stop: ZeroDivisionError: out of order"]
 
 
-def test_a_hook_without_its_script_finds_memfs_and_not_what_lies_around(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hook_without_its_script_finds_memfs_and_not_what_is_around(monkeypatch: pytest.MonkeyPatch) -> None:
     """C6: the command that an agent is given does not import from the folder it is called in."""
     monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr("memfs.doors.claude_code.installer.os.access", lambda *_: False)

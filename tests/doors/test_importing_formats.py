@@ -37,7 +37,7 @@ def detect(path: Path) -> str:
 
 
 # -- Markdown -----------------------------------------------------------------------------------------------------
-def test_front_matter_that_is_no_yaml_still_says_what_it_can() -> None:
+def test_front_matter_that_is_not_yaml_still_says_what_it_can() -> None:
     """A description with a colon, as agents write them, loses nothing."""
     fields, body, line = front_matter("---\nname: a\ndescription: Ada: knows Go\nmetadata: \n  type: user\n---\nText\n")
     assert (fields["name"], fields["description"], fields["type"]) == ("a", "Ada: knows Go", "user")

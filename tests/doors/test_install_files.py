@@ -139,7 +139,7 @@ def test_a_dry_run_writes_nothing(tmp_path: Path, project: Path) -> None:
 
 
 # -- files of other sorts -------------------------------------------------------------------------------------------
-def test_a_link_of_ones_own_is_followed(tmp_path: Path, own_world: Path) -> None:
+def test_a_link_of_the_user_is_followed(tmp_path: Path, own_world: Path) -> None:
     """C6: settings that are a link into somebody's dotfiles stay one; what it leads to is written."""
     (tmp_path / "dotfiles").mkdir()
     (tmp_path / "dotfiles/claude.json").write_bytes(SETTINGS)

@@ -123,7 +123,7 @@ def test_what_an_older_version_listened_to_is_put_right() -> None:
 
 
 @pytest.mark.parametrize("hooks", [[], None, {"Stop": {}}])
-def test_what_are_no_settings_is_refused(hooks: object) -> None:
+def test_what_is_not_settings_is_refused(hooks: object) -> None:
     """C6: wrong shapes are refused with their field; nothing is guessed."""
     for wanted in (GROUPS, {}):
         with pytest.raises(ContentError) as refused:

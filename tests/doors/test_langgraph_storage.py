@@ -131,14 +131,14 @@ def test_any_name_of_a_thread_or_namespace_is_kept_apart(saver: MemfsSaver, name
     }
 
 
-def test_names_that_are_none_are_refused(saver: MemfsSaver) -> None:
+def test_invalid_names_are_refused(saver: MemfsSaver) -> None:
     """An empty thread id has no folder: the error names the field."""
     with pytest.raises(QueryInvalid) as caught:
         put(saver, {"configurable": {"thread_id": "", "checkpoint_ns": ""}}, x=1)
     assert (caught.value.field, bool(caught.value.hint)) == ("thread_id", True)
 
 
-def test_a_large_value_lies_beside_its_document(saver: MemfsSaver) -> None:
+def test_a_large_value_is_beside_its_document(saver: MemfsSaver) -> None:
     """What is too large for a document goes into a sidecar, and comes back (B5)."""
     text = "0123456789" * 900_000
     config = put(saver, CONFIG, text=text, data=b"\x00\xff" * 500_000)
@@ -411,7 +411,7 @@ def test_a_planted_checkpoint_runs_no_code(saver: MemfsSaver, tmp_path: Path, ow
     assert not (own_world / ".config" / "memfs" / "langgraph-types.txt").exists()
 
 
-def test_metadata_that_is_none_is_an_error(saver: MemfsSaver) -> None:
+def test_invalid_metadata_is_an_error(saver: MemfsSaver) -> None:
     """Somebody wrote a number where a mapping belongs: an error with path and field, in every call (B5)."""
     config = put(saver, CONFIG, x=1)
     path = file_of(saver, config)

@@ -223,7 +223,7 @@ def test_operators_compare_and_nest(wanted: dict[str, Any], keys: list[str], sto
     assert [one.key for one in store.search(("a",), filter=wanted)] == keys
 
 
-def test_an_operator_there_is_none_of_is_refused(store: MemfsStore) -> None:
+def test_an_unknown_operator_is_refused(store: MemfsStore) -> None:
     """B5: as LangGraph's own stores do."""
     store.put(("a",), "k", {"n": 1})
     with pytest.raises(ValueError, match="Unsupported operator: \\$in"):

@@ -111,7 +111,7 @@ def test_what_there_never_was_is_named(opened: Opened) -> None:
     assert tool(workspace, "memory_get", id="por")["id"] == "port"
 
 
-def test_a_type_there_is_none_of_is_named(opened: Opened) -> None:
+def test_an_unknown_type_is_named(opened: Opened) -> None:
     """A misspelt type is refused with the one that was meant, and nothing is stored or changed (B5)."""
     workspace = opened()
     kept = workspace.store.put(MemoryItem("The port is 8080", id="port"))

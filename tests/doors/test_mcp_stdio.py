@@ -153,7 +153,7 @@ def test_everything_asked_at_once_is_answered(start: Callable[..., Any], git: Gi
     assert "fact-number" not in git(root, "status", "--porcelain")
 
 
-def test_what_is_no_message_harms_nothing(start: Callable[..., Any]) -> None:
+def test_what_is_not_a_message_harms_nothing(start: Callable[..., Any]) -> None:
     """Garbage, a message without end, half a character: the next request is served (B5)."""
     server = start()
     garbage = b'{"jsonrpc":\n[]\nnull\n\n  \n\xff\xfe\x00\n{"jsonrpc":"1.0","id":7,"method":"ping"}\n'

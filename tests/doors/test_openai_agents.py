@@ -252,7 +252,7 @@ def test_a_secret_is_refused_unless_somebody_says_why(opened: Open) -> None:
     assert [path for path in workspace.root.rglob("*.yaml") if key[4:].lower() in path.name.lower()] == []
 
 
-def test_what_is_no_json_is_refused(session: MemfsSession) -> None:
+def test_what_is_not_json_is_refused(session: MemfsSession) -> None:
     """As the SDK's own sessions do, and nothing of the call is stored (B5)."""
     with pytest.raises(TypeError):
         asyncio.run(session.add_items([turn("user", "hello"), {"role": object()}]))  # type: ignore[list-item]

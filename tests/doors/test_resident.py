@@ -160,7 +160,7 @@ def test_a_configuration_that_cannot_be_read_does_not_end_it(ask: Asked, root: P
 
 
 @pytest.mark.parametrize("words", [("remember", "-"), ("hook", "UserPromptSubmit")], ids=" ".join)
-def test_a_closed_input_is_no_fault_of_the_client(ask: Asked, resident: int, words: tuple[str, ...]) -> None:
+def test_a_closed_input_is_not_a_fault_of_the_client(ask: Asked, resident: int, words: tuple[str, ...]) -> None:
     """What reads its standard input says by itself that there is none."""
     done = ask(*words, stdin=None, preexec_fn=lambda: os.close(0))
     assert done.returncode in (0, NOBODY)
@@ -706,7 +706,7 @@ def test_what_is_new_is_embedded_by_the_resident(ask: Asked, root: Path, residen
     assert until(embedded)
 
 
-def test_what_is_no_file_or_in_a_wrong_place_is_a_problem_while_it_is_there(
+def test_what_is_not_a_file_or_in_a_wrong_place_is_a_problem_while_it_is_there(
     ask: Asked, root: Path, resident: int
 ) -> None:
     """A pipe, a link and a file in no folder of a type are counted, and not once they are gone."""

@@ -88,7 +88,7 @@ class Tagged(StoragePipeline):
 
 
 @pytest.mark.parametrize("review", [Colours, Whole])
-def test_a_review_of_ones_own_orders_answers(opened: Open, review: type[AgentReview]) -> None:
+def test_a_custom_review_orders_answers(opened: Open, review: type[AgentReview]) -> None:
     """What ``score_relevance`` says decides the order, beyond the words of the question; its score is shown (C4)."""
     with MemoryCoordinator(workspace=opened(), agent_review=review()) as memory:
         for text in ("paint the paint shed with paint", "paint the long fence green one day", "paint nothing else"):
@@ -109,7 +109,7 @@ def test_a_review_that_fails_leaves_the_order_as_it_was(opened: Open) -> None:
         assert memory.retrieve("paint shed")[0].content == "paint the shed"
 
 
-def test_extraction_of_ones_own_is_called_by_type(opened: Open) -> None:
+def test_custom_extraction_is_called_by_type(opened: Open) -> None:
     """A storage pipeline that overrides ``_extract_memory`` reads more out of a text (C3, D7)."""
     with MemoryCoordinator(workspace=opened(), storage=Tagged) as memory:
         for kind in (MemoryType.EPISODIC, MemoryType.SEMANTIC):
@@ -452,7 +452,7 @@ def test_a_judge_that_hangs_takes_a_few_threads_only() -> None:
     assert "busy" in answers[-1]
 
 
-def test_a_review_of_ones_own_decides(opened: Open) -> None:
+def test_a_custom_review_decides(opened: Open) -> None:
     """A subclass with a judge of its own decides in the pipeline that is given it (C3)."""
     workspace = opened()
     coordinator = MemoryCoordinator(workspace=workspace, agent_review=Cautious())

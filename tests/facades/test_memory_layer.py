@@ -395,7 +395,7 @@ def test_p2_a_source_that_hangs_costs_its_limit_and_no_more(
     assert BROKE in given[0]
 
 
-def test_p2_a_source_of_ones_own_takes_the_place_of_a_built_in_one(layer: MemoryLayer) -> None:
+def test_p2_a_custom_source_takes_the_place_of_a_built_in_one(layer: MemoryLayer) -> None:
     """The seed's classes over a store of one's own are added as they are, and asked instead (P2, P3)."""
 
     class Store:
@@ -422,7 +422,7 @@ def test_p2_a_source_of_ones_own_takes_the_place_of_a_built_in_one(layer: Memory
     assert "- take a backup first (confidence: 70%)" in warnings[1]
 
 
-def test_p2_what_is_no_source_is_refused(layer: MemoryLayer) -> None:
+def test_p2_what_is_not_a_source_is_refused(layer: MemoryLayer) -> None:
     """A source without a layer, or a second one of the same name, is refused with why."""
     layer.add_plugin(TextSource())
     with pytest.raises(SettingInvalid, match="already"):

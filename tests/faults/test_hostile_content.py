@@ -86,7 +86,7 @@ def test_1_to_17_a_hostile_file_is_named_and_harms_nothing(workspace: Workspace,
 
 
 @pytest.mark.parametrize("hostile", content.NO_FILES, ids=case)
-def test_12_what_is_no_file_is_named_and_never_opened(workspace: Workspace, git: Git, hostile: Hostile) -> None:
+def test_12_what_is_not_a_file_is_named_and_never_opened(workspace: Workspace, git: Git, hostile: Hostile) -> None:
     """A pipe, folder or link named like an item blocks nobody and is not followed; the scan ends (faults row 12)."""
     hostile.put(workspace.root)
     assert_kept(workspace, git, hostile)

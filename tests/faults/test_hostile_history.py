@@ -186,7 +186,7 @@ def test_13_a_strange_name_in_a_tree_is_never_made(root: Path, work: Work, mode:
 
 
 @pytest.mark.parametrize("mode", [b"120000", b"160000", b"100755", b"777", b"0", b"140000", b"x"])
-def test_14_entries_that_are_no_files_are_left_out(root: Path, work: Work, tmp_path: Path, mode: bytes) -> None:
+def test_14_entries_that_are_not_files_are_left_out(root: Path, work: Work, tmp_path: Path, mode: bytes) -> None:
     """Links, submodules and unknown modes are never made by a rollback (faults rows 12, 14 and 41)."""
     target = write(root, b"blob", os.fsencode(tmp_path / "outside"))
     kind = tree(root, (mode, b"good.yaml", target), (mode, b"new.yaml", target))
@@ -234,7 +234,7 @@ def test_2_a_few_trees_that_expand_to_countless_files_are_refused(root: Path, mo
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"40000 x", b"40000 x\0short", b"100644 \0" + b"x" * 20, b"\xff" * 50])
-def test_41_a_tree_that_is_none_is_an_error(root: Path, work: Work, data: bytes) -> None:
+def test_41_an_invalid_tree_is_an_error(root: Path, work: Work, data: bytes) -> None:
     """Bytes that are not a tree are refused with an error (faults row 41)."""
     name = write(root, b"tree", data)
     at(root, commit(root, name))

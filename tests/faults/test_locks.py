@@ -389,7 +389,7 @@ with mine.hold("turns"), open(sys.argv[1], "r+b") as file:
 """
 
 
-def test_46_who_waits_goes_on_while_others_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_46_a_waiter_goes_on_while_others_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer waits longer than for one holder while the lock goes from hand to hand (faults row 46)."""
     monkeypatch.setattr(lock_module, "_STUCK", 3.0)
     words = [sys.executable, "-c", SIGNER, str(tmp_path / "lock")]

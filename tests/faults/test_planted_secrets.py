@@ -437,7 +437,7 @@ def test_19_history_may_be_brought_back_as_it_was(workspace: Workspace, git: Cal
     assert workspace.store.get("by-hand") is None
 
 
-def test_19_a_new_workspace_does_not_take_in_a_secret_that_lay_there(tmp_path: Path, own_world: Path) -> None:
+def test_19_a_new_workspace_does_not_take_in_a_secret_that_was_there(tmp_path: Path, own_world: Path) -> None:
     """``init`` over an old folder commits what is clean, and leaves the rest to its owner."""
     key = secret_samples.aws_key()
     folder = tmp_path / "old" / "ContextMemory/memories/semantic"

@@ -221,7 +221,7 @@ def test_41_an_index_that_leads_out_is_not_written_through(opened: Opened, root:
     "name", ["journal", "lock", "../commit.lock", "children", "recovered", "commit.json", "index.before"]
 )
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-def test_41_what_is_no_file_in_the_state_folder_harms_nothing(
+def test_41_what_is_not_a_file_in_the_state_folder_harms_nothing(
     opened: Opened, root: Path, outside: Path, name: str, kind: str
 ) -> None:
     """Links and pipes in place of memfs's records are not followed and block nobody (faults rows 12 and 41)."""

@@ -154,7 +154,7 @@ def test_a_document_is_written_as_the_standard_library_writes_it(indent: int | s
 
 
 @pytest.mark.parametrize("value", [[float("nan")], {"a": [1, {"b": float("inf")}]}])
-def test_what_is_no_number_is_in_no_document(value: Any) -> None:
+def test_what_is_not_a_number_is_in_no_document(value: Any) -> None:
     """NaN and infinity are refused wherever they are (S18)."""
     with pytest.raises(ValueError, match="not JSON compliant"):
         json_text.document(value)

@@ -190,7 +190,7 @@ def test_a_change_wins_over_a_removal_unless_removals_are_kept() -> None:
     )
 
 
-def test_keys_where_a_list_belongs_are_no_empty_list() -> None:
+def test_keys_where_a_list_belongs_are_not_an_empty_list() -> None:
     """A removal that loses leaves the change, and no empty table, also where a rule does not fit."""
     schema = {"properties": {"words": {"x-merge": "union"}}}
     joined = merge({"words": {"a": 1}}, {}, {"words": {"a": 2}}, schema)

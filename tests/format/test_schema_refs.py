@@ -133,7 +133,7 @@ def test_row_16_what_no_keyword_holds_may_be_anything() -> None:
         ({"items": {}, "allOf": [{"type": "object"}] * 1000}, {"a": list(range(20_000))}),
     ],
 )
-def test_row_16_no_amount_of_data_takes_for_ever(
+def test_row_16_no_amount_of_data_takes_forever(
     body: dict[str, Any], data: Any, quick: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With either validator the answer, or the refusal, comes within a second."""

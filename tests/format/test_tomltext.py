@@ -56,7 +56,7 @@ def test_a_value_is_changed_however_it_is_written(text: str) -> None:
     assert changed == {**tomllib.loads(text), "semantic": {"model": "minilm"}}
 
 
-def test_a_file_that_is_no_toml_is_left_alone() -> None:
+def test_a_file_that_is_not_toml_is_left_alone() -> None:
     """What is wrong is named with its line (D3)."""
     with pytest.raises(SettingInvalid) as raised:
         with_value("[semantic]\nmodel = \n", "semantic", "model", "minilm")

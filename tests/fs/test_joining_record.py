@@ -35,7 +35,7 @@ def test_a_record_that_joins_nothing_is_as_it_always_was() -> None:
 
 
 @pytest.mark.parametrize("merges", [7, None, "main", "AB" * 20, "ab" * 21, "--all"])
-def test_a_line_that_is_no_commit_is_no_record_of_memfs(merges: object) -> None:
+def test_a_line_that_is_not_a_commit_is_not_a_record_of_memfs(merges: object) -> None:
     """A journal that came with an unpacked repository cannot name anything but a commit (row 41)."""
     line, _, body = encode(replace(PLAIN, merges=OTHER)).partition(b"\n")
     record = {**json.loads(line), "merges": merges}

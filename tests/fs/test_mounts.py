@@ -32,7 +32,7 @@ def test_the_nearest_and_latest_mount_counts(monkeypatch: pytest.MonkeyPatch, pa
     assert mounts.file_system(path) == kind
 
 
-def test_a_system_that_does_not_know_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_system_that_does_not_know_is_not_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without a table of mounts the answer is empty."""
 
     def refuse(*_: object, **__: object) -> None:

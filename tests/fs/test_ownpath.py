@@ -105,7 +105,7 @@ def test_41_a_record_reads_back() -> None:
         ("kind", "other"),
     ],
 )
-def test_41_what_memfs_never_writes_is_no_record(name: str, value: object) -> None:
+def test_41_what_memfs_never_writes_is_not_a_record(name: str, value: object) -> None:
     """One field that memfs could not have written makes the whole frame no record (faults row 41)."""
     record = json.loads(encode(OPERATION).partition(b"\n")[0])
     with pytest.raises(NotARecord):

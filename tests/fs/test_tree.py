@@ -48,7 +48,7 @@ def test_13_paths_that_lead_out_are_refused(tree: Tree, path: str) -> None:
     assert list(tree.root.parent.iterdir()) == [tree.root]
 
 
-def test_12_links_pipes_and_folders_are_no_files(tree: Tree, tmp_path: Path) -> None:
+def test_12_links_pipes_and_folders_are_not_files(tree: Tree, tmp_path: Path) -> None:
     """A link, pipe or folder with an item's name is refused at once and never followed (faults row 12)."""
     (tmp_path / "outside.yaml").write_text("content: secret\n")
     (tree.root / "link.yaml").symlink_to(tmp_path / "outside.yaml")
@@ -294,7 +294,7 @@ def test_12_there_is_nothing_behind_a_link_or_outside(tree: Tree, tmp_path: Path
         tree.write(path, b"x")
 
 
-def test_names_that_are_no_unicode_are_files_like_others(tree: Tree) -> None:
+def test_names_that_are_not_unicode_are_files_like_others(tree: Tree) -> None:
     """A folder with a Latin-1 name is scanned, read and written."""
     folder = os.fsdecode(b"caf\xe9")
     tree.write(f"{folder}/x.yaml", b"x")

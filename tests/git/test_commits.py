@@ -795,7 +795,7 @@ def test_row_42_a_replay_is_recognised_on_rewritten_and_on_merged_history(world)
 
 
 @pytest.mark.parametrize("since", ["0" * 40, "--all", "main", "\ud800"])
-def test_a_known_commit_that_is_none_is_as_if_none_were_known(world, since):
+def test_an_invalid_known_commit_is_as_if_none_were_known(world, since):
     """What the caller remembered may be gone or garbled; recent commits are looked at then."""
     group = at_once(world, "X\n")
     assert len(commit(world.repository, [group], MAIN, since).commits) == 1

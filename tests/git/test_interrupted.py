@@ -228,7 +228,7 @@ def test_row_39_an_index_left_ahead_is_put_back_when_our_lock_was_removed(stage)
     stage.verify(repository)
 
 
-def test_row_12_a_record_that_leads_out_of_the_repository_is_no_record(stage):
+def test_row_12_a_record_that_leads_out_of_the_repository_is_not_a_record(stage):
     """What was unpacked together with a repository puts no index of ours into another one."""
     repository = stage.fresh()
     other = stage.folder.parent / "other.git"

@@ -490,7 +490,7 @@ def test_row_13_names_that_no_file_can_have_are_refused(world, name):
     assert Repository.find(Path("a\0b")) is None
 
 
-def test_row_13_files_and_folders_whose_names_are_no_unicode_have_history(world):
+def test_row_13_files_and_folders_whose_names_are_not_unicode_have_history(world):
     """A folder named in Latin-1 is committed, read, listed and compared like any other."""
     path = os.fsdecode(b"ContextMemory/memories/caf\xe9/na\xefve.yaml")
     world.commit(world.put(path, "1\n"))
@@ -506,7 +506,7 @@ def test_row_13_files_and_folders_whose_names_are_no_unicode_have_history(world)
     assert world.status() == ""
 
 
-def test_row_13_a_workspace_in_a_folder_whose_name_is_no_unicode(make_world):
+def test_row_13_a_workspace_in_a_folder_whose_name_is_not_unicode(make_world):
     """The repository itself may be below such a folder."""
     world = make_world(os.fsdecode(b"caf\xe9"))
     world.commit(world.put(ITEM, "title: second\n"))

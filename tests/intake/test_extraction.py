@@ -49,7 +49,7 @@ def test_origin_comes_from_metadata_or_context() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "  ", "two\nlines", "x" * 300, None, True, ["s"], {"a": 1}])
-def test_what_cannot_be_a_name_is_no_origin(value: object) -> None:
+def test_what_cannot_be_a_name_is_not_an_origin(value: object) -> None:
     """A value that no origin may hold costs the origin, not the memory."""
     item = extract(MemoryItem("Use tabs", metadata={"session_id": value, "phase": "nonsense", "sequence": -1}))
     assert item.origin == Origin()

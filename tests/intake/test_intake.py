@@ -102,7 +102,7 @@ def test_structured_data_is_not_small_talk(intake: Intake) -> None:
     assert "trivial" not in result.reason
 
 
-def test_nobody_answering_is_no_consent(intake: Intake) -> None:
+def test_nobody_answering_is_not_consent(intake: Intake) -> None:
     """Where all reviewers are absent nothing is stored, and each is named."""
     silent = intake.reviewed_by(lambda _: ReviewResult(consensus_score=0.0, absent={"a": "it failed"}))
     result = silent.store(MemoryItem(DECISION))

@@ -76,7 +76,7 @@ def test_curly_quotes_and_missing_apostrophes_are_understood() -> None:
         "don't do that again",
     ],
 )
-def test_words_of_others_and_empty_words_are_no_correction(message: str) -> None:
+def test_words_of_others_and_empty_words_are_not_a_correction(message: str) -> None:
     """Quotations, code and what names nothing are left alone."""
     assert corrections(message) == ()
 

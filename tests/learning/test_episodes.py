@@ -98,7 +98,7 @@ def test_p3_similar_ones_come_most_similar_first(opened: OPENED) -> None:
 
 # -- what comes from outside --------------------------------------------------------------------------------------
 @pytest.mark.durable
-def test_faults_19_a_secret_in_an_error_is_replaced_and_lies_nowhere(opened: OPENED, tmp_path: Path) -> None:
+def test_faults_19_a_secret_in_an_error_is_replaced_and_is_nowhere(opened: OPENED, tmp_path: Path) -> None:
     """The episode is kept, the token is not: neither in files, git, journal nor cache (faults row 19)."""
     workspace = opened(history__commit="each", index__engine="sqlite")
     state = StateSnapshot.create(
@@ -229,7 +229,7 @@ def test_an_id_that_is_given_is_taken_once(opened: OPENED) -> None:
         {"action": {"tool": "edit"}},
     ],
 )
-def test_other_events_are_no_episodes(opened: OPENED, data: dict[str, Any]) -> None:
+def test_other_events_are_not_episodes(opened: OPENED, data: dict[str, Any]) -> None:
     """An event of any other shape stays valid, and warns nobody."""
     workspace = opened()
     stored = workspace.store.put(MemoryItem("Lunch", "episodic", data=data))

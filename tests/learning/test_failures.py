@@ -259,7 +259,7 @@ def test_a_success_without_the_warning_speaks_against_and_one_after_it_does_not(
     assert unwarned.confidence < 0.3
 
 
-def test_the_success_that_mends_a_failure_does_not_speak_against() -> None:
+def test_the_success_that_fixes_a_failure_does_not_count_against_it() -> None:
     """To fail, fix it and go on is one mistake made, not one made and one avoided (P4)."""
     rows = [row(n, "success" if n % 2 else "failure", task=f"Task/{n // 2}", did=f"way {n % 2}") for n in range(8)]
     verdict = weighed(rows)

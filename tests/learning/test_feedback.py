@@ -96,7 +96,7 @@ def test_feedback_gives_up_when_the_item_never_rests(opened: Opened, monkeypatch
         ("a", True, "the key is AKIAIOSFODNN7EXAMPLQ", SecretDetected),
     ],
 )
-def test_signals_that_are_none_are_refused(
+def test_invalid_signals_are_refused(
     opened: Opened, item_id: str, positive: Any, reason: Any, error: type[Exception]
 ) -> None:
     """An unknown signal, reason or item changes nothing."""

@@ -78,7 +78,7 @@ def test_templates(texts: tuple[str, ...], template: str) -> None:
         ("word " * (MOST_WORDS + 1) + "a", "word " * (MOST_WORDS + 1) + "b", "word " * (MOST_WORDS + 1) + "c"),
     ],
 )
-def test_what_is_no_pattern(texts: tuple[str, ...]) -> None:
+def test_what_is_not_a_pattern(texts: tuple[str, ...]) -> None:
     """Too few, too unlike, nothing but stop words, one word, and long documents share no pattern (M2)."""
     different = [f"{text}{number}" if text.startswith("word") else text for number, text in enumerate(texts)]
 

@@ -374,7 +374,7 @@ def test_a_rule_whose_id_a_person_gave_away_is_not_learned(opened: Opened, tmp_p
     assert kept.content == "Mine."
 
 
-def test_an_episode_that_a_person_rejected_is_no_evidence(opened: Opened) -> None:
+def test_an_episode_that_a_person_rejected_is_not_evidence(opened: Opened) -> None:
     """What a person marks as wrong teaches nothing."""
     workspace = opened()
     for item_id in record(workspace, *(episode(n) for n in range(4)))[:2]:
@@ -448,7 +448,7 @@ def test_an_id_that_something_else_has_is_refused(opened: Opened) -> None:
         ({"tool": None}, "tool"),
     ],
 )
-def test_a_rule_that_is_none_is_refused_by_field(values: dict[str, Any], field: str) -> None:
+def test_an_invalid_rule_is_refused_by_field(values: dict[str, Any], field: str) -> None:
     """The error names the field."""
     with pytest.raises(SchemaInvalid) as caught:
         Rule(**{"pattern": "deploy", "action": "Ask.", **values})

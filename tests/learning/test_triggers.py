@@ -86,7 +86,7 @@ def test_successes_do_not_crowd_failures_out(opened: OPENED) -> None:
     assert failures(found) == [items[-1].id]
 
 
-def test_a_file_edited_200_times_since_does_not_warn_for_ever(opened: OPENED) -> None:
+def test_a_file_edited_200_times_since_does_not_warn_forever(opened: OPENED) -> None:
     """Successes in the same file outweigh a failure long ago, and a failure afterwards counts again (P1)."""
     workspace = opened()
     state = StateSnapshot.create(["src/auth.py"], "Rename a helper", tool="edit")

@@ -53,7 +53,7 @@ def test_ids_differ_as_paths_do() -> None:
     assert len(names) == 5
 
 
-def test_a_title_that_is_no_path_leaves_the_id() -> None:
+def test_a_title_that_is_not_a_path_leaves_the_id() -> None:
     """Every page has a path."""
     titles = ["a/b.md", "../up", "/abs", "a//b", "", "tab\there"]
     assert [path_of(MemoryItem("x", "note", id="id", title=title)) for title in titles] == ["a/b.md", *["id"] * 5]

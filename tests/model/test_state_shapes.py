@@ -101,7 +101,7 @@ def test_every_field_of_the_seed_is_in_the_shape_and_in_its_schema(name: str) ->
 
 
 @pytest.mark.parametrize("name", SEED)
-def test_a_field_that_is_none_is_refused_by_its_whole_name(name: str) -> None:
+def test_an_invalid_field_is_refused_by_its_whole_name(name: str) -> None:
     """A slip in a nested field is named with its place (S1, S2)."""
     shape, wanted = SEED[name]
     for field, inner in wanted.items():

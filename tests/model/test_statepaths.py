@@ -58,7 +58,7 @@ def test_a_text_passed_for_a_name_costs_no_time() -> None:
     assert all(len(name) <= 200 for name in names)
 
 
-def test_a_name_that_is_none_is_refused() -> None:
+def test_an_invalid_name_is_refused() -> None:
     """An empty name, and text that is not Unicode, have no file."""
     for name in ("", "\ud800"):
         with pytest.raises(ValueError, match=r"empty|surrogates"):
@@ -88,7 +88,7 @@ def test_updates_sort_by_time_in_any_zone() -> None:
 
 
 @pytest.mark.parametrize("number", [-1, True, 10**12, "1", None])
-def test_what_is_no_number_of_an_iteration_has_no_folder(number: object) -> None:
+def test_an_invalid_iteration_number_has_no_folder(number: object) -> None:
     """The error names what was given."""
     with pytest.raises(ValueError, match="not the number of an iteration"):
         paths.iteration_folder(number)  # type: ignore[arg-type]

@@ -188,7 +188,7 @@ def test_an_answer_says_that_vectors_are_lacking(workspace: Workspace, embedder:
     assert ([hit.item.id for hit in answer.hits], answer.partial) == (["a", "b"], False)
 
 
-def test_an_embedder_of_ones_own_is_registered_by_name(opened: Opened) -> None:
+def test_a_custom_embedder_is_registered_by_name(opened: Opened) -> None:
     """What is registered is what ``embedding_model`` names; a built-in name, or what makes nothing, is refused (M5)."""
     register_embedder("test-synonyms", SynonymEmbedder)
     workspace = opened()

@@ -223,7 +223,7 @@ def test_a_memory_with_a_time_comes_first_where_one_is_asked_for(opened: Opened)
     assert "dated" not in found[1].reasons
 
 
-def test_phrases_leave_an_order_of_ones_own(opened: Opened) -> None:
+def test_phrases_leave_a_custom_order(opened: Opened) -> None:
     """A strategy that orders otherwise than by score keeps its order."""
     workspace = opened()
     workspace.store.put(MemoryItem("the sprint planning", id="best"))
@@ -256,7 +256,7 @@ def test_a_model_moves_hits_in_one_call() -> None:
     assert judged.hits[0].reasons == {"text": 8.0, "model": 3.0}
 
 
-def test_an_order_of_ones_own_stays() -> None:
+def test_a_custom_order_stays() -> None:
     """Where a strategy put hits in another order than that of their scores, reviewers only add to the scores (C5)."""
     found = hits("green tea", "green tea in the morning", "coffee")[::-1]
     judged = Relevance([Model("tea")], LONG).judged(found, "green tea")

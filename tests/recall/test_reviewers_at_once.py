@@ -98,7 +98,7 @@ def test_one_that_is_late_is_left_out_and_named(never: threading.Event, monkeypa
     assert verdict.absent == {"slow": "it gave no answer within 0.1 s"}
 
 
-def test_one_that_hangs_is_not_asked_for_ever(never: threading.Event) -> None:
+def test_one_that_hangs_is_not_asked_forever(never: threading.Event) -> None:
     """After a question without an answer no more threads wait for it."""
     review = Review([Judge("stuck", never.wait)], seconds=0.001)
     before = threading.active_count()

@@ -59,7 +59,7 @@ def test_the_threshold_decides_what_repeats() -> None:
     assert kept == {1.0: ["a", "c", "d"], 0.85: ["a", "d"], 0.1: ["a"]}
 
 
-def test_what_differs_in_its_data_or_title_is_no_repeat() -> None:
+def test_what_differs_in_its_data_or_title_is_not_a_repeat() -> None:
     """Two items with a body of their own, or another name, say different things (C4)."""
     hits = [
         hit("a", "Done.", title="Payment service deployed"),

@@ -138,7 +138,7 @@ def test_a_strategy_that_is_not_known_is_refused(workspace: Workspace) -> None:
         ("mine", NewestHalf, "no strategy"),
     ],
 )
-def test_what_is_no_strategy_is_refused(name: str, given: Any, reason: str) -> None:
+def test_what_is_not_a_strategy_is_refused(name: str, given: Any, reason: str) -> None:
     """What could not order an answer is refused when it is registered, not when it is asked."""
     with pytest.raises(SettingInvalid, match=reason):
         register_strategy(name, given)

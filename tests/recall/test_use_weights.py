@@ -211,7 +211,7 @@ def test_switched_off_the_order_is_what_it_was(workspace: Workspace, opened: Ope
     assert [(hit.item.id, hit.score) for hit in off.recall("staging server")] == before
 
 
-def test_feedback_and_corrections_are_no_handing_out(workspace: Workspace) -> None:
+def test_feedback_and_corrections_are_not_handing_out(workspace: Workspace) -> None:
     """They are in the record, for learning alone: who was given what is reported as before."""
     tool(workspace, "memory_search", query="staging server", limit=3)
     tool(workspace, "memory_feedback", id="server-00", helpful=True)

@@ -75,7 +75,7 @@ def test_another_value_of_the_same_thing_is_a_later_version(older: str, newer: s
         ("We use Jenkins for CI.", "We moved to Berlin for the summer."),
     ],
 )
-def test_distinct_facts_are_no_versions(older: str, newer: str) -> None:
+def test_distinct_facts_are_not_versions(older: str, newer: str) -> None:
     """What may hold beside the other, or says more than the other replaces, is not a version of it."""
     assert not is_earlier(item("a", older), item("b", newer, NEW))
 
@@ -238,7 +238,7 @@ def test_questions_about_the_past_are_known() -> None:
     "question",
     ["which port does this orders service listen on", "which port may the orders service listen on first and last"],
 )
-def test_ordinary_words_are_no_question_about_the_past(opened: Opened, question: str) -> None:
+def test_ordinary_words_are_not_a_question_about_the_past(opened: Opened, question: str) -> None:
     """Words that may be part of a time, but name none here, leave the newest version alone as the hit."""
     old = item("old", "The orders service port is 5000")
     new = item("new", "The orders service port is 6000", NEW)

@@ -167,7 +167,7 @@ def test_passages_are_cut_between_sentences() -> None:
     assert max(end - start for start, end in passages("x" * 5000)) <= 600
 
 
-def test_only_the_first_passage_holds_what_is_no_content() -> None:
+def test_only_the_first_passage_holds_what_is_not_content() -> None:
     """Title, tags and speaker count in every passage; values of metadata, context and data only in the first one."""
     first, *others = weighted_terms(
         MemoryItem("Some words. " * 100, title="alpha", tags=("beta",), metadata={"of": "gamma"})

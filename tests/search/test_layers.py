@@ -115,7 +115,7 @@ def test_what_goes_and_comes_back_counts_once(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("folded", [41, 86])
-def test_scores_are_the_same_to_the_last_digit_wherever_an_item_lies(opened: Opened, folded: int) -> None:
+def test_scores_are_the_same_to_the_last_digit_wherever_an_item_is(opened: Opened, folded: int) -> None:
     """Whatever the engine, and whether base or overlay holds an item, its score is what the formula gives for all."""
     long = [item(f"long-{number}", " ".join(WORDS * number), title=WORDS[0]) for number in (3, 20, 300)]
     items = [*corpus(83), *long]

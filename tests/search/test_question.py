@@ -53,7 +53,7 @@ def test_persons_are_those_who_have_names() -> None:
     assert not persons("Error: violin\nError: cello")
 
 
-def test_one_line_is_no_transcript() -> None:
+def test_one_line_is_not_a_transcript() -> None:
     """A question that only begins like a transcript's line is a question."""
     assert weights("Assistant: violin")["violin"] == 1.0
 
@@ -69,7 +69,7 @@ def test_short_words_and_numbers_are_taken_as_they_are() -> None:
     assert (misspellings("cart", ["card", "carts"]), misspellings("20261", ["20262"])) == ([], [])
 
 
-def test_an_english_form_of_a_foreign_word_is_no_slip() -> None:
+def test_an_english_form_of_a_foreign_word_is_not_a_slip() -> None:
     """What nothing holds only because it is another language's word brings no terms that are spelled alike."""
     index = MemoryIndex()
     index.add(

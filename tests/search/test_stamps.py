@@ -84,7 +84,7 @@ def test_a_file_that_was_looked_at_again_has_its_new_stamp() -> None:
 
 @settings(deadline=None)
 @given(st.binary(max_size=80))
-def test_other_bytes_are_no_sections(data: bytes) -> None:
+def test_other_bytes_are_not_sections(data: bytes) -> None:
     """Bytes that are not a container are refused with an error of ours."""
     with pytest.raises(IndexUnavailable, match="cannot be read"):
         columns.unpack(data)

@@ -43,7 +43,7 @@ def test_a_todo_that_was_completed_before_is_not_completed_again() -> None:
     assert completed(_todo_write({"Add a test": "completed"}, {}), notes)[0].text == "Add a test"
 
 
-def test_a_completion_that_was_refused_is_none() -> None:
+def test_a_refused_completion_does_not_count() -> None:
     """TaskUpdate answers success: false where somebody's own hook keeps a task open; it counts once it is done (C6)."""
     notes = SessionNotes()
     given = {"tool_name": "TaskUpdate", "tool_input": {"taskId": "7", "status": "completed", "subject": "Ship it"}}
@@ -128,7 +128,7 @@ def _bash(command: str, minutes: float, error: str = "", **fields: Any) -> Sessi
     return _event("PostToolUse", minutes, tool_response={"stdout": ""}, **given)
 
 
-def test_what_a_person_stopped_after_a_failure_is_no_success() -> None:
+def test_what_a_person_stopped_after_a_failure_is_not_success() -> None:
     """A step that failed and was then stopped or forbidden has not been shown to work (P4)."""
     failed = _bash("make deploy", 0, "Exit code 2\nno such region")
     stopped = _bash("make deploy", 1, "The user doesn't want to proceed with this tool use.")

@@ -342,7 +342,7 @@ def test_a_success_after_a_warning_is_kept(opened: Opener) -> None:
         {"tool_name": "TodoWrite", "tool_input": {"todos": "garbage"}, "error": "bad"},
     ],
 )
-def test_what_teaches_nothing_is_no_episode(opened: Opener, fields: dict[str, Any]) -> None:
+def test_what_teaches_nothing_is_not_an_episode(opened: Opener, fields: dict[str, Any]) -> None:
     """Looking in vain, an answer of no, and what a person stopped are not failures."""
     session = Session(opened())
     session.send("PostToolUseFailure", **fields)

@@ -90,7 +90,7 @@ def test_a_note_is_kept_whole_in_any_language(message: str, wanted: str) -> None
 
 
 @pytest.mark.parametrize("message", NO_NOTES)
-def test_other_uses_of_the_same_signs_are_no_notes(message: str) -> None:
+def test_other_uses_of_the_same_signs_are_not_notes(message: str) -> None:
     """References, hashtags, scripts, headings and documents are left alone (C6)."""
     assert note(message) == ""
 

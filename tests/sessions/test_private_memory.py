@@ -54,7 +54,7 @@ def made(root: Path) -> Path:
 
 
 # -- where it lies ------------------------------------------------------------------------------------------------
-def test_it_lies_outside_the_repository_and_is_this_users_alone(shop: Path, own_world: Path, git: Git) -> None:
+def test_it_is_outside_the_repository_and_is_this_users_alone(shop: Path, own_world: Path, git: Git) -> None:
     """Private memory is a repository of its own in the user's data folder, entered by nobody else (C6)."""
     folder = made(shop)
     assert folder.parent == own_world / ".local/share/memfs/projects"
@@ -329,7 +329,7 @@ def test_a_git_file_that_leads_elsewhere_gives_nothing_away(shop: Path, tmp_path
 
 
 @pytest.mark.parametrize("key", ["../../../etc", "shop", "", "a" * 500, "shop-UPPERCASEUPPERCA", "\n\n"])
-def test_a_key_that_leads_nowhere_is_none(shop: Path, key: str) -> None:
+def test_a_key_that_leads_nowhere_does_not_count(shop: Path, key: str) -> None:
     """What is in the git folder is not a path; what no memfs wrote there is replaced (C6)."""
     (shop / ".git" / "memfs").mkdir()
     (shop / ".git" / "memfs" / "project").write_text(key)

@@ -56,7 +56,7 @@ def test_a_name_is_known_in_any_case(name: str) -> None:
     "given_",
     ["", "null", "[1]", "{", '{"hook_event_name": 3}', "{}", "[" * 100_000, b"\xff\xfe", '"text"', "\0"],
 )
-def test_what_is_no_event_is_refused_in_words(given_: str | bytes) -> None:
+def test_what_is_not_an_event_is_refused_with_a_message(given_: str | bytes) -> None:
     """Garbage is an error of ours, never one of the parser's."""
     with pytest.raises(ItemSyntaxError):
         parse(given_)
@@ -100,6 +100,6 @@ def test_fields_of_any_sort_survive(fields: dict[str, Any], session: str) -> Non
 
 
 @pytest.mark.parametrize("record", [None, [], {}, {"fields": {}}, {"fields": {}, "name": 1}, {"fields": []}])
-def test_a_record_that_is_none_gives_no_event(record: object) -> None:
+def test_an_invalid_record_gives_no_event(record: object) -> None:
     """What somebody else wrote into the spool is passed over."""
     assert decoded(json.dumps(record).encode()) is None

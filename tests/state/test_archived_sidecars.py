@@ -57,7 +57,7 @@ def test_a_large_value_is_read_from_the_archive(
     assert any(path in sentence and "payload is not here" in sentence for sentence in found.missing)
 
 
-def test_what_an_unpack_brings_is_no_leftover(opened: Callable[..., Workspace]) -> None:
+def test_what_an_unpack_brings_is_not_a_leftover(opened: Callable[..., Workspace]) -> None:
     """While it is under way sidecars are there without their documents; young ones stay in any case (S15, S18)."""
     workspace = opened()
     folder = workspace.root / "ContextMemory/iterations/iteration_001/agent_outputs/a"

@@ -261,7 +261,7 @@ def test_killed_at_any_point_nothing_half_done_counts(opened: Opened, forked: Pa
         assert folders == {one.id for one in checkpoints.list()}
 
 
-def test_what_does_not_read_back_is_no_checkpoint(
+def test_what_does_not_read_back_is_not_a_checkpoint(
     workspace: Workspace, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A disk that changes what is written to it is found out at once: nothing is acknowledged, nothing stays (S6)."""

@@ -155,7 +155,7 @@ def test_a_closed_iteration_is_not_opened_again(rig: Rig) -> None:
         (lambda rig: rig.recorder.meta_review({"iteration_number": "x"}), "'x' is not the number"),
     ],
 )
-def test_what_is_no_iteration_is_a_clear_error(rig: Rig, act: Callable[[Rig], Any], message: str) -> None:
+def test_an_invalid_iteration_is_a_clear_error(rig: Rig, act: Callable[[Rig], Any], message: str) -> None:
     """Nothing is written, and the hint says what can be done."""
     with pytest.raises(MemfsError, match=message):
         act(rig)

@@ -359,7 +359,7 @@ def test_a_link_in_the_place_of_a_document_is_not_followed(opened: Opened, tmp_p
     assert found(states, StateQuery(states=("stolen",))) == []
 
 
-def test_a_name_that_is_no_text_disturbs_nothing(opened: Opened) -> None:
+def test_a_name_that_is_not_text_disturbs_nothing(opened: Opened) -> None:
     """A file with a name that is not UTF-8 is passed over; what is beside it is found."""
     workspace = opened()
     write(workspace.states, 1, closed=False)

@@ -148,7 +148,7 @@ def test_critical_updates_land_where_the_quota_is_full(rig: Rig) -> None:
 
 
 # -- agents' outputs ----------------------------------------------------------------------------------------------
-def test_an_output_lies_under_its_agent_and_task(rig: Rig) -> None:
+def test_an_output_is_under_its_agent_and_task(rig: Rig) -> None:
     """Names are verbatim in the document and encoded in its path (S2)."""
     ack = rig.recorder.agent_output(OUTPUT)
 
@@ -287,7 +287,7 @@ def test_a_moment_beyond_the_calendar_is_refused_by_name(rig: Rig) -> None:
 
 
 # -- values that no document holds ----------------------------------------------------------------------------------
-def test_a_name_that_is_no_unicode_is_refused_by_its_field(rig: Rig) -> None:
+def test_a_name_that_is_not_unicode_is_refused_by_its_field(rig: Rig) -> None:
     """A lone surrogate in an agent's, a task's or a hypothesis' name is an error of memfs's that names it (S2)."""
     results = {"primary_output": 1}
 

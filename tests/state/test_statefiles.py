@@ -239,7 +239,7 @@ def test_only_documents_are_found_and_written(opened: Open) -> None:
         assert document_kind(path) == ""
 
 
-def test_secrets_are_refused_and_tokens_are_none(opened: Open) -> None:
+def test_secrets_are_refused_and_tokens_are_not_secrets(opened: Open) -> None:
     """What looks like a key does not enter the files; digests and continuation tokens are none (B6, S9)."""
     files = files_of(opened())
     token = f"ct-1-{'3f9a71c0' * 4}"
@@ -343,7 +343,7 @@ def test_garbage_is_a_problem_of_its_file_alone(opened: Open, data: bytes) -> No
     assert workspace.store.flush(adopt=True).adopted == ()
 
 
-def test_what_is_no_file_is_never_followed(opened: Open, tmp_path: Path) -> None:
+def test_what_is_not_a_file_is_never_followed(opened: Open, tmp_path: Path) -> None:
     """A link or a folder in a document's place is refused, and a scan passes over it."""
     workspace = opened()
     files = files_of(workspace)

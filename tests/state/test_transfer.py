@@ -359,7 +359,7 @@ def record(**changes: Any) -> dict[str, Any]:
         ({"path": "x", "document": {"id": "x", "content": "t", "colour": "red"}}, "colour"),
     ],
 )
-def test_a_record_that_is_none_is_refused_with_its_line(
+def test_an_invalid_record_is_refused_with_its_line(
     opened: Open, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     """State documents, wrong types, schema errors and secrets: named by file and line, and left out."""

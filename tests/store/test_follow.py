@@ -31,7 +31,7 @@ def found(workspace: Workspace, words: str) -> list[str]:
     return [hit.item.id for hit in workspace.recaller.search(words).hits]
 
 
-def test_a_file_made_by_hand_is_found_wherever_it_lies_below_its_type(opened: Opened) -> None:
+def test_a_file_made_by_hand_is_found_anywhere_below_its_type(opened: Opened) -> None:
     """People may write files themselves, in folders of their own (K2)."""
     workspace = opened()
     write(workspace, f"{SEMANTIC}/by/topic/gardening.yaml", "content: Tomatoes need sun.\n")
@@ -121,7 +121,7 @@ def test_43_a_version_that_another_process_committed_is_the_last_good_one(opened
     assert second.recaller.search("first").hits == ()
 
 
-def test_a_committed_file_that_is_no_items_size_is_not_looked_through(
+def test_a_committed_file_too_large_for_an_item_is_not_looked_through(
     opened: Opened, git: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A huge file in a cloned history costs a question no search for secrets in it, however often it is asked."""

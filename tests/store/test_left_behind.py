@@ -113,7 +113,7 @@ def test_a_repair_commits_what_was_left(
     assert in_head(again, git)
 
 
-def test_what_lies_in_the_secondary_location_is_named(opened: Opened, tmp_path: Path) -> None:
+def test_what_is_in_the_secondary_location_is_named(opened: Opened, tmp_path: Path) -> None:
     """What another disk took waits, too: check names it for as long as the workspace's own takes no writes (S17)."""
     (tmp_path / "secondary").mkdir(0o700)
     writer = opened(storage__secondary=str(tmp_path / "secondary"))

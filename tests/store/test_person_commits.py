@@ -175,7 +175,7 @@ def test_what_any_commit_holds_is_not_set_aside(project: Workspace, git: Git, wa
     assert project.recovered.list() == []
 
 
-def test_what_was_set_aside_is_no_loss_once_a_branch_has_it(project: Workspace, git: Git) -> None:
+def test_what_was_set_aside_is_not_a_loss_once_a_branch_has_it(project: Workspace, git: Git) -> None:
     """Bytes that a person displaced and commits later are warned of until then, and cleanup removes the copy."""
     path = put(project, "The port is 8080")
     ours = (project.root / path).read_bytes()

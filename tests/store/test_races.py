@@ -339,7 +339,7 @@ def test_closing_with_a_full_cache_disk_releases_everything(opened: Opened, monk
 
 
 @pytest.mark.parametrize("put", [os.mkdir, lambda path: os.symlink("/dev/zero", path)])
-def test_what_lies_in_the_place_of_the_indexs_lock_is_no_reason_to_refuse_anything(
+def test_what_is_in_the_place_of_the_indexs_lock_is_no_reason_to_refuse_anything(
     opened: Opened, monkeypatch: pytest.MonkeyPatch, put: Callable[[Path], None]
 ) -> None:
     """The index is a cache: what was asked or written is answered all the same."""

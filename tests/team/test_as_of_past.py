@@ -398,7 +398,7 @@ def test_erased_items_stay_erased(opened: Opened) -> None:
     assert not any(b"marten" in path.read_bytes() for path in past_folder(workspace).iterdir())
 
 
-def test_links_and_strange_names_in_a_tree_are_no_items(
+def test_links_and_strange_names_in_a_tree_are_not_items(
     opened: Opened, git: Callable[..., str], tmp_path: Path
 ) -> None:
     """Row 41: a link leads nowhere, a name that cannot be an id is refused, and the rest is found."""

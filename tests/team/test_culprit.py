@@ -174,7 +174,7 @@ def test_commits_that_cannot_be_read_are_passed_over_and_named(tmp_path: Path) -
     assert (found.commit, set(found.or_earlier)) == (ids[13], set(ids[9:13]))
 
 
-def test_what_was_mended_in_between_is_seen(tmp_path: Path) -> None:
+def test_what_was_fixed_in_between_is_seen(tmp_path: Path) -> None:
     """Broken, fixed, broken again: what is named has a parent at which it held, whichever of the two it is."""
     line = Line()
     for number in range(30):
@@ -187,7 +187,7 @@ def test_what_was_mended_in_between_is_seen(tmp_path: Path) -> None:
     assert not held[at]
 
 
-def test_what_broke_before_it_was_mended_elsewhere_is_found(tmp_path: Path) -> None:
+def test_what_broke_before_it_was_fixed_elsewhere_is_found(tmp_path: Path) -> None:
     """Broken, fixed on one line, carried on by another: what broke it is named, not what went on from there."""
     line = Line()
     good = line.add()

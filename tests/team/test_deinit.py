@@ -205,7 +205,7 @@ def test_writes_that_wait_for_another_branch_are_named(code: Path, memfs: RunMem
     assert (code / ".git/memfs").exists()
 
 
-def test_what_lies_beside_git_is_named(code: Path, memfs: RunMemfs) -> None:
+def test_what_is_beside_git_is_named(code: Path, memfs: RunMemfs) -> None:
     """A checkpoint's payload, which no commit can hold, keeps a purge from going on until it is forced (D2)."""
     begin(code, memfs)
     payload = code / "ContextMemory/checkpoints/ckpt_20260101_0000/state.tar.zst"

@@ -263,7 +263,7 @@ def test_giving_up_ends_lines(tmp_path: Path) -> None:
 
 
 # -- installing ---------------------------------------------------------------------------------------------------
-def test_the_driver_is_called_wherever_memfs_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_driver_is_called_wherever_memfs_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a space nor a quote, nor a sign that git's shell line gives a meaning to, hides the program (row 17)."""
     script = tmp_path / "Ada's 50%Off tools" / "memfs"
     script.parent.mkdir()

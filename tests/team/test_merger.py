@@ -182,7 +182,7 @@ def test_one_id_made_on_both_sides_in_two_folders_is_reported(pair: Pair) -> Non
     assert "DuplicateId" in {one.code for one in pair.ours.store.problems()}
 
 
-def test_where_a_joined_file_lies_does_not_depend_on_the_side() -> None:
+def test_where_a_joined_file_is_does_not_depend_on_the_side() -> None:
     """The side that moved it says so; of two new places both sides choose the same (B3)."""
     assert [joined_place("a", *places) for places in (("a", "b"), ("b", "a"), ("", "b"), ("b", ""))] == ["b"] * 4
     assert joined_place("a", "b", "c") == joined_place("a", "c", "b")

@@ -103,7 +103,7 @@ def test_a_missing_or_replaced_link_forgets_nothing(
         assert "something else" in memfs(code, "init", "--own-branch")
 
 
-def test_a_link_that_came_with_a_repository_is_no_memory(code: Path, git: Git, tmp_path: Path) -> None:
+def test_a_link_that_came_with_a_repository_is_not_a_memory(code: Path, git: Git, tmp_path: Path) -> None:
     """A tracked link named ContextMemory, wherever it leads, makes no folder a workspace (D1)."""
     target = tmp_path / "victim"
     (target / "memories").mkdir(parents=True)
@@ -404,7 +404,7 @@ def test_beginnings_whose_other_files_differ_are_joined_in_the_place_of_the_memo
     assert not (clone / "README.md").exists()
 
 
-def test_what_agents_read_lies_beside_the_code(code: Path, git: Git, memfs: RunMemfs, tmp_path: Path) -> None:
+def test_what_agents_read_is_beside_the_code(code: Path, git: Git, memfs: RunMemfs, tmp_path: Path) -> None:
     """agents-md, install and deinit write in the working tree they are called in, not in the memory (D1, K8)."""
     memfs(code, "init", "--own-branch")
     memfs(code, "team", "convention", "propose", "Columns hold UTC.", "--title", "Times are UTC", "--id", "utc")

@@ -206,7 +206,7 @@ def test_markers_that_were_committed_are_named(clones: Two, memfs: Memfs) -> Non
 
 
 # -- manners ------------------------------------------------------------------------------------------------------
-def test_files_that_are_no_memory_are_left_to_the_person(clones: Two, memfs: Memfs) -> None:
+def test_files_that_are_not_memory_are_left_to_the_person(clones: Two, memfs: Memfs) -> None:
     """Only memory is joined; what else is open is counted (row 33)."""
     ada, bo = clones
     for one in (ada, bo):
@@ -534,7 +534,7 @@ def test_a_persons_choice_of_the_place_is_kept(clones: Two, memfs: Memfs) -> Non
     assert "merge-" in memfs(bo, "restore", "--displaced").out
 
 
-def test_what_is_no_file_is_left(clones: Two, memfs: Memfs) -> None:
+def test_what_is_not_a_file_is_left(clones: Two, memfs: Memfs) -> None:
     """A link in the place of an item on one side is git's to solve: nothing is written through it (row 12)."""
     ada, bo = clones
     (ada.root / ITEM).unlink()

@@ -165,7 +165,7 @@ def test_a_change_that_takes_all_memory_away_is_reviewed(team: Team, capsys: pyt
     assert run(["-C", str(team.top), "review", "HEAD..HEAD"]) == 1
 
 
-def test_a_time_that_nobody_wrote_is_no_change_and_what_nobody_sees_is_found(team: Team) -> None:
+def test_a_time_that_nobody_wrote_is_not_a_change_and_what_nobody_sees_is_found(team: Team) -> None:
     """An item without times is not reported as having others; line breaks in names and packed files are found."""
     path = f"{BELOW}/semantic/2026-03/plain.yaml"
     team.write(path, "content: one\n")

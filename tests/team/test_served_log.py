@@ -206,7 +206,7 @@ def test_it_stays_within_its_size_and_age(tmp_path: Path) -> None:
     assert b"last" not in b"".join(path.read_bytes() for path in folder.iterdir()), "too old, though there is room"
 
 
-def test_lines_that_are_none_are_passed_over(log: ServedLog, tmp_path: Path) -> None:
+def test_invalid_lines_are_passed_over(log: ServedLog, tmp_path: Path) -> None:
     """A line that was cut short, or that somebody wrote into the file, spoils no other (B2)."""
     log.note("recall", ["a"], NOON)
     path = tmp_path / "git/memfs/key" / FOLDER / "log.jsonl"

@@ -239,7 +239,9 @@ def test_a_person_who_holds_gits_own_name_of_the_branch_is_not_in_the_way(site: 
     assert sync(site.ada).ahead == 0
 
 
-def test_a_first_sync_killed_before_it_could_remember_is_no_erase(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_sync_killed_before_it_could_remember_is_not_an_erase(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The note of what was pushed is written, its ref is not: nothing was rewritten here (B3)."""
     with monkeypatch.context() as patched:
         patched.setattr(RemoteHistory, "_update", lambda *_: None)
@@ -293,7 +295,7 @@ def test_what_is_rescued_in_one_second_is_kept_twice(site: Site) -> None:
     assert len(set(refs)) == len(set(commits))
 
 
-def test_a_sync_of_another_working_tree_is_no_erase(site: Site) -> None:
+def test_a_sync_of_another_working_tree_is_not_an_erase(site: Site) -> None:
     """Linked working trees share the refs by which memfs remembers, and each syncs as it likes (B3)."""
     put(site.ada, "one")
     sync(site.ada)
@@ -395,7 +397,7 @@ def test_git_left_over_from_a_killed_sync_does_not_answer_another(site: Site) ->
     assert not (site.ada.repository.state / talking.FOLDER).exists()
 
 
-def test_who_followed_the_rewriting_by_hand_goes_on(site: Site) -> None:
+def test_a_clone_that_followed_the_rewriting_by_hand_goes_on(site: Site) -> None:
     """Where nothing here could bring the dropped commits back, there is nothing to refuse (row 42)."""
     sync(site.ada)
     put(site.ada, "lost")

@@ -312,7 +312,7 @@ def test_what_an_agent_changed_and_a_person_committed_is_taken_back(workspace: W
     assert (kept.content, kept.tags, kept.trust) == ("Use PostgreSQL", ("mine",), "human")
 
 
-def test_what_one_changed_and_changed_back_is_no_conflict(workspace: Workspace, write: Write) -> None:
+def test_what_one_changed_and_changed_back_is_not_a_conflict(workspace: Workspace, write: Write) -> None:
     """Changes between which nobody else wrote count together: to and fro there is nothing to take back (B2)."""
     write("pg", content="Use PostgreSQL")
     write("pg", BAD, content="Use files")
@@ -530,7 +530,7 @@ def test_what_waits_is_committed_first(workspace: Workspace, write: Write) -> No
     assert len(workspace.history.log("n")) == 2
 
 
-def test_what_waits_for_another_branch_is_no_part_of_this_one(workspace: Workspace, write: Write, git: Any) -> None:
+def test_what_waits_for_another_branch_is_not_part_of_this_one(workspace: Workspace, write: Write, git: Any) -> None:
     """A session's write that waits for the branch on which it was made is not reported on another (B2, row 36)."""
     write("a")
     write("n", BAD, waits=True)
