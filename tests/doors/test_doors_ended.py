@@ -77,7 +77,7 @@ def test_the_end_of_a_session_commits(
     assert shown == ["?? ContextMemory/memories/own.md"]
 
 
-def test_who_says_when_to_commit_is_obeyed(opened: Opened) -> None:
+def test_an_explicit_commit_policy_is_obeyed(opened: Opened) -> None:
     """C6: under another policy the end of a session commits nothing by itself, nor does one that only read."""
     workspace = opened()
     _store(workspace)()

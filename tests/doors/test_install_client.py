@@ -25,7 +25,7 @@ from memfs.workspace import open_workspace
 PROGRAM = os.environ.get("CLAUDE_CODE_PROGRAM", "")
 SECONDS = 120
 SHIPPED = Path(__file__).resolve().parents[2] / "plugins/claude-code"
-SAID = "We decided to keep the ledger in PostgreSQL because it needs transactions."
+DECISION = "We decided to keep the ledger in PostgreSQL because it needs transactions."
 COMMAND = "cat /nonexistent/ledger.csv"
 
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="CLAUDE_CODE_PROGRAM does not name Claude Code")
@@ -45,7 +45,7 @@ class Model(BaseHTTPRequestHandler):
         self.requests.append(asked)
         run = bool(asked.get("tools")) and "tool_result" not in json.dumps(asked.get("messages"))
         begin: dict[str, Any] = {"type": "text", "text": ""}
-        delta: dict[str, Any] = {"type": "text_delta", "text": SAID}
+        delta: dict[str, Any] = {"type": "text_delta", "text": DECISION}
         if run:
             begin = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps({"command": COMMAND})}
@@ -119,7 +119,7 @@ def test_what_one_session_said_the_next_one_gets(
     else:
         install(InstallScope(way), project)
     prompt = ("-p", "We need to rotate the staging keys later.", "--allowedTools", "Bash")
-    assert SAID in claude(project, own_world, address, *more, *prompt)
+    assert DECISION in claude(project, own_world, address, *more, *prompt)
     asked.clear()
     claude(project, own_world, address, *more, "-p", "Where is the ledger kept?", "--allowedTools", "Bash")
     conversation = json.dumps([one.get("messages") for one in asked])

@@ -225,7 +225,7 @@ def test_background_storing_ends_before_close(opened: Open) -> None:
     assert workspace.store.count() == 1
 
 
-def test_a_repeat_is_found_whoever_stored_it_first(opened: Open) -> None:
+def test_a_repeat_is_found_no_matter_who_stored_it_first(opened: Open) -> None:
     """What another process stored, and did not live to index, is united with its repeat all the same (C3)."""
     first = opened()
     stored = first.store.put(MemoryItem(REDIS, "episodic", trust="agent"))

@@ -109,7 +109,7 @@ def test_a_quoted_error_is_still_the_same_error(error: str) -> None:
     assert signature(shown) == signature(error)
 
 
-def test_the_telling_line_is_the_one_that_says_what_happened() -> None:
+def test_the_significant_line_is_the_one_that_says_what_happened() -> None:
     """A traceback's last line, or else the first that sounds like an error."""
     assert telling_line("Traceback (most recent call last):\n  x\nKeyError: 'a'\n") == "KeyError: 'a'"
     assert telling_line("collected 3 items\nE   assert failed\ndone") == "E   assert failed"

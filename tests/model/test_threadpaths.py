@@ -42,7 +42,7 @@ def test_a_path_says_what_it_names(path: str, kind: str) -> None:
 @pytest.mark.parametrize(
     "place", [ThreadPlace("t", "", "1"), ThreadPlace("../ü", "a|b:c", "."), ThreadPlace("con", "x/y", "1.2.json")]
 )
-def test_a_path_tells_its_place(place: ThreadPlace) -> None:
+def test_a_path_says_its_place(place: ThreadPlace) -> None:
     """Any name comes back from the path, unless it was shortened."""
     assert paths.snapshot_at(paths.snapshot_path(*place)) == place
     assert paths.snapshot_at(paths.writes_path(*place, "task")) is None

@@ -31,7 +31,7 @@ def record(root: Path, report: Callable[[dict[str, Any]], object], begun: Callab
             store(workspace, number, report)
 
 
-def store(workspace: Workspace, number: int, report: Callable[[dict[str, Any]], object] = lambda _said: None) -> None:
+def store(workspace: Workspace, number: int, report: Callable[[dict[str, Any]], object] = lambda _facts: None) -> None:
     """Store one document of each sort."""
     recorder = workspace.states.recorder
     update = recorder.state_update({"system_statistics": {"total_hypotheses": number}})

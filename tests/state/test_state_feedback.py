@@ -50,7 +50,7 @@ def scout(workspace: Workspace, **options: Any) -> AgentFeedback:
     return workspace.states.feedback.for_agent("Scout", **options)
 
 
-def test_a_mistyped_name_is_reported_from_one_that_nothing_is_said_to(workspace: Workspace) -> None:
+def test_a_mistyped_name_is_distinguished_from_one_without_feedback(workspace: Workspace) -> None:
     """A name that is nearly another one gets a remark that names it; a new agent is not (S5)."""
     workspace.states.recorder.meta_review({"iteration_number": 2, "critique": {"agent_feedback": {"Scout": ["look"]}}})
     assert "did you mean 'Scout'?" in workspace.states.feedback.for_agent("Scuot").remarks[-1]

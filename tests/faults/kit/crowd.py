@@ -39,13 +39,13 @@ class Crowd:
             env={**os.environ, "PYTHONPATH": str(FAULTS)},
             start_new_session=True,
         )
-        self._said: list[str] = []
+        self._output: list[str] = []
         self._wrong: list[str] = []
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self._readers = [
             threading.Thread(target=lines.extend, args=(stream,))
-            for lines, stream in ((self._said, self._process.stdout), (self._wrong, self._process.stderr))
+            for lines, stream in ((self._output, self._process.stdout), (self._wrong, self._process.stderr))
         ]
         for reader in self._readers:
             reader.start()
@@ -77,7 +77,7 @@ class Crowd:
         return self.ended()
 
     def _words(self) -> list[list[str]]:
-        return [line.split() for line in list(self._said) if line.endswith("\n")]
+        return [line.split() for line in list(self._output) if line.endswith("\n")]
 
 
 # -- the person ---------------------------------------------------------------------------------------------------

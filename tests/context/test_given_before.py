@@ -11,7 +11,7 @@ from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
 from memfs.workspace import Workspace
 
 ROWS = {"One:": ("alpha", "beta"), "Two:": ("gamma", "delta")}
-SAID = [
+REPLIES = [
     SourceReply(
         source=name,
         selection=ContextSelection(heading=name, entries=tuple(ContextEntry(text=text, id=text[0]) for text in texts)),
@@ -30,12 +30,12 @@ def _ids(replies: list[SourceReply]) -> list[list[str]]:
 )
 def test_so_many_entries_of_all_sources_are_reported(most: int, kept: list[list[str]]) -> None:
     """P6: the first of every source comes before the second of any."""
-    assert _ids(first_of(SAID, most)) == kept
+    assert _ids(first_of(REPLIES, most)) == kept
 
 
 def test_what_an_agent_has_is_left_out_and_named() -> None:
     """P6: by its id, whatever the words."""
-    chosen = choose(SAID, lambda _: False, Room(tokens=None), ["a", "g"])
+    chosen = choose(REPLIES, lambda _: False, Room(tokens=None), ["a", "g"])
     assert _ids(chosen) == [["b"], ["d"]]
     assert [[entry.id for entry in one.repeated] for one in chosen] == [["a"], ["g"]]
 
