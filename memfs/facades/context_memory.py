@@ -149,9 +149,9 @@ class ContextMemory(Facade):
         Raises:
             QueryInvalid: an argument cannot be understood; ``field`` names it.
         """
-        return self._states.retrieval.retrieve(
-            request_type, start, end, agents, components, hypotheses, iterations, metrics, deadline
-        )
+        named = {"agents": agents, "components": components, "hypotheses": hypotheses, "metrics": metrics}
+        span = {"start": start, "end": end, "iterations": iterations}
+        return self._states.retrieval.retrieve(request_type, deadline=deadline, **span, **named)
 
     def get_feedback(self, iteration: int | str = "latest", agent_type: str | None = None) -> FeedbackData:
         """What the meta-review of an iteration says to everybody and to each agent.

@@ -24,7 +24,7 @@ from memfs.model.state_facts import StateFacts, StateQuery, StateRow, as_mapping
 from memfs.model.state_paths import HYPOTHESIS_KINDS, aggregate_path
 from memfs.state import metrics
 from memfs.state.metrics import Load, direction, short, slope, summary
-from memfs.state.reader import DocumentChange
+from memfs.state.reader import UNREADABLE, DocumentChange
 
 if TYPE_CHECKING:
     from memfs.state.reader import StateReader
@@ -313,10 +313,8 @@ def progress(rows: Iterable[StateRow], load: Load) -> dict[str, Any]:
     return made
 
 
-_SOURCE = "aggregates"
 _MAKER = maker("aggregate", str(VERSION))
 _NAMES_AT_ONCE = 500
-_UNREADABLE = (ContentError, FileNotFoundError, CorruptRecord)
 
 
 _EFFECTIVENESS, _PATTERNS, _PROGRESS = "effectiveness_metrics", "pattern_history", "research_progress"
@@ -406,7 +404,7 @@ class Aggregates:
         if not changes:
             return []
         names = ", ".join(change.path.rpartition("/")[2].removesuffix(".json") for change in changes)
-        written = self._files.write(changes, f"Bring aggregates up to date: {names}", source=_SOURCE)
+        written = self._files.write(changes, f"Bring aggregates up to date: {names}", source="aggregates")
         return [one.path for one in written]
 
     def _document(self, sort: str, numbers: Sequence[int]) -> dict[str, Any]:
@@ -433,7 +431,7 @@ class _Documents:
         """A document's content; nothing where it cannot be read."""
         try:
             return self._reader.load(row)
-        except _UNREADABLE:
+        except UNREADABLE:
             self.failed += 1
             return {}
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from memfs.admin import archive_file
@@ -364,13 +364,6 @@ class Archiver:
                 self._at_work = False
 
     # -- into the archive -----------------------------------------------------------------------------------------
-    def plan(self, closed: Mapping[int, datetime]) -> ArchiveResult:
-        """What ``archive`` would do; changes nothing."""
-        files = self._originals(closed)
-        return ArchiveResult(
-            iterations=tuple(sorted(closed)), documents=len(files), bytes=sum(one.size for one in files)
-        )  # fmt: skip
-
     def archive(self, closed: Mapping[int, datetime], level: int) -> ArchiveResult:
         """Archive iterations; on return each document is durable in an archive that was read back.
 
@@ -389,7 +382,19 @@ class Archiver:
             reason = self._parts.repository.busy() or (flushed.reason if flushed.waiting else "")
             if reason:
                 return ArchiveResult(iterations=tuple(sorted(closed)), reason=reason)
-            made, left = self._pack(self._originals(closed), level)
+            made, left = list[archive_file.ArchiveIndex](), dict[str, str]()
+            # what goes into one archive each: files of one month, in order, up to a size
+            files = groupby(self._originals(closed), key=lambda one: f"{one.closed:%Y-%m}")
+            parts = (batches(some, lambda one: one.size, _MOST_BYTES, _MOST_DOCUMENTS) for _, some in files)
+            for group in chain.from_iterable(parts):
+                name = self._free_name(f"{group[0].closed:%Y-%m}")
+                index = self._payload(name, group, level, left)
+                if index.members:
+                    plans = self._store.plan_restore({archive_file.index_path(name): archive_file.encode(index)})
+                    message = f"Archive {iterations_text(index.closed)} as {name}"
+                    self._store.carry_out(plans, message, source=SOURCE)
+                    self._parts.quota_guard.filled(archive_file.payload_path(name), index.bytes)
+                    made.append(index)
             certain = [member for index in made for member in index.members]
             flushed = self._store.flush(adopt=False)
             removed = 0 if flushed.waiting else self._remove(certain, left)
@@ -405,23 +410,6 @@ class Archiver:
             left=left,
             reason=flushed.reason if flushed.waiting else "",
         )
-
-    def _pack(self, files: Sequence[_Original], level: int) -> tuple[list[archive_file.ArchiveIndex], dict[str, str]]:
-        made: list[archive_file.ArchiveIndex] = []
-        left: dict[str, str] = {}
-        # what goes into one archive each: files of one month, in order, up to a size
-        months = (some for _, some in groupby(files, key=lambda one: f"{one.closed:%Y-%m}"))
-        parts = (part for some in months for part in batches(some, lambda one: one.size, _MOST_BYTES, _MOST_DOCUMENTS))
-        for group in parts:
-            name = self._free_name(f"{group[0].closed:%Y-%m}")
-            index = self._payload(name, group, level, left)
-            if index.members:
-                numbers = iterations_text(index.closed)
-                plans = self._store.plan_restore({archive_file.index_path(name): archive_file.encode(index)})
-                self._store.carry_out(plans, f"Archive {numbers} as {name}", source=SOURCE)
-                self._parts.quota_guard.filled(archive_file.payload_path(name), index.bytes)
-                made.append(index)
-        return made, left
 
     def _free_name(self, month: str) -> str:
         """The next name of a month, after all there are: the newest archive of a document counts."""
@@ -629,7 +617,10 @@ class Archiver:
         """
         due = self.due(active_days=active_days)
         if dry_run:
-            return RetentionResult(archived=self.plan(due.iterations), deleted=due.archives)
+            files = self._originals(due.iterations)
+            weight, numbers = sum(one.size for one in files), tuple(sorted(due.iterations))
+            planned = ArchiveResult(iterations=numbers, documents=len(files), bytes=weight)
+            return RetentionResult(archived=planned, deleted=due.archives)
         archived = ArchiveResult()
         if due.iterations:
             archived = self.archive(due.iterations, self.policy().level)
@@ -694,24 +685,10 @@ class IterationUse:
     archived: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Growth:
-    """How iterations grow.
-
-    Attributes:
-        iterations: by number.
-        mean: bytes of an iteration, on average.
-        slope: by how many bytes each iteration is larger than the one before, by the line that fits best; near 0 where
-            growth is linear.
+def growth_of(parts: Parts, archives: Archives) -> tuple[tuple[IterationUse, ...], float]:
+    """What every iteration weighs, by number; and by how many bytes each is larger than the one before, by the line
+    that fits best: near 0 where growth is linear.
     """
-
-    iterations: tuple[IterationUse, ...]
-    mean: float
-    slope: float
-
-
-def growth_of(parts: Parts, archives: Archives) -> Growth:
-    """Weigh every iteration."""
     live: defaultdict[int, dict[str, int]] = defaultdict(dict)
     for entry in parts.seen.scan(state_paths.ITERATIONS):
         number = state_paths.iteration_of(entry.path)
@@ -723,6 +700,4 @@ def growth_of(parts: Parts, archives: Archives) -> Growth:
         packed = [one.bytes for path, (_, one) in archives.of_iteration(number).items() if path not in sizes]
         documents, size = len(sizes) + len(packed), sum(sizes.values()) + sum(packed)
         rows.append(IterationUse(number=number, documents=documents, bytes=size, archived=sum(packed)))
-    points = [(float(row.number), float(row.bytes)) for row in rows]
-    mean = sum(row.bytes for row in rows) / len(rows) if rows else 0.0
-    return Growth(iterations=tuple(rows), mean=mean, slope=slope(points))
+    return tuple(rows), slope([(float(row.number), float(row.bytes)) for row in rows])

@@ -13,7 +13,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import replace
-from memfs.errors import Conflict, ContentError, CorruptRecord, IterationInvalid, QueryInvalid, StorageIO
+from memfs.errors import Conflict, ContentError, IterationInvalid, QueryInvalid, StorageIO
 from memfs.format.text import shown
 from memfs.model.kinds import nearest
 from memfs.model.state_documents import AgentFeedback, FeedbackContent, FeedbackData, FeedbackEffect
@@ -23,7 +23,7 @@ from memfs.model.time import format_time, parse_time
 from memfs.resources import template_text
 from memfs.state.aggregates import pattern_text, patterns_of
 from memfs.state.metrics import FeedbackDelivery, compared, measured, name_in
-from memfs.state.reader import DocumentChange
+from memfs.state.reader import UNREADABLE, DocumentChange
 from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
@@ -136,7 +136,6 @@ _TITLES = {
     "priorities": "What comes first now:",
     "patterns": "Patterns that were seen:",
 }
-_QUOTE = "| "
 _MOST_LINES = 200
 _LONGEST = 2_000
 
@@ -151,12 +150,17 @@ def render(given: AgentFeedback, parts: Mapping[str, Sequence[Any]]) -> str:
     Returns:
         The text; "" where nothing is said.
     """
-    titles = ((title.format(agent=given.agent), parts.get(name, ())) for name, title in _TITLES.items())
-    lines = [line for title, values in titles for line in _lines(title, values)]
+    lines: list[str] = []
+    for name, title in _TITLES.items():
+        remarks = [line for value in parts.get(name, ()) for line in sentences(value)]
+        if remarks:
+            lines += [_line(title.format(agent=given.agent)), *(f"- {_line(one)}" for one in remarks[:_MOST_LINES])]
+        if len(remarks) > _MOST_LINES:
+            lines.append(f"- ({len(remarks) - _MOST_LINES} more are left out)")
     if not lines:
         return ""
     mark = _digest("\n".join(lines))[:16]  # follows from all that is quoted, so that nothing in it can hold it
-    quoted = "\n".join((f"<feedback {mark}>", *(_QUOTE + line for line in lines), f"</feedback {mark}>"))
+    quoted = "\n".join((f"<feedback {mark}>", *(f"| {line}" for line in lines), f"</feedback {mark}>"))
     facts = {name: _line(str(given[name])) for name in ("agent", "from_iteration", "version")}
     return Template(template_text(TEMPLATE)).substitute(facts, notice=NOTICE, feedback=quoted)
 
@@ -165,24 +169,14 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _lines(title: str, values: Sequence[Any]) -> list[str]:
-    remarks = [line for value in values for line in sentences(value)]
-    lines = [f"- {_line(sentence)}" for sentence in remarks[:_MOST_LINES]]
-    if len(remarks) > _MOST_LINES:
-        lines.append(f"- ({len(remarks) - _MOST_LINES} more are left out)")
-    return [_line(title), *lines] if lines else []
-
-
 def _line(text: str) -> str:
     return shown(" ".join(text.split()))[:_LONGEST]
 
 
 LATEST = "latest"
-_SOURCE = "feedback"
 _LONGEST_NAME = 1_000
 _TRIES = 5
 _ACTIVE = ("agent_output", "hypothesis", "state_update")
-_UNREADABLE = (ContentError, CorruptRecord, FileNotFoundError)
 
 
 class FeedbackStore:
@@ -316,7 +310,7 @@ class FeedbackStore:
             try:
                 if review := self._review(number):
                     return number, review
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 remarks.append(f"the review of iteration {number} cannot be read, an earlier one is used: {error}")
         return None, {}
 
@@ -346,7 +340,7 @@ class FeedbackStore:
         values = {name: given[name] for name in ("agent", "iteration", *names, "text_sha256")}
         values["given"] = format_time(self._parts.clock())
         message = f"Give feedback {given.version} to {given.agent[:100]}"
-        self._files.write([DocumentChange(path, values, expected)], message, source=_SOURCE)
+        self._files.write([DocumentChange(path, values, expected)], message, source="feedback")
         return str(values["given"])
 
     def _given(self, agent: str, iterations: Sequence[int]) -> Iterator[FeedbackDelivery]:
@@ -361,7 +355,7 @@ class FeedbackStore:
         for row in self._reader.rows(wanted):
             try:
                 values = self._reader.load(row)
-            except _UNREADABLE:
+            except UNREADABLE:
                 continue
             if isinstance(values.get("from_iteration"), int) and values.get("version"):
                 yield FeedbackDelivery(

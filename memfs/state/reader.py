@@ -52,6 +52,8 @@ from memfs.store.store import Store, retry_on_conflict
 if TYPE_CHECKING:
     from memfs.state.archives import Archives
 
+UNREADABLE = (errors.ContentError, errors.CorruptRecord, FileNotFoundError)
+"""What a reader of several documents passes over: 'memfs check' names it."""
 _MOST_KEPT = 1_000
 _LARGEST_KEPT = 1 << 16
 
@@ -652,7 +654,6 @@ def _is_text(path: str) -> bool:
 
 _TRIES = 4
 _RECENT_SECONDS = 1.0
-_UNREADABLE = (errors.ContentError, errors.CorruptItem, errors.CorruptRecord)
 Found = TypeVar("Found")
 
 
@@ -823,7 +824,7 @@ class StateReader:
                 self._describe(row.path)
                 stale = True
                 continue
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 problems[row.path] = str(error)
                 continue
             stale = stale or state.sha256 != row.sha256

@@ -105,7 +105,13 @@ class Iterations:
             raise IterationInvalid(f"{iteration} is not the number of an iteration", field="iteration", hint=_NUMBERS)
         if found is None:
             self._refuse_archived(iteration)
-            return self._begin(iteration, first=newest is None)
+            opened = self.clock()
+            values = {"iteration": iteration, "status": "open", "opened": format_time(opened)}
+            changes = [DocumentChange(_header_path(iteration), values, "")]
+            if newest is None and not self._files.exists(RETENTION_POLICY):
+                changes.append(DocumentChange(RETENTION_POLICY, first_retention_policy(), ""))
+            self._files.write(changes, f"Start iteration {iteration}", critical=True)
+            return Iteration(number=iteration, status="open", opened=parse_time(opened))
         if number is None:
             raise Conflict("another process has just started it", path=found.path)
         if found.values.get("status") == "closed":
@@ -116,15 +122,6 @@ class Iterations:
                 hint=f"start another: the next is {(newest or iteration) + 1}",
             )
         return self.show(iteration)
-
-    def _begin(self, number: int, *, first: bool) -> Iteration:
-        opened = self.clock()
-        values = {"iteration": number, "status": "open", "opened": format_time(opened)}
-        changes = [DocumentChange(_header_path(number), values, "")]
-        if first and not self._files.exists(RETENTION_POLICY):
-            changes.append(DocumentChange(RETENTION_POLICY, first_retention_policy(), ""))
-        self._files.write(changes, f"Start iteration {number}", critical=True)
-        return Iteration(number=number, status="open", opened=parse_time(opened))
 
     def _end(self, number: int) -> Iteration:
         header = self.header(number)

@@ -16,7 +16,7 @@ from itertools import islice, takewhile
 from typing import Any
 
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import ArchiveInvalid, ContentError, CorruptItem, CorruptRecord, QueryInvalid
+from memfs.errors import QueryInvalid
 from memfs.fs.executor import Deadline
 from memfs.model import state_facts
 from memfs.model.kinds import nearest
@@ -28,7 +28,7 @@ from memfs.model.time import Moment, format_time, utc_now
 from memfs.search import analyzer
 from memfs.search.terms import weights
 from memfs.state import metrics
-from memfs.state.reader import StateDocument, StateReader
+from memfs.state.reader import UNREADABLE, StateDocument, StateReader
 
 SYSTEM, AGENTS, HYPOTHESES, TOURNAMENT, FEEDBACK = "system", "agents", "hypotheses", "tournament", "feedback"
 SECTIONS = (SYSTEM, AGENTS, HYPOTHESES, TOURNAMENT, FEEDBACK)
@@ -59,8 +59,14 @@ def wanted_of(
     """The question that arguments make; None for those not given.
 
     Args:
-        request_type: ``full``, ``partial`` or ``summary``.
-        names: ``agents``, ``components``, ``hypotheses`` and ``metrics``.
+        request_type: ``full`` for all content, ``summary`` for statistics and counts only, ``partial`` for what is
+            named (the last state of everything where nothing is).
+        start, end: only documents with a time from and until these.
+        iterations: only of these.
+        names: ``agents``, only these agents' states, hypotheses by them, and reviews about them; ``components``:
+            ``system``, ``agents``, ``hypotheses``, ``tournament``, ``feedback``, an agent, or a part of the system that
+            ``recovery_metadata`` or ``queue_statistics`` of a state update name; ``hypotheses``, only these, and
+            tournament results of theirs; ``metrics``, names of figures to bring along, with their history.
 
     Raises:
         QueryInvalid: naming the argument.
@@ -74,35 +80,24 @@ def wanted_of(
     start, end = moment("start", start), moment("end", end, end=True)
     if start is not None and end is not None and start > end:
         raise QueryInvalid("the start lies after the end", field="start", hint="exchange them")
-    named = {
-        name: state_facts.names_of(names.get(name), name) for name in ("agents", "components", "hypotheses", "metrics")
-    }
+    named: dict[str, Any] = {name: state_facts.names_of(value, name) for name, value in names.items()}
+    components = named.get("components", ())
+    # a partial answer has what is named; a full one or a summary everything, unless components are named
+    sections = {one.casefold() for one in components}.intersection(SECTIONS)
+    if named.get("agents"):
+        sections.add(AGENTS)
+    if named.get("hypotheses"):
+        sections |= {HYPOTHESES, TOURNAMENT}
+    is_narrowed = bool(components) or (request_type == "partial" and any(named.values()))
+    named["components"] = tuple(one for one in components if one.casefold() not in SECTIONS)
     return StateQuestion(
         request_type=request_type,
         start=start,
         end=end,
         iterations=state_facts.numbers_of(iterations),
-        agents=named["agents"],
-        components=tuple(one for one in named["components"] if _section(one) is None),
-        hypotheses=named["hypotheses"],
-        metrics=named["metrics"],
-        sections=_sections(request_type, named),
+        sections=frozenset(sections if is_narrowed else SECTIONS),
+        **named,
     )
-
-
-def _sections(request_type: str, named: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """A partial answer has what is named; a full one or a summary everything, unless components are named."""
-    sections = {found for one in named["components"] if (found := _section(one))}
-    if named["agents"]:
-        sections.add(AGENTS)
-    if named["hypotheses"]:
-        sections |= {HYPOTHESES, TOURNAMENT}
-    narrowed = bool(named["components"]) or (request_type == "partial" and any(named.values()))
-    return frozenset(sections if narrowed else SECTIONS)
-
-
-def _section(name: str) -> str | None:
-    return name.casefold() if name.casefold() in SECTIONS else None
 
 
 PRESENT_REVIEWS = 10
@@ -209,7 +204,13 @@ class StateCollector:
         if headers:
             state |= {key: headers[-1].values[key] for key in _OWN if key in headers[-1].values}
         if self._summary:
-            return state | self._summed(update, len(headers))
+            question = self._question()
+            counts = self._index.counts(question.iterations, question.start, question.end)
+            state |= {"iterations": len(headers), "counts": counts}
+            said = update.values if update is not None else {}
+            state |= {key: said[key] for key in ("timestamp", "system_statistics") if key in said}
+            found = _latest_versions(self._find(self._versions(), "hypotheses")).values()
+            return state | {"hypotheses_by_state": dict(sorted(Counter(row.facts.state for row in found).items()))}
         if update is not None:
             state = {"iteration": update.facts.iteration} | state | update.values
         if self._full:
@@ -217,16 +218,6 @@ class StateCollector:
             state["updates"] = [one.values for one in updates]
             state["iterations"] = [{key: one.values[key] for key in _OWN if key in one.values} for one in headers]
         return state
-
-    def _summed(self, update: StateDocument | None, iterations: int) -> dict[str, Any]:
-        question = self._question()
-        counts = self._index.counts(question.iterations, question.start, question.end)
-        summed: dict[str, Any] = {"iterations": iterations, "counts": counts}
-        if update is not None:
-            summed |= {key: update.values[key] for key in ("timestamp", "system_statistics") if key in update.values}
-        hypotheses = _latest_versions(self._find(self._versions(), "hypotheses"))
-        summed["hypotheses_by_state"] = dict(sorted(Counter(row.facts.state for row in hypotheses.values()).items()))
-        return summed
 
     # -- agents -------------------------------------------------------------------------------------------------------
     def _agents(self) -> dict[str, dict[str, Any]]:
@@ -379,18 +370,7 @@ class Retrieval:
         self._reader = reader
         self._default = seconds
 
-    def retrieve(
-        self,
-        request_type: str = "full",
-        start: datetime | str | None = None,
-        end: datetime | str | None = None,
-        agents: Sequence[str] | None = None,
-        components: Sequence[str] | None = None,
-        hypotheses: Sequence[str] | None = None,
-        iterations: Sequence[int] | None = None,
-        metrics: Sequence[str] | None = None,
-        deadline: float | None = None,
-    ) -> RetrievedState:
+    def retrieve(self, request_type: str = "full", *, deadline: float | None = None, **narrowed: Any) -> RetrievedState:
         """The state that was asked for.
 
         Without ``start``, ``end`` and ``iterations`` it is the present: the newest iteration, the last state update and
@@ -398,26 +378,14 @@ class Retrieval:
         tournament results and the last ten meta-reviews.
 
         Args:
-            request_type: ``full`` for all content, ``summary`` for statistics and counts only, ``partial`` for what is
-                named by ``agents``, ``components``, ``hypotheses`` and ``metrics`` (the last state of everything where
-                nothing is named).
-            start, end: only documents with a time from and until these.
-            agents: only these agents' states, hypotheses by them, and reviews about them.
-            components: ``system``, ``agents``, ``hypotheses``, ``tournament``, ``feedback``, an agent, or a part of the
-                system that ``recovery_metadata`` or ``queue_statistics`` of a state update name.
-            hypotheses: only these, and tournament results of theirs.
-            iterations: only of these.
-            metrics: names of figures to bring along, with their history.
+            request_type, narrowed: as for ``wanted_of``.
             deadline: seconds after which what there is comes back, with sentences that say what is missing;
                 ``math.inf`` for all of it, however long that takes. By default what the settings say.
 
         Raises:
             QueryInvalid: naming the argument that makes no sense.
         """
-        request = wanted_of(
-            request_type, start, end, iterations,
-            agents=agents, components=components, hypotheses=hypotheses, metrics=metrics,
-        )  # fmt: skip
+        request = wanted_of(request_type, **narrowed)
         if self._reader.files.revision is not None:
             self._reader.catch_up()  # reading all of the past once is no part of an answer's time
         if deadline is None:
@@ -471,7 +439,6 @@ _AT_ONCE = 200
 _MOST_TEXTS = 20_000
 _MOST_CHARACTERS = 1 << 20
 _EXCERPT = 200
-_UNREADABLE = (ContentError, CorruptItem, CorruptRecord, ArchiveInvalid, FileNotFoundError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -537,7 +504,15 @@ def search_states(
         before: list[state_facts.StateRow] = []
         # the words of every document that came or changed since the last search
         while (rows := reader.index.without_words(_AT_ONCE)) and rows != before:
-            reader.index.learn_words([(row, _terms_of(reader, row)) for row in rows])
+            words = []
+            for row in rows:
+                try:
+                    values = reader.load(row)
+                except UNREADABLE:  # it is looked at again when it has changed
+                    values = {}
+                texts = islice(state_facts.texts(values), _MOST_TEXTS)
+                words.append((row, " ".join(analyzer.terms("\n".join(texts)[:_MOST_CHARACTERS]))))
+            reader.index.learn_words(words)
             before = rows
         ranked = reader.index.matching(terms, question)
         scores.update((row.path, score) for row, score in ranked)
@@ -545,14 +520,6 @@ def search_states(
 
     documents = reader.answered(found).documents
     return [_hit(one.row, one.values, scores[one.row.path], set(terms)) for one in documents]
-
-
-def _terms_of(reader: StateReader, row: state_facts.StateRow) -> str:
-    try:
-        values = reader.load(row)
-    except _UNREADABLE:  # 'memfs check' names it; it is looked at again when it has changed
-        return ""
-    return " ".join(analyzer.terms("\n".join(islice(state_facts.texts(values), _MOST_TEXTS))[:_MOST_CHARACTERS]))
 
 
 def _hit(row: state_facts.StateRow, values: Mapping[str, Any], score: float, terms: set[str]) -> StateHit:
@@ -624,11 +591,15 @@ def find_similar_states(reader: StateReader, state: Mapping[str, Any], limit: in
     scores: dict[str, float] = {}
 
     def found() -> list[state_facts.StateRow]:
-        candidates = _candidates(reader, mine, max(limit, 0) + 1)
+        # compared as wholes are those most alike in what the index found them by
+        count = max(limit, 0) + 1
+        near = reader.index.near(mine, max(_NEAREST, count))
+        near = sorted(near, key=lambda one: (-likeness(mine, one.figures), -one.moment))
+        candidates = reader.index.rows([one.key for one in near[: max(_COMPARED, 2 * count)]])
         alike = ((likeness(mine, row.facts.fingerprint), row) for row in candidates)
         ranked = sorted(alike, key=lambda pair: (-pair[0], -pair[1].facts.moment, pair[1].path))
         scores.update((row.path, score) for score, row in ranked)
-        return [row for score, row in ranked if score > 0.0][: max(limit, 0) + 1]
+        return [row for score, row in ranked if score > 0.0][:count]
 
     documents = reader.answered(found).documents
     similar = [
@@ -654,10 +625,3 @@ def _near(a: float, b: float) -> float:
     """1 for equal figures, 0 for such as differ by as much as they are large."""
     size = max(abs(a), abs(b))
     return 1.0 if a == b else max(0.0, 1.0 - abs(a - b) / size)
-
-
-def _candidates(reader: StateReader, mine: _Figures, count: int) -> list[state_facts.StateRow]:
-    """The state updates to be compared as wholes: those most alike in what the index found them by."""
-    found = reader.index.near(mine, max(_NEAREST, count))
-    scored = sorted(found, key=lambda one: (-likeness(mine, one.figures), -one.moment))
-    return reader.index.rows([one.key for one in scored[: max(_COMPARED, 2 * count)]])

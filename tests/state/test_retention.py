@@ -162,15 +162,15 @@ def test_growth_counts_archived_iterations_as_they_were(opened: Opened) -> None:
     workspace = opened()
     for number in (1, 2, 3):
         iteration(workspace, number)
-    before = growth_of(workspace.parts, workspace.states.archives)
+    before, _ = growth_of(workspace.parts, workspace.states.archives)
     archiver = workspace.states.archiver
     archiver.archive({2: archiver.closed()[2]}, 3)
-    after = growth_of(workspace.parts, workspace.states.archives)
-    assert [(row.number, row.bytes, row.documents) for row in after.iterations] == [
-        (row.number, row.bytes, row.documents) for row in before.iterations
+    after, slope = growth_of(workspace.parts, workspace.states.archives)
+    assert [(row.number, row.bytes, row.documents) for row in after] == [
+        (row.number, row.bytes, row.documents) for row in before
     ]
-    assert [bool(row.archived) for row in after.iterations] == [False, True, False]
-    assert abs(after.slope) < 10
+    assert [bool(row.archived) for row in after] == [False, True, False]
+    assert abs(slope) < 10
 
 
 def test_check_names_a_damaged_archive(opened: Opened) -> None:

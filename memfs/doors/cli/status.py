@@ -509,7 +509,7 @@ def _weights(workspace: Workspace) -> StorageUse:
     found, measured = tally(workspace.store, workspace.parts), workspace.quota.measure()
     limits, uses = workspace.quota.limits().bytes, workspace.usage.all()
     remark(workspace.usage.problem)
-    growth = growth_of(workspace.parts, workspace.states.archives)
+    iterations, slope = growth_of(workspace.parts, workspace.states.archives)
     return StorageUse(
         tally=found,
         bytes={"content": found.content_bytes, "repository": found.repository_bytes, "index": found.index_bytes},
@@ -517,7 +517,7 @@ def _weights(workspace: Workspace) -> StorageUse:
         areas={name: {"bytes": weight, "quota": limits.get(name)} for name, weight in measured.areas.items()},
         total={"bytes": measured.total, "quota": limits.get("total")},
         free=measured.free,
-        iterations=growth.iterations,
-        bytes_per_iteration=round(growth.mean),
-        growth_of_an_iteration=round(growth.slope),
+        iterations=iterations,
+        bytes_per_iteration=round(sum(one.bytes for one in iterations) / len(iterations)) if iterations else 0,
+        growth_of_an_iteration=round(slope),
     )
