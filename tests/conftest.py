@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-# A busy machine is no failure. What fails once fails again; 'make soak' takes other examples each time.
+# A busy machine is not a failure. What fails once fails again; 'make soak' takes other examples each time.
 settings.register_profile("memfs", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("soak", deadline=None, max_examples=2000)
 settings.load_profile("memfs")

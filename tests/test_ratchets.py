@@ -87,7 +87,7 @@ def code_lines(source: Source) -> set[int]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             silent.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         elif isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:
-            found.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))  # a line of a text is no comment
+            found.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))  # a line of a text is not a comment
     return found - silent
 
 

@@ -43,7 +43,7 @@ def test_a_sessions_name_leads_nowhere(tmp_path: Path, session: str) -> None:
 
 def test_two_hooks_at_once_give_a_thing_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """C6: of two that answer the same event each name goes to one; each opens the file for itself, as processes do."""
-    monkeypatch.setattr("memfs.sessions.respond._WAIT_SECONDS", 60.0)  # else who waits too long tells it twice
+    monkeypatch.setattr("memfs.sessions.respond._WAIT_SECONDS", 60.0)  # else waiting too long gives it twice
     barrier = threading.Barrier(2)
 
     def claims(_: int) -> list[str]:

@@ -246,7 +246,7 @@ def test_a_secret_is_refused_unless_somebody_says_why(opened: Open) -> None:
     lenient = MemfsSession("s1", workspace=workspace, allow_secret="a dummy of the test")
     asyncio.run(lenient.add_items([turn("user", f"my token is {key}")]))
     assert asyncio.run(strict.get_items()) == [turn("user", f"my token is {key}")]
-    named = MemfsSession(key, workspace=workspace)  # the name of a session is no text: it is shown without the secret
+    named = MemfsSession(key, workspace=workspace)  # the name of a session is not text: it is shown without the secret
     asyncio.run(named.add_items([turn("user", "hello")]))
     assert asyncio.run(named.get_items()) == [turn("user", "hello")]
     assert [path for path in workspace.root.rglob("*.yaml") if key[4:].lower() in path.name.lower()] == []

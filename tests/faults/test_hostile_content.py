@@ -22,7 +22,7 @@ from memfs.workspace import Workspace
 pytestmark = pytest.mark.faults
 Opened = Callable[..., Workspace]
 Git = Callable[..., str]
-GENEROUS = 5.0  # seconds: what takes milliseconds here must not take for ever anywhere
+GENEROUS = 5.0  # seconds: what takes milliseconds here must not take forever anywhere
 
 
 def case(hostile: Hostile) -> str:

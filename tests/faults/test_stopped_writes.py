@@ -44,7 +44,7 @@ LOOK_CLOSELY_EVERY = 10
 MANY = 5
 
 
-# -- what lies there before -----------------------------------------------------------------------------------------
+# -- what is there before -------------------------------------------------------------------------------------------
 def nothing_more(workspace: Workspace) -> None:
     """Only what is committed."""
 

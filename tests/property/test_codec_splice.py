@@ -101,7 +101,7 @@ def test_splices_mean_what_was_meant_and_keep_untouched_fields() -> None:
         text = maker.decorated(yaml_text.document(before))
         try:
             parsed = parse(text.encode(), "x.yaml")
-        except ContentError:  # a comment put where it breaks the text is no test of splicing
+        except ContentError:  # a comment put where it breaks the text does not test splicing
             continue
         after = maker.changed(parsed.mapping)
         if not after:

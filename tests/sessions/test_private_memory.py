@@ -53,7 +53,7 @@ def made(root: Path) -> Path:
     return find_place(str(root), {}).root
 
 
-# -- where it lies ------------------------------------------------------------------------------------------------
+# -- where it is --------------------------------------------------------------------------------------------------
 def test_it_is_outside_the_repository_and_is_this_users_alone(shop: Path, own_world: Path, git: Git) -> None:
     """Private memory is a repository of its own in the user's data folder, entered by nobody else (C6)."""
     folder = made(shop)

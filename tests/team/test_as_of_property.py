@@ -50,7 +50,7 @@ items = st.builds(
     st.booleans(),
     st.sampled_from([0.5, 1.0, 3.0]),
 )
-# By hand: an invalid file, one without a time, a second file of one id, a file that is no item.
+# By hand: an invalid file, one without a time, a second file of one id, a file that is not an item.
 by_hand = st.sampled_from(
     [
         ("memories/semantic/odd.yaml", "content: [unclosed"),

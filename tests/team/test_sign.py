@@ -171,7 +171,7 @@ def test_git_settings_for_signing_are_understood(
     monkeypatch.setenv("MEMFS_SIGNING_KEY", str(keys["mallory"]))
     configure(own_world, f'[memfs "{sanitised("a <coder>")}"]\n\tsigningKey = {keys["coder"]}\n')
     assert (signing.key_of(), signing.key_of("a <coder>")) == (keys["mallory"], keys["coder"])
-    assert sshsig.sign(b"", keys["ada.pub"]).startswith(sshsig.BEGIN)  # its private half lies beside it
+    assert sshsig.sign(b"", keys["ada.pub"]).startswith(sshsig.BEGIN)  # its private half is beside it
 
 
 @pytest.mark.parametrize("mode", ["try", "require"])
