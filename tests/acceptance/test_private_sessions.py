@@ -41,7 +41,7 @@ class Person:
         self.home.mkdir(parents=True)
         self._monkeypatch = monkeypatch
 
-    def sits_down(self) -> Person:
+    def log_in(self) -> Person:
         """From now on this person's data and cache count."""
         self._monkeypatch.setenv("XDG_DATA_HOME", str(self.home / "data"))
         self._monkeypatch.setenv("XDG_CACHE_HOME", str(self.home / "cache"))
@@ -105,7 +105,7 @@ def people(
     (ada.clone / "app.py").write_text("pass\n")
     git(ada.clone, "add", "-A")
     git(ada.clone, "commit", "-qm", "Begin")
-    ada.sits_down().memfs("init")
+    ada.log_in().memfs("init")
     ada.memfs("remember", "The API base path is /v2.", "--type", "knowledge", "--id", "base-path")
     git(ada.clone, "add", "-A")
     git(ada.clone, "commit", "-qm", "Keep memory here", check=False)
@@ -180,7 +180,7 @@ def test_what_is_typed_stays_with_who_typed_it(people: tuple[Path, Person, Perso
     assert "half to even" in history
 
     git(bo.clone, "pull", "-q")
-    bo.sits_down()
+    bo.log_in()
     assert "pnpm" not in bo.send_event("SessionStart", "b1", source="startup")
     assert bo.send_event("UserPromptSubmit", "b1", prompt="how are the totals of invoices rounded?") == ""
 
@@ -291,7 +291,7 @@ def test_one_fact_is_shared_as_a_file_to_be_reviewed(people: tuple[Path, Person,
     found = json.loads(ada.memfs("recall", "rounding of invoice totals", "--json"))["hits"]
     assert [hit["id"] for hit in found if "half to even" in hit["content"]] == [decision["id"]]
 
-    bo.sits_down()
+    bo.log_in()
     git(bo.clone, "pull", "-q")
     context = bo.send_event("UserPromptSubmit", "b1", prompt="how are the totals of invoices rounded?")
     assert f"[{decision['id']};" in context
@@ -324,7 +324,7 @@ def test_without_memory_in_the_repository_private_memory_works_alone(
     ada.clone = tmp_path / "plain"
     ada.clone.mkdir()
     git(ada.clone, "init", "-q")
-    ada.sits_down()
+    ada.log_in()
     ada.send_event("SessionStart", "p1", source="startup")
     ada.send_event("UserPromptSubmit", "p1", prompt=TYPED["feature"])
     ada.send_event("Stop", "p1", last_assistant_message=DECIDED)
