@@ -51,25 +51,13 @@ def covers(record: Mapping[str, Any] | None, one: MemoryItem, other: MemoryItem)
     return record is not None and record.get("kept") == BOTH and record.get("texts") == texts(one, other)
 
 
-def decided_about(item: MemoryItem) -> Iterator[str]:
-    """Ids of the items about which and this one something was decided."""
-    decided = item.metadata.get(DECIDED)
-    if isinstance(decided, Mapping):
-        yield from (name for name in decided if isinstance(name, str))
-
-
 def holds(item: MemoryItem, now: datetime) -> bool:
     """Whether an item counts at present: it was not replaced, and has not expired."""
     return item.status.strip() not in OVER and not item.has_expired(now)
 
 
-def both_kept(one: MemoryItem, other: MemoryItem, reason: str, now: datetime) -> tuple[MemoryItem, MemoryItem]:
-    """The two as they are once somebody decided that both hold; neither replaces the other any more."""
-    record = _record(BOTH, one, other, reason, now)
-    return _compatible(one, other, record), _compatible(other, one, record)
-
-
 def _compatible(item: MemoryItem, other: MemoryItem, record: Mapping[str, Any]) -> MemoryItem:
+    """One of two once somebody decided that both hold; neither replaces the other any more."""
     replaced = item.status == SUPERSEDED and item.id in other.supersedes
     return _with(item, other, record).replace(
         links=_links(item, other, COMPATIBLE),
@@ -222,7 +210,11 @@ class Conflicts:
         if covers(record, one, other):
             return None
         newer, older = sorted((one, other), key=lambda item: (item.moment, item.id), reverse=True)
-        linked = _is_linked(one, other)
+        linked = any(
+            link.to == theirs.id and link.relation == CONTRADICTS
+            for item, theirs in ((one, other), (other, one))
+            for link in item.links
+        )
         reason = self._objection(newer, older)
         if not reason and not linked:
             return None
@@ -317,7 +309,8 @@ class Conflicts:
             after = self._decided(pair, kept, reason)
             if after == pair:
                 return Decision(kept=kept, one=pair[0], other=pair[1], changed=False)
-            stored = self._write(pair, after, _sentence(pair, kept, reason), source)
+            with self._store.batch(_sentence(pair, kept, reason), source=source) as batch:
+                stored = [batch.put(new, expected=old.sha256) for old, new in zip(pair, after, strict=True)]
             return Decision(kept=kept, one=stored[0], other=stored[1])
 
         return retry_on_conflict(decided, tries=_TRIES)
@@ -326,18 +319,12 @@ class Conflicts:
         now = self._parts.clock()
         one, other = pair
         if kept == BOTH:
-            return both_kept(one, other, reason, now)
+            record = _record(BOTH, one, other, reason, now)
+            return _compatible(one, other, record), _compatible(other, one, record)
         if kept == one.id:
             return one_kept(one, other, reason, now)
         holding, replaced = one_kept(other, one, reason, now)
         return replaced, holding
-
-    def _write(
-        self, before: tuple[MemoryItem, MemoryItem], after: tuple[MemoryItem, MemoryItem], message: str, source: str
-    ) -> tuple[MemoryItem, MemoryItem]:
-        with self._store.batch(message, source=source) as batch:
-            one, other = (batch.put(new, expected=old.sha256) for old, new in zip(before, after, strict=True))
-        return one, other
 
     def _pair(self, one: str, other: str) -> tuple[MemoryItem, MemoryItem]:
         first, second = self._store.find(one), self._store.find(other)
@@ -350,19 +337,14 @@ class Conflicts:
 
 
 def _named(item: MemoryItem) -> Iterator[tuple[str, str]]:
+    """The pairs that an item's links, and decisions about it, name."""
     for link in item.links:
         if link.relation == CONTRADICTS:
             yield in_order(item.id, link.to)
-    for name in decided_about(item):
-        yield in_order(item.id, name)
-
-
-def _is_linked(one: MemoryItem, other: MemoryItem) -> bool:
-    return any(
-        link.to == theirs.id and link.relation == CONTRADICTS
-        for item, theirs in ((one, other), (other, one))
-        for link in item.links
-    )
+    decided = item.metadata.get(DECIDED)
+    for name in decided if isinstance(decided, Mapping) else ():
+        if isinstance(name, str):
+            yield in_order(item.id, name)
 
 
 def _checked_reason(reason: str) -> str:

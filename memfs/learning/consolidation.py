@@ -55,18 +55,15 @@ def states_lesson(text: str) -> bool:
     return _cue("telling", text) and not text.rstrip().endswith("?")
 
 
-def states_outcome(text: str) -> bool:
-    """Whether a text begins with what was achieved."""
-    return any(language.pattern(f"{_TABLE}.achieved").match(text) for language in all_cues(_TABLE))
-
-
 def lesson_in(text: str) -> str:
     """The sentences of a person's message to an agent that state a decision, a cause or a lesson; "" where none does.
 
     Requests are left out, as they were wanted at that moment only, and so are corrections, which become preferences.
     """
     sentences = (one.strip() for one in ends().split(text[: _LONGEST * READ]) if _cue("stated", one))
-    return " ".join(one for one in sentences if not (one.endswith("?") or _requests(one) or is_correction(one)))
+    return " ".join(
+        one for one in sentences if not (one.endswith("?") or _begins("request", one) or is_correction(one))
+    )
 
 
 def _cue(name: str, text: str) -> bool:
@@ -74,8 +71,8 @@ def _cue(name: str, text: str) -> bool:
     return any(language.pattern(f"{_TABLE}.{name}", frame).search(text) for language in all_cues(_TABLE))
 
 
-def _requests(sentence: str) -> bool:
-    return any(language.pattern(f"{_TABLE}.request").match(sentence) for language in all_cues(_TABLE))
+def _begins(name: str, text: str) -> bool:
+    return any(language.pattern(f"{_TABLE}.{name}").match(text) for language in all_cues(_TABLE))
 
 
 def extract_learnings(store: Store, facts: Mapping[str, Any], inbox: Inbox | None = None) -> list[MemoryItem]:
@@ -121,17 +118,18 @@ def _notes(store: Store, task: str, session: str) -> list[MemoryItem]:
     sessions = frozenset({session}) if session else frozenset()
     if not (task or session):
         return []
-    found = [item for item in store.select(Query(layers=layers, sessions=sessions, limit=READ)) if _of_itself(item)]
+    every = store.select(Query(layers=layers, sessions=sessions, limit=READ))
+    found = [item for item in every if not reason_in(item.metadata) and "learned_from" not in item.metadata]
     of_task = [item for item in found if task and task in (item.origin.task, item.metadata.get("task"))]
     return (of_task or (found if session else []))[::-1]
 
 
-def _of_itself(item: MemoryItem) -> bool:
-    return not reason_in(item.metadata) and "learned_from" not in item.metadata
-
-
 def _drafts(note: MemoryItem, task: str, session: str) -> Iterator[MemoryItem]:
-    for sentence in _sentences(note.content):
+    """What a note states that lasts, each sentence by itself."""
+    for part in ends().split(note.content[: _LONGEST * READ]):
+        sentence = part.strip().lstrip("-*# \t").strip()
+        if len(sentence) > _LONGEST or len(sentence.split()) < _FEWEST_WORDS or not states_lesson(sentence):
+            continue
         yield MemoryItem(
             sentence,
             "semantic",
@@ -146,26 +144,17 @@ def _drafts(note: MemoryItem, task: str, session: str) -> Iterator[MemoryItem]:
         )
 
 
-def _sentences(text: str) -> Iterator[str]:
-    for sentence in ends().split(text[: _LONGEST * READ]):
-        plain = sentence.strip().lstrip("-*# \t").strip()
-        if len(plain) <= _LONGEST and len(plain.split()) >= _FEWEST_WORDS and states_lesson(plain):
-            yield plain
-
-
 def _fresh(store: Store, drafts: Iterable[MemoryItem]) -> list[MemoryItem]:
     """The drafts that say something new, ``MOST_LEARNINGS`` at most."""
     fresh: list[MemoryItem] = []
     for draft in drafts:
-        if len(fresh) < MOST_LEARNINGS and not _is_known(store, draft, fresh):
+        if len(fresh) == MOST_LEARNINGS:
+            break
+        shape, query = TextShape(draft.content), Query(text=draft.content, types=frozenset({LASTING}), limit=_COMPARED)
+        known = [*fresh, *store.select(query)]
+        if not any(alike(shape, TextShape(item.content), SAME) >= SAME for item in known):
             fresh.append(draft)
     return fresh
-
-
-def _is_known(store: Store, draft: MemoryItem, fresh: list[MemoryItem]) -> bool:
-    shape = TextShape(draft.content)
-    query = Query(text=draft.content, types=frozenset({"semantic"}), limit=_COMPARED)
-    return any(alike(shape, TextShape(item.content), SAME) >= SAME for item in [*fresh, *store.select(query)])
 
 
 def _suggestion(draft: MemoryItem, name: str) -> Suggestion:
@@ -335,7 +324,9 @@ class Consolidation:
         """What is worth keeping; no working memory is kept twice in the same words."""
         uses = self.usage.of(item.id for item in items)
         folded = {item.id: min(item.importance * uses.get(item.id, NEVER).relevance, _HIGHEST) for item in items}
-        same = _by_text(items)
+        same: dict[Hashable, list[MemoryItem]] = {}
+        for item in items:
+            same.setdefault(_content_key(item), []).append(item)
         taken: set[str] = set()
         for group in same.values():
             why = _why(group, folded)
@@ -424,13 +415,6 @@ def _in_its_name(items: Iterable[MemoryItem], session: str) -> AbstractContextMa
     return signed_by(Origin(agent=agents.pop(), session=session))
 
 
-def _by_text(items: Iterable[MemoryItem]) -> dict[Hashable, list[MemoryItem]]:
-    groups: dict[Hashable, list[MemoryItem]] = {}
-    for item in items:
-        groups.setdefault(_content_key(item), []).append(item)
-    return groups
-
-
 def _content_key(item: MemoryItem) -> Hashable:
     """What memories must have in common to say the same: of two with other titles or data, each says something else."""
     return normalised(gist(item)), normalised(item.title), _data(item)
@@ -444,7 +428,7 @@ def _why(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> str:
     """Why memories that say the same are kept, "" where they are not."""
     if any(map(_decides, group)):
         return "decision"
-    if any(states_outcome(gist(item)) for item in group):
+    if any(_begins("achieved", gist(item)) for item in group):
         return "outcome"
     if any(folded[item.id] >= IMPORTANT for item in group):
         return "important"
@@ -490,17 +474,14 @@ def _draft(found: Promotion, session: str, cleared: set[str]) -> MemoryItem:
 
 def _joined(known: MemoryItem, draft: MemoryItem) -> MemoryItem:
     """A lasting item with what a session adds to it."""
-    sessions = dict.fromkeys([*_list(known.metadata.get("promoted_in")), draft.origin.session])
+    before = known.metadata.get("promoted_in")
+    sessions = dict.fromkeys([*(before if isinstance(before, (list, tuple)) else ()), draft.origin.session])
     return known.replace(
         importance=max(known.importance, draft.importance),
         tags=tuple(dict.fromkeys((*known.tags, *draft.tags))),
         links=tuple(dict.fromkeys((*known.links, *draft.links))),
         metadata={**known.metadata, "promoted_from": WORKING, "promoted_in": list(sessions)[-_LISTED:]},
     )
-
-
-def _list(value: object) -> list[object]:
-    return list(value) if isinstance(value, (list, tuple)) else []
 
 
 def _ids(items: Iterable[MemoryItem]) -> tuple[str, ...]:
@@ -521,36 +502,25 @@ ADDED = "relevant_memories"
 LIMIT = 5
 
 
-def question(situation: Mapping[str, Any]) -> str:
-    """What a situation asks of the memory: its ``tool`` and the ``intent`` of its ``params``; "" where it has none."""
-    params = situation.get("params")
-    intent = params.get("intent") if isinstance(params, Mapping) else None
-    return " ".join(str(part) for part in (situation.get("tool"), intent) if part)
-
-
 def relevant(recall: Recaller, situation: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What is remembered about a situation, best first: type, content, relevance and context of each memory.
 
-    One of which a merge left something open also has ``undecided``, with the other value.
+    Asked for are its ``tool`` and the ``intent`` of its ``params``. A memory of which a merge left something open also
+    has ``undecided``, with the other value.
     """
-    asked = question(situation)
+    params = situation.get("params")
+    intent = params.get("intent") if isinstance(params, Mapping) else None
+    asked = " ".join(str(part) for part in (situation.get("tool"), intent) if part)
     if not asked.strip():
         return []
     query = Query(text=asked, context=situation, limit=LIMIT, deduplicate=True)
     hits = recall.search(query, leave_out=withheld).hits
-    return [_row(hit.item, relevance) for hit, relevance in zip(hits, relevances(hits), strict=True)]
-
-
-def injected(recall: Recaller, context: Mapping[str, Any], situation: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a context with ``relevant_memories`` added; as it was where nothing is found."""
-    found = relevant(recall, situation)
-    return {**context, ADDED: found} if found else dict(context)
-
-
-def _row(item: MemoryItem, relevance: float) -> dict[str, Any]:
-    row = {"type": item.type, "content": gist(item), "relevance": relevance, "context": dict(item.context)}
-    left = unresolved_note(item)
-    return {**row, "undecided": left} if left else row
+    rows = []
+    for item, relevance in zip((hit.item for hit in hits), relevances(hits), strict=True):
+        row = {"type": item.type, "content": gist(item), "relevance": relevance, "context": dict(item.context)}
+        left = unresolved_note(item)
+        rows.append({**row, "undecided": left} if left else row)
+    return rows
 
 
 SOURCE = "reactions"
@@ -616,7 +586,8 @@ class Reactions:
     def _inject(self, facts: Facts) -> None:
         context, situation = facts.get("context"), facts.get("situation")
         if isinstance(context, MutableMapping) and isinstance(situation, Mapping):
-            context.update(injected(self.recall, context, situation))
+            found = relevant(self.recall, situation)
+            context.update({ADDED: found} if found else {})
 
     def _extract(self, facts: Facts) -> None:
         keep = self.keep()
@@ -636,7 +607,10 @@ class Reactions:
 def knowledge_of(pattern: MemoryItem) -> MemoryItem:
     """What a pattern teaches, as an item that says it in words; the same pattern always gives the same id."""
     lines = [f'What keeps coming up in {pattern.data.get("pattern_type", "the memories")}: "{pattern.content}".']
-    if seen := _variants(pattern):
+    fixed = fixed_words(pattern.content)
+    texts = (str(example).split() for example in pattern.data.get("examples", ()))
+    variants = (" ".join(word for word in words if not words_of(word) <= fixed) for words in texts)
+    if seen := list(filter(None, dict.fromkeys(variants))):  # what each example has beside the words of the template
         lines.append(f"So far with: {', '.join(seen)}.")
     if pattern.context:
         circumstances = ", ".join(f"{key} is {value}" for key, value in pattern.context.items())
@@ -651,11 +625,3 @@ def knowledge_of(pattern: MemoryItem) -> MemoryItem:
         context=dict(pattern.context),
         metadata={"learned_from": "pattern"},
     )
-
-
-def _variants(pattern: MemoryItem) -> list[str]:
-    """What each example has beside the words of the template."""
-    fixed = fixed_words(pattern.content)
-    texts = (str(example).split() for example in pattern.data.get("examples", ()))
-    found = (" ".join(word for word in words if not words_of(word) <= fixed) for words in texts)
-    return [variant for variant in dict.fromkeys(found) if variant]

@@ -131,7 +131,7 @@ class Conventions:
         query = Query(types=frozenset({CONVENTION}))
         loaded = (self._store.load(candidate) for candidate in self._store.every(query))
         found = [Convention(one.item) for one in loaded if one is not None and not one.stale]
-        return sorted(found, key=_order)
+        return sorted(found, key=lambda one: (not one.item.pinned, -one.item.importance, one.id))
 
     def find(self, reference: str) -> Convention:
         """The convention a person means: by id, or by the beginning of one.
@@ -157,10 +157,6 @@ class Conventions:
         surely = {name for one in vouched(holding) for name in one.item.supersedes}  # no tool replaces a person's word
         present = (one for one in every if one.status == status and not one.item.has_expired(now))
         return [one for one in present if one.id not in (surely if one.trust in VOUCHED else replaced)]
-
-
-def _order(one: Convention) -> tuple[bool, float, str]:
-    return (not one.item.pinned, -one.item.importance, one.id)
 
 
 def vouched(conventions: Sequence[Convention]) -> list[Convention]:
@@ -218,10 +214,11 @@ class Agreements:
             "scope": list(dict.fromkeys(scope)),
             "rationale": rationale.strip(),
         }
+        spoken = slug(title or text)  # where an item has it, the store makes one
         item = MemoryItem(
             text,
             CONVENTION,
-            id=id or self._free_id(title or text),
+            id=id or ("" if self._store.locate(spoken) else spoken),
             title=title,
             status=PROPOSED,
             supersedes=tuple(dict.fromkeys(old)),
@@ -230,11 +227,6 @@ class Agreements:
         named = title or id or " ".join(text.split())[:60]
         with self._store.batch(_sentence(f"Propose {named}", reason), source=source) as batch:
             return Convention(batch.put(item, expected=""))
-
-    def _free_id(self, words: str) -> str:
-        """An id that people can say, where nothing has it; else "", and the store makes one."""
-        name = slug(words)
-        return name if name and not self._store.locate(name) else ""
 
     def decide(self, references: Sequence[str], status: str, reason: str = "", source: str = "") -> list[Convention]:
         """Give conventions a status, all or none, as one commit.

@@ -390,25 +390,17 @@ def _conditions(book: RuleEvidence, group: list[TriggerRow], threshold: int) -> 
 def _best(book: RuleEvidence, left: Sequence[TriggerRow], threshold: int) -> FailureCondition | None:
     """The condition that is sure enough and explains most; of equals the one that was tried first."""
     fresh = {row.id for row in left}
-    error = signature(left[-1].error)
+    speaks = speaks_for(left[-1].error)
     best: tuple[tuple[float, int], FailureCondition] | None = None
     for condition in _tried(left):
-        found = _held(book, condition, error)
-        verdict = found.verdict
+        verdict = book.weigh(book.cases(condition), speaks)
         new = sum(row.id in fresh for row in verdict.failures)
         if new < LEAST_FAILURES or new + verdict.helped < threshold or verdict.confidence < LEAST_CONFIDENCE:
             continue
         value = (min(verdict.confidence, _SURE), new)
         if best is None or value > best[0]:
-            best = value, found
+            best = value, FailureCondition(condition, verdict)
     return best[1] if best is not None else None
-
-
-def _held(book: RuleEvidence, condition: TriggerRow, error: frozenset[str]) -> FailureCondition:
-    """A condition held against all episodes."""
-    return FailureCondition(
-        condition, book.weigh(book.cases(condition), lambda row: same_error(signature(row.error), error))
-    )
 
 
 def _tried(left: Sequence[TriggerRow]) -> Iterator[TriggerRow]:
@@ -417,8 +409,11 @@ def _tried(left: Sequence[TriggerRow]) -> Iterator[TriggerRow]:
     for files, members in (*_folders(left), *_files(left), ((), left)):
         if len(members) < LEAST_FAILURES:
             continue
-        for globs, words in _variants(files, pattern_of(_common(members), members), members):
-            condition = _condition(globs, words, _tool(members))
+        tools = {row.tool.casefold(): row.tool for row in members}
+        tool = next(iter(tools.values())) if len(tools) == 1 else ""
+        for globs, pattern in _variants(files, pattern_of(_common(members), members), members):
+            words = situations.words_of(pattern)
+            condition = TriggerRow("", "", "", RULE, files=globs, words=words, tool=tool, context=pattern)
             if condition not in seen:
                 seen.add(condition)
                 yield condition
@@ -452,20 +447,14 @@ def _folders(left: Sequence[TriggerRow]) -> list[tuple[tuple[str, ...], list[Tri
     names: dict[str, set[str]] = {}
     for row in left:
         for file in row.files[:_FILES]:
-            glob = _glob(file)
-            if glob:
+            folder, _, name = file.rpartition("/")
+            stem, dot, ending = name.rpartition(".")
+            if folder and dot and stem and not any(sign in file for sign in "*?["):  # these mean something in a glob
+                glob = f"{folder}/*.{ending}"
                 members.setdefault(glob, {})[row.id] = row
                 names.setdefault(glob, set()).add(file)
     wide = sorted((glob for glob in members if len(names[glob]) > 1), key=lambda glob: (-len(members[glob]), glob))
     return [((glob,), list(members[glob].values())) for glob in wide[:_PLACES]]
-
-
-def _glob(file: str) -> str:
-    """The files like one: of its folder, with its ending; "" where it has none, or a sign that means something here."""
-    folder, _, name = file.rpartition("/")
-    stem, dot, ending = name.rpartition(".")
-    fits = folder and dot and stem and not any(sign in file for sign in "*?[")
-    return f"{folder}/*.{ending}" if fits else ""
 
 
 def _common(members: Sequence[TriggerRow]) -> tuple[str, ...]:
@@ -484,13 +473,3 @@ def _tell(words: Sequence[str], members: Sequence[TriggerRow]) -> bool:
         and not generic_terms().issuperset(words)
         and all(set(words) == set(row.words) for row in members)
     )
-
-
-def _tool(members: Sequence[TriggerRow]) -> str:
-    tools = {row.tool.casefold(): row.tool for row in members}
-    return next(iter(tools.values())) if len(tools) == 1 else ""
-
-
-def _condition(files: tuple[str, ...], pattern: str, tool: str) -> TriggerRow:
-    words = situations.words_of(pattern)
-    return TriggerRow(id="", path="", blob="", sort=RULE, files=files, words=words, tool=tool, context=pattern)

@@ -12,11 +12,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
+from math import prod
 
 from memfs.dataclass import KW_ONLY, dataclass, field, replace
 from memfs.errors import IdExists, LockTimeout, MemfsError
@@ -33,7 +34,7 @@ from memfs.learning.patterns import (
     grown,
     item_of,
     overlap,
-    suggested,
+    reasons_for,
     words_of,
 )
 from memfs.model import Candidate, Hit, MemoryItem, Query
@@ -67,12 +68,7 @@ _LOCK_SECONDS = 10.0
 _COMPARED = 6
 _MOST_WAITING = 1000
 _QUIET_SECONDS = 0.25
-
-
-def patterns_in(select: Callable[[Query], Sequence[MemoryItem]]) -> list[MemoryItem]:
-    """The patterns of a store, by its ``select``: the most frequent first, of equal ones the newest."""
-    found = select(Query(types=frozenset({PATTERN}), limit=MOST))
-    return sorted(found, key=lambda item: -_occurrences(item))
+_PER_HIT, _LEAST = 4, 20
 
 
 @dataclass(eq=False, repr=False)
@@ -310,7 +306,7 @@ class PatternStore:
     # -- asking -----------------------------------------------------------------------------------------------------
     def all(self) -> list[MemoryItem]:
         """The patterns, the most frequent first, of equal ones the newest."""
-        return patterns_in(self.store.select)
+        return sorted(self.store.select(Query(types=frozenset({PATTERN}), limit=MOST)), key=_occurrences, reverse=True)
 
     def suggest(self, text: str = "", context: Mapping[str, Any] | None = None, limit: int = 5) -> list[Hit]:
         """The patterns that may help with what is at hand, best first.
@@ -323,7 +319,15 @@ class PatternStore:
             context: the circumstances of the moment.
             limit: the most suggestions.
         """
-        return suggested(self.store, self.detector(), text, context or {}, limit)
+        hits, detector, asked = [], self.detector(), bool(text.strip()) or not context
+        query = Query(text=text, types=frozenset({PATTERN}), limit=max(limit * _PER_HIT, _LEAST))
+        for candidate in self.store.candidates(query):
+            loaded = self.store.load(candidate)
+            if loaded is not None:
+                reasons = reasons_for(loaded.item, candidate.similarity or 1.0, text, context or {}, detector)
+                hits.append(Hit(item=loaded.item, score=prod(reasons.values()), reasons=reasons, stale=loaded.stale))
+        known = [hit for hit in hits if hit.score > 0 and (asked or "context" in hit.reasons)]
+        return sorted(known, key=lambda hit: (-hit.score, hit.item.id))[:limit]
 
     # -- all at once ------------------------------------------------------------------------------------------------
     def catch_up(self) -> tuple[int, list[MemoryItem]]:
@@ -429,19 +433,15 @@ def _with(known: MemoryItem, members: list[MemoryItem], newest: MemoryItem | Non
     Where memories were cleared, fewer are left than were counted: then ``newest`` adds one if it happened afterwards.
     """
     before = _occurrences(known)
-    later = newest is not None and newest.updated is None and _last_seen(known) < newest.moment
+    seen = EARLIEST
+    with suppress(MemfsError, ValueError):  # somebody wrote something else there
+        seen = parse_time(str(known.data.get("last_seen", "")))
+    later = newest is not None and newest.updated is None and seen < newest.moment
     return grown(known, members, max(len(members), before + (later and len(members) <= before)))
 
 
 def _occurrences(pattern: MemoryItem) -> int:
     return int(pattern.data.get("occurrences", 0))
-
-
-def _last_seen(pattern: MemoryItem) -> datetime:
-    try:
-        return parse_time(str(pattern.data.get("last_seen", "")))
-    except (MemfsError, ValueError):  # somebody wrote something else there
-        return EARLIEST
 
 
 MARK = "learned"
@@ -538,8 +538,10 @@ class Learner:
         began, done = time.time_ns() - _SLACK_NS, LearnResult()
         if finds := self.keep("patterns") is not Keep.OFF:
             done = self._from_new(began, until)
-        if self.keep("rules") is not Keep.OFF and (until is None or time.monotonic() < until):
-            self._from_failures()
+        keep = self.keep("rules")
+        if keep is not Keep.OFF and (until is None or time.monotonic() < until) and self.rules().has_news():
+            with suppress(LockTimeout):  # another process is at it
+                self.rules().analyze(seconds=0.0, keep=keep)
         self._withdraw()
         if finds and not done.left and not self.rules().has_news():
             self._note(ALL_LEARNED, began, len(self.parts.index.stamps()))
@@ -558,26 +560,20 @@ class Learner:
             if until is not None and time.monotonic() > until:
                 self._note(MARK, moment)
                 return LearnResult(read=number, left=len(new) - number, written=tuple(written))
-            learned = self._learned_from(item_id, keep)
-            written |= dict.fromkeys(learned)
+            item = self.store.peek(item_id)
+            pattern = patterns.learn(item, keep) if item is not None else None
+            if pattern is not None and keep is Keep.WRITE:
+                written[pattern.id] = None
         self._note(MARK, began)
         return LearnResult(read=len(new), written=tuple(written))
 
-    def _learned_from(self, item_id: str, keep: Keep) -> list[str]:
-        item = self.store.peek(item_id)
-        pattern = self.patterns().learn(item, keep) if item is not None else None
-        return [pattern.id] if pattern is not None and keep is Keep.WRITE else []
-
     def _new(self, now: int) -> list[tuple[int, str]]:
         """The items whose files are new since the last pass, the oldest first, each with when that was."""
-        since = self._since(now)
-        stamps = self.parts.index.stamps().items()
-        return sorted((stamp.ctime_ns, stem_of(path)) for path, stamp in stamps if stamp.ctime_ns >= since)
-
-    def _since(self, now: int) -> int:
         text = io.read_note(self.parts.repository.state / MARK).strip()
         moment = int(text) if text.isdecimal() else 0
-        return moment if moment <= now else 0  # the clock was set back
+        since = moment if moment <= now else 0  # the clock was set back
+        stamps = self.parts.index.stamps().items()
+        return sorted((stamp.ctime_ns, stem_of(path)) for path, stamp in stamps if stamp.ctime_ns >= since)
 
     def _note(self, name: str, *numbers: int) -> None:
         text = " ".join(map(str, numbers))
@@ -585,14 +581,6 @@ class Learner:
             io.write_file(self.parts.repository.state / name, f"{text}\n".encode(), durable=False)
         except MemfsError as error:  # then the same is looked at again
             self.store.note_failure(error)
-
-    def _from_failures(self) -> None:
-        rules = self.rules()
-        if rules.has_news():
-            try:
-                rules.analyze(seconds=0.0, keep=self.keep("rules"))
-            except LockTimeout:  # another process is at it
-                return
 
     def _withdraw(self) -> None:
         """Take back what memories spoke for that are gone."""

@@ -10,17 +10,16 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from math import ceil, prod
+from math import ceil
 
 from memfs.dataclass import dataclass, field
 from memfs.errors import SettingInvalid
-from memfs.model import Hit, Link, MemoryItem, Query, Trust
+from memfs.model import Link, MemoryItem, Trust
 from memfs.model.ids import stable_id
 from memfs.model.item import gist
 from memfs.model.time import format_time, parse_time
 from memfs.search.analyzer import STOP_WORDS
 from memfs.startup import Any, regex
-from memfs.store import Store
 
 VARIABLE = "{variable}"
 MOST_WORDS = 120
@@ -32,7 +31,6 @@ _MOST_SHARE = 0.7
 _EDGES = string.punctuation.replace("{", "").replace("}", "") + "\u2018\u2019\u201c\u201d\u2026\u2013\u2014\u00ab\u00bb"
 _PLACEHOLDER = regex(r"\{[^{}\s]*\}")
 _PATTERN = "pattern"
-_SHAKY = frozenset({Trust.TOOL.value})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,8 +186,9 @@ class PatternFinder:
         kept = list(range(len(group)))
         while len(kept) >= self.threshold:
             words = [group[place] for place in kept]
-            common = find_common_words(words)
-            common &= max(words, key=lambda one: len(common & one))  # what one of them can show as the template
+            counted = Counter(word for one in words for word in one)
+            shared = frozenset(word for word, count in counted.items() if count >= _MOST_SHARE * len(words))
+            common = shared & max(words, key=lambda one: len(shared & one))  # what one can show as the template
             if len(common) < self.min_common_words or common <= STOP_WORDS:
                 break
             fitting = [place for place in kept if self._fits(group[place], common)]
@@ -216,7 +215,7 @@ class PatternFinder:
             last_seen=max(item.moment for item in members),
             common_context=find_common_context([item.context for item in members]),
             members=tuple(item.id for item in members),
-            trust=(Trust.TOOL if any(item.trust in _SHAKY for item in members) else Trust.AGENT).value,
+            trust=(Trust.TOOL if any(item.trust == Trust.TOOL.value for item in members) else Trust.AGENT).value,
         )
 
 
@@ -252,12 +251,6 @@ class _Shelf:
 
 
 # -- what a group shares ------------------------------------------------------------------------------------------
-def find_common_words(texts: Sequence[Collection[str]]) -> frozenset[str]:
-    """The words that at least seven of ten have."""
-    counted = Counter(word for words in texts for word in words)
-    return frozenset(word for word, count in counted.items() if count >= _MOST_SHARE * len(texts))
-
-
 def find_common_context(contexts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The keys that all circumstances have with equal values."""
     first, *others = contexts or [{}]
@@ -347,26 +340,9 @@ def _in_range(name: str, value: float, fits: bool, wanted: str) -> None:
 
 _CONTEXT = 1.5
 _FOLLOWED = 2.0
-_PER_HIT = 4
-_LEAST = 20
 
 
-def suggested(store: Store, detector: PatternFinder, text: str, context: Mapping[str, Any], limit: int) -> list[Hit]:
-    """The patterns that may help, best first; see ``PatternStore.suggest``."""
-    hits = []
-    for candidate in store.candidates(
-        Query(text=text, types=frozenset({"pattern"}), limit=max(limit * _PER_HIT, _LEAST))
-    ):
-        loaded = store.load(candidate)
-        if loaded is not None:
-            reasons = _reasons(loaded.item, candidate.similarity or 1.0, text, context, detector)
-            hits.append(Hit(item=loaded.item, score=prod(reasons.values()), reasons=reasons, stale=loaded.stale))
-    asked = bool(text.strip()) or not context
-    known = [hit for hit in hits if hit.score > 0 and (asked or "context" in hit.reasons)]
-    return sorted(known, key=lambda hit: (-hit.score, hit.item.id))[:limit]
-
-
-def _reasons(
+def reasons_for(
     pattern: MemoryItem, similarity: float, text: str, context: Mapping[str, Any], detector: PatternFinder
 ) -> dict[str, float]:
     """The factors that make a suggestion's score; 0 among them where its circumstances all differ."""

@@ -162,20 +162,19 @@ def files_alike(one: PreparedSituation, files: Sequence[str]) -> float:
     """How alike two sets of files are: 0.85 for the same file, less where it is one of many, or only named alike."""
     if not one.files or not files:
         return 0.0
-    found = [_file_alike(one, file) for file in files]
+    found = []
+    for file in files:
+        parts = file.split("/")
+        same_name = one.by_name.get(parts[-1])
+        if same_name is not None:
+            found.append(max(_ends_alike(parts, other) for other in same_name))
+        else:
+            found.append(FOLDER if one.folders and file.rpartition("/")[0] in one.folders else 0.0)
     best = max(found)
     if best <= FOLDER:
         return best
     alike_ones = sum(value for value in found if value > FOLDER) / best
     return float(best * (alike_ones / len(found)) ** _SPREAD)
-
-
-def _file_alike(one: PreparedSituation, file: str) -> float:
-    parts = file.split("/")
-    same_name = one.by_name.get(parts[-1])
-    if same_name is not None:
-        return max(_ends_alike(parts, other) for other in same_name)
-    return FOLDER if one.folders and file.rpartition("/")[0] in one.folders else 0.0
 
 
 def _ends_alike(one: list[str], other: list[str]) -> float:
@@ -292,26 +291,36 @@ def row_of(item: MemoryItem, blob: str) -> TriggerRow:
     Args:
         blob: what its file held.
     """
-    made = _rule_row(item) if item.type == RULE else _episode_row(item)
-    return made._replace(
+    row = TriggerRow(
+        id=item.id,
+        path=item.path,
         blob=blob,
+        sort="",
         trust=item.trust,
         status=item.status,
         pinned=item.pinned,
         supersedes=item.supersedes[:_MOST_IDS],
         expires=_seconds(item.expires) if item.expires else 0.0,
     )
-
-
-def _episode_row(item: MemoryItem) -> TriggerRow:
+    if item.type == RULE:
+        data, pattern = item.data, text_in(item.data.get("pattern"))
+        return row._replace(
+            sort=RULE,
+            tool=text_in(data.get("tool")),
+            files=plain_files(texts_in(data.get("files"))),
+            words=words_of(pattern or ("" if data.get("files") or data.get("tool") else item.title or item.content)),
+            context=_short(pattern),
+            did=_short(text_in(data.get("action")) or item.content or item.title),
+            time=_seconds(item.updated or item.timestamp or item.created or EPOCH),
+            confidence=confidence_of(item),
+        )
     episode = episode_of(item)
     if episode is None:
-        return TriggerRow(id=item.id, path=item.path, blob="", sort="")
-    state = episode.state
-    return TriggerRow(
-        id=item.id,
-        path=item.path,
-        blob="",
+        return row
+    state, error = episode.state, episode.error_message
+    if len(error) > _TEXT:  # its end, too: the last line of a traceback says what happened
+        error = f"{error[: _TEXT // 3]}\n{error[-(_TEXT - _TEXT // 3 - 1) :]}"
+    return row._replace(
         sort=EPISODE,
         outcome=episode.outcome.value,
         tool=episode.action.tool or state.tool,
@@ -320,30 +329,12 @@ def _episode_row(item: MemoryItem) -> TriggerRow:
         deeds=words_of(episode.action.description),
         context=_short(state.context),
         did=_short(episode.action.description),
-        error=_ends(episode.error_message),
+        error=error,
         time=_seconds(episode.timestamp),
         warned=episode.warned[:_MOST_IDS],
         agent=state.agent,
         session=state.session,
         task=state.task,
-    )
-
-
-def _rule_row(item: MemoryItem) -> TriggerRow:
-    data = item.data
-    pattern = text_in(data.get("pattern"))
-    return TriggerRow(
-        id=item.id,
-        path=item.path,
-        blob="",
-        sort=RULE,
-        tool=text_in(data.get("tool")),
-        files=plain_files(texts_in(data.get("files"))),
-        words=words_of(pattern or ("" if data.get("files") or data.get("tool") else item.title or item.content)),
-        context=_short(pattern),
-        did=_short(text_in(data.get("action")) or item.content or item.title),
-        time=_seconds(item.updated or item.timestamp or item.created or EPOCH),
-        confidence=confidence_of(item),
     )
 
 
@@ -353,11 +344,6 @@ def confidence_of(item: MemoryItem) -> float:
     if isinstance(stated, (int, float)) and not isinstance(stated, bool):
         return min(max(float(stated), 0.0), 1.0)
     return 1.0 if item.trust in VOUCHED else _UNTOLD
-
-
-def _ends(text: str) -> str:
-    """How a long text begins and ends: the last line of a traceback says what happened."""
-    return text if len(text) <= _TEXT else f"{text[: _TEXT // 3]}\n{text[-(_TEXT - _TEXT // 3 - 1) :]}"
 
 
 def _seconds(moment: datetime) -> float:

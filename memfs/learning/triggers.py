@@ -23,20 +23,8 @@ from memfs.errors import MemfsError
 from memfs.fs import append_log
 from memfs.fs.lock import reset_on_fork
 from memfs.intake.episode_item import EPISODIC, episode_of, item_of
-from memfs.learning.situations import (
-    KINDS,
-    PreparedSituation,
-    alike,
-    asked,
-    asked_again,
-    fit,
-    is_repetition,
-    maker,
-    plain_files,
-    row_of,
-    same_deed,
-    share_needed,
-)
+from memfs.learning import situations
+from memfs.learning.situations import PreparedSituation
 from memfs.model import Candidate, MemoryItem
 from memfs.model.episode import ENDED, RULE, THRESHOLD, Episode, Outcome, StateSnapshot, TriggerRow, is_wild
 from memfs.model.ids import stem_of
@@ -107,9 +95,9 @@ class TriggerTable:
 
     def _keys(self, row: TriggerRow) -> Iterator[tuple[dict[tuple[str, str], list[str]], tuple[str, str]]]:
         """Where a row is found: by its words and its files' names, among rows of its sort."""
-        sort, names = _sort_of(row), {file.rpartition("/")[2] for file in row.files}
+        sort, names = (FAILURE if row.outcome == FAILURE else OTHER), {file.rpartition("/")[2] for file in row.files}
         if row.sort == RULE:  # with words, a wildcard alone does not make it apply
-            names = {_name_in(glob) for glob in row.files if not row.words or not is_wild(glob)}
+            sort, names = RULE, {_name_in(glob) for glob in row.files if not row.words or not is_wild(glob)}
             names = names if row.files or row.words else {_ANY}
         yield from ((self._by_word, (sort, word)) for word in dict.fromkeys((*row.words, *row.deeds)))
         yield from ((self._by_file, (sort, name)) for name in names)
@@ -172,12 +160,6 @@ class TriggerTable:
         return [path for path, weight in reached.items() if weight >= least - 1e-9]
 
 
-def _sort_of(row: TriggerRow) -> str:
-    if row.sort == RULE:
-        return RULE
-    return FAILURE if row.outcome == FAILURE else OTHER
-
-
 def _name_in(glob: str) -> str:
     """The name that a rule's glob ends in; where that has a wildcard, the rule is held against every file."""
     name = glob.rstrip("/").rpartition("/")[2]
@@ -230,8 +212,8 @@ class TriggerRows:
     def __init__(self, store: FolderReader) -> None:
         """Nothing is read before the first ``update``."""
         self._store, self._index = store, store.index_sync.index
-        self._folders = tuple(f"{CONTENT}/{kind.folder}/" for kind in store.kinds if kind.name in KINDS)
-        self._catalog, self._maker = store.items.catalog, fact_maker("trigger", maker())
+        self._folders = tuple(f"{CONTENT}/{kind.folder}/" for kind in store.kinds if kind.name in situations.KINDS)
+        self._catalog, self._maker = store.items.catalog, fact_maker("trigger", situations.maker())
         self._own: Key = self._index.folder.name, "base"
         self.rows: dict[str, TriggerRow] = {}
         self._seen: tuple[StampTable, Mapping[str, str]] | None = None
@@ -256,7 +238,7 @@ class TriggerRows:
         fresh: dict[Key, str] = {}
         for path, item, exact in self._store.load_all(lacking):
             blob = lacking[path].blob
-            self.rows[path] = changed[path] = row = row_of(item, blob)
+            self.rows[path] = changed[path] = row = situations.row_of(item, blob)
             self._missed.discard(path)
             if exact and item.created is not None:  # else the time of the row may be that of the file
                 fresh[self._store.items.key(path, blob)] = packed(row)
@@ -321,7 +303,7 @@ class Triggers:
         Args:
             threshold: how similar they must be, 0 to 1.
         """
-        one, limit = asked(state), max(limit, 0)
+        one, limit = situations.asked(state), max(limit, 0)
         with self._current() as table:
             found = self._failures(table, one, threshold, limit)
             if len(found) < limit:
@@ -339,14 +321,14 @@ class Triggers:
         Args:
             min_confidence: how sure they must be, 0 to 1.
         """
-        one = asked(state)
+        one = situations.asked(state)
         with self._current() as table:
             sure = (
                 row
                 for row in table.applying(one.files, one.words)
                 if row.confidence >= min_confidence and not self._ended(table, row)
             )
-            fitting = [(value, row) for row in sure if (value := fit(one, row, table.worth))]
+            fitting = [(value, row) for row in sure if (value := situations.fit(one, row, table.worth))]
         fitting.sort(key=lambda pair: (-pair[0] * pair[1].confidence, pair[1].id))
         by_file = [row.path for _, row in fitting if row.words and not set(row.words).intersection(one.words)]
         further = set(by_file[_BY_FILE_ALONE:])
@@ -403,8 +385,10 @@ class Triggers:
     ) -> list[tuple[float, TriggerRow]]:
         """Episodes of a sort that are alike enough by themselves, the most alike first, of equal ones the newest."""
         weights = {word: table.worth(word) for word in one.words}
-        rows = table.candidates(sort, one.by_name, weights, share_needed(threshold), most)
-        valued = ((alike(one, row, weights, table.worth, threshold), row) for row in rows if row.time > after)
+        rows = table.candidates(sort, one.by_name, weights, situations.share_needed(threshold), most)
+        valued = (
+            (situations.alike(one, row, weights, table.worth, threshold), row) for row in rows if row.time > after
+        )
         near = [(value, row) for value, row in valued if value >= threshold]
         return sorted(near, key=lambda pair: (-round(pair[0], 9), -pair[1].time, pair[1].id))
 
@@ -426,16 +410,12 @@ class Triggers:
         if known is None or known[0] != table.changes:
             if len(self._after) > _MOST_REMEMBERED:
                 self._after.clear()
-            known = self._after[row.path, least] = table.changes, self._afterwards(table, row, least)
+            again = situations.asked_again(row)
+            others = self._near(table, again, OTHER, least, after=row.time)
+            failures = self._near(table, again, FAILURE, least, after=row.time)
+            against = (_speaks_against(row, one) for _, one in others if one.outcome == Outcome.SUCCESS.value)
+            known = self._after[row.path, least] = table.changes, (sum(against), len(failures))
         return known[1]
-
-    def _afterwards(self, table: TriggerTable, row: TriggerRow, least: float) -> tuple[int, int]:
-        """Counted again."""
-        again = asked_again(row)
-        others = self._near(table, again, OTHER, least, after=row.time)
-        failures = self._near(table, again, FAILURE, least, after=row.time)
-        went_well = (other for _, other in others if other.outcome == Outcome.SUCCESS.value)
-        return sum(_speaks_against(row, other) for other in went_well), len(failures)
 
     def _ended(self, table: TriggerTable, row: TriggerRow) -> bool:
         expired = bool(row.expires) and row.expires <= self._clock().timestamp()
@@ -466,8 +446,8 @@ def _speaks_against(row: TriggerRow, success: TriggerRow) -> int:
     """What a later success says against a failure: most where everything was the same, nothing where a warning may have
     been heeded.
     """
-    if same_deed(row, success):
-        return _SAME_AGAIN if is_repetition(asked_again(success), row) else 1
+    if situations.same_deed(row, success):
+        return _SAME_AGAIN if situations.is_repetition(situations.asked_again(success), row) else 1
     return 0 if success.warned else 1
 
 
@@ -565,23 +545,18 @@ class WarningHistory:
         """
         exact, near = _identities(state)
         now = self._clock().timestamp()
-        rows = sorted(_warnings(self._path), key=lambda row: row[0])  # processes write in whatever order
+        shape = [float, str, str, list]
+        noted = (row for row in append_log.noted(self._path, _MOST) if list(map(type, row)) == shape)
+        # processes write in whatever order
+        rows = sorted((row for row in noted if set(map(type, row[3])) <= {str}), key=lambda row: row[0])
         asked = [ids for time, same, _, ids in rows if same == exact and abs(now - time) <= _LASTS]
         nearly = [ids for time, _, like, ids in rows if near and like == near and abs(now - time) <= _NEARLY]
-        return next((found[-1] for found in (asked, nearly) if found), ())
-
-
-def _warnings(path: Path) -> Iterator[tuple[float, str, str, tuple[str, ...]]]:
-    """What ``note`` wrote: when, digests of the situation and of what similar ones share ("" for nothing), and ids."""
-    for row in append_log.noted(path, _MOST):
-        if list(map(type, row)) == [float, str, str, list] and set(map(type, row[3])) <= {str}:
-            time, exact, near, ids = row
-            yield time, exact, near, tuple(ids[:_MOST_IDS])
+        return next((tuple(found[-1][:_MOST_IDS]) for found in (asked, nearly) if found), ())
 
 
 def _identities(state: StateSnapshot) -> tuple[str, str]:
     """What makes a situation the same when its outcome is recorded: by then the tool is known, and more facts."""
-    files = sorted(plain_files(state.files))
+    files = sorted(situations.plain_files(state.files))
     who = [state.agent, state.session]
     return _digest([*files, "", " ".join(state.context.split()), *who]), _digest([*files, "", *who]) if files else ""
 

@@ -15,6 +15,7 @@ import pytest
 from memfs import Workspace
 from memfs.catalog.facts import FILE
 from memfs.intake.episode_item import item_of
+from memfs.learning import situations
 from memfs.learning import triggers as module
 from memfs.learning.triggers import Triggers
 from memfs.model import MemoryItem
@@ -280,7 +281,7 @@ def test_a_new_process_reads_no_file_that_it_knows(opened: OPENED, tmp_path: Pat
     path.write_text(path.read_text().replace("error 0", "error 10"))
     second = opened(tmp_path / "workspace", index__engine="sqlite")
     table = triggers(second)
-    with patch.object(module, "row_of", side_effect=module.row_of) as made:
+    with patch.object(situations, "row_of", side_effect=situations.row_of) as made:
         assert table.count() == 5
         assert len(table.episodes(EDIT, limit=9)) == 5
     assert made.call_count == 1
@@ -331,7 +332,7 @@ def test_folders_and_times_of_any_kind_are_taken(opened: OPENED, tmp_path: Path)
     assert table.episodes(EDIT)[0].timestamp.year == 9999
     workspace.close()
     again = triggers(opened(tmp_path / "workspace", index__engine="sqlite"))
-    with patch.object(module, "row_of", side_effect=AssertionError):
+    with patch.object(situations, "row_of", side_effect=AssertionError):
         assert failures(again.episodes(EDIT)) == [failed.id]
 
 
@@ -340,7 +341,7 @@ def test_a_table_that_could_not_be_made_whole_is_not_used(opened: OPENED) -> Non
     workspace = opened()
     (failed,) = store(workspace, episode())
     table = triggers(workspace)
-    with patch.object(module, "row_of", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+    with patch.object(situations, "row_of", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         table.episodes(EDIT)
     assert failures(table.episodes(EDIT)) == [failed.id]
 
