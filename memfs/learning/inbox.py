@@ -64,9 +64,11 @@ class Inbox:
             CorruptRecord, FormatUnsupported, StorageIO: the file cannot be read.
         """
         self._store.require_open()
-        stat = self._stat()
-        if stat is None:
+        try:
+            facts = io.facts(self._path)
+        except FileNotFoundError:
             return ()
+        stat = facts.st_ino, facts.st_size, facts.st_mtime_ns
         known, found = self._read
         if known != stat:
             parsed = (self._suggestion(row) for row in self._rows())
@@ -142,8 +144,12 @@ class Inbox:
     def drop(self, ids: Iterable[str]) -> None:
         """Withdraw suggestions for which nothing speaks any more; what was decided about stays. Raises as ``add``."""
         gone = set(ids)
+
+        def change(rows: list[Row]) -> None:
+            rows[:] = [row for row in rows if row.get("id") not in gone or row.get("decision")]
+
         if gone:
-            self._change(lambda rows: _withdraw(rows, gone))
+            self._change(change)
 
     # -- deciding ---------------------------------------------------------------------------------------------------
     def accept(
@@ -220,13 +226,6 @@ class Inbox:
         self._change(change)
 
     # -- the file ---------------------------------------------------------------------------------------------------
-    def _stat(self) -> Stat | None:
-        try:
-            found = io.facts(self._path)
-        except FileNotFoundError:
-            return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
-
     def _rows(self) -> list[Row]:
         try:
             return rows_of(io.read_file(self._path, _LARGEST), str(self._path))
@@ -259,9 +258,11 @@ class Inbox:
 
     def _suggestion(self, row: Row) -> Suggestion | None:
         try:
-            place = MemoryItem("-", str(row["type"]), id=str(row["id"]))
+            place = _place(self._parts, MemoryItem("-", str(row["type"]), id=str(row["id"])))
+            item = self._parts.codec.read(str(row["item"]).encode(), place, EPOCH)
+            stated = None if item.timestamp == EPOCH else item.timestamp
             return Suggestion(
-                item=item_in(self._parts, str(row["item"]), place),
+                item=item.replace(path="", sha256="", created=None, updated=None, timestamp=stated),
                 source=Source(row["source"]),
                 count=int(row["count"]),
                 evidence=tuple(map(str, row["evidence"])),
@@ -284,17 +285,6 @@ def text_of(parts: Parts, item: MemoryItem) -> str:
     """
     bare = item.replace(path="", sha256="", created=None, updated=None)
     return parts.codec.write(bare, _place(parts, item)).data.decode()
-
-
-def item_in(parts: Parts, text: str, like: MemoryItem) -> MemoryItem:
-    """The item that such a text holds, with the id and the type of another one.
-
-    Raises:
-        ContentError: it holds none.
-    """
-    item = parts.codec.read(text.encode(), _place(parts, like), EPOCH)
-    stated = None if item.timestamp == EPOCH else item.timestamp
-    return item.replace(path="", sha256="", created=None, updated=None, timestamp=stated)
 
 
 def _place(parts: Parts, item: MemoryItem) -> str:
@@ -354,10 +344,6 @@ def erased(data: bytes, quotes: Callable[[bytes], bool], ids: Collection[str]) -
 def _words(item: MemoryItem) -> tuple[str, str, str]:
     """The key by which two suggestions say the same."""
     return item.type, item.title, normalised(item.content)
-
-
-def _withdraw(rows: list[Row], ids: Collection[str]) -> None:
-    rows[:] = [row for row in rows if row.get("id") not in ids or row.get("decision")]
 
 
 def _is_found(row: Row) -> bool:
@@ -453,9 +439,7 @@ class ShareService:
                 _PRIVATE, copies, message=message, replace=replace, allow_secret=allow_secret, dry_run=dry_run
             )
         pairs = list(zip(items, fates, strict=True))
-        if dry_run:
-            return [ShareResult(item, fate) for item, fate in pairs]
-        return [ShareResult(item, fate, self._marked(item, fate)) for item, fate in pairs]
+        return [ShareResult(item, fate, "" if dry_run else self._marked(item, fate)) for item, fate in pairs]
 
     def _marked(self, item: MemoryItem, fate: ImportResult) -> str:
         """Let an item name its copy; why it could not, "" where it does."""

@@ -46,7 +46,6 @@ from memfs.usage import Usage
 if TYPE_CHECKING:
     from memfs.intake.intake import Intake
     from memfs.learning.inbox import Inbox
-    from memfs.model.learning import StoreResult
 
 
 # -- preferences that hold ------------------------------------------------------------------------------------------
@@ -63,9 +62,12 @@ def preferences_in_order(items: Iterable[MemoryItem], now: datetime, context: st
     What fits the context comes first, the best first; then what is pinned, then by importance, then the newest. Of two
     of which one says that it contradicts the other, the newer holds.
     """
-    holding = _holding(items, now)
-    given = _undisputed(holding, disputes(holding))
-    return _fitting_first(sorted(given, key=lambda item: (not item.pinned, -item.importance)), context)
+    holding = sorted(_holding(items, now), key=lambda item: item.id)
+    against, given = disputes(holding), dict[str, MemoryItem]()
+    for item in sorted(holding, key=lambda item: item.moment, reverse=True):
+        if given.keys().isdisjoint(against.get(item.id, ())):  # none of them, which are newer, is given itself
+            given[item.id] = item
+    return _fitting_first(sorted(given.values(), key=lambda item: (not item.pinned, -item.importance)), context)
 
 
 def _holding(items: Iterable[MemoryItem], now: datetime) -> list[MemoryItem]:
@@ -77,15 +79,6 @@ def _holding(items: Iterable[MemoryItem], now: datetime) -> list[MemoryItem]:
     ]
     replaced = {name for item in present for name in item.supersedes}
     return [item for item in present if item.id not in replaced]
-
-
-def _undisputed(items: Iterable[MemoryItem], against: Mapping[str, Sequence[str]]) -> Iterator[MemoryItem]:
-    """The items, the newest first, without those that a newer one contradicts which is given itself."""
-    given: set[str] = set()
-    for item in sorted(sorted(items, key=lambda one: one.id), key=lambda one: one.moment, reverse=True):
-        if given.isdisjoint(against.get(item.id, ())):
-            given.add(item.id)
-            yield item
 
 
 def _fitting_first(items: list[MemoryItem], context: str) -> list[MemoryItem]:
@@ -133,18 +126,6 @@ class Preference:
 
     def __str__(self) -> str:
         return self.text
-
-    @classmethod
-    def of(cls, item: MemoryItem) -> Preference:
-        """The preference that an item holds."""
-        return cls(
-            text=gist(item).strip(),
-            id=item.id,
-            trust=item.trust,
-            origin=item.origin,
-            importance=item.importance,
-            timestamp=item.moment,
-        )
 
 
 class Preferences:
@@ -246,21 +227,19 @@ class Preferences:
         return [MemoryItem(one, KIND, origin=origin, trust=human, timestamp=now, context=dict(context)) for one in said]
 
     def _recorded(self, draft: MemoryItem, source: str, allow_secret: str) -> MemoryItem:
-        result = self._taken_in(draft, source, allow_secret)
+        """Store a draft under an id that follows from what it says, so that two processes that hear the same agree."""
+        store = partial(self._intake.store, review=False, source=source, allow_secret=allow_secret)
+        result = None
+        if self._neighbourhood.of(draft, self._clock()).repeated is None:
+            try:
+                result = store(draft.replace(id=_stable_id(draft)))
+            except IdExists:  # somebody was quicker, or has changed what was said so before
+                self._store.refresh()
+        result = store(draft) if result is None else result
         found = self._store.get(result.memory_id or "")
         if found is None:  # removed by somebody at this very moment: it was stored, and is in git
             return draft.replace(id=result.memory_id or "")
         return self._renewed(found, draft, source) if result.merged_into else found
-
-    def _taken_in(self, draft: MemoryItem, source: str, allow_secret: str) -> StoreResult:
-        """Store a draft under an id that follows from what it says, so that two processes that hear the same agree."""
-        store = partial(self._intake.store, review=False, source=source, allow_secret=allow_secret)
-        if self._neighbourhood.of(draft, self._clock()).repeated is None:
-            try:
-                return store(draft.replace(id=_stable_id(draft)))
-            except IdExists:  # somebody was quicker, or has changed what was said so before
-                self._store.refresh()
-        return store(draft)
 
     def _renewed(self, item: MemoryItem, draft: MemoryItem, source: str) -> MemoryItem:
         """What was said before as said now: it counts as newer than what was said against it in between."""
@@ -290,11 +269,22 @@ class Preferences:
         """
         given: list[MemoryItem] = []
         own = preferences_in_order(self._every(), self._clock(), context) if limit > 0 else ()
-        for item in _in_turn(own, beside) if limit > 0 else ():
+        pairs = zip_longest(own, beside if limit > 0 else ())
+        for item in (one for pair in pairs for one in pair if one is not None):
             given = self._joined(given, item)
             if len(given) == limit:
                 break
-        return [Preference.of(item) for item in given]
+        return [
+            Preference(
+                text=gist(item).strip(),
+                id=item.id,
+                trust=item.trust,
+                origin=item.origin,
+                importance=item.importance,
+                timestamp=item.moment,
+            )
+            for item in given
+        ]
 
     def _every(self) -> list[MemoryItem]:
         """All preferences as their files have them now, whether they hold or not."""
@@ -318,10 +308,6 @@ class Preferences:
     def count(self) -> int:
         """How many preferences hold."""
         return len(preferences_in_order(self._every(), self._clock()))
-
-
-def _in_turn(one: Iterable[MemoryItem], other: Iterable[MemoryItem]) -> Iterator[MemoryItem]:
-    return (item for pair in zip_longest(one, other) for item in pair if item is not None)
 
 
 def _stable_id(draft: MemoryItem) -> str:
@@ -375,17 +361,14 @@ def is_correction(sentence: str) -> bool:
 
 def _corrects(sentence: str, languages: Sequence[Cues], after_refusal: bool) -> bool:
     """``after_refusal``: the sentence before it refuses what the agent said or did, and nothing else."""
-    if len(sentence) > _LONGEST or _is_short(sentence):
+    if len(sentence) > _LONGEST:
+        return False
+    short = len(sentence.split()) < _FEWEST_WORDS
+    if short and (len(sentence) < _FEWEST_LETTERS or not any(map(is_unspaced, sentence))):
         return False
     own = _own(sentence)
     folded_text = folded(own.casefold())
     return any(_Reader(language).corrects(own, folded_text, after_refusal) for language in languages)
-
-
-def _is_short(sentence: str) -> bool:
-    if len(sentence.split()) >= _FEWEST_WORDS:
-        return False
-    return len(sentence) < _FEWEST_LETTERS or not any(map(is_unspaced, sentence))
 
 
 def _own(sentence: str) -> str:
@@ -426,7 +409,8 @@ class _Reader:
             return not self._reported(text)
         if self._cue("once").search(text):
             return False
-        if self._contrasts(text) or (after_refusal and self._states(text)):
+        contrasts = self._is("contrast", self._opened(text)) and not self._reported(text)
+        if contrasts or (after_refusal and self._states(text)):  # "the base path is /v2, not /v1" sets right by itself
             return True
         return any(map(self._clause_corrects, self._clauses(text)))
 
@@ -452,10 +436,6 @@ class _Reader:
             return not any(map(self._only_points, filter(None, order.groupdict().values())))
         found = self._cue("rule").match(text)
         return not self._reported(found.group()) if found is not None else self._is("personal", text)
-
-    def _contrasts(self, text: str) -> bool:
-        """Whether a statement sets right a name or a figure by itself: "the base path is /v2, not /v1"."""
-        return self._is("contrast", self._opened(text)) and not self._reported(text)
 
     def _states(self, text: str) -> bool:
         """Whether a sentence states what holds, which after a refusal sets something right."""

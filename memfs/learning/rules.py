@@ -105,12 +105,6 @@ def _rule(condition: TriggerRow, verdict: RuleVerdict, advice: Advice, trust: st
     )
 
 
-def _taught_by(rule: Rule, cases: Iterable[TriggerRow]) -> str | None:
-    """The error of the newest failure that taught a rule which names none; None where all of them are gone."""
-    taught = set(rule.learned_from)
-    return next((row.error for row in reversed(list(cases)) if row.id in taught), None)
-
-
 def _lowest(*trusts: str) -> str:
     """The trust of what no one has reviewed: an agent's at most, and not more than the least trusted source."""
     return lower_trust(Trust.AGENT.value, *trusts)
@@ -201,16 +195,6 @@ def id_of(rule: Rule) -> str:
 def made_by_analysis(item: MemoryItem) -> bool:
     """Whether failures taught it."""
     return item.metadata.get(MADE_FROM) == FAILURES
-
-
-def is_kept(item: MemoryItem) -> bool:
-    """Whether a person vouches for it: then neither its figures nor its words are changed, nor is it retired."""
-    return item.pinned or item.trust in VOUCHED
-
-
-def learned(rule: Rule, title: str) -> MemoryItem:
-    """The item of a rule that failures taught."""
-    return item_of(rule).replace(title=title[:_TITLE], metadata={MADE_FROM: FAILURES})
 
 
 def with_figures(item: MemoryItem, figures: Mapping[str, float], evidence: tuple[str, ...]) -> MemoryItem:
@@ -411,19 +395,6 @@ class Rules:
                     found[rule.id] = rule
         return len(rows)
 
-    def _suggestion(self, found: FailureCondition) -> Suggestion | None:
-        item = self._item(found)
-        if item is None:
-            return None
-        failures = found.verdict.failures
-        return Suggestion(
-            item=item,
-            source=Source.RULE,
-            made=self.parts.clock(),
-            count=len(failures),
-            evidence=tuple(row.id for row in failures)[-MOST_EVIDENCE:],
-        )
-
     # -- rules there are ----------------------------------------------------------------------------------------------
     def _rules_there_are(self, book: RuleEvidence) -> tuple[list[_Judged], set[str]]:
         """The newest rules with what the episodes say of them, and the ids of the failures that they account for."""
@@ -435,13 +406,15 @@ class Rules:
             if rule is None or book.compared >= MOST_COMPARED:
                 continue
             cases = book.cases(row_of(item, ""))
-            error = rule.error or (_taught_by(rule, cases) if made_by_analysis(item) else None)
-            verdict = book.weigh(cases, speaks_for(error), {item.id, *rule.learned_from})
-            if error is not None or made_by_analysis(item):
+            ours, taught, error = made_by_analysis(item), set(rule.learned_from), rule.error or None
+            if ours and error is None:  # that of the newest failure which taught it, unless all of them are gone
+                error = next((row.error for row in reversed(cases) if row.id in taught), None)
+            verdict = book.weigh(cases, speaks_for(error), {item.id, *taught})
+            if error is not None or ours:
                 accounted.update(row.id for row in verdict.failures)
-            over = item.status in ENDED and item.status != RETIRED
-            ours = made_by_analysis(item) and not is_kept(item) and not over
-            judged.append((item, verdict, self._revised(item, verdict) if ours else item))
+            # where a person vouches for it neither its figures nor its words are changed, nor is it retired
+            kept = item.pinned or item.trust in VOUCHED or (item.status in ENDED and item.status != RETIRED)
+            judged.append((item, verdict, self._revised(item, verdict) if ours and not kept else item))
         return judged, accounted
 
     def _revised(self, item: MemoryItem, verdict: RuleVerdict) -> MemoryItem:
@@ -488,20 +461,23 @@ class Rules:
                 batch.put(target, expected=item.sha256)
 
     # -- rules there are not ------------------------------------------------------------------------------------------
-    def _item(self, found: FailureCondition) -> MemoryItem | None:
-        """The item of the rule that was found; None where even without quotations it may not be stored."""
+    def _suggestion(self, found: FailureCondition) -> Suggestion | None:
+        """The rule that was found; None where even without quotations it may not be stored."""
         verdict, tops = found.verdict, (str(self.parts.repository.work_tree), str(self.parts.tree.root))
         condition = found.condition._replace(files=tuple(_below(glob, tops) for glob in found.condition.files))
         place = ", ".join(condition.files) or condition.context
         for quoting in (True, False):
             advice = advise(verdict.failures, verdict.remedies, place, quoting)
             quoted = (*verdict.failures, *(() if is_unremedied(advice.action) else verdict.remedies))
-            item = learned(_rule(condition, verdict, advice, _lowest(*(row.trust for row in quoted))), advice.title)
+            rule = _rule(condition, verdict, advice, _lowest(*(row.trust for row in quoted)))
+            item = item_of(rule).replace(title=advice.title[:_TITLE], metadata={MADE_FROM: FAILURES})
             try:
                 refuse_item(item)
             except ContentError as error:  # the words of several episodes together look like a secret
                 failed = error
             else:
-                return item
+                ids = tuple(row.id for row in verdict.failures)
+                count, made = len(ids), self.parts.clock()
+                return Suggestion(item=item, source=Source.RULE, made=made, count=count, evidence=ids[-MOST_EVIDENCE:])
         self.store.note_failure(failed)
         return None
