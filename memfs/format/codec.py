@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 
 from memfs import __version__
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, RETENTION_POLICY, SYSTEM_CONFIG
@@ -88,8 +89,10 @@ def parse(data: bytes, path: str, allow_invisible: bool = False, parts: int = MA
     """
     text = decode(data)
     is_json = path.endswith(".json")
-    if not allow_invisible:
-        _refuse_hidden_text(text.text)
+    for finding in findings(text.text) if not allow_invisible and not text.text.isascii() else ():
+        if finding.refused:
+            line, column = position(text.text, finding.offset)
+            raise hidden_error(finding, line=line, column=column)
     if is_json:
         from memfs.format import json_text  # a command that finds all in the catalog reads neither
 
@@ -102,8 +105,10 @@ def parse(data: bytes, path: str, allow_invisible: bool = False, parts: int = MA
         what = "a list" if isinstance(mapping, list) else "a single value"
         raise ItemSyntaxError(f"the file holds {what}, not keys and values", line=1, hint="write 'key: value' lines")
     parsed = ParsedFile(text, mapping, is_json)
-    if "\\" in text.text:
-        _refuse_escaped(parsed, allow_invisible)
+    if "\\" in text.text:  # what is in the text as an escape is hidden just as well
+        for field, finding in hidden(mapping, allow_invisible):
+            spot = parsed.place(field)
+            raise hidden_error(finding, line=spot.line, column=spot.column, field=dotted(field))
     return parsed
 
 
@@ -176,44 +181,19 @@ def _heading(text: str) -> str:
     return "".join(f"{line}\n" for line in lines[:count])
 
 
-def _refuse_hidden_text(text: str) -> None:
-    if text.isascii():
-        return
-    for finding in findings(text):
-        if finding.refused:
-            line, column = position(text, finding.offset)
-            raise hidden_error(finding, line=line, column=column)
-
-
-def _refuse_escaped(parsed: ParsedFile, allow_invisible: bool) -> None:
-    """What is in the text as an escape is hidden just as well."""
-    for path, finding in hidden(parsed.mapping, allow_invisible):
-        spot = parsed.place(path)
-        raise hidden_error(finding, line=spot.line, column=spot.column, field=dotted(path))
-
-
 _MAX_UNSEEN = 20
 
 
-def remarks(text: Text, path: str) -> list[Problem]:
+def remarks(text: Text, path: str) -> Iterator[Problem]:
     """The warnings for a file that was read without error."""
-    return [*_layout(text, path), *_unseen(text.text, path)]
-
-
-def _layout(text: Text, path: str) -> Iterator[Problem]:
     if text.bom:
         message = "the file begins with a byte order mark"
         yield Problem.warning(path, "ByteOrderMark", message, "save without it", line=1)
     if text.crlf:
         line = text.text.count("\n", 0, text.text.index("\r\n")) + 1
         yield Problem.warning(path, "CarriageReturn", "lines end in CR LF", "save with Unix line endings", line=line)
-
-
-def _unseen(text: str, path: str) -> Iterator[Problem]:
-    for count, finding in enumerate(findings(text)):
-        if count == _MAX_UNSEEN:
-            return
-        line, column = position(text, finding.offset)
+    for finding in islice(findings(text.text), _MAX_UNSEEN):
+        line, column = position(text.text, finding.offset)
         message = f"unseen character {finding.codes} at column {column}"
         yield Problem.warning(path, "InvisibleCharacter", message, "remove it unless it is meant", line=line)
 
@@ -232,7 +212,7 @@ class Codec:
     """
 
     def __init__(self, schemas: Schemas | None, kinds: KindTable, allow_invisible: bool = False) -> None:
-        self._given, self._kinds, self._allow_invisible = schemas, kinds, allow_invisible
+        self._given, self.kinds, self._allow_invisible = schemas, kinds, allow_invisible
         self._last: tuple[bytes, str, ParsedFile] | None = None
         self._written: tuple[bytes, str, Mapping[str, Any]] = b"", "", {}
 
@@ -242,11 +222,6 @@ class Codec:
         from memfs.format.schema import Schemas  # a command that finds all in the catalog checks nothing
 
         return self._given or Schemas()
-
-    @property
-    def kinds(self) -> KindTable:
-        """Which folder holds which kind."""
-        return self._kinds
 
     # -- items ----------------------------------------------------------------------------------------------------
     def read(self, data: bytes, path: str, fallback: datetime, *, checked: bool = False) -> MemoryItem:
@@ -304,7 +279,7 @@ class Codec:
     def rules(self) -> str:
         """Names what decides, beside bytes and the name of the kind, what a file says, and whether it may say so."""
         own = json.dumps(
-            [self._given.own if self._given else {}, {kind.name: kind.body for kind in self._kinds}], sort_keys=True
+            [self._given.own if self._given else {}, {kind.name: kind.body for kind in self.kinds}], sort_keys=True
         )
         return f"{__version__} {self._allow_invisible} {own}"
 
@@ -399,7 +374,7 @@ class Codec:
         Raises:
             SchemaInvalid: the folder belongs to none.
         """
-        kind = self._kinds.at(path.removeprefix(f"{MEMORY_FOLDER}/"))
+        kind = self.kinds.at(path.removeprefix(f"{MEMORY_FOLDER}/"))
         if kind is None:
             raise SchemaInvalid(
                 "this folder belongs to no memory type",
@@ -442,24 +417,17 @@ class Codec:
 
     def _build(self, parsed: ParsedFile, kind: Kind, fallback: datetime, **where: str) -> MemoryItem:
         named = parsed.mapping.get("type", kind.name)
-        if named != kind.name:
-            raise self._wrong_type(parsed, named, kind, where["path"])
         try:
-            return item_fields.to_item(parsed.mapping, kind.name, fallback, **where)
+            if named == kind.name:
+                return item_fields.to_item(parsed.mapping, kind.name, fallback, **where)
+            hint = nearest(named, [kind.name]) or f"write 'type: {kind.name}', remove the line, or move the file"
+            fault = SchemaInvalid(f"type {named!r} in the folder of {kind.name!r}", field="type", hint=hint)
         except SchemaInvalid as error:
-            from memfs.format.schema import SchemaError  # only wanted once something is wrong
+            fault = error
+        from memfs.format.schema import SchemaError  # only wanted once something is wrong
 
-            key = error.field or "content"
-            raise self._located(
-                parsed, where["path"], SchemaError(path=(key,), message=error.message, hint=error.hint or "")
-            ) from error
-
-    def _wrong_type(self, parsed: ParsedFile, named: str, kind: Kind, path: str) -> SchemaInvalid:
-        from memfs.format.schema import SchemaError
-
-        hint = nearest(named, [kind.name]) or f"write 'type: {kind.name}', remove the line, or move the file"
-        message = f"type {named!r} in the folder of {kind.name!r}"
-        return self._located(parsed, path, SchemaError(path=("type",), message=message, hint=hint))
+        wrong = SchemaError(path=(fault.field or "content",), message=fault.message, hint=fault.hint or "")
+        raise self._located(parsed, where["path"], wrong) from fault
 
     # -- writing --------------------------------------------------------------------------------------------------
     def _encode(self, item: MemoryItem, path: str, kind: Kind, before: bytes | None, validate: bool) -> EncodedFile:
@@ -478,23 +446,18 @@ class Codec:
             _raise_all(self.schemas.check_item(mapping, kind))
         encoded = render(mapping, path, parsed, item_fields.ORDER)
         _limited(encoded.data, ITEM_LIMIT)
-        self._prove_item(mapping, kind, item)
-        self._written = encoded.data, path, mapping
-        return encoded._replace(mapping=mapping)
-
-    def _prove_item(self, mapping: Mapping[str, Any], kind: Kind, item: MemoryItem) -> None:
-        """The mapping, which the bytes were proved to hold, gives the same item."""
+        # the mapping, which the bytes were proved to hold, gives the same item
         settled = _settled(item)
-        place = {"id": item.id, "path": item.path, "sha256": item.sha256}
-        back = item_fields.to_item(mapping, kind.name, settled.timestamp or EPOCH, **place)
+        where = {"id": item.id, "path": item.path, "sha256": item.sha256}
+        back = item_fields.to_item(mapping, kind.name, settled.timestamp or EPOCH, **where)
         if settled.timestamp is None:
             back = back.replace(timestamp=None)
-        if back == settled:
-            return
-        wanted, got = item_fields.values(settled), item_fields.values(back)
-        for name, value in wanted.items():
+        got = {} if back == settled else item_fields.values(back)
+        for name, value in item_fields.values(settled).items() if got else ():
             if not same(value, got[name]) and value != got[name]:
                 raise SchemaInvalid("this value could not be read back as the same", field=name, hint="simplify it")
+        self._written = encoded.data, path, mapping
+        return encoded._replace(mapping=mapping)
 
 
 def _is_shallow(mapping: Mapping[str, Any]) -> bool:

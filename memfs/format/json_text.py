@@ -117,24 +117,16 @@ def _check_size(text: str, most: int) -> None:
     if opening <= MAX_DEPTH and 2 * opening + text.count(",") + text.count(":") <= most:
         return
     signs = _STRING.sub("", text)
-    if sum(map(signs.count, "[]{},:")) <= most and (opening <= MAX_DEPTH or _deepest(signs) <= MAX_DEPTH):
+    depth = deepest = 0
+    for run in _RUNS.findall(signs) if opening > MAX_DEPTH else ():
+        depth += len(run) if run[0] in "[{" else -len(run)
+        deepest = max(deepest, depth)
+    if sum(map(signs.count, "[]{},:")) <= most and deepest <= MAX_DEPTH:
         return
     from memfs.format import yaml_text
 
     with suppress(AliasForbidden, DuplicateKey, ItemSyntaxError, TagForbidden):  # what is no JSON, JSON's parser says
         yaml_text.load(_as_yaml(text), most)
-
-
-def _deepest(signs: str) -> int:
-    """How deeply collections are nested at most, where no text in quotes is left."""
-    depth = deepest = 0
-    for run in _RUNS.findall(signs):
-        if run[0] in "[{":
-            depth += len(run)
-            deepest = max(deepest, depth)
-        else:
-            depth -= len(run)
-    return deepest
 
 
 # -- errors -------------------------------------------------------------------------------------------------------

@@ -49,9 +49,13 @@ def plain(value: Any, path: FieldPath = ()) -> Any:
     if isinstance(value, str):
         return str.__str__(value)  # a member of an enumeration counts as its text
     if isinstance(value, int):
-        return _whole(value, path)
+        if not MIN_INT <= value <= MAX_INT:
+            raise SchemaInvalid("the number does not fit into 64 bit", field=dotted(path), hint="write it as text")
+        return int(value)
     if isinstance(value, float):
-        return _fraction(value, path)
+        if not math.isfinite(value):
+            raise SchemaInvalid(f"{value} is not a finite number", field=dotted(path), hint="write a number or text")
+        return float(value)
     if len(path) >= MAX_DEPTH:
         raise ItemTooDeep(f"nesting deeper than {MAX_DEPTH}", field=dotted(path[:3]), hint="flatten it")
     if isinstance(value, Mapping):
@@ -60,18 +64,18 @@ def plain(value: Any, path: FieldPath = ()) -> Any:
         if value.__class__ is list and _is_row(value):
             return value.copy()
         return [plain(part, (*path, index)) for index, part in enumerate(value)]
-    raise SchemaInvalid(
-        f"a value of type {type(value).__name__} cannot be kept in a file", field=dotted(path), hint=_instead(value)
-    )
+    hint = "use text, numbers, true, false, lists and mappings with text keys"
+    if isinstance(value, date):
+        hint = f"write it as text: {value.isoformat()!r}"
+    what = f"a value of type {type(value).__name__}"
+    raise SchemaInvalid(f"{what} cannot be kept in a file", field=dotted(path), hint=hint)
 
 
 def _is_row(values: list[Any]) -> bool:
     """Whether a list has texts, truth values and finite fractions only: thousands of them are looked at as one."""
     kinds = set(map(type, values))
-    return kinds <= _ROW and (float not in kinds or _are_finite(values, kinds))
-
-
-def _are_finite(values: list[Any], kinds: set[type]) -> bool:
+    if not kinds <= _ROW:
+        return False
     floats = values if kinds == {float} else [value for value in values if value.__class__ is float]
     return all(map(math.isfinite, floats))
 
@@ -167,18 +171,6 @@ def refuse_hidden(value: Any, allow_invisible: bool = False) -> None:
         raise hidden_error(finding, field=dotted(path))
 
 
-def _whole(value: int, path: FieldPath) -> int:
-    if not MIN_INT <= value <= MAX_INT:
-        raise SchemaInvalid("the number does not fit into 64 bit", field=dotted(path), hint="write it as text")
-    return int(value)
-
-
-def _fraction(value: float, path: FieldPath) -> float:
-    if not math.isfinite(value):
-        raise SchemaInvalid(f"{value} is not a finite number", field=dotted(path), hint="write a number or text")
-    return float(value)
-
-
 def whole_number(text: str, read: Callable[[str], int] = int) -> int:
     """The whole number in a text that is one; ``read`` is for other than decimal digits.
 
@@ -202,12 +194,6 @@ def finite_number(text: str) -> float:
     if not math.isfinite(number) or re.search("[1-9]", re.split("[eE]", text)[0]):
         raise ValueError(f"{text[:40]} is outside the range of numbers")
     return number
-
-
-def _instead(value: Any) -> str:
-    if isinstance(value, date):
-        return f"write it as text: {value.isoformat()!r}"
-    return "use text, numbers, true, false, lists and mappings with text keys"
 
 
 Shape = Literal["scalar", "map", "seq"]

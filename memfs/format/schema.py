@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from itertools import islice
 from types import MappingProxyType
@@ -93,17 +94,28 @@ class Schemas:
         """
         return self._check(schema).errors(mapping)
 
-    def rules(self, schema: str) -> Mapping[str, Any]:
-        """A document's schema, which says in ``x-merge`` how versions of each field are joined.
+    def rules(self, schema: str) -> dict[str, Any]:
+        """A schema, which says in ``x-merge`` how versions of each field are joined.
+
+        Args:
+            schema: the name of a document's; ``item``, or ``item`` and the name of its body.
 
         Raises:
             SettingInvalid: there is no such schema.
         """
-        return self._schema(schema)
+        if not schema.startswith("item "):
+            return _bundled(schema)
+        body = schema.removeprefix("item ")
+        shape = self.own[body] if body in self.own else _bundled(body + _BODY)
+        item = _bundled("item")
+        described = {**item, "properties": {**item["properties"], "data": shape}}
+        if shape.get("required"):  # an item without data lacks all of it
+            described["required"] = [*item.get("required", ()), "data"]
+        return described
 
-    def item_rules(self, kind: Kind) -> Mapping[str, Any]:
+    def item_rules(self, kind: Kind) -> dict[str, Any]:
         """The schema of an item of that kind, as ``rules``."""
-        return self._schema(f"item {kind.body}" if kind.body else "item")
+        return self.rules(f"item {kind.body}" if kind.body else "item")
 
     def editor_files(self) -> dict[str, str]:
         """The files for ``ContextMemory/.schemas/``: each schema on its own, items with the body of their kind."""
@@ -112,40 +124,23 @@ class Schemas:
         names |= {body: f"item {body}" for body in (*bodies, *self.own)}
         draft = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
         return {
-            f"{file}.schema.json": json.dumps(draft | self._schema(name), indent=2, ensure_ascii=False) + "\n"
+            f"{file}.schema.json": json.dumps(draft | self.rules(name), indent=2, ensure_ascii=False) + "\n"
             for file, name in names.items()
         }
 
     def _check(self, name: str) -> _Check:
-        if not self._is_own(name):
+        if not name.startswith("item ") or name.removeprefix("item ") not in self.own:
             return _bundled_check(name)
         check = self._checks.get(name)
         if check is None:
-            check = self._checks[name] = _Check(self._schema(name), bounded=True)
+            check = self._checks[name] = _Check(self.rules(name), bounded=True)
         return check
-
-    def _schema(self, name: str) -> dict[str, Any]:
-        if not name.startswith("item "):
-            return _bundled(name)
-        body = name.removeprefix("item ")
-        return _with_data(self.own[body] if self._is_own(name) else _bundled(body + _BODY))
-
-    def _is_own(self, name: str) -> bool:
-        return name.startswith("item ") and name.removeprefix("item ") in self.own
-
-
-def _with_data(shape: dict[str, Any]) -> dict[str, Any]:
-    item = _bundled("item")
-    described = {**item, "properties": {**item["properties"], "data": shape}}
-    if shape.get("required"):  # an item without data lacks all of it
-        described["required"] = [*item.get("required", ()), "data"]
-    return described
 
 
 @cache
 def _bundled_check(name: str) -> _Check:
     """One for all workspaces of the process: compiling a schema takes as long as checking hundreds of items."""
-    return _Check(Schemas()._schema(name), bounded=False)
+    return _Check(Schemas().rules(name), bounded=False)
 
 
 @cache
@@ -193,34 +188,25 @@ def _is_time(text: Any) -> bool:
 
 
 # -- jsonschema ---------------------------------------------------------------------------------------------------
-@cache
-def _validator_class() -> Any:
-    import jsonschema  # takes 90 ms, and is wanted only when something is wrong or the quick validator is absent
-
-    return jsonschema.validators.extend(  # type: ignore[no-untyped-call]
-        jsonschema.Draft202012Validator, {"pattern": _pattern, "uniqueItems": _unique_items}
-    )
-
-
 def _compile(schema: Mapping[str, Any]) -> Any:
-    import jsonschema
+    import jsonschema  # takes 90 ms, and is wanted only when something is wrong or the quick validator is absent
     import referencing  # part of jsonschema's interface: an empty registry is how look-ups are switched off
 
     formats = jsonschema.FormatChecker(formats=())
     formats.checks("memfs-time")(lambda value: not isinstance(value, str) or _is_time(value))
-    return _validator_class()(schema, registry=referencing.Registry(), format_checker=formats)
+    validator = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
+        jsonschema.Draft202012Validator, {"pattern": _pattern, "uniqueItems": _unique_items}
+    )
+    return validator(schema, registry=referencing.Registry(), format_checker=formats)
 
 
 def _pattern(_validator: Any, text: str, value: Any, _schema: Any) -> Iterator[Any]:
     from jsonschema import ValidationError
 
-    if isinstance(value, str) and not re.search(_python_pattern(text), value, re.ASCII):
+    # in every engine but Python's a ``$`` at the end means the very end
+    pattern = text[:-1] + r"\Z" if text.endswith("$") and not text.endswith(r"\$") else text
+    if isinstance(value, str) and not re.search(pattern, value, re.ASCII):
         yield ValidationError(f"{value[:60]!r} does not match {text!r}")
-
-
-def _python_pattern(text: str) -> str:
-    """A pattern whose ``$`` at the end means the very end, as in every engine but Python's."""
-    return text[:-1] + r"\Z" if text.endswith("$") and not text.endswith(r"\$") else text
 
 
 def _unique_items(_validator: Any, wanted: bool, value: Any, _schema: Any) -> Iterator[Any]:
@@ -310,8 +296,11 @@ def _accepted(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
     if schema.get("$schema", _DRAFT) != _DRAFT:
         raise SchemaInvalid(f"{name}: #/$schema: only draft 2020-12 is read ({_DRAFT})")
     made = resolved(schema, name)
-    if quick_check(made, {}) is not None and all(map(_is_pattern, _patterns(made))):
-        return made
+    with suppress(re.error):  # of a pattern; jsonschema says where
+        if quick_check(made, {}) is not None:
+            for pattern in _patterns(made):
+                re.compile(pattern)
+            return made
     import jsonschema
 
     formats = jsonschema.FormatChecker(formats=["regex"])
@@ -331,14 +320,6 @@ def _patterns(part: Any) -> Iterator[str]:
         yield from [part["pattern"]] if isinstance(part.get("pattern"), str) else []
     for inner in part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else ():
         yield from _patterns(inner)
-
-
-def _is_pattern(text: str) -> bool:
-    try:
-        re.compile(text)
-    except re.error:
-        return False
-    return True
 
 
 def _size(value: Any) -> int:
@@ -416,6 +397,10 @@ def _explain(failure: Any) -> Iterator[SchemaError]:
         yield from _missing_keys(path, failure, schema)
     elif failure.validator == "type":
         yield _wrong_type(path, failure, schema, hint)
+    elif failure.validator in _COUNTED:
+        words, remedy = _COUNTED[failure.validator]
+        message = words.format(has=len(failure.instance), limit=failure.validator_value)
+        yield SchemaError(path=path, message=message, hint=hint or remedy)
     else:
         say = _SENTENCES.get(failure.validator, _other)
         message, own_hint = say(failure.instance, failure.validator_value, schema)
@@ -542,17 +527,17 @@ def _none_of(_value: Any, limit: Any, _schema: Mapping[str, Any]) -> tuple[str, 
     return (f"needs {' or '.join(map(repr, keys))}" if keys else "nothing that is allowed here fits"), ""
 
 
-def _count(words: str, remedy: str) -> Callable[[Any, Any, Mapping[str, Any]], tuple[str, str]]:
-    def say(value: Any, limit: Any, _schema: Mapping[str, Any]) -> tuple[str, str]:
-        return words.format(has=len(value), limit=limit), remedy
-
-    return say
-
-
 def _too_short(value: Any, limit: Any, _schema: Mapping[str, Any]) -> tuple[str, str]:
     return ("is empty" if not value else f"has {len(value)} characters, at least {limit} are wanted"), "write more"
 
 
+_COUNTED = {
+    "maxLength": ("has {has} characters, at most {limit} are allowed", "shorten it"),
+    "maxItems": ("has {has} entries, at most {limit} are allowed", "remove some"),
+    "minItems": ("has {has} entries, at least {limit} are wanted", "add some"),
+    "maxProperties": ("has {has} keys, at most {limit} are allowed", "remove some"),
+    "minProperties": ("has {has} keys, at least {limit} are wanted", "add some"),
+}
 _SENTENCES: Mapping[Any, Callable[[Any, Any, Mapping[str, Any]], tuple[str, str]]] = {
     "minimum": _range,
     "maximum": _range,
@@ -565,12 +550,7 @@ _SENTENCES: Mapping[Any, Callable[[Any, Any, Mapping[str, Any]], tuple[str, str]
         "write it like 2026-03-01 or 2026-03-01T10:00:00Z",
     ),
     "pattern": lambda value, limit, _schema: (f"{shown(value)} has the wrong form", f"it must match {limit}"),
-    "maxLength": _count("has {has} characters, at most {limit} are allowed", "shorten it"),
     "minLength": _too_short,
-    "maxItems": _count("has {has} entries, at most {limit} are allowed", "remove some"),
-    "minItems": _count("has {has} entries, at least {limit} are wanted", "add some"),
-    "maxProperties": _count("has {has} keys, at most {limit} are allowed", "remove some"),
-    "minProperties": _count("has {has} keys, at least {limit} are wanted", "add some"),
     "uniqueItems": _unique,
     "anyOf": _none_of,
     "oneOf": lambda _value, _limit, _schema: ("not exactly one of the allowed forms fits", ""),

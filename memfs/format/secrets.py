@@ -50,6 +50,8 @@ _HARMLESS_BEFORE = (
     r"|suffix|env|var|ref|refs|index|column|budget|algorithm|alg|rotation|manager|store|provider|scanner|scanning)$"
 )
 _KEYS = r"(?i)secret|key|token|credential"
+_KEY_OF = r"(?ia)(?:api|access|auth|account|encryption|signing|private|master|service|secret)[ _-]?\Z"
+_BEFORE = 20
 _NAMED_TERM = (
     r"(?i)"
     r"1password|keepass|argon2|pbkdf2|bcrypt|scrypt|sha-?\d|md5|base64|oauth|auth0|utf-?8|ntlm|rfc|x509|pkcs|aes|hmac|k8s|s3\b"
@@ -74,25 +76,32 @@ def made_of_words(tail: str) -> bool:
     return all(re.fullmatch(_WORD, part) for part in parts)
 
 
-def is_random(tail: str) -> bool:
+Accept = Callable[["re.Match[str]"], bool]
+"""Judges what a pattern matched: the part that it names."""
+
+
+def is_random(match: re.Match[str]) -> bool:
     """Whether what follows a well-known prefix is a token and not the rest of a name."""
-    return not made_of_words(tail)
+    return not made_of_words(match[1])
 
 
-def is_digits_and_letters(tail: str) -> bool:
+def is_digits_and_letters(match: re.Match[str]) -> bool:
     """Whether a bare run of letters and digits is a token: long, or mixed."""
-    return len(tail) >= 40 or (any(map(str.isdigit, tail)) and any(map(str.isalpha, tail)) and is_random(tail))
+    tail = match[1]
+    return len(tail) >= 40 or (any(map(str.isdigit, tail)) and any(map(str.isalpha, tail)) and not made_of_words(tail))
 
 
-def is_password_in_url(value: str) -> bool:
+def is_password_in_url(match: re.Match[str]) -> bool:
     """Whether the part between ``:`` and ``@`` is a password and not a placeholder for one."""
+    value = match[1]
     if value[0] in "$<{[%*" or "..." in value or "${" in value or "…" in value:
         return False
     return not (value.isupper() and value.isalpha()) and not set(value.lower()) <= set("x*")
 
 
-def is_basic_credentials(value: str) -> bool:
+def is_basic_credentials(match: re.Match[str]) -> bool:
     """Whether base64 text decodes to ``user:password``."""
+    value = match[1]
     try:
         plain = binascii.a2b_base64(value + "=" * (-len(value) % 4), strict_mode=True)
     except (binascii.Error, ValueError):
@@ -100,35 +109,38 @@ def is_basic_credentials(value: str) -> bool:
     return b":" in plain and plain.isascii() and plain.decode("ascii").isprintable()
 
 
-def is_option_value(value: str) -> bool:
+def is_option_value(match: re.Match[str]) -> bool:
     """Whether the value of a password option is one and not a placeholder."""
+    value = match[1]
     if re.match(_REFERENCE, value) or re.search(_STAND_IN, value) or ("/" in value and not _is_mixed(value)):
         return False
     return _is_password(value, quoted=False, stated=False)
 
 
-def is_bearer(value: str) -> bool:
+def is_bearer(match: re.Match[str]) -> bool:
     """Whether what follows ``Bearer`` is an opaque token."""
-    return any(map(str.isdigit, value)) and not re.search(_STAND_IN, value) and is_random(value)
+    value = match[1]
+    return any(map(str.isdigit, value)) and not re.search(_STAND_IN, value) and not made_of_words(value)
 
 
-def may_be_secret(value: str, quoted: bool) -> bool:
-    """Whether a value is worth a closer look: what is all letters is a word, unless it is quoted and has marks."""
-    return re.search(_DIGIT, value) is not None or (quoted and re.search(_MARK, value) is not None)
-
-
-def is_assigned_secret(name: str, before: str, after: str, value: str, quoted: bool, stated: bool) -> bool:
+def is_assigned_secret(match: re.Match[str]) -> bool:
     """Whether ``name = value`` gives a secret away.
 
-    Args:
-        name: the word that makes it suspicious, such as ``password`` or ``api_key``.
-        before: what precedes the word.
-        after: the rest of the name behind it.
-        value: what is assigned.
-        quoted: the value is in quotes.
-        stated: it is stated in prose ("the password is ..."), so only an unmistakable value counts.
+    The match has the word that makes it suspicious, such as ``password`` or ``api_key``, the rest of the name behind
+    it, the sign between, a quote, and the value. Of what is stated in prose ("the password is ...") only an
+    unmistakable value counts.
     """
-    value = value.rstrip(_TRAILING)
+    name, after, sign, quoted, value = match[1], match[2], match[3], bool(match[4]), match[5]
+    # what is all letters is a word, unless it is quoted and has marks
+    if not re.search(_DIGIT, value) and not (quoted and re.search(_MARK, value)):
+        return False
+    text, start = match.string, match.start()
+    if text[match.end() : match.end() + 1] in ("(", "[") and not quoted:
+        return False
+    before = text[max(0, start - _BEFORE) : start]
+    if name.lower() == "key" and not re.search(_KEY_OF, before):
+        return False
+    value, stated = value.rstrip(_TRAILING), not re.search("[:=\uff1a]", sign)
     if re.search(_HARMLESS_AFTER, before) or re.search(_HARMLESS_BEFORE, after):
         return False
     if (
@@ -170,12 +182,6 @@ def _is_key(value: str) -> bool:
     return 0 < digits < len(value) and entropy(value) >= _RANDOM_BITS
 
 
-def is_likely_random(word: str) -> bool:
-    """Whether a long word has so little order that it may be a key that no rule describes."""
-    run = max(re.split(_JOINTS, word), key=len)
-    return len(run) >= _LONG_RUN and _is_mixed(run) and entropy(word) >= _WARN_BITS and entropy(run) >= _RUN_BITS
-
-
 def entropy(value: str) -> float:
     """Shannon's measure in bits a character."""
     total = len(value)
@@ -184,9 +190,6 @@ def entropy(value: str) -> float:
 
 def _is_mixed(value: str) -> bool:
     return any(map(str.isupper, value)) and any(map(str.islower, value)) and any(map(str.isdigit, value))
-
-
-Accept = Callable[["re.Match[str]"], bool]
 
 
 class SecretRule(NamedTuple):
@@ -208,39 +211,18 @@ class SecretRule(NamedTuple):
     accept: Accept | None = None
 
 
-def _tail(judge: Callable[[str], bool]) -> Accept:
-    """Judge the group of the match."""
-    return lambda match: judge(match[1])
-
-
-_KEY_OF = r"(?ia)(?:api|access|auth|account|encryption|signing|private|master|service|secret)[ _-]?\Z"
-_BEFORE = 20
-
 LONG_WORD = r"[A-Za-z0-9_+/=.~%:@-]{16,}"
 """Every character that a token of the table can hold, and the shortest of them."""
 
 
-def _assigned(match: re.Match[str]) -> bool:
-    if not may_be_secret(match[5], quoted=bool(match[4])):
-        return False
-    text, start = match.string, match.start()
-    if text[match.end() : match.end() + 1] in ("(", "[") and not match[4]:
-        return False
-    before = text[max(0, start - _BEFORE) : start]
-    if match[1].lower() == "key" and not re.search(_KEY_OF, before):
-        return False
-    stated = not re.search("[:=\uff1a]", match[3])
-    return is_assigned_secret(match[1], before, match[2], match[5], quoted=bool(match[4]), stated=stated)
-
-
 _JUDGES: Mapping[str, Accept] = {
-    "random": _tail(is_random),
-    "digits_and_letters": _tail(is_digits_and_letters),
-    "password_in_url": _tail(is_password_in_url),
-    "basic_credentials": _tail(is_basic_credentials),
-    "option_value": _tail(is_option_value),
-    "bearer": _tail(is_bearer),
-    "assigned_secret": _assigned,
+    "random": is_random,
+    "digits_and_letters": is_digits_and_letters,
+    "password_in_url": is_password_in_url,
+    "basic_credentials": is_basic_credentials,
+    "option_value": is_option_value,
+    "bearer": is_bearer,
+    "assigned_secret": is_assigned_secret,
 }
 
 
@@ -355,7 +337,11 @@ def find_likely(text: str) -> list[SecretFinding]:
     text = visible(text)
     found = []
     for match in re.finditer(_LONG_WORD, text):
-        if is_likely_random(match[0]) and not _DIGEST_BEFORE.search(text, max(0, match.start() - 20), match.start()):
+        run = max(re.split(_JOINTS, match[0]), key=len)
+        mixed = len(run) >= _LONG_RUN and _is_mixed(run)
+        if not mixed or entropy(match[0]) < _WARN_BITS or entropy(run) < _RUN_BITS:
+            continue
+        if not _DIGEST_BEFORE.search(text, max(0, match.start() - 20), match.start()):
             line = text.count("\n", 0, match.start()) + 1
             found.append(SecretFinding("unordered-text", "a key or password", match.start(), match.end(), line))
     return found[:_MOST]
@@ -591,7 +577,13 @@ _TRIES = 60
 
 def redacted(text: str) -> str:
     """The text with the name of a rule in place of each secret, up to the end of its word or block."""
-    text = _without_key_blocks(text)
+    parts, place = [], 0
+    for begin in re.finditer(_KEY_BEGINS, text):  # private keys go up to their end, or that of the text
+        if begin.start() >= place:
+            close = _KEY_ENDS.search(text, begin.end())
+            parts += [text[place : begin.start()], "[redacted: private-key]"]
+            place = close.end() if close else len(text)
+    text = "".join((*parts, text[place:]))
     for _ in range(_TRIES):
         found = find(text)
         if not found:
@@ -614,14 +606,3 @@ def redacted_value(value: Any, key: str = "") -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(redacted_value(part, key) for part in value)
     return value
-
-
-def _without_key_blocks(text: str) -> str:
-    """Private keys are found by how they begin; they go up to their end, or that of the text."""
-    parts, place = [], 0
-    for begin in re.finditer(_KEY_BEGINS, text):
-        if begin.start() >= place:
-            end = _KEY_ENDS.search(text, begin.end())
-            parts += [text[place : begin.start()], "[redacted: private-key]"]
-            place = end.end() if end else len(text)
-    return "".join((*parts, text[place:]))

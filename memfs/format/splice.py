@@ -117,8 +117,10 @@ class _Edits:
             if start < at:
                 raise Unspliceable
             result += self.text[at:start], text
-            # blank lines below a text that ends in blank lines of its own would become part of it
-            at = self._skip_blank_lines(end) if text.endswith(self.newline * 2) else end
+            at = end
+            if text.endswith(self.newline * 2):  # blank lines below would become part of its own at the end
+                while at < len(self.text) and not self.text[at : self._next_line(at)].strip():
+                    at = self._next_line(at)
         result.append(self.text[at:])
         return "".join(result)
 
@@ -126,25 +128,19 @@ class _Edits:
     def mapping(self, node: Node, old: Mapping[str, Any], new: Mapping[str, Any], order: Order) -> None:
         indent = node.entries[0].column
         for entry in node.entries:
-            self._check_own_line(entry.start, indent)
+            if self.text[self.line_start(entry.start) : entry.start] != " " * indent:
+                raise Unspliceable
             if entry.key not in new:
                 self._delete(self.line_start(entry.start), self._content_end(entry.value))
             elif not same(old[entry.key], new[entry.key]):
                 self._value(entry, old[entry.key], new[entry.key], order.get(entry.key, {}))
-        added = [key for key in new if key not in old]
         ranks = _ranks(order, new)
-        for key in sorted(added, key=lambda key: ranks[key]):
-            self._add(node, key, new, ranks, indent)
-
-    def _add(self, node: Node, key: str, new: Mapping[str, Any], ranks: Mapping[str, int], indent: int) -> None:
-        """Behind the nearest key that belongs before it, else before the first key."""
-        lines = yaml_text.entry(key, new[key], indent)
-        before = [entry for entry in node.entries if ranks.get(entry.key, -1) < ranks[key]]
-        if before:
-            nearest = max(before, key=lambda entry: ranks.get(entry.key, -1))
-            self._insert(self._content_end(nearest.value), lines)
-        else:
-            self._insert(self._above(node.entries[0]), lines)
+        for key in sorted(new.keys() - old.keys(), key=ranks.__getitem__):
+            # behind the nearest key that belongs before it, else before the first key
+            before = [(rank, entry) for entry in node.entries if (rank := ranks.get(entry.key, -1)) < ranks[key]]
+            nearest = max(before, key=itemgetter(0), default=None)
+            at = self._content_end(nearest[1].value) if nearest else self._above(node.entries[0])
+            self._insert(at, yaml_text.entry(key, new[key], indent))
 
     def _above(self, entry: KeyNode) -> int:
         """The start of the key's line, or of the comment right above it unless that begins the file."""
@@ -170,31 +166,22 @@ class _Edits:
     def _replace(self, entry: KeyNode, new: Any) -> None:
         """Put a new value behind the key; a comment at the end of the key's line stays."""
         node = entry.value
-        indent = entry.column
         colon = self._colon(entry)
-        head, body = self._rendered(node, new, indent)
-        first_end = self._first_part_end(node, colon)
-        tail = _COMMENT_TAIL.match(self.text, first_end)
-        kept = tail[0].rstrip() if tail else ""
-        own_line_end = self._next_line(first_end)
-        end = max(self._content_end(node), own_line_end)
-        lines = [(f" {head}" if head else "") + kept, *body]
-        self.edits.append((colon, end, self.newline.join(lines) + self.newline))
-
-    def _rendered(self, node: Node, new: Any, indent: int) -> tuple[str, list[str]]:
-        """As the file would have it: a short collection stays on one line where it was on one."""
+        head, body = yaml_text.parts(new, entry.column, entry.column)
         if node.style == "flow" and isinstance(new, (Mapping, list)) and "\n" not in self.text[node.start : node.end]:
+            # a short collection stays on one line where it was on one
             inline = yaml_text.flow(new)
-            if len(inline) <= yaml_text.MAX_FLOW:
-                return inline, []
-        return yaml_text.parts(new, indent, indent)
-
-    def _first_part_end(self, node: Node, colon: int) -> int:
-        """Where the comment of the key's line may begin."""
+            head, body = (inline, []) if len(inline) <= yaml_text.MAX_FLOW else (head, body)
+        # where the comment of the key's line may begin
+        first_end = colon if self.text.find("\n", colon, node.start) >= 0 else node.end
         if node.style == "block" and node.kind == "scalar":
             header = _BLOCK_HEADER.match(self.text, node.start)
-            return header.end() if header else node.start
-        return colon if self.text.find("\n", colon, node.start) >= 0 else node.end
+            first_end = header.end() if header else node.start
+        tail = _COMMENT_TAIL.match(self.text, first_end)
+        kept = tail[0].rstrip() if tail else ""
+        end = max(self._content_end(node), self._next_line(first_end))
+        lines = [(f" {head}" if head else "") + kept, *body]
+        self.edits.append((colon, end, self.newline.join(lines) + self.newline))
 
     # -- sequences ------------------------------------------------------------------------------------------------
     def _sequence(self, node: Node, old: list[Any], new: list[Any]) -> None:
@@ -233,11 +220,6 @@ class _Edits:
             raise Unspliceable
         return at + 1
 
-    def _check_own_line(self, start: int, indent: int) -> None:
-        line = self.line_start(start)
-        if self.text[line:start] != " " * indent:
-            raise Unspliceable
-
     def _content_end(self, node: Node) -> int:
         """The start of the line below a value; blank lines below a text belong to it only where they count."""
         last = _last_leaf(node)
@@ -254,11 +236,6 @@ class _Edits:
     def _next_line(self, offset: int) -> int:
         end = self.text.find("\n", offset)
         return len(self.text) if end < 0 else end + 1
-
-    def _skip_blank_lines(self, offset: int) -> int:
-        while offset < len(self.text) and not self.text[offset : self._next_line(offset)].strip():
-            offset = self._next_line(offset)
-        return offset
 
 
 def _ranks(order: Order, new: Mapping[str, Any]) -> dict[str, int]:

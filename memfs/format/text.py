@@ -64,25 +64,18 @@ def decode(data: bytes) -> Text:
         text = text[1:]
     bad = (_FORBIDDEN_ASCII if text.isascii() else _FORBIDDEN).search(text)
     if bad:
-        raise _forbidden(text, bad.start(), bom)
+        code, offset = ord(bad[0]), bad.start()
+        line, column = position(text, offset)
+        at = len(text[:offset].encode("utf-8")) + (3 if bom else 0)
+        what = "NUL byte" if code == 0 else f"character U+{code:04X}"
+        hint = f'remove it, or write it as an escape in double quotes, such as "\\u{code:04x}"' if code else "remove it"
+        if code == 0 and text[:64].count("\0") > 4:
+            hint = "the file may be UTF-16; save it as UTF-8"
+        raise ItemSyntaxError(f"{what} at offset {at}", line=line, column=column, hint=hint)
     if not text.strip():
         raise ItemSyntaxError("the file is empty", line=1, hint="write at least 'content: ...', or delete the file")
-    _refuse_conflict(text)
-    return Text(text, bom=bom, crlf="\r\n" in text)
-
-
-def position(text: str, offset: int) -> tuple[int, int]:
-    """The 1-based line and column of an offset."""
-    start = text.rfind("\n", 0, offset) + 1
-    return text.count("\n", 0, offset) + 1, offset - start + 1
-
-
-def _refuse_conflict(text: str) -> None:
-    """Only markers at the very beginning of a line count: a memory may quote them in an indented text."""
-    if "<<<<<<<" not in text and ">>>>>>>" not in text:
-        return
-    marker = _CONFLICT.search(text)
-    if marker:
+    # Only markers at the very beginning of a line count: a memory may quote them in an indented text.
+    if ("<<<<<<<" in text or ">>>>>>>" in text) and (marker := _CONFLICT.search(text)):
         line, _ = position(text, marker.start())
         raise ItemSyntaxError(
             f"merge conflict markers at line {line}",
@@ -90,6 +83,13 @@ def _refuse_conflict(text: str) -> None:
             column=1,
             hint="keep what is right and delete the marker lines, or run 'memfs team conflicts resolve'",
         )
+    return Text(text, bom=bom, crlf="\r\n" in text)
+
+
+def position(text: str, offset: int) -> tuple[int, int]:
+    """The 1-based line and column of an offset."""
+    start = text.rfind("\n", 0, offset) + 1
+    return text.count("\n", 0, offset) + 1, offset - start + 1
 
 
 def utf8(data: bytes, first: int = 1) -> str:
@@ -115,17 +115,6 @@ def utf8(data: bytes, first: int = 1) -> str:
             column=column,
             hint="save the file as UTF-8",
         ) from error
-
-
-def _forbidden(text: str, offset: int, bom: bool) -> ItemSyntaxError:
-    code = ord(text[offset])
-    line, column = position(text, offset)
-    at = len(text[:offset].encode("utf-8")) + (3 if bom else 0)
-    what = "NUL byte" if code == 0 else f"character U+{code:04X}"
-    hint = f'remove it, or write it as an escape in double quotes, such as "\\u{code:04x}"' if code else "remove it"
-    if code == 0 and text[:64].count("\0") > 4:
-        hint = "the file may be UTF-16; save it as UTF-8"
-    return ItemSyntaxError(f"{what} at offset {at}", line=line, column=column, hint=hint)
 
 
 _FLAG = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,6}\U000e007f"
@@ -177,8 +166,10 @@ def findings(text: str) -> Iterator[HiddenCharacter]:
     for match in re.finditer(_HIDING, without_flags):
         yield HiddenCharacter(match.start(), match[0], refused=True)
     for match in re.finditer(_UNSEEN, text):
-        if match[0] != _JOINER or not _joins_symbols(text, match.start()):
-            yield HiddenCharacter(match.start(), match[0], refused=False)
+        at = match.start()
+        # a joiner inside an emoji is ordinary
+        if match[0] != _JOINER or not 0 < at < len(text) - 1 or min(text[at - 1], text[at + 1]) <= "\u2000":
+            yield HiddenCharacter(at, match[0], refused=False)
 
 
 def shown(text: str) -> str:
@@ -202,11 +193,6 @@ def shortened(text: str, most: int) -> str:
 def shown_line(text: str) -> str:
     """The text as one line, whatever it holds: as ``shown``, with newlines written as ``\\n``."""
     return shown(text).replace("\n", "\\n")
-
-
-def _joins_symbols(text: str, at: int) -> bool:
-    """Whether a zero-width joiner is inside an emoji, where it is ordinary."""
-    return 0 < at < len(text) - 1 and ord(text[at - 1]) > 0x2000 and ord(text[at + 1]) > 0x2000
 
 
 MARKER = 7

@@ -132,7 +132,7 @@ def _load(get: Callable[[], Any], most: int) -> Any:
         _last(get)
         return value
     _check(root)
-    top = _empty(root)
+    top: Any = {} if root.__class__ is MappingStartEvent else []
     stack: list[Any] = []
     current, key, event = top, None, root
     for _ in range(most):
@@ -148,7 +148,17 @@ def _load(get: Callable[[], Any], most: int) -> Any:
                 key = None
         elif kind is MappingStartEvent or kind is SequenceStartEvent:
             stack.append(current)
-            current, key = _begun(event, current, key, len(stack)), None
+            _check(event)
+            if len(stack) >= MAX_DEPTH:
+                _too_deep(event)
+            child: Any = {} if kind is MappingStartEvent else []
+            if current.__class__ is list:
+                current.append(child)
+            elif key is None:
+                _not_text(event)
+            else:
+                current[key] = child
+            current, key = child, None
         elif kind is MappingEndEvent or kind is SequenceEndEvent:
             if not stack:
                 break
@@ -159,25 +169,6 @@ def _load(get: Callable[[], Any], most: int) -> Any:
         _too_many(event, most)
     _last(get)
     return top
-
-
-def _empty(event: Any) -> Any:
-    return {} if event.__class__ is MappingStartEvent else []
-
-
-def _begun(event: Any, above: Any, key: str | None, depth: int) -> Any:
-    """A collection that begins, put where it belongs."""
-    _check(event)
-    if depth >= MAX_DEPTH:
-        _too_deep(event)
-    child = _empty(event)
-    if above.__class__ is list:
-        above.append(child)
-    elif key is None:
-        _not_text(event)
-    else:
-        above[key] = child
-    return child
 
 
 def _tree(get: Callable[[], Any], most: int) -> Node:
@@ -198,7 +189,9 @@ def _tree(get: Callable[[], Any], most: int) -> Node:
         else:
             child = _node(event)
             if key is not None:
-                current.entries.append(_entry(key, child))
+                at = key.start_mark
+                entry = KeyNode(key.value, at.index, key.end_mark.index, at.line + 1, at.column, child)
+                current.entries.append(entry)
             else:
                 current.items.append(child)
             key = None
@@ -223,11 +216,6 @@ def _entry_key(event: Any, mapping: Node) -> Any:
         _refuse(DuplicateKey, event, f"key {event.value!r} at line {line}, first at line {first}", "keep one of them")
     _key(event, ())
     return event
-
-
-def _entry(key: Any, value: Node) -> KeyNode:
-    start = key.start_mark
-    return KeyNode(key.value, start.index, key.end_mark.index, start.line + 1, start.column, value)
 
 
 def _node(event: Any) -> Node:
@@ -257,8 +245,7 @@ def _first(get: Callable[[], Any]) -> Any:
         if event.__class__ is StreamEndEvent:
             raise ItemSyntaxError("the file holds no data", line=1, hint="write 'key: value' lines")
         event = get()
-    tags = event.tags
-    if tags:
+    if event.tags:
         _refuse(TagForbidden, event, f"line {_line(event)}: %TAG is not allowed", "remove it")
     return get()
 
@@ -303,7 +290,8 @@ def _check(event: Any) -> None:
     if event.__class__ is AliasEvent or event.anchor is not None:
         _refuse_alias(event)
     if event.tag is not None:
-        _refuse_tag(event)
+        message = f"line {_line(event)}: the tag {event.tag[:_LONGEST_TAG]!r} is not allowed"
+        _refuse(TagForbidden, event, message, "remove it")
 
 
 # -- errors -------------------------------------------------------------------------------------------------------
@@ -313,13 +301,8 @@ def _refuse(kind: type[ContentError], event: Any, message: str, hint: str) -> No
 
 
 def _refuse_alias(event: Any) -> NoReturn:
-    line = _line(event)
-    _refuse(AliasForbidden, event, f"line {line}: anchors and aliases are not allowed", "write the value out")
-
-
-def _refuse_tag(event: Any) -> NoReturn:
-    line = _line(event)
-    _refuse(TagForbidden, event, f"line {line}: the tag {event.tag[:_LONGEST_TAG]!r} is not allowed", "remove it")
+    message = f"line {_line(event)}: anchors and aliases are not allowed"
+    _refuse(AliasForbidden, event, message, "write the value out")
 
 
 def _line(event: Any) -> int:
@@ -333,8 +316,7 @@ def _not_text(event: Any) -> NoReturn:
 
 
 def _too_deep(event: Any) -> NoReturn:
-    line = _line(event)
-    _refuse(ItemTooDeep, event, f"nesting deeper than {MAX_DEPTH} at line {line}", "flatten it")
+    _refuse(ItemTooDeep, event, f"nesting deeper than {MAX_DEPTH} at line {_line(event)}", "flatten it")
 
 
 def _too_many(event: Any, most: int) -> NoReturn:
@@ -403,10 +385,7 @@ def document(mapping: Mapping[str, Any]) -> str:
 
 def entries(mapping: Mapping[str, Any], indent: int) -> list[str]:
     """The lines of a block mapping."""
-    lines: list[str] = []
-    for key, value in mapping.items():
-        lines.extend(entry(key, value, indent))
-    return lines
+    return [line for key, value in mapping.items() for line in entry(key, value, indent)]
 
 
 def entry(key: str, value: Any, indent: int) -> list[str]:
@@ -431,7 +410,9 @@ def element(value: Any, indent: int) -> list[str]:
 def parts(value: Any, indent: int, sequence_indent: int) -> tuple[str, list[str]]:
     """What goes on the key's own line, and the lines below it."""
     if value.__class__ is str:
-        return literal(value, indent + 2) if "\n" in value and _fits_literal(value) else (scalar(value), [])
+        # a ``|`` block holds what has something to see on its last line, and no characters that need an escape
+        fits = "\n" in value and value.rstrip("\n").rpartition("\n")[2].strip() and not _NOT_LITERAL.search(value)
+        return literal(value, indent + 2) if fits else (scalar(value), [])
     if isinstance(value, Mapping) and value:
         return "", entries(value, indent + 2)
     if isinstance(value, list) and value:
@@ -462,7 +443,8 @@ def scalar(value: Any, in_flow: bool = False) -> str:
     if value is False:
         return "false"
     if isinstance(value, float):
-        return _written_fraction(value)
+        mantissa, sign, exponent = repr(value).partition("e")
+        return f"{mantissa}.0e{exponent}" if sign and "." not in mantissa else repr(value)
     if isinstance(value, Mapping):
         return flow(value)
     return flow(value) if isinstance(value, list) else str(value)
@@ -477,16 +459,14 @@ def flow(value: Any) -> str:
     return scalar(value, in_flow=True)
 
 
-def _written_fraction(value: float) -> str:
-    written = repr(value)
-    if "." in written or "e" not in written:
-        return written
-    mantissa, exponent = written.split("e")
-    return f"{mantissa}.0e{exponent}"
-
-
 def _text(text: str, in_flow: bool) -> str:
-    if _is_plain(text) and not (in_flow and _UNSAFE_IN_FLOW.search(text)):
+    if (
+        _SAFE_START.match(text) is not None
+        and _UNSAFE.search(text) is None
+        and text not in _PLAIN_WORDS
+        and (text[0] > "9" or _LIKE_NUMBER.fullmatch(text) is None)
+        and not (in_flow and _UNSAFE_IN_FLOW.search(text))
+    ):
         return text
     if text and not _ESCAPED.search(text.replace('"', "").replace("\\", "")):
         if "'" not in text:
@@ -500,25 +480,8 @@ def _text(text: str, in_flow: bool) -> str:
 _key_text = lru_cache(maxsize=1024)(_text)
 
 
-def _is_plain(text: str) -> bool:
-    return (
-        _SAFE_START.match(text) is not None
-        and _UNSAFE.search(text) is None
-        and text not in _PLAIN_WORDS
-        and (text[0] > "9" or _LIKE_NUMBER.fullmatch(text) is None)
-    )
-
-
-def _fits_literal(text: str) -> bool:
-    """Whether a ``|`` block can hold the text: something to see on its last line, no characters that need an escape."""
-    last = text.rstrip("\n").rpartition("\n")[2]
-    return bool(last.strip()) and _NOT_LITERAL.search(text) is None
-
-
 def _escape(match: re.Match[str]) -> str:
-    character = match[0]
-    short = _SHORT.get(character)
-    if short:
-        return short
-    code = ord(character)
+    if match[0] in _SHORT:
+        return _SHORT[match[0]]
+    code = ord(match[0])
     return f"\\x{code:02X}" if code < 0x100 else f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"

@@ -58,7 +58,7 @@ def items(reading: tuple[KindTable, Codec]) -> list[MemoryItem]:
 def test_every_item_is_valid_and_nothing_is_odd_about_it(path: str, reading: tuple[KindTable, Codec]) -> None:
     """Each item passes its schema, and there is nothing to warn about."""
     data = (EXAMPLE / path).read_bytes()
-    item, warnings = reading[1].read(data, path, NOW), remarks(decode(data), path)
+    item, warnings = reading[1].read(data, path, NOW), list(remarks(decode(data), path))
     assert (item.path, warnings) == (path, [])
 
 

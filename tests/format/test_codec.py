@@ -151,7 +151,7 @@ def test_row_6_text_is_kept_exactly_as_typed(typed: str) -> None:
 def test_row_10_byte_order_mark_and_crlf_are_accepted_and_reported() -> None:
     """A Windows editor's file is an item, with two remarks."""
     text = "\ufefftitle: x\r\ncontent: y\r\n"
-    item, warnings = read(text), remarks(decode(text.encode()), PLACE)
+    item, warnings = read(text), list(remarks(decode(text.encode()), PLACE))
 
     assert (item.title, item.content) == ("x", "y")
     assert [problem.code for problem in warnings] == ["ByteOrderMark", "CarriageReturn"]
@@ -182,7 +182,7 @@ def test_row_17_hidden_text_is_refused_with_place_and_code_points(text: str) -> 
 def test_row_17_zero_width_text_is_only_remarked() -> None:
     """U+200B is accepted, reported, and kept."""
     text = "content: a\u200bb\n"
-    item, warnings = read(text), remarks(decode(text.encode()), PLACE)
+    item, warnings = read(text), list(remarks(decode(text.encode()), PLACE))
 
     assert item.content == "a\u200bb"
     assert [(problem.code, problem.line) for problem in warnings] == [("InvisibleCharacter", 1)]

@@ -215,7 +215,7 @@ def test_both_validators_agree(kind: str, monkeypatch: pytest.MonkeyPatch) -> No
     """The quick validator and the one that explains accept and refuse the same items."""
     pytest.importorskip("jsonschema_rs")
     quick = Schemas()
-    shape = quick._schema(f"item {KINDS.get(kind).body}" if KINDS.get(kind).body else "item")
+    shape = quick.item_rules(KINDS.get(kind))
     decide = schema_module.quick_check(shape, {"memfs-time": schema_module._is_time})
     monkeypatch.setattr(schema_module, "quick_check", lambda _schema, _formats: None)
     monkeypatch.setattr(schema_module, "_bundled_check", cache(schema_module._bundled_check.__wrapped__))
