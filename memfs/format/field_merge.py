@@ -298,7 +298,10 @@ class _LineJoin:
         merged = {}
         for key in {**ours, **theirs}:
             versions = tuple(version.get(key, _ABSENT) for version in (base, ours, theirs))
-            value = self._value(versions, _schema_of(schema, key), f"{where}.{key}" if where else key)
+            properties = schema.get("properties", _FREE)
+            rules = properties[key] if key in properties else schema.get("additionalProperties", _FREE)
+            rules = rules if isinstance(rules, Mapping) else _FREE
+            value = self._value(versions, rules, f"{where}.{key}" if where else key)
             if value is not _ABSENT:
                 merged[key] = value
         return merged
@@ -320,28 +323,19 @@ class _LineJoin:
         if rule != "sum" and _agree(ours, theirs, schema):  # of a counter, both have counted
             return ours
         if ours is not _ABSENT and theirs is not _ABSENT:
-            joined = _RULES.get(rule, _none)(base, ours, theirs)
+            joined = _RULES.get(rule, _unruled)(base, ours, theirs)
             if isinstance(joined, _Lines):
-                return self._by_lines(joined, where)
+                kept, lost, clashes, yielded = joined.joined(self._removals_stand)
+                return self._clash(where, kept, lost, yielded) if clashes else kept
             if joined is not _ABSENT:
                 return joined
         yields = ours is _ABSENT and not self._removals_stand
         return self._clash(where, *((theirs, ours) if yields else (ours, theirs)), yields)
 
-    def _by_lines(self, lines: _Lines, where: str) -> Any:
-        kept, lost, clashes, yielded = lines.joined(self._removals_stand)
-        return self._clash(where, kept, lost, yielded) if clashes else kept
-
     def _clash(self, where: str, kept: Any, lost: Any, yielded: bool) -> Any:
         shown = (None if value is _ABSENT else value for value in (kept, lost))
         self.clashes.append(FieldConflict(field=where, kept=next(shown), lost=next(shown), yielded=yielded))
         return kept
-
-
-def _schema_of(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    properties = schema.get("properties", _FREE)
-    found = properties[key] if key in properties else schema.get("additionalProperties", _FREE)
-    return found if isinstance(found, Mapping) else _FREE
 
 
 def _has_keys(value: Any) -> bool:
@@ -367,11 +361,10 @@ def _agree(ours: Any, theirs: Any, schema: Mapping[str, Any]) -> bool:
 
 
 # -- rules: the joined value, or absent where the rule does not fit the values --------------------------------------
-def _none(base: Any, ours: Any, theirs: Any) -> Any:
-    """Without a rule: what the values are says how they are joined."""
-    if isinstance(ours, str) and isinstance(theirs, str) and "\n" in f"{ours}{theirs}":
-        return _text3(base, ours, theirs)
-    return _sequence(base, ours, theirs)
+def _unruled(base: Any, ours: Any, theirs: Any) -> Any:
+    """What the values are says how they are joined."""
+    lines = isinstance(ours, str) and isinstance(theirs, str) and "\n" in f"{ours}{theirs}"
+    return (_text3 if lines else _sequence)(base, ours, theirs)
 
 
 def _never(_base: Any, _ours: Any, _theirs: Any) -> Any:
@@ -501,7 +494,8 @@ def record(
     """
     kept, lost, part = _passages(clash.kept, clash.lost)
     entry: dict[str, Any] = {"field": clash.field}
-    if not brief and _fits(kept) and _fits(lost) and len(clash.field) <= _LONGEST_NAME:
+    fits = len(clash.field) <= _LONGEST_NAME and all(len(canonical(value)) <= _LONGEST for value in (kept, lost))
+    if fits and not brief:
         entry |= {name: value for name, value in (("kept", kept), ("lost", lost)) if value is not None}
         entry |= {"part": True} if part else {}
     else:
@@ -576,9 +570,12 @@ def settled(item: MemoryItem, conflict: RecordedConflict, *, take: bool) -> Memo
             "the record does not hold the value that was not kept", field=conflict.field or None, hint=hint
         )
     mapping = item_fields.values(item)
-    hint = f"look at it again: 'memfs show {item.id}'"
-    _take_lost(mapping, conflict, item.path or None, hint)
-    return _rebuilt(item, mapping).replace(conflicts=left)
+    _take_lost(mapping, conflict, item.path or None, f"look at it again: 'memfs show {item.id}'")
+    kept = {name: value for name, value in mapping.items() if value is not None}
+    made = item_fields.to_item(kept, item.memory_type, item.timestamp or item.created or EPOCH)
+    moment = made.timestamp if item.timestamp else None
+    stored = {"id": item.id, "path": item.path, "sha256": item.sha256, "durability": item.durability}
+    return made.replace(**stored, timestamp=moment, conflicts=left)
 
 
 def value_at(values: Mapping[str, Any], field: str) -> Any:
@@ -633,10 +630,6 @@ def _take_lost(values: dict[str, Any], conflict: RecordedConflict | DocumentClas
         holder[key] = conflict.lost
 
 
-def _fits(value: Any) -> bool:
-    return len(canonical(value)) <= _LONGEST
-
-
 def _passages(kept: Any, lost: Any) -> tuple[Any, Any, bool]:
     """The lines in which two texts differ, where that is less than the whole."""
     if not (isinstance(kept, str) and isinstance(lost, str)):
@@ -684,10 +677,3 @@ def _tells_of(entry: Mapping[str, Any], value: Any) -> bool:
     """Whether plain values have what a record says was kept."""
     kept = entry.get("kept")
     return _times(value, kept) == 1 if entry.get("part") else equal(value, kept)
-
-
-def _rebuilt(item: MemoryItem, mapping: dict[str, Any]) -> MemoryItem:
-    kept = {name: value for name, value in mapping.items() if value is not None}
-    made = item_fields.to_item(kept, item.memory_type, item.timestamp or item.created or EPOCH)
-    moment = made.timestamp if item.timestamp else None
-    return made.replace(id=item.id, path=item.path, sha256=item.sha256, durability=item.durability, timestamp=moment)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,7 +34,7 @@ from memfs.format.plain import DOCUMENT_PARTS, MAX_PARTS, FieldPath, canonical, 
 from memfs.format.text import MARKER, whole_marked
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.item import Trust, lower_trust
-from memfs.model.kinds import ITEM_LIMIT, Kind
+from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.state_paths import document_kind
 from memfs.model.time import EPOCH, time_in
 
@@ -117,9 +118,22 @@ def form_of(path: str, codec: Codec) -> Form | None:
     Raises:
         SettingInvalid: the item's kind names a body that does not exist.
     """
-    kind = _kind_of(path, codec)
+    inside = path.removeprefix(f"{MEMORY_FOLDER}/")
+    kind = codec.kinds.at(inside) if inside != path else None
+    home = path
+    if path.startswith(f"{PRUNED}/"):  # what was pruned is below the name of its kind
+        name = path[len(PRUNED) + 1 :].partition("/")[0]
+        kind = codec.kinds.get(name) if name in codec.kinds else None
+        home = f"{MEMORY_FOLDER}/{kind.folder}/{path.rpartition('/')[2]}" if kind else path
     if kind is not None and path.endswith(SUFFIXES):
-        return _item(path, kind, codec)
+        return Form(
+            path=path,
+            rules=codec.schemas.item_rules(kind),
+            records=True,
+            kind=kind.name,
+            check=lambda mapping: codec.schemas.check_item(mapping, kind),
+            prove=lambda data: codec.read(data, home, EPOCH, checked=True),
+        )
     schema = schema_of(path)
     if not schema:
         return None
@@ -131,30 +145,6 @@ def form_of(path: str, codec: Codec) -> Form | None:
         check=lambda mapping: codec.schemas.check_document(mapping, schema),
         prove=lambda data: codec.read_document(data, path, schema),
     )
-
-
-def _item(path: str, kind: Kind, codec: Codec) -> Form:
-    home = path if kind is codec.kinds.at(path.removeprefix(f"{MEMORY_FOLDER}/")) else _home(path, kind)
-    return Form(
-        path=path,
-        rules=codec.schemas.item_rules(kind),
-        records=True,
-        kind=kind.name,
-        check=lambda mapping: codec.schemas.check_item(mapping, kind),
-        prove=lambda data: codec.read(data, home, EPOCH, checked=True),
-    )
-
-
-def _kind_of(path: str, codec: Codec) -> Kind | None:
-    """The kind of an item at a path; what was pruned is below the name of its kind."""
-    if path.startswith(f"{PRUNED}/"):
-        name = path[len(PRUNED) + 1 :].partition("/")[0]
-        return codec.kinds.get(name) if name in codec.kinds else None
-    return codec.kinds.at(path.removeprefix(f"{MEMORY_FOLDER}/")) if path.startswith(f"{MEMORY_FOLDER}/") else None
-
-
-def _home(path: str, kind: Kind) -> str:
-    return f"{MEMORY_FOLDER}/{kind.folder}/{path.rpartition('/')[2]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,16 +170,10 @@ def laid_out(form: Form, wanted: Mapping[str, Any], base: bytes, ours: FileVersi
         ContentError: nothing could be written that reads back as wanted.
     """
     joined = merge_lines(base, ours.data, theirs.data)
-    if joined.clean and _says(form, joined.data, wanted):
-        return joined.data
+    with suppress(ContentError):
+        if joined.clean and same(form.read(joined.data).mapping, wanted):
+            return joined.data
     return form.write(wanted, ours.parsed).data
-
-
-def _says(form: Form, data: bytes, wanted: Mapping[str, Any]) -> bool:
-    try:
-        return same(form.read(data).mapping, wanted)
-    except ContentError:
-        return False
 
 
 def healed(form: Form, merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FieldMerge | None:
@@ -206,21 +190,16 @@ def healed(form: Form, merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapp
     faults = form.faults(merged.values)
     if not faults:
         return merged
-    choices = [_with_ours(merged, {str(path[0]) for path in faults if path}, ours, theirs)]
+    fields = {str(path[0]) for path in faults if path}
+    values = {name: value for name, value in merged.values.items() if name not in fields}
+    values |= {name: ours[name] for name in ours if name in fields}
+    clashes = [FieldConflict(field=name, kept=ours.get(name), lost=theirs.get(name)) for name in sorted(fields)]
+    others = [one for one in merged.conflicts if _top(one) not in fields]
+    choices = [FieldMerge(values=values, conflicts=(*others, *clashes))]
     for whole, yielded in ((ours, False), (theirs, True)):
         conflict = FieldConflict(field="", kept=ONE, lost=OTHER, yielded=yielded)
         choices.append(_typed(form, FieldMerge(values=dict(whole), conflicts=(conflict,))))
     return next((one for one in choices if not form.faults(one.values)), None)
-
-
-def _with_ours(merged: FieldMerge, fields: set[str], ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FieldMerge:
-    """With our values of some fields."""
-    values = {name: value for name, value in merged.values.items() if name not in fields}
-    clashes = [FieldConflict(field=name, kept=ours.get(name), lost=theirs.get(name)) for name in sorted(fields)]
-    others = [one for one in merged.conflicts if _top(one) not in fields]
-    return FieldMerge(
-        values=values | {name: ours[name] for name in ours if name in fields}, conflicts=(*others, *clashes)
-    )
 
 
 def _typed(form: Form, merged: FieldMerge) -> FieldMerge:
@@ -244,7 +223,8 @@ def vouched(merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapping[str, An
         merged: the joined values, and what was overridden.
         ours: the version that wins where only one can.
     """
-    sources = [side for side in (ours, theirs) if _says_trust(side, merged.values)]
+    said = [merged.values.get(name) or None for name in _WORDS]
+    sources = [side for side in (ours, theirs) if equal([side.get(name) or None for name in _WORDS], said)]
     if len(sources) == 1 and any(_top(one) in _WORDS for one in merged.conflicts):
         spoken = {_ORIGIN: sources[0][_ORIGIN]} if _ORIGIN in sources[0] else {}
         values = {name: value for name, value in merged.values.items() if name != _ORIGIN} | spoken
@@ -260,10 +240,6 @@ def vouched(merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapping[str, An
 
 def _top(conflict: FieldConflict) -> str:
     return conflict.field.partition(".")[0]
-
-
-def _says_trust(side: Mapping[str, Any], joined: Mapping[str, Any]) -> bool:
-    return all(equal(side.get(name) or None, joined.get(name) or None) for name in _WORDS)
 
 
 def _trust(values: Mapping[str, Any]) -> str:
@@ -358,10 +334,15 @@ class FileMerger:
         request = _Request(path, base or b"", ours or b"", theirs or b"", prefer, record, marker_size)
         if ours is None or theirs is None:
             return self._kept(request, removed_by_us=ours is None)
-        if _is_made(path):
-            return _one_of(request, silently=True)
-        if document_kind(path) in _SEALED or _is_archive_index(path):
-            return _one_of(request)
+        kind = document_kind(path)
+        # memfs makes the file again from others, so that either version will do
+        made = kind in _MADE or path.startswith(f"{MEMORY_FOLDER}/.schemas/")
+        # the file is valid in exactly the bytes that memfs wrote, as a checkpoint's manifest is
+        index = path.startswith(f"{MEMORY_FOLDER}/archive/") and path.endswith(".index.json")
+        if made or kind in _SEALED or index:
+            data = max(request.ours, request.theirs, key=lambda version: (len(version), version))
+            conflict = FieldConflict(field="", kept=ONE, lost=OTHER)
+            return FileMerge(data=data if prefer == "later" else ours, conflicts=() if made else (conflict,))
         return self._joined(request)
 
     def unrelated(
@@ -380,15 +361,12 @@ class FileMerger:
 
     # -- internal -----------------------------------------------------------------------------------------------
     def _created(self, path: str, data: bytes | None) -> datetime | None:
-        return time_in(self._mapping(path, data).get("created"))
-
-    def _mapping(self, path: str, data: bytes | None) -> Mapping[str, Any]:
-        """What an item says; nothing where it is none."""
+        """When an item was created; None where it does not say, or is none."""
         try:
             form = form_of(path, self._codec) if data else None
-            return form.read(data or b"").mapping if form and form.kind else {}
+            return time_in(form.read(data or b"").mapping.get("created")) if form and form.kind else None
         except MemfsError:
-            return {}
+            return None
 
     def _joined(self, request: _Request) -> FileMerge:
         try:
@@ -435,7 +413,9 @@ def _by_fields(request: _Request, form: Form, ours: FileVersion, theirs: FileVer
     """Both versions joined by the rules of their schema; the one that wins where only one can is called ours."""
     if request.prefer == "later" and _is_later(theirs, ours, not form.kind):
         ours, theirs = theirs, ours
-    begun = _begun(form, request.base)
+    begun: Mapping[str, Any] = {}  # without values that both began from, nothing is common
+    with suppress(ContentError):
+        begun = form.read(request.base).mapping if request.base else {}
     removals_stand = request.prefer == "ours"
     merged = merge(begun, ours.mapping, theirs.mapping, form.rules, removals_stand=removals_stand)
     if form.records and CONFLICTS in merged.values:
@@ -507,14 +487,6 @@ def _read_version(form: Form, data: bytes, whose: str) -> FileVersion:
         raise _Unreadable(f"{whose}: {place}{error.sentence}") from error
 
 
-def _begun(form: Form, base: bytes) -> Mapping[str, Any]:
-    """The values both began from; without any, nothing is common."""
-    try:
-        return form.read(base).mapping if base else {}
-    except ContentError:
-        return {}
-
-
 def _is_later(one: FileVersion, other: FileVersion, is_document: bool) -> bool:
     """Whether a version was changed after another; of two with the same times one is chosen by what they hold."""
     for name in _MOMENTS if is_document else _MOMENTS[:1]:
@@ -536,25 +508,6 @@ def _sha256(version: FileVersion) -> str:
 
 
 # -- as a whole ---------------------------------------------------------------------------------------------------
-def _is_made(path: str) -> bool:
-    """Whether memfs makes the file again from others, so that either version will do."""
-    return document_kind(path) in _MADE or path.startswith(f"{MEMORY_FOLDER}/.schemas/")
-
-
-def _is_archive_index(path: str) -> bool:
-    """Whether the file is valid in exactly the bytes that memfs wrote, as a checkpoint's manifest is."""
-    return path.startswith(f"{MEMORY_FOLDER}/archive/") and path.endswith(".index.json")
-
-
-def _one_of(request: _Request, silently: bool = False) -> FileMerge:
-    """One of two versions, the same whichever is called ours, unless ours is preferred."""
-    data = request.ours
-    if request.prefer == "later":
-        data = max(request.ours, request.theirs, key=lambda version: (len(version), version))
-    conflict = FieldConflict(field="", kept=ONE, lost=OTHER)
-    return FileMerge(data=data, conflicts=() if silently else (conflict,))
-
-
 def _by_lines(request: _Request) -> FileMerge:
     """A file without fields of its own; a clean result is the same whichever version is called ours."""
     if b"\0" in request.ours or b"\0" in request.theirs:
