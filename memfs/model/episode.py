@@ -153,7 +153,11 @@ class Episode:
             if not isinstance(value, sort):
                 makers = {StateSnapshot: "StateSnapshot.create(files, context)", Action: "Action(tool, description)"}
                 raise unfit(name, makers[sort], value)
-        _check_error(error_message)
+        given: object = error_message
+        if isinstance(given, BaseException):
+            hint = 'give what it says: f"{type(error).__name__}: {error}"'
+            raise SchemaInvalid("expected text, got an exception", field="error_message", hint=hint)
+        _check_text("error_message", given or "")
         return cls(
             state=state,
             action=action,
@@ -197,13 +201,6 @@ def _files(values: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str):
         raise unfit(name, "text", value)
-
-
-def _check_error(given: object) -> None:
-    if isinstance(given, BaseException):
-        hint = 'give what it says: f"{type(error).__name__}: {error}"'
-        raise SchemaInvalid("expected text, got an exception", field="error_message", hint=hint)
-    _check_text("error_message", given or "")
 
 
 EPISODE = "episode"
@@ -318,16 +315,16 @@ class Rule:
 
     def __post_init__(self) -> None:
         for name in ("pattern", "action", "tool", "error", "id", "trust", "status"):
-            value = getattr(self, name)
-            if not isinstance(value, str):
-                raise unfit(name, "text", value)
+            _check_text(name, getattr(self, name))
         for name in ("files", "learned_from"):
             object.__setattr__(self, name, texts_in(name, getattr(self, name)))
         for name in ("support", "against", "helped"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                 raise unfit(name, "a whole number of at least 0", value)
-        _check_share("confidence", self.confidence)
+        sure = self.confidence
+        if not isinstance(sure, (int, float)) or isinstance(sure, bool) or not 0 <= sure <= 1:
+            raise unfit("confidence", "a number from 0 to 1", sure)
         if not self.action.strip():
             raise SchemaInvalid("a rule needs an action", field="action", hint="say what to do, in one sentence")
         if not self.pattern.strip() and not self.files and not self.tool.strip():
@@ -342,11 +339,6 @@ class Rule:
     def __str__(self) -> str:
         """The seed's bullet without its dash: the action, and how sure it is."""
         return f"{self.action} (confidence: {self.confidence:.0%})"
-
-
-def _check_share(name: str, value: object) -> None:
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise unfit(name, "a number from 0 to 1", value)
 
 
 _LONGEST_GLOB = 300

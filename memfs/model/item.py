@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from memfs.dataclass import KW_ONLY, NamedTuple, dataclass, field, replace
 from memfs.errors import SchemaInvalid
@@ -389,14 +389,14 @@ _LONG_PIECE, _EACH_BEYOND = 8, 0.2
 _LONG_TEXT = 4_000
 # What one character costs besides the word it is in, by script; the last row is everything else beyond ASCII.
 _SCRIPTS = (
-    ("\u00c0-\u024f\u1e00-\u1eff", 0.8),
-    ("\u0370-\u06ff", 0.16),
-    ("\u0900-\u0dff", 0.113),
-    ("\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff", 0.35),
-    ("\u10a0-\u10ff", 0.3),
-    ("\u3005-\u3007\u3041-\u3096\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff", 0.85),
-    ("\u1100-\u11ff\uac00-\ud7ff", 0.7),
-    ("\u2010-\u2027", 0.113),
+    (regex("[\u00c0-\u024f\u1e00-\u1eff]"), 0.8),
+    (regex("[\u0370-\u06ff]"), 0.16),
+    (regex("[\u0900-\u0dff]"), 0.113),
+    (regex("[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff]"), 0.35),
+    (regex("[\u10a0-\u10ff]"), 0.3),
+    (regex("[\u3005-\u3007\u3041-\u3096\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"), 0.85),
+    (regex("[\u1100-\u11ff\uac00-\ud7ff]"), 0.7),
+    (regex("[\u2010-\u2027]"), 0.113),
 )
 _ELSEWHERE = 1.6
 _ASTRAL = 2.2
@@ -416,26 +416,19 @@ def _counted(text: str) -> int:
         return 0
     lengths = list(map(len, (_ASCII_PIECE if text.isascii() else _PIECE).findall(text)))
     found = len(lengths) + _EACH_BEYOND * sum([length - _LONG_PIECE for length in lengths if length > _LONG_PIECE])
-    return max(1, math.ceil(MARGIN * (found if text.isascii() else found + _beyond_ascii(text))))
+    if text.isascii():
+        return max(1, math.ceil(MARGIN * found))
+    rest = len(text) - len(text.encode("ascii", "ignore"))
+    astral = sum(character > "\uffff" for character in text)
+    cost, rest = _ASTRAL * astral, rest - astral
+    for pattern, each in _SCRIPTS:
+        number = len(pattern.findall(text))
+        cost, rest = cost + each * number, rest - number
+    return max(1, math.ceil(MARGIN * (found + (cost + _ELSEWHERE * rest))))
 
 
 # What is found once is often found again.
 _remembered = lru_cache(maxsize=4096)(_counted)
-
-
-def _beyond_ascii(text: str) -> float:
-    rest = len(text) - len(text.encode("ascii", "ignore"))
-    astral = sum(character > "\uffff" for character in text)
-    cost, rest = _ASTRAL * astral, rest - astral
-    for pattern, each in _scripts():
-        found = len(pattern.findall(text))
-        cost, rest = cost + each * found, rest - found
-    return cost + _ELSEWHERE * rest
-
-
-@cache
-def _scripts() -> list[tuple[re.Pattern[str], float]]:
-    return [(re.compile(f"[{characters}]"), cost) for characters, cost in _SCRIPTS]
 
 
 def whole(item: MemoryItem) -> str:

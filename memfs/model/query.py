@@ -95,12 +95,20 @@ class Query:
         def __init__(self, *, text: str = "", **fields: Unpack[QueryFields]) -> None: ...
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        for name in ("text", "path", "strategy"):
-            if not isinstance(getattr(self, name), str):
-                raise _unfit(name, "text", getattr(self, name))
-        if not isinstance(self.limit, int) or isinstance(self.limit, bool):
-            raise _unfit("limit", "a whole number", self.limit)
+        put, most, share, seconds = object.__setattr__, self.max_tokens, self.similarity_threshold, self.seconds
+        for name, wanted, fits in (
+            ("text", "text", isinstance(self.text, str)),
+            ("path", "text", isinstance(self.path, str)),
+            ("strategy", "text", isinstance(self.strategy, str)),
+            ("limit", "a whole number", _is_number(self.limit, int)),
+            ("context", "a mapping", isinstance(self.context, Mapping)),
+            ("deduplicate", "True or False", isinstance(self.deduplicate, bool)),
+            ("max_tokens", "a whole number of at least 1", most is None or (_is_number(most, int) and most >= 1)),
+            ("similarity_threshold", "a number above 0, at most 1", _is_number(share) and 0 < share <= 1),
+            ("seconds", "a number above 0", seconds is None or (_is_number(seconds) and seconds > 0)),
+        ):
+            if not fits:
+                raise _unfit(name, wanted, getattr(self, name))
         if not 1 <= self.limit <= MOST:
             raise QueryInvalid(f"a limit of {self.limit} is out of range", field="limit", hint=f"ask for 1 to {MOST:,}")
         for name in _NAMES:
@@ -109,19 +117,6 @@ class Query:
         for name in ("since", "until"):
             if (given := getattr(self, name)) is not None:
                 put(self, name, moment(name, given, end=name == "until"))
-        self._check_bounds()
-
-    def _check_bounds(self) -> None:
-        if not isinstance(self.context, Mapping):
-            raise _unfit("context", "a mapping", self.context)
-        if not isinstance(self.deduplicate, bool):
-            raise _unfit("deduplicate", "True or False", self.deduplicate)
-        if self.max_tokens is not None and (not _is_number(self.max_tokens, int) or self.max_tokens < 1):
-            raise _unfit("max_tokens", "a whole number of at least 1", self.max_tokens)
-        if not _is_number(self.similarity_threshold) or not 0 < self.similarity_threshold <= 1:
-            raise _unfit("similarity_threshold", "a number above 0, at most 1", self.similarity_threshold)
-        if self.seconds is not None and (not _is_number(self.seconds) or not self.seconds > 0):
-            raise _unfit("seconds", "a number above 0", self.seconds)
 
 
 def _is_number(value: object, *sorts: type) -> bool:

@@ -39,7 +39,9 @@ def matches(result: Mapping[str, Any]) -> tuple[TournamentMatch, ...]:
     Returns:
         The matches in order; none where no one is named.
     """
-    listed = tuple(match for one in _matches_in(result) if (match := _single(one)).participants)
+    held = result.get("matches")
+    rows = [one for one in held if isinstance(one, Mapping)] if isinstance(held, list | tuple) else []
+    listed = tuple(match for one in rows if (match := _single(one)).participants)
     return listed or tuple(match for match in (_single(result),) if match.participants)
 
 
@@ -54,21 +56,12 @@ def names(value: Any) -> list[str]:
     return [name for one in values if (name := _text(one.get("id") if isinstance(one, Mapping) else one))]
 
 
-def _matches_in(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    held = result.get("matches")
-    return [one for one in held if isinstance(one, Mapping)] if isinstance(held, list | tuple) else []
-
-
-def _winners(result: Mapping[str, Any]) -> list[str]:
-    return [name for name in names(result.get("winner")) if name.casefold() not in _NOBODY]
-
-
 def _single(result: Mapping[str, Any]) -> TournamentMatch:
     listed = result.get("participants")
     rated = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list | tuple) else []
     ratings = {name: one["rating"] for one in rated if as_number(one.get("rating")) is not None for name in names(one)}
     ratings |= {str(name): of for name, of in as_mapping(result.get("ratings")).items() if as_number(of) is not None}
-    winners = _winners(result)
+    winners = [name for name in names(result.get("winner")) if name.casefold() not in _NOBODY]
     named = (*names(listed), *winners, *names(result.get("loser")), *ratings)
     return TournamentMatch(_once(filter(None, named)), _once(winners), ratings)
 
@@ -168,7 +161,9 @@ class StateFacts:
         Raises:
             ValueError, TypeError: they are none.
         """
-        given: dict[str, Any] = {key: _tupled(value) for key, value in values.items() if key in _FIELDS}
+        given: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in values.items() if key in _FIELDS
+        }
         for name in ("timestamp", "closed"):
             if name in given:
                 given[name] = parse_time(given[name])
@@ -256,14 +251,13 @@ def _hypothesis(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
     name = next((found for key in _ID_FIELDS if (found := _text(values.get(key)))), "")
     name = name or state_paths.decode_name(_stem(path))
     agent = _text(values.get("agent")) or _text(values.get("agent_type"))
-    rating = as_number(values.get("rating"))
     return {
         "name": name,
         "agent": agent,
         "agents": _names((agent,)),
         "hypotheses": (name,),
         "parents": _names(names(values.get("parents"))),
-        "rating": rating,
+        "rating": as_number(values.get("rating")),
         "state": _text(values.get("state")),
         "metrics": _first(figures_in({key: value for key, value in values.items() if not isinstance(value, dict)})),
     }
@@ -355,17 +349,7 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    return (
-        value
-        if isinstance(value, str)
-        else str(value)
-        if isinstance(value, int) and not isinstance(value, bool)
-        else ""
-    )
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
 def _names(values: Iterable[Any]) -> tuple[str, ...]:

@@ -99,12 +99,8 @@ def decode_name(text: str) -> str:
 
 def stamp_of(moment: datetime) -> str:
     """A point in time as file names have it: UTC, to the microsecond, sorting by time."""
-    return f"{moment.astimezone(UTC):%Y%m%dT%H%M%S.%f}Z" if moment.year > 999 else _early(moment)
-
-
-def _early(moment: datetime) -> str:
     there = moment.astimezone(UTC)
-    return f"{there.year:04d}{there:%m%dT%H%M%S.%f}Z"
+    return f"{there.year:04d}{there:%m%dT%H%M%S.%f}Z"  # %Y gives an early year fewer digits
 
 
 # -- paths --------------------------------------------------------------------------------------------------------
