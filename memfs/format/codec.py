@@ -247,7 +247,7 @@ class Codec:
         try:
             parsed = self._parse(data, path)
             if not checked:
-                self._check(parsed, path, self.schemas.check_item(parsed.mapping, kind))
+                self._refuse(self.schemas.check_item(parsed.mapping, kind), path, parsed)
             digest = sha256(data).hexdigest()
             return self._build(parsed, kind, fallback, id=name, path=path, sha256=digest), parsed.mapping
         except MemfsError as error:
@@ -332,7 +332,7 @@ class Codec:
         """
         try:
             parsed = self._parse_document(data, path)
-            self._check(parsed, path, self.schemas.check_document(parsed.mapping, schema))
+            self._refuse(self.schemas.check_document(parsed.mapping, schema), path, parsed)
         except MemfsError as error:
             _concealed(error.located(path), data)
             raise
@@ -347,7 +347,7 @@ class Codec:
         try:
             mapping = plain(document)
             refuse_hidden(mapping, self._allow_invisible)
-            _raise_all(self.schemas.check_document(mapping, schema))
+            self._refuse(self.schemas.check_document(mapping, schema))
             parsed = None if before is None else self._parse_document(before, path)
             return _limited(render(mapping, path, parsed, {}, DOCUMENT_PARTS).data, DOCUMENT_LIMIT)
         except MemfsError as error:
@@ -397,9 +397,18 @@ class Codec:
     def _parse_document(self, data: bytes, path: str) -> ParsedFile:
         return parse(_limited(data, DOCUMENT_LIMIT), path, self._allow_invisible, DOCUMENT_PARTS)
 
-    def _check(self, parsed: ParsedFile, path: str, found: list[SchemaError]) -> None:
-        if found:
-            raise _with_others(self._all_located(parsed, path, found))
+    def _refuse(self, found: list[SchemaError], path: str = "", parsed: ParsedFile | None = None) -> None:
+        """Raise the first of what is wrong, which names the others; with its place in the file that was read."""
+        if not found:
+            return
+        if parsed is not None:
+            errors = self._all_located(parsed, path, found)
+        else:
+            errors = [
+                SchemaInvalid(one.message, field=dotted(one.path) or None, hint=one.hint or None) for one in found
+            ]
+        errors[0].also = tuple(errors[1:])
+        raise errors[0]
 
     def _all_located(self, parsed: ParsedFile, path: str, found: list[SchemaError]) -> list[SchemaInvalid]:
         errors = [self._located(parsed, path, error) for error in found]
@@ -432,6 +441,9 @@ class Codec:
     # -- writing --------------------------------------------------------------------------------------------------
     def _encode(self, item: MemoryItem, path: str, kind: Kind, before: bytes | None, validate: bool) -> EncodedFile:
         parsed = None
+        # as a file gives it back: without a time of its own it happened when it was created
+        timed = item.timestamp is not None or item.created is None
+        settled = item if timed else item.replace(timestamp=item.created)
         if before is None:
             mapping = item_fields.fresh(item)
         else:
@@ -440,14 +452,13 @@ class Codec:
             there = self._build(parsed, kind, item.timestamp or EPOCH, path=path)
             if not {"timestamp", "created"} & parsed.mapping.keys():
                 there = there.replace(timestamp=None)
-            mapping = item_fields.changed(parsed.mapping, there, _settled(item))
+            mapping = item_fields.changed(parsed.mapping, there, settled)
         refuse_hidden(mapping, self._allow_invisible)
         if validate:
-            _raise_all(self.schemas.check_item(mapping, kind))
+            self._refuse(self.schemas.check_item(mapping, kind))
         encoded = render(mapping, path, parsed, item_fields.ORDER)
         _limited(encoded.data, ITEM_LIMIT)
         # the mapping, which the bytes were proved to hold, gives the same item
-        settled = _settled(item)
         where = {"id": item.id, "path": item.path, "sha256": item.sha256}
         back = item_fields.to_item(mapping, kind.name, settled.timestamp or EPOCH, **where)
         if settled.timestamp is None:
@@ -493,28 +504,10 @@ def _id_of(path: str) -> str:
         raise
 
 
-def _raise_all(found: list[SchemaError]) -> None:
-    if found:
-        raise _with_others(
-            [SchemaInvalid(one.message, field=dotted(one.path) or None, hint=one.hint or None) for one in found]
-        )
-
-
-def _with_others(errors: list[SchemaInvalid]) -> SchemaInvalid:
-    """The first of some errors, which names the others."""
-    errors[0].also = tuple(errors[1:])
-    return errors[0]
-
-
 def _limited(data: bytes, limit: int) -> bytes:
     if len(data) > limit:
         raise ItemTooLarge(f"{len(data)} bytes, limit {limit}", hint="split it into several")
     return data
-
-
-def _settled(item: MemoryItem) -> MemoryItem:
-    """The item as a file gives it back: without a time of its own it happened when it was created."""
-    return item.replace(timestamp=item.created) if item.timestamp is None and item.created is not None else item
 
 
 CONTEXTS = f"{MEMORY_FOLDER}/context"

@@ -84,7 +84,7 @@ class Schemas:
         Raises:
             SettingInvalid: the kind names a body that does not exist.
         """
-        return self._check(f"item {kind.body}" if kind.body else "item").errors(mapping)
+        return self.check_document(mapping, f"item {kind.body}" if kind.body else "item")
 
     def check_document(self, mapping: Mapping[str, Any], schema: str) -> list[SchemaError]:
         """What is wrong with a document: ``system_config``, ``memory_context``, ...
@@ -92,7 +92,12 @@ class Schemas:
         Raises:
             SettingInvalid: there is no such schema.
         """
-        return self._check(schema).errors(mapping)
+        if not schema.startswith("item ") or schema.removeprefix("item ") not in self.own:
+            return _bundled_check(schema).errors(mapping)
+        check = self._checks.get(schema)
+        if check is None:
+            check = self._checks[schema] = _Check(self.rules(schema), bounded=True)
+        return check.errors(mapping)
 
     def rules(self, schema: str) -> dict[str, Any]:
         """A schema, which says in ``x-merge`` how versions of each field are joined.
@@ -127,14 +132,6 @@ class Schemas:
             f"{file}.schema.json": json.dumps(draft | self.rules(name), indent=2, ensure_ascii=False) + "\n"
             for file, name in names.items()
         }
-
-    def _check(self, name: str) -> _Check:
-        if not name.startswith("item ") or name.removeprefix("item ") not in self.own:
-            return _bundled_check(name)
-        check = self._checks.get(name)
-        if check is None:
-            check = self._checks[name] = _Check(self.rules(name), bounded=True)
-        return check
 
 
 @cache

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from itertools import accumulate, chain
+from itertools import accumulate
 from pathlib import Path
 
 from memfs.dataclass import NamedTuple
@@ -294,9 +294,8 @@ def find(text: str) -> list[SecretFinding]:
     if not text:
         return []
     text = visible(text)
-    words = "\n".join(compiled(LONG_WORD).findall(text))
     found: dict[tuple[str, int], SecretFinding] = {}
-    for match, rule in chain(_tokens(text, words), _contexts(text)):
+    for match, rule in _matches(text):
         if len(found) >= _MOST:
             break
         if rule.accept is None or rule.accept(match):
@@ -307,8 +306,11 @@ def find(text: str) -> list[SecretFinding]:
     return sorted(found.values(), key=lambda finding: finding.start)
 
 
-def _tokens(text: str, words: str) -> Iterator[tuple[re.Match[str], SecretRule]]:
-    """Where a row of TOKENS fits; the long words say which rows are worth searching the whole text for."""
+def _matches(text: str) -> Iterator[tuple[re.Match[str], SecretRule]]:
+    """Where a row fits: of TOKENS and INSIDE those are searched for of which a long word has the beginning or a word;
+    those of CONTEXTS are tried at each place where one of their words is.
+    """
+    words = "\n".join(compiled(LONG_WORD).findall(text))
     lowered = words.lower()
     called = [rule for word, rule in _INSIDE_CALLS if word in lowered]
     for beginning in set(_BEGINNING.findall(lowered)):
@@ -316,10 +318,6 @@ def _tokens(text: str, words: str) -> Iterator[tuple[re.Match[str], SecretRule]]
     for rule in dict.fromkeys(called):
         if compiled(rule.pattern).search(words):
             yield from ((match, rule) for match in compiled(rule.pattern).finditer(text))
-
-
-def _contexts(text: str) -> Iterator[tuple[re.Match[str], SecretRule]]:
-    """Where a row of CONTEXTS fits, tried at each place where one of its words is."""
     lowered = text.lower()
     if len(lowered) != len(text):  # a few letters of other scripts have longer small ones
         lowered = "".join([letter.lower() if letter.isascii() else letter for letter in text])
